@@ -1,0 +1,134 @@
+"""The command line: arguments -> Command, and what the launcher's environment variables say of this rank."""
+
+import difflib
+import os
+import sys
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from app.config import VERSION, Case, help_text, load, printable, shorten, show, toml_value
+from app.errors import CaseError
+
+VALUES = {"--out": "DIR", "--device": "auto, cpu or gpu"}
+FLAGS = ("--overwrite", "--dry-run", "--version", "--help")
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MPI_LOCALRANKID")
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+class Command(Struct, frozen=True):
+    """What the command line asks for; `out` and `device` are those of the case, options laid over."""
+
+    case: Case
+    case_path: str
+    out: str
+    overwrite: bool
+    dry_run: bool
+    device: str
+
+
+def parse(arguments: list[str]) -> Command | str:
+    """The command, or the text that --help or --version prints; raises CaseError."""
+    if "--help" in arguments or "-h" in arguments:
+        return help_text()
+    if "--version" in arguments:
+        return f"lockstep {VERSION}\n"
+    files, overrides, options, errors = _sort(arguments)
+    if len(files) > 1:
+        names = ", ".join(shorten(printable(each)) for each in files)
+        errors.append(f"one case file, please, got {names}; keys are set by section.key=value")
+    if not files and not errors:
+        errors.append("no case file given: run.py CASE.toml [section.key=value ...]; --help says more")
+    if errors:
+        raise CaseError("\n  ".join(errors))
+    overrides += [f"run.{name[2:]}={toml_value(value)}" for name, value in options.items() if name in VALUES]
+    case = load(files[0], overrides)
+    return Command(
+        case=case,
+        case_path=files[0],
+        out=case.run.out or os.path.join("runs", case.run.name),
+        overwrite="--overwrite" in options,
+        dry_run="--dry-run" in options,
+        device=case.run.device,
+    )
+
+
+def _sort(arguments: list[str]) -> tuple[list[str], list[str], dict[str, str], list[str]]:
+    """Case files, overrides, options, and the mistakes among them."""
+    files, overrides, errors = [], [], []
+    options: dict[str, str] = {}
+    rest = iter(arguments)
+    for each in rest:
+        name, equals, value = each.partition("=")
+        if not each.startswith("-"):
+            # A folder may be called lr=0.1: a file that exists is a file.
+            (overrides if equals and not _is_file(each) else files).append(each)
+        elif name in VALUES:
+            errors += _value_of(name, value if equals else next(rest, ""), options)
+        elif each in FLAGS:
+            options[each] = ""
+        elif name in FLAGS:
+            errors.append(f"option {name}: takes no value, got {show(value)}")
+        else:
+            near = difflib.get_close_matches(name, (*VALUES, *FLAGS), n=1, cutoff=0.7)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join((*VALUES, *FLAGS))}"
+            errors.append(f"unknown option {shorten(printable(name))}: {hint}")
+    return files, overrides, options, errors
+
+
+def _value_of(name: str, value: str, options: dict[str, str]) -> Iterator[str]:
+    """Keep the value of an option, or say what is wrong with it."""
+    if not value or value.startswith("--"):
+        yield f"option {name}: needs a value: {VALUES[name]}"
+    elif not all(c.isprintable() for c in value):
+        yield f"option {name}: must be text without control characters, got {show(value)}"
+    elif name == "--device" and value not in ("auto", "cpu", "gpu"):
+        yield f"option {name}: must be {VALUES[name]}, got {show(value)}"
+    else:
+        options[name] = value
+
+
+def _is_file(path: str) -> bool:
+    """Whether there is such a file; a path that cannot be one is none."""
+    return "\0" not in path and os.path.isfile(path)
+
+
+def launcher_rank() -> int:
+    """This rank as the launcher says it, before MPI is imported; 0 without a launcher."""
+    return _first_number((*RANKS, *(["SLURM_PROCID"] if _in_slurm_step() else []))) or 0
+
+
+def launcher_size() -> int | None:
+    """The number of ranks as the launcher says it; None where it says nothing."""
+    return _first_number((*SIZES, *(["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"] if _in_slurm_step() else [])))
+
+
+def _in_slurm_step() -> bool:
+    """SLURM sets its rank and size in a batch script too, where they say nothing."""
+    return "SLURM_STEP_ID" in os.environ
+
+
+def _first_number(names: tuple[str, ...]) -> int | None:
+    """The first of the environment variables that is a whole number."""
+    values = (os.environ.get(name, "") for name in names)
+    return next((int(each) for each in values if each.isascii() and each.isdigit()), None)
+
+
+def limit_threads() -> None:
+    """Set the thread counts of the linear algebra libraries; they read them once, when NumPy is imported."""
+    threads = os.environ.get("LOCKSTEP_THREADS", "1")
+    if not (threads.isascii() and threads.isdigit() and 1 <= int(threads) <= 4096):
+        raise CaseError(f"LOCKSTEP_THREADS: must be from 1 to 4096, got {show(threads)}")
+    os.environ.update(dict.fromkeys(THREADS, threads))
+
+
+def say(text: str, error: bool = False) -> None:
+    """Print once, on rank 0, in ASCII; a reader that has gone away, or a full disk, is no error."""
+    if launcher_rank() != 0:
+        return
+    try:
+        stream = sys.stderr if error else sys.stdout
+        print("\n".join(printable(line) for line in text.split("\n")), file=stream, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

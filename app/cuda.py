@@ -1,0 +1,143 @@
+"""The GPU device: CuPy arrays and the kernels that keep the order of additions of app/device.py.
+
+One thread makes one output element as one left-to-right chain, so no result depends on the number of rows, on
+atomics or on a library's choice of algorithm. `--fmad=false`: multiply, then add, as on the host.
+"""
+
+from typing import Any
+
+import cupy as cp
+import cupyx.scipy.sparse as cpsp
+import numpy as np
+
+Array = Any
+
+SOURCE = r"""
+extern "C" {
+__global__ void spmm_add(const long long n, const int c, const long long* indptr, const int* indices,
+                         const float* data, const float* X, float* Y) {
+    long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (t >= n * c) return;
+    long long row = t / c;
+    int col = t % c;
+    float sum = Y[t];
+    for (long long j = indptr[row]; j < indptr[row + 1]; ++j)
+        sum += data[j] * X[(long long)indices[j] * c + col];
+    Y[t] = sum;
+}
+__global__ void fold(const long long k, const int c, const long long* starts, const float* X, float* Y) {
+    long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (t >= k * c) return;
+    long long seg = t / c;
+    int col = t % c;
+    float sum = 0.0f;
+    for (long long r = starts[seg]; r < starts[seg + 1]; ++r) sum += X[r * c + col];
+    Y[t] = sum;
+}
+__global__ void row_product(const long long r, const int k, const int m, const float* X, const float* W,
+                            float* Y) {
+    long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (t >= r * m) return;
+    long long row = t / m;
+    int col = t % m;
+    float sum = 0.0f;
+    for (int i = 0; i < k; ++i) sum += X[row * k + i] * W[i * m + col];
+    Y[t] = sum;
+}
+__global__ void block_gram(const long long b, const int k, const int m, const long long* starts,
+                           const float* X, const float* D, float* Y) {
+    long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (t >= b * k * m) return;
+    long long block = t / (k * m);
+    int i = (t / m) % k;
+    int j = t % m;
+    float sum = 0.0f;
+    for (long long r = starts[block]; r < starts[block + 1]; ++r) sum += X[r * k + i] * D[r * m + j];
+    Y[t] = sum;
+}
+}
+"""
+THREADS = 256
+
+
+def available() -> bool:
+    """True where the driver and a device answer."""
+    return bool(cp.cuda.is_available())
+
+
+class CudaDevice:
+    """One GPU; several ranks of a machine share its GPUs round-robin."""
+
+    name = "gpu"
+    xp = cp
+    portable = True  # the kernels' chains are those of the portable host path
+
+    def __init__(self, rank: int) -> None:
+        self.index = rank % cp.cuda.runtime.getDeviceCount()
+        cp.cuda.Device(self.index).use()
+        self.stream = cp.cuda.Stream(non_blocking=True)
+        self.stream.use()
+        self.direct = False  # Group asks the MPI library whether it may read device memory
+        module = cp.RawModule(code=SOURCE, options=("--fmad=false",))
+        self._kernel = {
+            name: module.get_function(name) for name in ("spmm_add", "fold", "row_product", "block_gram")
+        }
+
+    def put(self, host: np.ndarray) -> Array:
+        """A copy of the host array on this GPU."""
+        return cp.asarray(host)
+
+    def get(self, array: Array) -> np.ndarray:
+        """A copy of the array on the host; waits for the device."""
+        return cp.asnumpy(array, stream=self.stream)
+
+    def synchronize(self) -> None:
+        """Wait until the stream is idle; called before every MPI call."""
+        self.stream.synchronize()
+
+    def csr(self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, int]) -> Any:
+        """A CSR matrix on this GPU from host arrays; row offsets kept as int64 beside it for the kernels."""
+        A = cpsp.csr_matrix((cp.asarray(data), cp.asarray(indices), cp.asarray(indptr)), shape=shape)
+        A.row_offsets = cp.asarray(indptr, dtype=cp.int64)
+        return A
+
+    def _launch(self, name: str, size: int, *arguments: Any) -> None:
+        if size:
+            self._kernel[name](((size + THREADS - 1) // THREADS,), (THREADS,), arguments)
+
+    def spmm_add(self, A: Any, X: Array, Y: Array) -> None:
+        """Y += A X; see HostDevice.spmm_add."""
+        n, c = Y.shape
+        indices = A.indices.astype(cp.int32, copy=False)
+        self._launch(
+            "spmm_add", n * c, np.int64(n), np.int32(c), A.row_offsets, indices, A.data, X, Y
+        )
+
+    def fold(self, starts: np.ndarray, X: Array) -> Array:
+        """Sums of consecutive rows; see HostDevice.fold."""
+        k, c = len(starts) - 1, X.shape[1]
+        out = cp.empty((k, c), dtype=cp.float32)
+        self._launch("fold", k * c, np.int64(k), np.int32(c), cp.asarray(starts, dtype=cp.int64), X, out)
+        return out
+
+    def row_product(self, X: Array, W: Array) -> Array:
+        """X W; see HostDevice.row_product."""
+        (r, k), m = X.shape, W.shape[1]
+        out = cp.empty((r, m), dtype=cp.float32)
+        W = cp.ascontiguousarray(W)
+        self._launch("row_product", r * m, np.int64(r), np.int32(k), np.int32(m), X, W, out)
+        return out
+
+    def block_gram(self, X: Array, D: Array, starts: np.ndarray) -> Array:
+        """X^T D by blocks of rows; see HostDevice.block_gram."""
+        k, m, b = X.shape[1], D.shape[1], len(starts) - 1
+        out = cp.empty((b, k * m), dtype=cp.float32)
+        starts = cp.asarray(starts, dtype=cp.int64)
+        X, D = cp.ascontiguousarray(X), cp.ascontiguousarray(D)
+        self._launch("block_gram", b * k * m, np.int64(b), np.int32(k), np.int32(m), starts, X, D, out)
+        return out
+
+    def describe(self) -> str:
+        """One line for the log."""
+        name = cp.cuda.runtime.getDeviceProperties(self.index)["name"].decode()
+        return f"gpu {self.index} ({name}), CuPy {cp.__version__}"

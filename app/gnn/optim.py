@@ -1,0 +1,32 @@
+"""Optimisers on replicated flat parameter vectors: every rank makes the same update, nothing is sent."""
+
+from typing import Any
+
+Array = Any
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015, algorithm 1): m, v moving averages, bias-corrected step.
+
+    Element-wise operations and square roots only, so equal gradients give equal weights everywhere.
+    """
+
+    def __init__(
+        self, size: int, xp: Any, rate: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+    ) -> None:
+        self.xp, self.rate, self.beta1, self.beta2, self.epsilon = xp, rate, beta1, beta2, epsilon
+        self.m = xp.zeros(size, dtype=xp.float32)
+        self.v = xp.zeros(size, dtype=xp.float32)
+        self.step = 0
+
+    def update(self, flat: Array, gradient: Array) -> None:
+        """flat [size] -= the step for gradient [size], in place."""
+        self.step += 1
+        self.m *= self.beta1
+        self.m += (1 - self.beta1) * gradient
+        self.v *= self.beta2
+        self.v += (1 - self.beta2) * (gradient * gradient)
+        correction1 = 1 - self.beta1**self.step
+        correction2 = 1 - self.beta2**self.step
+        root = self.xp.sqrt(self.v / correction2) + self.epsilon
+        flat -= (self.rate / correction1) * self.m / root

@@ -1,0 +1,54 @@
+"""Parameters: named views into one flat float32 vector, replicated on every rank."""
+
+from typing import Any
+
+import numpy as np
+
+from app.rng import stream
+
+Array = Any
+
+
+class Parameters:
+    """Weights by name, all views of `flat` [size] float32 on a device: one optimiser step updates them all."""
+
+    def __init__(self, device: Any, shapes: dict[str, tuple[int, ...]]) -> None:
+        self.device, self.shapes = device, shapes
+        self.slices: dict[str, slice] = {}
+        at = 0
+        for name, shape in shapes.items():
+            size = int(np.prod(shape))
+            self.slices[name] = slice(at, at + size)
+            at += size
+        self.size = at
+        self.flat = device.xp.zeros(at, dtype=np.float32)
+
+    def __getitem__(self, name: str) -> Array:
+        return self.flat[self.slices[name]].reshape(self.shapes[name])
+
+    def set(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take host arrays by name; shapes must agree."""
+        for name, part in self.slices.items():
+            host = np.ascontiguousarray(arrays[name], dtype=np.float32).reshape(-1)
+            self.flat[part] = self.device.put(host)
+
+    def host(self) -> dict[str, np.ndarray]:
+        """Host copies by name."""
+        flat = np.array(self.device.get(self.flat))
+        return {name: flat[part].reshape(self.shapes[name]) for name, part in self.slices.items()}
+
+    def copy(self) -> "Parameters":
+        """An independent copy, for a target network."""
+        other = Parameters(self.device, self.shapes)
+        other.flat[:] = self.flat
+        return other
+
+    def draw_glorot(self, seed: int) -> None:
+        """Glorot's uniform initialisation, each array from a stream of its own name."""
+        self.set({name: _glorot(shape, seed, name) for name, shape in self.shapes.items()})
+
+
+def _glorot(shape: tuple[int, ...], seed: int, name: str) -> np.ndarray:
+    """Uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio 2010, eq. 16)."""
+    limit = np.sqrt(6.0 / (shape[0] + shape[-1]))
+    return stream(seed, f"initial/{name}").uniform(-limit, limit, size=shape).astype(np.float32)

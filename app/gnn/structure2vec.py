@@ -1,0 +1,166 @@
+"""structure2vec on row partitions and batches of states (RL4GO eq. 1; Dai et al. 2016)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+from app.gnn.parameters import Parameters
+from app.sparse.batch import StateBatch
+
+Array = Any
+
+
+@dataclass
+class NodeInputs:
+    """What a state looks like to the network, on this rank.
+
+    x_own         [rows, F]   node features
+    alive_own     [rows, 1]   1 for nodes not removed: only their edges count
+    present_own   [rows, 1]   1 for nodes that have an embedding (with the paper's features also removed ones)
+    scale_own     [rows, 1]   factor of neighbour sums, or None: 1
+    weights_own   [rows, 2]   sums of positive and of negated negative weights to live neighbours, or None
+    """
+
+    x_own: Array
+    alive_own: Array
+    present_own: Array
+    scale_own: Array | None = None
+    weights_own: Array | None = None
+
+
+class Structure2Vec:
+    """L rounds of message passing over the residual graph.
+
+    Source    RL4GO eq. 1:  h_v <- relu(theta1 x_v + theta4 sum_u h_u + theta3 sum_u relu(theta2 W(v,u)))
+    Forward   T   = plus relu(theta2) + minus relu(-theta2)       [rows, K], the edge term before theta3
+              N_l = alive * scale * A (alive * H_{l-1})
+              U_l = [x | T | N_l | H_{l-1}]     Z_l = U_l W_l     H_l = present * relu(Z_l)
+              H_0 = 0, so U_1 = [x | T]: the first round needs no product
+              W stacks theta1, theta3, theta4 and, as an option, a weight of the node's own embedding
+    Shapes    x [rows, F]   H, T, N [rows, K]   W_1 [F (+K), K]   W_l [F (+K) +K (+K), K]
+    Backward  dZ = dH * [H > 0]                 H > 0 just where Z > 0 on a present node
+              dW_l = U_l^T dZ                   one addend per row block, summed over ranks by the caller
+              dU = dZ W_l^T
+              dH_{l-1} = alive * A (alive * scale * dN) + dU[own part]     A is symmetric
+              dT = dU[edge part];  d relu(theta2) = plus^T dT,  d relu(-theta2) = minus^T dT
+              dtheta2 = [theta2 > 0] d relu(theta2) - [theta2 < 0] d relu(-theta2)
+    Ranks     rows partitioned, weights replicated; L-1 exchanges forward, L-1 backward
+    Differs   1. with shared=False each round has its own W; 2. neighbour sums may be scaled; 3. own embedding.
+    """
+
+    def __init__(
+        self, layers: int, dimension: int, features: int, *, shared: bool, self_weight: bool, edge_weights: bool
+    ) -> None:
+        self.layers, self.K, self.F = layers, dimension, features
+        self.shared, self.self_weight, self.edge_weights = shared, self_weight, edge_weights
+        self.first_rows = features + (dimension if edge_weights else 0)
+        self.later_rows = self.first_rows + dimension * (2 if self_weight else 1)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Parameter shapes by name."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        if self.shared:
+            rows = self.first_rows if self.layers == 1 else self.later_rows
+            shapes["embed.W"] = (rows, self.K)
+        else:
+            for layer in range(self.layers):
+                rows = self.first_rows if layer == 0 else self.later_rows
+                shapes[f"embed.W{layer + 1}"] = (rows, self.K)
+        if self.edge_weights:
+            shapes["embed.theta2"] = (1, self.K)
+        return shapes
+
+    def _weight(self, params: Parameters, layer: int) -> Array:
+        if self.shared:
+            W = params["embed.W"]
+            return W[: self.first_rows] if layer == 0 else W
+        return params[f"embed.W{layer + 1}"]
+
+    def forward(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> tuple[Array, list[Any]]:
+        """H_own [rows, K] and what backward needs. Ranks: all call."""
+        device, xp = batch.device, batch.device.xp
+        fixed = [inputs.x_own]
+        if self.edge_weights:
+            fixed.append(device.row_product(inputs.weights_own, self._relu_pair(xp, params)))
+        saved, H_own = [], None
+        for layer in range(self.layers):
+            parts = list(fixed)
+            if layer > 0:
+                parts.append(self._gather_neighbours(batch, inputs, H_own))
+                if self.self_weight:
+                    parts.append(H_own)
+            U_own = xp.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+            Z_own = device.row_product(U_own, self._weight(params, layer))
+            H_own = xp.maximum(Z_own, 0, out=Z_own)
+            H_own *= inputs.present_own
+            saved.append((U_own, H_own))
+        return H_own, saved
+
+    def _gather_neighbours(self, batch: StateBatch, inputs: NodeInputs, H_own: Array) -> Array:
+        """N = alive * scale * A (alive * H); its own adjoint up to where the scale stands."""
+        if inputs.alive_own is not inputs.present_own:
+            H_own = H_own * inputs.alive_own
+        N_own = batch.times(H_own)
+        N_own *= inputs.alive_own
+        if inputs.scale_own is not None:
+            N_own *= inputs.scale_own
+        return N_own
+
+    def backward(
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, saved: list[Any], dH_own: Array
+    ) -> dict[str, Array]:
+        """Gradient addends [owned blocks, size] by parameter name ("embed.theta2" as its two relu halves)."""
+        device, xp = batch.device, batch.device.xp
+        parts: dict[str, Array] = {}
+        dT_own = None
+        for layer in reversed(range(self.layers)):
+            U_own, H_own = saved[layer]
+            W = self._weight(params, layer)
+            dZ_own = dH_own * (H_own > 0)
+            self._add(xp, parts, layer, batch.gram_part(U_own, dZ_own))
+            if self.edge_weights:
+                dT = device.row_product(dZ_own, xp.ascontiguousarray(W[self.F : self.first_rows].T))
+                dT_own = dT if dT_own is None else dT_own + dT
+            if layer > 0:
+                dU_own = device.row_product(dZ_own, xp.ascontiguousarray(W[self.first_rows :].T))
+                dH_own = self._scatter_to_neighbours(batch, inputs, dU_own[:, : self.K])
+                if self.self_weight:
+                    dH_own += dU_own[:, self.K :]
+        if self.edge_weights:
+            parts["embed.theta2"] = batch.gram_part(inputs.weights_own, dT_own)
+        return parts
+
+    def _scatter_to_neighbours(self, batch: StateBatch, inputs: NodeInputs, dN_own: Array) -> Array:
+        """Adjoint of _gather_neighbours."""
+        dN_own = dN_own * inputs.alive_own
+        if inputs.scale_own is not None:
+            dN_own *= inputs.scale_own
+        dH_own = batch.times(dN_own)
+        if inputs.alive_own is not inputs.present_own:
+            dH_own *= inputs.alive_own
+        return dH_own
+
+    def _add(self, xp: Any, parts: dict[str, Array], layer: int, part: Array) -> None:
+        """Collect one layer's addends; a shared W sums them over layers, from the last to the first."""
+        if not self.shared:
+            parts[f"embed.W{layer + 1}"] = part
+        elif "embed.W" not in parts:
+            parts["embed.W"] = part
+        else:
+            parts["embed.W"][:, : part.shape[1]] += part
+
+    def finish(self, params: Parameters, gradient: dict[str, Array]) -> dict[str, Array]:
+        """Turn the summed halves of theta2 into its gradient; the other entries pass."""
+        if self.edge_weights:
+            theta2 = params["embed.theta2"][0]
+            plus, minus = gradient["embed.theta2"].reshape(2, self.K)
+            gradient["embed.theta2"] = plus * (theta2 > 0) - minus * (theta2 < 0)
+        return gradient
+
+    @staticmethod
+    def _relu_pair(xp: Any, params: Parameters) -> Array:
+        """[2, K]: relu(theta2) and relu(-theta2)."""
+        theta2 = params["embed.theta2"]
+        return xp.concatenate([xp.maximum(theta2, 0), xp.maximum(-theta2, 0)], axis=0)
+
+

@@ -1,0 +1,48 @@
+"""Edge lists as SNAP distributes them: two ids a line, optionally a weight; comments; ids with gaps."""
+
+import re
+from collections.abc import Iterator
+
+from app.graphs.source import Limits, Source, graph_name, shown
+from app.graphs.stream import Chunk, EdgeStream
+from app.graphs.text import Layout, blank_out, fields_of, parse_rows
+
+COMMENTS = re.compile(rb"(?m)^[ \t]*[#%].*$")
+NUMBER_START = re.compile(rb"[+-]?\.?[0-9]|[+-]?(nan|inf)", re.IGNORECASE)
+
+
+def read_edge_list(path: str, limits: Limits) -> EdgeStream:
+    """The stream of an edge list; the first data line settles separator and number of columns."""
+    source = Source(path, limits)
+    warnings: list[str] = []
+    for number, line in source.lines():
+        content = line.strip(b" \t\r")
+        if not content or content[:1] in b"#%":
+            continue
+        if number == 1 and _is_title(content):
+            warnings.append(f"{source.where}:1: skipped the first line '{shown(content)}'")
+            continue
+        return _stream(source, content, number - 1, warnings)
+    raise source.empty("lines of two node ids")
+
+
+def _is_title(content: bytes) -> bool:
+    """True for a first line whose first field is no number: column names, or an address."""
+    first = re.split(rb"[ \t,]", content, maxsplit=1)[0]
+    return not NUMBER_START.match(first) and not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", content)
+
+
+def _stream(source: Source, content: bytes, skip: int, warnings: list[str]) -> EdgeStream:
+    comma = b"," in content
+    found = len(fields_of(content, comma))
+    layout = Layout(columns=3 if found == 3 else 2, comma=comma)
+
+    def chunks(_: EdgeStream) -> Iterator[Chunk]:
+        for text, line in source.pieces(skip):
+            if b"#" in text or b"%" in text:
+                text = blank_out(text, COMMENTS)
+            yield parse_rows(source, text, line, layout)
+
+    return EdgeStream(
+        graph_name(source.path), source.path, "edges", None, 0, layout.columns == 3, chunks, warnings
+    )

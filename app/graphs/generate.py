@@ -1,0 +1,86 @@
+"""Random graphs as edge streams: Erdős–Rényi and Barabási–Albert, defined by their arguments alone."""
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import numpy as np
+
+from app.errors import CaseError
+from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
+from app.rng import stream
+
+# Most gaps drawn from one substream. Part of the definition of a graph: another number gives other graphs.
+BLOCK = 1 << 18
+MOST_NODES = 1 << 31
+
+
+def erdos_renyi(n: int, p: float, seed: int, name: str | None = None) -> EdgeStream:
+    """G(n, p): each pair of nodes is an edge with probability p, independently (Gilbert 1959).
+
+    Walks the pairs u < v in row order with geometric gaps (Batagelj and Brandes 2005, algorithm 1), whole
+    blocks of gaps at a time; holds [n] row starts and one block.
+    """
+    _check("n", n, 1, MOST_NODES)
+    _check("p", p, 0, 1)
+    _check("seed", seed, 0, 2**63 - 1)
+
+    def chunks(_: EdgeStream) -> Iterator[Chunk]:
+        u = np.arange(n, dtype=np.int64)
+        row_start = u * (n - 1) - u * (u - 1) // 2
+        for pairs in _chosen_pairs(n * (n - 1) // 2, p, seed):
+            u = np.searchsorted(row_start[:-1], pairs, side="right") - 1
+            yield u, pairs - row_start[u] + u + 1, None
+
+    path = f"er(n={n}, p={p}, seed={seed})"
+    return EdgeStream(name or f"er-{n}-{p}-{seed}", path, "generated", n, 0, False, chunks)
+
+
+def _chosen_pairs(pairs: int, p: float, seed: int) -> Iterator[np.ndarray]:
+    """The numbers [k] int64 of the chosen ones of `pairs` pairs, ascending, a block at a time."""
+    if p == 0 or pairs == 0:
+        return
+    # floor(E / -log(1-p)), E exponential, is the geometric number of pairs skipped before the next one.
+    scale = 0.0 if p == 1 else -1 / math.log1p(-p)
+    last, block, size = -1, 0, min(BLOCK, pairs)
+    while last < pairs - 1:
+        gaps = np.floor(stream(seed, "er", block).standard_exponential(size) * scale)
+        # Leave out what lies far beyond the end, before it can overflow an integer.
+        within = int(np.searchsorted(np.cumsum(gaps), 2.0 * pairs))
+        chosen = last + np.cumsum(gaps[:within].astype(np.int64) + 1)
+        yield chosen[: np.searchsorted(chosen, pairs)]
+        last = int(chosen[-1]) if within == size else pairs
+        block += 1
+
+
+def barabasi_albert(n: int, d: int, seed: int, name: str | None = None) -> EdgeStream:
+    """Preferential attachment of d edges by each new node (Barabási and Albert 1999).
+
+    Exactly networkx.barabasi_albert_graph(n, d, seed=seed), which is whole in memory while chunks() runs.
+    """
+    _check("n", n, 2, MOST_NODES)
+    _check("d", d, 1, n - 1)
+    _check("seed", seed, 0, 2**63 - 1)
+
+    def chunks(_: EdgeStream) -> Iterator[Chunk]:
+        import networkx
+
+        edges = iter(networkx.barabasi_albert_graph(n, d, seed=seed).edges())
+        while part := list(islice(edges, CHUNK_EDGES)):
+            u, v = np.array(part, dtype=np.int64).T
+            yield u, v, None
+
+    path = f"ba(n={n}, d={d}, seed={seed})"
+    return EdgeStream(name or f"ba-{n}-{d}-{seed}", path, "generated", n, 0, False, chunks)
+
+
+def _check(key: str, value: float, low: float, high: float) -> None:
+    """Refuse a parameter outside low..high, NaN included; all but p must be integers."""
+    number = isinstance(value, int | np.integer) or (key == "p" and isinstance(value, float | np.floating))
+    if not number or isinstance(value, bool) or not low <= value <= high:
+        raise CaseError(
+            f"graph.{key}: must be {'' if key == 'p' else 'an integer '}{low}..{high}, got {value!r}"
+        )
+
+
+GENERATORS: dict[str, Callable[..., EdgeStream]] = {"er": erdos_renyi, "ba": barabasi_albert}

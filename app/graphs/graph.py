@@ -1,0 +1,91 @@
+"""Graph: immutable rows of a symmetric adjacency matrix on the host, all of them or one rank's."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+def index_type(largest: int) -> type:
+    """The narrowest of int32 and int64 that holds `largest`."""
+    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Rows lo..hi-1 of the adjacency matrix of an undirected graph without self loops.
+
+    indptr        [hi-lo+1] int64    row offsets
+    indices       [nnz]              global neighbour numbers 0..n-1, ascending within a row
+    weights       [nnz] float32      edge weights, or None: all one
+    ids           [hi-lo] int64      the file's own node ids, or None: row number + first_id
+    node_weights  [hi-lo] float32    or None: all one
+    n, edges      of the whole graph, whatever rows are held; an edge counts once
+    """
+
+    name: str
+    n: int
+    lo: int
+    hi: int
+    indptr: np.ndarray
+    indices: np.ndarray
+    edges: int
+    weights: np.ndarray | None = None
+    ids: np.ndarray | None = None
+    first_id: int = 0
+    node_weights: np.ndarray | None = None
+
+    @property
+    def whole(self) -> bool:
+        """True when every row is held."""
+        return self.lo == 0 and self.hi == self.n
+
+    def degrees(self) -> np.ndarray:
+        """[hi-lo] int64, the degree of each held node."""
+        return np.diff(self.indptr)
+
+    def row_of(self) -> np.ndarray:
+        """[nnz] int64, the global row number of each stored entry."""
+        return np.repeat(np.arange(self.lo, self.hi, dtype=np.int64), np.diff(self.indptr))
+
+    def node_ids(self, rows: np.ndarray) -> np.ndarray:
+        """[k] int64, the file's ids of global rows `rows` [k], all of them held."""
+        return rows + self.first_id if self.ids is None else self.ids[rows - self.lo]
+
+
+def from_edges(
+    n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray | None = None, name: str = "graph"
+) -> Graph:
+    """The whole graph of undirected edges u[i]-v[i]; loops dropped, repeats merged (largest weight kept).
+
+    u, v      [m]   node numbers 0..n-1
+    weights   [m]   or None
+    """
+    u, v = np.asarray(u, dtype=np.int64), np.asarray(v, dtype=np.int64)
+    w = None if weights is None else np.asarray(weights, dtype=np.float32)
+    rows, cols = np.concatenate([u, v]), np.concatenate([v, u])
+    both = None if w is None else np.concatenate([w, w])
+    indptr, indices, merged = build_rows(rows, cols, both, 0, n)
+    return Graph(
+        name, n, 0, n, indptr, indices.astype(index_type(n)), edges=int(indptr[-1]) // 2, weights=merged
+    )
+
+
+def build_rows(
+    rows: np.ndarray, cols: np.ndarray, weights: np.ndarray | None, lo: int, hi: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """CSR rows lo..hi-1 from directed entries: loops dropped, columns ascending, repeats merged.
+
+    rows, cols  [m] int64; weights [m] float32 or None; of repeats the largest weight is kept
+    returns indptr [hi-lo+1], indices [nnz] int64, weights [nnz] or None
+    """
+    keep = rows != cols
+    rows, cols = rows[keep], cols[keep]
+    weights = None if weights is None else weights[keep]
+    # Ascending (row, column); of equal pairs the largest weight comes last.
+    order = np.lexsort((cols, rows)) if weights is None else np.lexsort((weights, cols, rows))
+    rows, cols = rows[order], cols[order]
+    last = np.ones(len(rows), dtype=bool)
+    last[:-1] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
+    indptr = np.zeros(hi - lo + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows[last] - lo, minlength=hi - lo), out=indptr[1:])
+    return indptr, cols[last], None if weights is None else weights[order][last]

@@ -1,0 +1,107 @@
+"""The table of graph file formats, and `open_edges`, which picks the reader by content or by name."""
+
+import difflib
+from collections.abc import Callable
+
+from app.errors import CaseError
+from app.graphs.arrays import open_graph_set, read_npz
+from app.graphs.dimacs import read_dimacs
+from app.graphs.edge_list import read_edge_list
+from app.graphs.gset import read_gset
+from app.graphs.matrix_market import read_matrix_market
+from app.graphs.metis import read_metis
+from app.graphs.shipped import PREFIX, read_shipped
+from app.graphs.source import Limits, Source, graph_suffix, shown
+from app.graphs.stream import EdgeStream
+from app.graphs.text import fields_of
+
+__all__ = ["READERS", "EdgeStream", "open_edges", "open_graph_set"]
+
+READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
+    "edges": read_edge_list,
+    "matrix_market": read_matrix_market,
+    "metis": read_metis,
+    "dimacs": read_dimacs,
+    "gset": read_gset,
+    "npz": read_npz,
+    "networkx": read_shipped,
+}
+SUFFIXES = {
+    ".graph": "metis",
+    ".metis": "metis",
+    ".mtx": "matrix_market",
+    ".npz": "npz",
+    **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),
+}
+# First bytes of files that hold no graph we read, and what to say instead.
+REFUSED = {
+    b"\x93NUMPY": "a single NumPy array (.npy); an .npz of the graph's arrays would be right",
+    b"\x80\x02": "a Python pickle, which is never loaded; an .npz of plain arrays would be right",
+    b"\x80\x03": "a Python pickle, which is never loaded; an .npz of plain arrays would be right",
+    b"\x80\x04": "a Python pickle, which is never loaded; an .npz of plain arrays would be right",
+    b"\x80\x05": "a Python pickle, which is never loaded; an .npz of plain arrays would be right",
+    b"\x89HDF": "an HDF5 file; an .npz of the graph's arrays would be right",
+    b"\xff\xfe": "text in UTF-16; UTF-8 would be right",
+    b"\xfe\xff": "text in UTF-16; UTF-8 would be right",
+}
+HEAD_LINES = 2000
+
+
+def open_edges(
+    path: str,
+    format: str = "auto",
+    max_decompressed_bytes: int = Limits.decompressed,
+    max_bytes: int = Limits.npz,
+) -> EdgeStream:
+    """The stream of a graph file, its header read and checked; the edges are read by chunks().
+
+    path     a file, perhaps packed by gzip, bzip2 or xz; or "networkx:NAME"
+    format   a name in READERS, or "auto": by content, then by suffix
+    max_decompressed_bytes, max_bytes   limits for packed text, and for each array of an .npz
+    """
+    limits = Limits(max_decompressed_bytes, max_bytes)
+    if format != "auto" and format not in READERS:
+        near = difflib.get_close_matches(format, ["auto", *READERS], n=1, cutoff=0)[0]
+        raise CaseError(f"graph.format: found '{shown(format)}'; did you mean '{near}'?")
+    chosen = detect(path, limits) if format == "auto" else format
+    return READERS[chosen](path, limits)
+
+
+def detect(path: str, limits: Limits) -> str:
+    """The name of the format a file is in, by content, else by suffix, else "edges"."""
+    if path.startswith(PREFIX):
+        return "networkx"
+    source = Source(path, limits)
+    start = source.first_bytes(8)
+    if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return "npz"
+    start = next(source.blocks(), b"").removeprefix(b"\xef\xbb\xbf")
+    for magic, text in REFUSED.items():
+        if start.startswith(magic):
+            raise source.error(f"found {text}")
+    if start[:14].lower() == b"%%matrixmarket":
+        return "matrix_market"
+    lines = [fields_of(line) for line in start.replace(b"\r\n", b"\n").split(b"\n", HEAD_LINES)[:HEAD_LINES]]
+    if _is_dimacs(lines):
+        return "dimacs"
+    suffix = SUFFIXES.get(graph_suffix(path))
+    return suffix or ("gset" if _is_gset(lines) else "edges")
+
+
+def _is_dimacs(lines: list[list[bytes]]) -> bool:
+    """True if the first line that is no "c" comment is a problem line."""
+    data = (fields for fields in lines if fields and not fields[0].startswith(b"c"))
+    first = next(data, [])
+    return len(first) == 4 and first[0] == b"p" and first[2].isdigit() and first[3].isdigit()
+
+
+def _is_gset(lines: list[list[bytes]]) -> bool:
+    """True if a line "n m" is followed by lines of three fields, the first of them with ids 1..n."""
+    head, *rows = [fields for fields in lines if fields][:20] or [[]]
+    if len(head) != 2 or not rows or any(len(fields) != 3 for fields in rows):
+        return False
+    numbers = [*head, *rows[0][:2]]
+    if not all(field.isdigit() and len(field) < 19 for field in numbers):
+        return False
+    n, _, u, v = map(int, numbers)
+    return 1 <= u <= n and 1 <= v <= n

@@ -1,0 +1,54 @@
+"""EdgeStream: the edges of a graph, a chunk at a time, as every reader and generator gives them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+CHUNK_EDGES = 1 << 20
+
+# u [k] int64, v [k] int64, w [k] float32 or None
+Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+@dataclass
+class EdgeStream:
+    """What a file states about its graph, and its edges as found: loops, repeats and directions untouched.
+
+    name          file name without directory and graph suffixes
+    format        the reader's name in `readers.READERS`, or "generated"
+    nodes         node count where the file states one, else None: u, v are then the file's own ids
+    first_id      the file's id of node number 0
+    weighted      True where chunks carry weights
+    make          called with this stream, starts an iteration over its chunks
+    warnings      one line each; complete once chunks() is exhausted
+    node_weights  [nodes] float32 once chunks() is exhausted, or None
+    ids           [nodes] int64, only where the file names ids explicitly, or None
+    """
+
+    name: str
+    path: str
+    format: str
+    nodes: int | None
+    first_id: int
+    weighted: bool
+    make: Callable[["EdgeStream"], Iterator[Chunk]]
+    warnings: list[str] = field(default_factory=list)
+    node_weights: np.ndarray | None = None
+    ids: np.ndarray | None = None
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Start over at the first edge.
+
+        yields u [k] int64, v [k] int64, w [k] float32 or None; k at most CHUNK_EDGES
+               u, v are node numbers 0..nodes-1 where `nodes` is known, else the file's ids
+        """
+        for u, v, w in self.make(self):
+            for at in range(0, len(u), CHUNK_EDGES):
+                cut = slice(at, at + CHUNK_EDGES)
+                yield u[cut], v[cut], None if w is None else w[cut]
+
+    def warn(self, text: str) -> None:
+        """Keep a warning, once however often the stream is read."""
+        if text not in self.warnings:
+            self.warnings.append(text)

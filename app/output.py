@@ -1,0 +1,141 @@
+"""The output folder of a run: claimed before any work, result.json written last and atomically."""
+
+import csv
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import sys
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.config import VERSION, Case, to_toml
+from app.errors import CaseError
+
+OWN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "weights.npz", "solution")
+
+
+class RunFolder:
+    """The folder that a run writes to; only rank 0 touches the disk.
+
+    Ranks   constructing it and `finish` are called by all
+    """
+
+    def __init__(self, group: Group, path: str, overwrite: bool) -> None:
+        self.group, self.path = group, path
+        with raise_together(group, f"preparing {path}"):
+            if group.rank == 0:
+                _claim(path, overwrite)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file whole or not at all (rank 0)."""
+        if self.group.rank != 0:
+            return
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".tmp", "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".tmp", path)
+
+    def write_json(self, name: str, value: dict[str, Any]) -> None:
+        """write_text of indented JSON."""
+        self.write_text(name, json.dumps(value, indent=1, default=_plain) + "\n")
+
+    def file(self, name: str) -> str:
+        """The path of a file in this folder."""
+        return os.path.join(self.path, name)
+
+    def begin(self, case: Case, device: Any) -> None:
+        """Write what the run was started with. Ranks: all call."""
+        hosts = self.group.gather_texts(platform.node())
+        with raise_together(self.group, f"writing to {self.path}"):
+            self.write_text("case.toml", to_toml(case))
+            self.write_json("environment.json", describe_environment(self.group, device, hosts))
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write result.json, the last file, after every rank has come here. Ranks: all call."""
+        self.group.barrier()
+        with raise_together(self.group, f"writing {self.path}/result.json"):
+            self.write_json("result.json", {"status": "complete", **result})
+
+
+def _claim(path: str, overwrite: bool) -> None:
+    """Create the folder, or empty it of an earlier run's files when that is asked for."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise CaseError(f"--out {path}: is a file; name a folder")
+    if os.path.isdir(path) and os.listdir(path):
+        if not overwrite:
+            raise CaseError(f"--out {path}: holds an earlier run; name another folder, or add --overwrite")
+        for name in os.listdir(path):
+            if name in OWN_FILES or name.endswith(".png"):
+                _remove(os.path.join(path, name))
+    try:
+        os.makedirs(path, exist_ok=True)
+        probe = os.path.join(path, ".probe")
+        with open(probe, "w"):
+            pass
+        os.remove(probe)
+    except OSError as error:
+        raise CaseError(f"--out {path}: cannot write there: {error.strerror}") from None
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.remove(path)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars as JSON numbers."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"not JSON: {type(value).__name__}")
+
+
+def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[str, Any]:
+    """Versions, libraries and devices: what a result depends on besides the case."""
+    from mpi4py import MPI
+
+    versions = {}
+    for name in ("numpy", "scipy", "mpi4py", "networkx", "msgspec"):
+        versions[name] = importlib.metadata.version(name)
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {
+        "lockstep": VERSION,
+        "python": sys.version.split()[0],
+        "machine": platform.machine(),
+        "versions": versions,
+        "blas": f"{blas.get('name')} {blas.get('version')}",
+        "mpi_library": MPI.Get_library_version().split("\n")[0].strip("\x00 "),
+        "device_memory_to_mpi": group.direct,
+        "device": device.describe(),
+        "hosts": sorted(set(hosts)),
+        "ranks": group.size,
+    }
+
+
+def phase_table(group: Group, seconds: dict[str, float]) -> dict[str, Any]:
+    """Seconds min / mean / max over ranks by phase, and bytes sent. Ranks: all call, with the same phases."""
+    both = {**seconds, **{f"comm.{k}": v for k, v in group.seconds.items()}}
+    names = sorted(set("\n".join(group.gather_texts("\n".join(sorted(both)))).split("\n")) - {""})
+    sent = sum(group.sent_bytes.values())
+    micro = np.array([int(both.get(n, 0.0) * 1e6) for n in names] + [sent], dtype=np.int64)
+    table = group.gather_integers(micro)
+    phases = {
+        name: {"min_s": column.min() / 1e6, "mean_s": column.mean() / 1e6, "max_s": column.max() / 1e6}
+        for name, column in zip(names, table.T)
+    }
+    return {"seconds": phases, "sent_bytes_mean": int(table[:, -1].mean()), "sent_bytes_max": int(table[:, -1].max())}
+
+
+def read_metrics(path: str) -> list[dict[str, str]]:
+    """The rows of a metrics.csv."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,96 @@
+"""From the [graph] table of a case to graphs on row partitions: files one by one, or a generated set."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.config import Case, GraphCase
+from app.graphs.generate import GENERATORS
+from app.graphs.graph import Graph
+from app.graphs.readers import open_edges
+from app.partition.assemble import EdgeCounts, assemble
+from app.partition.rows import RowPartition, block_count, cut_blocks
+from app.rng import stream
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A graph's rows on this rank, how rows are partitioned, and what the file held."""
+
+    graph: Graph
+    rows: RowPartition
+    counts: EdgeCounts
+    warnings: tuple[str, ...] = ()
+
+
+def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> list[Loaded]:
+    """The graphs that a table names: its files in order, then the generated ones.
+
+    purpose   names the random streams: graphs of different purposes are independent
+    Ranks     all call
+    """
+    paths = [table.path] if isinstance(table.path, str) else list(table.path)
+    loaded = [_load_file(group, table, path, case) for path in paths]
+    if table.generator:
+        loaded += generate_set(group, table, case.seed, purpose)
+    return loaded
+
+
+def _load_file(group: Group, table: GraphCase, path: str, case: Case) -> Loaded:
+    source: Any = None
+    with raise_together(group, f"opening {path}"):
+        if group.rank == 0:
+            source = open_edges(path, table.format, int(case.memory.max_decompressed_gb * 1e9))
+    return load_stream(group, source, table, case)
+
+
+def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Loaded:
+    """The graph of a stream on rank 0 (other ranks pass None), as a [graph] table wants it. Ranks: all call."""
+    graph, rows, counts = assemble(
+        group, source, complement=table.complement, self_loops=table.self_loops, duplicates=table.duplicates,
+        balance=case.parallel.partition,
+    )  # fmt: skip
+    return Loaded(graph, rows, counts, tuple(source.warnings) if source is not None else ())
+
+
+def generate_set(group: Group, case: GraphCase, seed: int, purpose: str) -> list[Loaded]:
+    """Generated graphs that share row blocks and cuts, so that batches may mix them.
+
+    Ranks   all call
+    """
+    base = seed if case.generator_seed < 0 else case.generator_seed
+    draws = stream(base, f"graphs/{purpose}")
+    low, high = (case.nodes, case.nodes) if isinstance(case.nodes, int) else case.nodes
+    sizes = draws.integers(low, high + 1, case.count)
+    seeds = [base] if case.count == 1 else draws.integers(0, 2**31, case.count).tolist()
+    families = ["ba", "er"] if case.generator == "mixed" else [case.generator]
+    parameters = {"er": case.p, "ba": case.d}
+
+    def make(number: int) -> Any:
+        family, n = families[number % len(families)], int(sizes[number])
+        return GENERATORS[family](n, parameters[family], int(seeds[number]), name=f"{family}-{n}-{number}")
+
+    return share_blocks(group, int(sizes.max()), [partial(make, i) for i in range(case.count)])
+
+
+def share_blocks(group: Group, largest: int, streams: list[Callable[[], Any]]) -> list[Loaded]:
+    """Assemble graphs of at most `largest` nodes with one number of blocks and one set of cuts.
+
+    streams   makers of edge streams, called on rank 0 only
+    Ranks     all call
+    """
+    blocks = block_count(largest)
+    cuts = cut_blocks(np.ones(blocks, dtype=np.int64), group.size)
+    out = []
+    for make in streams:
+        source: Any = None
+        with raise_together(group, "generating a graph"):
+            if group.rank == 0:
+                source = make()
+        out.append(Loaded(*assemble(group, source, blocks=blocks, cuts=cuts)))
+    return out

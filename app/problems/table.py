@@ -1,0 +1,14 @@
+"""Names of problems: a new problem is one new file and one line here."""
+
+from app.errors import CaseError
+from app.problems.mvc import MinimumVertexCover
+from app.problems.problem import Problem
+
+PROBLEMS = {"mvc": MinimumVertexCover}
+
+
+def make_problem(name: str) -> Problem:
+    """The problem a case names. Raises CaseError for an unknown name."""
+    if name not in PROBLEMS:
+        raise CaseError(f"problem.name: unknown problem {name!r}; known: {', '.join(PROBLEMS)}")
+    return PROBLEMS[name]()

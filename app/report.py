@@ -1,0 +1,90 @@
+"""Plots of a run, drawn by rank 0 where matplotlib is installed (extra `report`)."""
+
+from typing import Any
+
+from app.log import Log
+from app.output import RunFolder
+
+
+def _figure(folder: RunFolder, log: Log) -> Any:
+    """pyplot without a display on rank 0, None elsewhere or where matplotlib is missing."""
+    if folder.group.rank != 0:
+        return None
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        log.info("no plots: matplotlib is not installed (pip install 'lockstep[report]')")
+        return None
+    return plt
+
+
+def plot_learning(
+    folder: RunFolder, log: Log, records: list[dict[str, Any]], totals: dict[str, int], name: str = "learning.png"
+) -> None:
+    """Held-back cover size over environment steps, with the baselines as lines."""
+    plt = _figure(folder, log)
+    if plt is None:
+        return
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    steps = [r["step"] for r in records]
+    axes.plot(steps, [r["held_back_nodes"] for r in records], marker="o", ms=3, label="learned policy")
+    for i, (label, value) in enumerate(totals.items()):
+        axes.axhline(value, ls="--", lw=1, color=f"C{i + 1}", label=label)
+    best = min(r["held_back_nodes"] for r in records)
+    worst = max([*totals.values(), sorted(r["held_back_nodes"] for r in records)[len(records) // 2]])
+    axes.set_ylim(best - 0.1 * (worst - best + 1), worst + 0.4 * (worst - best + 1))
+    axes.set_xlabel("environment steps")
+    axes.set_ylabel("nodes chosen on held-back graphs")
+    axes.legend(frameon=False)
+    _save(figure, plt, folder, name)
+
+
+def plot_solutions(folder: RunFolder, log: Log, instances: list[dict[str, Any]], name: str = "solutions.png") -> None:
+    """Cover sizes of learned policy and baselines relative to the bound, instance by instance."""
+    plt = _figure(folder, log)
+    shown = [i for i in instances if i["bound"]]
+    if plt is None or not shown:
+        return
+    figure, axes = plt.subplots(figsize=(max(6, 0.5 * len(shown) + 3), 4.2))
+    labels = list(dict.fromkeys(label for i in shown for label in i["baselines"]))
+    for k, label in enumerate(["learned", *labels]):
+        ratios = [(i["objective"] if label == "learned" else i["baselines"].get(label, 0)) / i["bound"] for i in shown]
+        axes.plot(range(len(shown)), ratios, "o" if k == 0 else "x", label=label, color=f"C{k}")
+    axes.axhline(1, color="black", lw=1, label="lower bound")
+    axes.set_xticks(range(len(shown)), [i["name"] for i in shown], rotation=60, ha="right", fontsize=7)
+    axes.set_ylabel("nodes in the cover / lower bound")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, plt, folder, name)
+
+
+def plot_quality(folder: RunFolder, log: Log, curves: dict[str, dict[str, Any]], lines: dict[str, dict[str, float]]) -> None:
+    """Approximation ratio over training steps, one panel per graph family (RL4GO Fig. 3).
+
+    curves   family -> recipe -> list of (steps [k], ratios [k]), one per seed
+    lines    family -> baseline label -> ratio
+    """
+    plt = _figure(folder, log)
+    if plt is None:
+        return
+    figure, panels = plt.subplots(1, len(curves), figsize=(6 * len(curves), 4.4), squeeze=False)
+    for axes, (family, recipes) in zip(panels[0], curves.items()):
+        for k, (recipe, runs) in enumerate(recipes.items()):
+            for seed, (steps, ratios) in enumerate(runs):
+                axes.plot(steps, ratios, color=f"C{k}", lw=1.2, label=recipe if seed == 0 else None)
+        for k, (label, ratio) in enumerate(lines[family].items()):
+            axes.axhline(ratio, ls="--", lw=1, color=f"C{k + len(recipes)}", label=f"{label} {ratio:.4f}")
+        axes.set_yscale("log")
+        axes.set_title(family.upper())
+        axes.set_xlabel("training steps")
+        axes.set_ylabel("mean approximation ratio")
+        axes.legend(frameon=False, fontsize=8)
+    _save(figure, plt, folder, "quality.png")
+
+
+def _save(figure: Any, plt: Any, folder: RunFolder, name: str) -> None:
+    figure.tight_layout()
+    figure.savefig(folder.file(name), dpi=120)
+    plt.close(figure)

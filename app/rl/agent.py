@@ -1,0 +1,150 @@
+"""Agent: policy network, target network, replay memory and optimiser (RL4GO Alg. 1: Act, Remember, Sample, Train)."""
+
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import check_same, digest
+from app.config import AgentCase
+from app.errors import NumericsError
+from app.gnn.loss import td_loss
+from app.gnn.optim import Adam
+from app.rl.env import GraphEnv, alive_of, degrees_of
+from app.rl.qnet import Evaluation, QNetwork
+from app.rl.replay import BitsReplay, EpisodeReplay, Sample
+from app.rl.select import best_nodes, best_values, random_candidates
+from app.rng import stream
+from app.sparse.batch import StateBatch
+from app.sparse.rowblock import RowBlock
+
+Array = Any
+
+
+class Agent:
+    """A deep Q-learner over row-partitioned graphs.
+
+    Source    RL4GO Alg. 1 and section 4.7; DQN: Mnih et al. 2015
+    Differs   1. the default discount is short and rewards are shaped (problems/mvc.py); 2. gradient steps per
+              environment step, target copies, double DQN and n-step returns are options; 3. weights start by Glorot.
+    Ranks     every method that evaluates is called by all ranks; weights are replicated
+    """
+
+    def __init__(
+        self, group: Group, case: AgentCase, net: QNetwork, blocks: list[RowBlock], seed: int, check_every: int
+    ) -> None:
+        self.group, self.case, self.net, self.blocks = group, case, net, blocks
+        self.seed, self.check_every = seed, check_every
+        self.params = net.new_parameters(group.device, seed)
+        self.target = self.params.copy()
+        self.optimiser = Adam(
+            self.params.size, group.device.xp, case.learning_rate, case.adam_beta1, case.adam_beta2,
+            case.adam_epsilon,
+        )  # fmt: skip
+        memory = (case.replay_capacity, case.n_step, case.discount)
+        self.replay = BitsReplay(*memory, blocks) if case.replay == "bits" else EpisodeReplay(*memory)
+        self._batches: dict[tuple[int, ...], StateBatch] = {}
+
+    # ---- acting -----------------------------------------------------------------------------------------
+
+    def epsilon(self, step: int) -> float:
+        """Exploration rate after `step` environment steps: linear decay, then constant."""
+        case = self.case
+        progress = min(1.0, step / max(case.epsilon_decay_steps, 1))
+        return case.epsilon_start + progress * (case.epsilon_end - case.epsilon_start)
+
+    def act(self, envs: list[GraphEnv], graphs: list[int], step: int) -> np.ndarray:
+        """One node per environment: random with probability epsilon, else the best score.
+
+        returns   [envs] global nodes. Ranks: all call; identical on all
+        """
+        draws = stream(self.seed, "explore", step)
+        explore = draws.random(len(envs)) < self.epsilon(step)
+        ranks = [int(draws.integers(env.totals.alive)) for env in envs]
+        nodes = np.empty(len(envs), dtype=np.int64)
+        if explore.any():
+            chosen = np.flatnonzero(explore).tolist()
+            picked = random_candidates(self.group, [envs[i] for i in chosen], [ranks[i] for i in chosen])
+            nodes[chosen] = picked
+        if not explore.all():
+            chosen = np.flatnonzero(~explore).tolist()
+            batch = self._batch_of([graphs[i] for i in chosen])
+            nodes[chosen] = self.best_actions(batch, [envs[i] for i in chosen])
+        return nodes
+
+    def _batch_of(self, graphs: list[int]) -> StateBatch:
+        """The layout for one state of each graph; the latest ones are kept."""
+        key = tuple(graphs)
+        if key not in self._batches:
+            if len(self._batches) >= 8:
+                self._batches.pop(next(iter(self._batches)))
+            self._batches[key] = StateBatch(self.group, [(self.blocks[g], 1) for g in graphs])
+        return self._batches[key]
+
+    def best_actions(self, batch: StateBatch, envs: list[GraphEnv]) -> np.ndarray:
+        """The greedy action of every environment. Ranks: all call."""
+        scores_own, candidate_own = score_environments(self.net, self.params, batch, envs)
+        return best_nodes(self.group, batch, scores_own, candidate_own)
+
+    # ---- learning ---------------------------------------------------------------------------------------
+
+    def learn(self, sample: Sample) -> float:
+        """One gradient step on a minibatch; returns its loss. Ranks: all call; identical on all."""
+        graphs, counts = np.unique(sample.graphs, return_counts=True)
+        batch = StateBatch(self.group, [(self.blocks[g], int(c)) for g, c in zip(graphs, counts)])
+        alive0, alive1 = batch.alive_mask(sample.before), batch.alive_mask(sample.after)
+        degree0, degree1 = self._live_degrees(batch, alive0, alive1)
+
+        target = sample.returns + sample.discounts * self._next_values(batch, sample, alive1, degree1)
+        now = self._evaluate(self.params, batch, alive0, degree0, sample.totals_before)
+        q, kept = self.net.chosen_values(self.params, now, sample.nodes)
+        loss, dq = td_loss(q, target.astype(np.float32), self.case.loss)
+        if not np.isfinite(loss):
+            raise NumericsError(f"the loss is {loss}: training diverged; lower agent.learning_rate")
+        self.optimiser.update(self.params.flat, self.net.chosen_backward(self.params, now, kept, dq))
+
+        if self.optimiser.step % self.case.target_every == 0:
+            self.target.flat[:] = self.params.flat
+        if self.check_every and self.optimiser.step % self.check_every == 0:
+            what = f"the weights after {self.optimiser.step} gradient steps"
+            check_same(self.group, digest(self.params.host()), what)
+        return loss
+
+    def _live_degrees(self, batch: StateBatch, alive0: Array, alive1: Array) -> tuple[Array, Array]:
+        """[rows, 1] live degrees of both sets of states, from one product."""
+        xp = batch.device.xp
+        alive = xp.concatenate([alive0, alive1], axis=1)
+        degree = batch.times(alive) * alive
+        return xp.ascontiguousarray(degree[:, :1]), xp.ascontiguousarray(degree[:, 1:])
+
+    def _evaluate(
+        self, params: Any, batch: StateBatch, alive_own: Array, degree_own: Array, totals: list[Any]
+    ) -> Evaluation:
+        inputs = self.net.inputs(batch, alive_own, degree_own, totals)
+        return self.net.evaluate(params, batch, inputs, totals, pool=True)
+
+    def _next_values(self, batch: StateBatch, sample: Sample, alive1: Array, degree1: Array) -> np.ndarray:
+        """[B] value of the states after the action, by the target network (double DQN: at the online argmax)."""
+        totals = sample.totals_after
+        later = self._evaluate(self.target, batch, alive1, degree1, totals)
+        candidate_own = degree1[:, 0] > 0
+        if self.case.double:
+            online = self._evaluate(self.params, batch, alive1, degree1, totals)
+            scores_own = self.net.local_scores(self.params, online)
+            best = best_nodes(self.group, batch, scores_own, candidate_own)
+            return self.net.chosen_values(self.target, later, best)[0]
+        scores_own = self.net.local_scores(self.target, later)
+        constant = batch.device.get(self.net.pooled_scores(self.target, later))
+        return best_values(self.group, batch, scores_own, candidate_own) + constant
+
+
+def score_environments(
+    net: QNetwork, params: Any, batch: StateBatch, envs: list[GraphEnv]
+) -> tuple[Array, Array]:
+    """Scores [rows] and candidates [rows] bool of one state per environment. Ranks: all call."""
+    put = batch.device.put
+    degree_own = put(degrees_of(envs))
+    totals = [env.totals for env in envs]
+    inputs = net.inputs(batch, put(alive_of(envs)), degree_own, totals)
+    evaluation = net.evaluate(params, batch, inputs, totals, pool=False)
+    return net.local_scores(params, evaluation), degree_own[:, 0] > 0

@@ -1,0 +1,215 @@
+"""QNetwork: structure2vec embedding and action-evaluation head (RL4GO eqs. 1 and 2), forward and backward."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.config import PolicyCase
+from app.gnn.parameters import Parameters
+from app.gnn.structure2vec import NodeInputs, Structure2Vec
+from app.problems.problem import Problem, Totals
+from app.sparse.batch import StateBatch
+
+Array = Any
+
+
+@dataclass
+class Evaluation:
+    """What backward needs of one forward pass, and the embeddings that scores are made of."""
+
+    batch: StateBatch
+    inputs: NodeInputs
+    saved: list[Any]
+    H_own: Array
+    pooled: Array | None  # [states, K]
+    mean_factor: Array  # [states, 1], 1/alive, or 1 with the paper's plain sum
+
+
+class QNetwork:
+    """Scores of all candidate nodes of a batch of states.
+
+    Source    RL4GO eq. 2:  Q(v) = theta7^T relu[theta5 p || theta6 h_v],  p = sum_u h_u
+    Forward   V = [h | x]   (head "paper": V = h)
+              separate   Q = relu(V theta6) theta7b + relu(p theta5) theta7a
+              mixing     Q = relu(V theta6 + p theta5) theta7b
+    Shapes    V [rows, K (+F)]  theta5 [K, hidden]  theta6 [K (+F), hidden]  theta7a, theta7b [hidden, 1]  p [states, K]
+    Backward  only the chosen rows carry a gradient; there are as many as states, so they are brought to all
+              ranks and the head runs backward on them replicated (`chosen_backward`)
+              with e = dQ [S, 1]:  dZ6 = (e theta7b^T) * [Z6 > 0];  dtheta6 = V^T dZ6;  dV = dZ6 theta6^T
+              dp of "separate" = ((e theta7a^T) * [p theta5 > 0]) theta5^T, of "mixing" = dZ6 theta5^T
+              dH = dV at the chosen rows + mean_factor * dp at every present row
+    Note      with "separate" the pooled half adds one constant per state: it takes part in learning the value but
+              never in a choice, so `local_scores` leaves it out and selecting needs no sum over nodes.
+    Differs   the default pools the mean over alive nodes and gives the head the node features as well; the case
+              inputs/paper_*.toml restore the paper's form.
+    """
+
+    def __init__(self, policy: PolicyCase, problem: Problem) -> None:
+        self.policy, self.problem = policy, problem
+        self.paper = policy.features == "paper"
+        self.F = problem.feature_counts[policy.features]
+        self.K, self.hidden = policy.dimension, policy.hidden
+        self.embedding = Structure2Vec(
+            policy.layers, policy.dimension, self.F, shared=policy.shared_layers,
+            self_weight=policy.self_weight, edge_weights=policy.edge_weights,
+        )  # fmt: skip
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Parameter shapes by name."""
+        shapes = self.embedding.shapes()
+        shapes["head.theta5"] = (self.K, self.hidden)
+        shapes["head.theta6"] = (self.K + (0 if self.paper else self.F), self.hidden)
+        if self.policy.head == "separate":
+            shapes["head.theta7a"] = (self.hidden, 1)
+        shapes["head.theta7b"] = (self.hidden, 1)
+        return shapes
+
+    def new_parameters(self, device: Any, seed: int) -> Parameters:
+        """Freshly drawn parameters."""
+        params = Parameters(device, self.shapes())
+        params.draw_glorot(seed)
+        return params
+
+    # ---- inputs -----------------------------------------------------------------------------------------
+
+    def inputs(self, batch: StateBatch, alive_own: Array, degree_own: Array, totals: list[Totals]) -> NodeInputs:
+        """Node inputs of a batch of states.
+
+        alive_own    [rows, 1]   1 for nodes that were not removed, 0 on padding
+        degree_own   [rows, 1]   live degrees, 0 on removed nodes
+        totals       one per state
+        Ranks        all call (an exchange where edge weights are used)
+        """
+        xp, put = batch.device.xp, batch.device.put
+        mean = np.array([[t.mean_degree()] for t in totals], dtype=np.float32)
+        mean_own = batch.spread(put(mean))
+        if self.paper:
+            present_own = put(batch.alive_mask([np.empty(0, np.int64)] * batch.states))
+            x_own = (present_own - alive_own) * present_own
+        else:
+            present_own = (degree_own > 0).astype(degree_own.dtype)
+            x_own = self.problem.features(self.policy.features, xp, degree_own, alive_own, mean_own)
+            alive_own = present_own
+        scale_own = 1 / mean_own if self.policy.mean_degree else None
+        weights_own = batch.weight_sums(alive_own) if self.policy.edge_weights else None
+        return NodeInputs(x_own, alive_own, present_own, scale_own, weights_own)
+
+    # ---- forward ----------------------------------------------------------------------------------------
+
+    def evaluate(
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, totals: list[Totals], pool: bool
+    ) -> Evaluation:
+        """Embed a batch of states; `pool` also sums the embeddings. Ranks: all call."""
+        H_own, saved = self.embedding.forward(params, batch, inputs)
+        pooled = None
+        factor = np.array(
+            [[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals], dtype=np.float32
+        )
+        factor = batch.device.put(factor)
+        if pool or self.policy.head == "mixing":
+            pooled = batch.pool(H_own) * factor
+        return Evaluation(batch, inputs, saved, H_own, pooled, factor)
+
+    def local_scores(self, params: Parameters, e: Evaluation) -> Array:
+        """[rows] scores up to one constant per state: all that a choice needs."""
+        device = e.batch.device
+        Z = device.row_product(self._head_input(device.xp, e.H_own, e.inputs.x_own), params["head.theta6"])
+        if self.policy.head == "mixing":
+            Z = Z + e.batch.spread(self._small(device, e.pooled, params["head.theta5"]))
+        return device.row_product(device.xp.maximum(Z, 0), params["head.theta7b"])[:, 0]
+
+    def pooled_scores(self, params: Parameters, e: Evaluation) -> Array:
+        """[states] the constant that local_scores leaves out."""
+        xp, device = e.batch.device.xp, e.batch.device
+        if self.policy.head == "mixing":
+            return xp.zeros(e.batch.states, dtype=np.float32)
+        hidden = xp.maximum(self._small(device, e.pooled, params["head.theta5"]), 0)
+        return self._small(device, hidden, params["head.theta7a"])[:, 0]
+
+    def _head_input(self, xp: Any, H: Array, x: Array) -> Array:
+        return H if self.paper else xp.concatenate([H, x], axis=1)
+
+    @staticmethod
+    def _small(device: Any, X: Array, W: Array) -> Array:
+        """row_product of a replicated array with any number of rows."""
+        rows = X.shape[0]
+        padded = device.xp.zeros((-(-rows // 8) * 8, X.shape[1]), dtype=X.dtype)
+        padded[:rows] = X
+        return device.row_product(padded, device.xp.ascontiguousarray(W))[:rows]
+
+    # ---- the chosen actions -----------------------------------------------------------------------------
+
+    def chosen_values(self, params: Parameters, e: Evaluation, nodes: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Q of one node per state, and what chosen_backward needs.
+
+        nodes     [states] global node numbers
+        returns   [states] float32 on the host, the same on all ranks
+        Ranks     all call; the chosen rows are merged (Allreduce of bits)
+        """
+        batch, device, xp = e.batch, e.batch.device, e.batch.device.xp
+        row = batch.row_of(np.arange(batch.states), nodes)
+        held = np.flatnonzero(row >= 0)
+        rows_held = device.put(row[held])
+        V = xp.zeros((batch.states, params["head.theta6"].shape[0]), dtype=np.float32)
+        V[device.put(held)] = self._head_input(xp, e.H_own[rows_held], e.inputs.x_own[rows_held])
+        V = batch.group.merge_rows(V)
+        Z6 = self._small(device, V, params["head.theta6"])
+        Z5 = self._small(device, e.pooled, params["head.theta5"])
+        if self.policy.head == "mixing":
+            Z6 = Z6 + Z5
+        q = self._small(device, xp.maximum(Z6, 0), params["head.theta7b"])
+        if self.policy.head == "separate":
+            q = q + self._small(device, xp.maximum(Z5, 0), params["head.theta7a"])
+        return device.get(q[:, 0]), (V, Z6, Z5, held, rows_held)
+
+    def chosen_backward(self, params: Parameters, e: Evaluation, kept: Any, dq: np.ndarray) -> Array:
+        """Gradient [parameters] of a loss whose derivative by chosen_values is dq [states].
+
+        Ranks     all call; identical on all
+        """
+        V, Z6, Z5, held, rows_held = kept
+        device, xp = e.batch.device, e.batch.device.xp
+        err = device.put(dq.astype(np.float32)[:, None])
+        gradient = {"head.theta7b": self._gram(device, xp.maximum(Z6, 0), err)}
+        dZ6 = (err * params["head.theta7b"][:, 0]) * (Z6 > 0)
+        gradient["head.theta6"] = self._gram(device, V, dZ6)
+        if self.policy.head == "separate":
+            gradient["head.theta7a"] = self._gram(device, xp.maximum(Z5, 0), err)
+            dZ5 = (err * params["head.theta7a"][:, 0]) * (Z5 > 0)
+        else:
+            dZ5 = dZ6
+        gradient["head.theta5"] = self._gram(device, e.pooled, dZ5)
+        dV = self._small(device, dZ6, params["head.theta6"].T)
+        dpool = self._small(device, dZ5, params["head.theta5"].T) * e.mean_factor
+        dH_own = e.batch.spread(dpool) * e.inputs.present_own
+        dH_own[rows_held] += dV[device.put(held), : self.K]
+        parts = self.embedding.backward(params, e.batch, e.inputs, e.saved, dH_own)
+        return self._assemble(params, e.batch, parts, gradient)
+
+    @staticmethod
+    def _gram(device: Any, X: Array, D: Array) -> Array:
+        """X^T D of replicated arrays [S, k], [S, m], as one block."""
+        rows = -(-X.shape[0] // 8) * 8
+        xp = device.xp
+        Xp, Dp = (xp.zeros((rows, a.shape[1]), dtype=np.float32) for a in (X, D))
+        Xp[: X.shape[0]], Dp[: D.shape[0]] = X, D
+        return device.block_gram(Xp, Dp, np.array([0, rows]))[0]
+
+    def _assemble(
+        self, params: Parameters, batch: StateBatch, parts: dict[str, Array], gradient: dict[str, Array]
+    ) -> Array:
+        """One flat gradient: the embedding's addends summed over ranks in one message, the head's as they are."""
+        xp = batch.device.xp
+        names = list(parts)
+        summed = batch.sum_blocks(xp.ascontiguousarray(xp.concatenate([parts[n] for n in names], axis=1)))
+        at = 0
+        for name in names:
+            width = parts[name].shape[1]
+            gradient[name] = summed[at : at + width]
+            at += width
+        gradient = self.embedding.finish(params, gradient)
+        flat = xp.empty(params.size, dtype=np.float32)
+        for name, part in params.slices.items():
+            flat[part] = gradient[name].reshape(-1)
+        return flat

@@ -1,0 +1,171 @@
+"""Replay memory: episodes as action lists, so that a transition is two integers whatever the graph's size.
+
+A state of a constructive episode is its graph with the first t choices removed. RL4GO section 5.1 stores the graph
+index and the partial solution of each tuple, 8(N/P+1) bytes; `BitsReplay` does just that, for comparison.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.problems.problem import Totals
+from app.sparse.rowblock import RowBlock
+
+
+@dataclass
+class Episode:
+    """One run over a graph: what was chosen, what it earned, and the exact totals of every state passed."""
+
+    graph: int
+    actions: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    totals: list[Totals] = field(default_factory=list)  # one more than actions
+    finished: bool = False
+
+
+@dataclass
+class Sample:
+    """A minibatch of transitions, sorted by graph, the same on all ranks.
+
+    graphs [B] graph indices, ascending     nodes [B] chosen nodes
+    returns [B] float32 discounted rewards of n steps     discounts [B] float32 factor of the value after them, 0 at the end
+    before, after    removed nodes of the states and of the states n steps later
+    """
+
+    graphs: np.ndarray
+    nodes: np.ndarray
+    returns: np.ndarray
+    discounts: np.ndarray
+    before: list[np.ndarray]
+    after: list[np.ndarray]
+    totals_before: list[Totals]
+    totals_after: list[Totals]
+
+
+class EpisodeReplay:
+    """The default memory. A transition costs 8 bytes in the ring; its episode about 40 bytes a step."""
+
+    def __init__(self, capacity: int, n_step: int, discount: float) -> None:
+        self.capacity, self.n_step, self.discount = capacity, n_step, discount
+        self.episodes: dict[int, Episode] = {}
+        self.ring = np.empty((capacity, 2), dtype=np.int32)  # (episode, t)
+        self.added = 0
+        self._next_episode = 0
+
+    def __len__(self) -> int:
+        return min(self.added, self.capacity)
+
+    def begin(self, graph: int, totals: Totals) -> int:
+        """Start an episode; returns its number."""
+        number = self._next_episode
+        self._next_episode += 1
+        self.episodes[number] = Episode(graph, totals=[totals])
+        return number
+
+    def remember(self, number: int, action: int, reward: float, totals: Totals, done: bool) -> None:
+        """Add a step to an episode; transitions become available once their n-step return is known."""
+        episode = self.episodes[number]
+        episode.actions.append(action)
+        episode.rewards.append(reward)
+        episode.totals.append(totals)
+        episode.finished = done
+        steps = len(episode.actions)
+        first = steps - self.n_step
+        for t in range(max(first, 0), steps if done else first + 1):
+            self._push(number, t)
+
+    def _push(self, number: int, t: int) -> None:
+        slot = self.added % self.capacity
+        if self.added >= self.capacity:
+            self._forget(int(self.ring[slot, 0]), int(self.ring[(slot + 1) % self.capacity, 0]))
+        self.ring[slot] = number, t
+        self.added += 1
+
+    def _forget(self, leaving: int, next_oldest: int) -> None:
+        """Drop an episode when its last transition leaves; those of parallel environments interleave."""
+        if leaving == next_oldest or not self.episodes[leaving].finished:
+            return
+        if not np.any(self.ring[:, 0] == leaving, where=np.arange(self.capacity) != self.added % self.capacity):
+            del self.episodes[leaving]
+
+    def sample(self, rng: np.random.Generator, size: int) -> Sample:
+        """`size` transitions drawn uniformly, with replacement."""
+        picks = self.ring[rng.integers(0, len(self), size)]
+        graphs = np.array([self.episodes[int(e)].graph for e, _ in picks])
+        order = np.argsort(graphs, kind="stable")
+        return self._collect(picks[order], graphs[order])
+
+    def _collect(self, picks: np.ndarray, graphs: np.ndarray) -> Sample:
+        nodes, returns, discounts, before, after, totals0, totals1 = [], [], [], [], [], [], []
+        for number, t in picks.tolist():
+            episode = self.episodes[number]
+            end = min(t + self.n_step, len(episode.actions))
+            terminal = episode.finished and end == len(episode.actions)
+            nodes.append(episode.actions[t])
+            returns.append(sum(r * self.discount**i for i, r in enumerate(episode.rewards[t:end])))
+            discounts.append(0.0 if terminal else self.discount ** (end - t))
+            removed = self._removed(number, end)
+            before.append(removed[:t])
+            after.append(removed)
+            totals0.append(episode.totals[t])
+            totals1.append(episode.totals[end])
+        return Sample(
+            graphs, np.array(nodes), np.array(returns, dtype=np.float32),
+            np.array(discounts, dtype=np.float32), before, after, totals0, totals1,
+        )  # fmt: skip
+
+    def _removed(self, number: int, end: int) -> np.ndarray:
+        return np.array(self.episodes[number].actions[:end], dtype=np.int64)
+
+    def nbytes(self) -> int:
+        """Bytes held: the ring, and per step of an episode its action, reward and totals."""
+        steps = sum(len(e.actions) for e in self.episodes.values())
+        return 8 * len(self) + steps * (4 + 4 + 3 * 8)
+
+
+class BitsReplay(EpisodeReplay):
+    """RL4GO's tuple: graph index and partial solution of this rank's rows, 8(N/P+1) bytes a transition.
+
+    The sampled states are rebuilt from the stored vectors. Learning is the same as with EpisodeReplay; only the
+    memory differs.
+    """
+
+    def __init__(self, capacity: int, n_step: int, discount: float, blocks: list[RowBlock]) -> None:
+        super().__init__(capacity, n_step, discount)
+        self.blocks = blocks
+        self.tuples: dict[tuple[int, int], np.ndarray] = {}
+        self.slots: list[tuple[int, int] | None] = [None] * capacity
+
+    def _push(self, number: int, t: int) -> None:
+        slot = self.added % self.capacity
+        if self.slots[slot] is not None:
+            del self.tuples[self.slots[slot]]
+        episode = self.episodes[number]
+        block = self.blocks[episode.graph]
+        bits = np.zeros(1 + block.n_real, dtype=np.int64)
+        bits[0] = episode.graph
+        chosen = np.array(episode.actions[:t], dtype=np.int64) - block.lo
+        bits[1 + chosen[(chosen >= 0) & (chosen < block.n_real)]] = 1
+        self.tuples[number, t] = bits
+        self.slots[slot] = (number, t)
+        super()._push(number, t)
+
+    def _collect(self, picks: np.ndarray, graphs: np.ndarray) -> Sample:
+        sample = super()._collect(picks, graphs)
+        for i, (number, t) in enumerate(picks.tolist()):
+            bits = self.tuples[number, t]
+            block = self.blocks[int(bits[0])]
+            chosen = np.flatnonzero(bits[1:]) + block.lo
+            later = [a for a in sample.after[i][t:].tolist() if block.owns(a)]
+            sample.before[i] = chosen
+            sample.after[i] = np.concatenate([chosen, np.array(later, dtype=np.int64)])
+        return sample
+
+    def nbytes(self) -> int:
+        """Bytes of the stored tuples on this rank."""
+        return sum(bits.nbytes for bits in self.tuples.values())
+
+
+def paper_bytes(transitions: int, nodes: float, ranks: int) -> int:
+    """What RL4GO section 4.3 states for this many tuples on one rank: 8 R (N/P + 1)."""
+    return int(8 * transitions * (nodes / ranks + 1))

@@ -1,0 +1,126 @@
+"""Rollouts: a policy covers graphs (RL4GO Alg. 2), many graphs side by side or one large graph by a selection rule."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.rl.agent import score_environments
+from app.rl.env import GraphEnv, step_together
+from app.rl.qnet import QNetwork
+from app.rl.select import best_nodes, find_rule, independent
+from app.sparse.batch import StateBatch
+from app.sparse.rowblock import RowBlock
+
+SIDE_BY_SIDE_ROWS = 1 << 18  # rows of one batch of graphs that are covered together
+
+
+def cover_one_at_a_time(group: Group, net: QNetwork, params: Any, blocks: list[RowBlock]) -> list[GraphEnv]:
+    """Cover graphs one node at a time, all of them side by side.
+
+    blocks    rows of graphs that share their row blocks (partition/load.py)
+    returns   the finished environments, in order
+    Ranks     all call; identical choices on all
+    """
+    envs = [GraphEnv(group, block) for block in blocks]
+    for part in _parts(blocks):
+        active = [i for i in part if envs[i].totals.degree_sum]
+        batch = StateBatch(group, [(blocks[i], 1) for i in active])
+        while active:
+            live = [envs[i] for i in active]
+            nodes = best_nodes(group, batch, *score_environments(net, params, batch, live))
+            step_together(group, live, [nodes[k : k + 1] for k in range(len(live))])
+            left = [i for i in active if envs[i].totals.degree_sum]
+            if len(left) < len(active):
+                active = left
+                batch = StateBatch(group, [(blocks[i], 1) for i in active])
+    return envs
+
+
+def _parts(blocks: list[RowBlock]) -> list[list[int]]:
+    """Graph numbers in order, cut so that one part has at most SIDE_BY_SIDE_ROWS rows."""
+    parts: list[list[int]] = [[]]
+    rows = 0
+    for i, block in enumerate(blocks):
+        if parts[-1] and rows + block.n > SIDE_BY_SIDE_ROWS:
+            parts.append([])
+            rows = 0
+        parts[-1].append(i)
+        rows += block.n
+    return parts
+
+
+@dataclass
+class Cover:
+    """A finished rollout on one graph: the environment, policy evaluations, and nodes dropped at the end."""
+
+    env: GraphEnv
+    cover_own: np.ndarray  # [n_real] bool
+    evaluations: int
+    objective: int  # nodes in the cover, whole graph
+    before_dropping: int
+
+
+def cover_graph(
+    group: Group,
+    net: QNetwork,
+    params: Any,
+    block: RowBlock,
+    rule: str,
+    fraction: float,
+    progress: Callable[[int, GraphEnv], None] = lambda evaluations, env: None,
+) -> Cover:
+    """Cover one graph: evaluate, select by a rule, update, until no edge is left.
+
+    progress   called after each evaluation
+    Ranks      all call; identical choices on all
+    """
+    choose = find_rule(rule)
+    env = GraphEnv(group, block)
+    batch = StateBatch(group, [(block, 1)])
+    evaluations = 0
+    while env.totals.degree_sum:
+        scores_own, candidate_own = score_environments(net, params, batch, [env])
+        if rule == "single":
+            nodes = best_nodes(group, batch, scores_own, candidate_own)
+        else:
+            nodes = choose(group, group.device, scores_own, env, fraction)
+        step_together(group, [env], [nodes])
+        evaluations += 1
+        progress(evaluations, env)
+    cover_own = env.cover_own()
+    size = count_cover(group, cover_own)
+    return Cover(env, cover_own, evaluations, size, size)
+
+
+def count_cover(group: Group, cover_own: np.ndarray) -> int:
+    """Nodes in the cover over all ranks. Ranks: all call."""
+    return int(group.sum_integers(np.array([np.count_nonzero(cover_own)]))[0])
+
+
+def drop_redundant(group: Group, cover: Cover) -> Cover:
+    """Take out nodes whose neighbours are all in the cover: the latest chosen first, no two of them adjacent.
+
+    What is left is minimal: a redundant node that stays has a neighbour that was taken out.
+    Ranks   all call; identical on all
+    """
+    env, block = cover.env, cover.env.block
+    batch = StateBatch(group, [(block, 1)])
+    outside = np.ones((block.n_own, 1), dtype=np.float32)
+    outside[: block.n_real, 0] = ~cover.cover_own
+    outside[block.n_real :] = 0
+    exposed = group.device.get(batch.times(group.device.put(outside)))[: block.n_real, 0] > 0
+    redundant = np.flatnonzero(cover.cover_own & ~exposed)
+    # Latest choice first; of one transition the lowest node first.
+    when = env.chosen_at[redundant].astype(np.int64)
+    keyed = np.stack([-when, redundant + block.lo], axis=1)
+    counts = group.gather_integers(np.array([len(keyed)]))[:, 0].tolist()
+    keyed = group.gather_host(keyed, counts)
+    ordered = keyed[np.lexsort((keyed[:, 1], keyed[:, 0])), 1]
+    dropped = independent(group, env, ordered)
+    cover_own = cover.cover_own.copy()
+    own = dropped[(dropped >= block.lo) & (dropped < block.lo + block.n_real)] - block.lo
+    cover_own[own] = False
+    return Cover(env, cover_own, cover.evaluations, cover.before_dropping - len(dropped), cover.before_dropping)

@@ -1,0 +1,193 @@
+"""Choosing nodes from scores: the same choice on every rank, ties to the lowest global node.
+
+A choice is made on 64-bit keys: the order-preserving bits of the score above 2^32-1-node. The largest key is one MAX
+over ranks; the d largest are each rank's d best, gathered and sorted.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.errors import CaseError, NumericsError
+from app.rl.env import GraphEnv
+
+Array = Any
+NODE_BITS = 32
+LOWEST = np.float32(-3.0e38)  # the score of a node that is no candidate
+
+
+def order_bits(xp: Any, scores: Array) -> Array:
+    """[k] uint64 in [0, 2^32): integers in the order of float32 scores; -0.0 equals 0.0, NaN is above all."""
+    bits = (scores + 0.0).view(np.uint32).astype(np.uint64)
+    flipped = xp.where(bits >= 1 << 31, 0xFFFFFFFF - bits, bits + (1 << 31))
+    return xp.where(xp.isnan(scores), 0xFFFFFFFF, flipped)
+
+
+def refuse_nan(keys: np.ndarray) -> None:
+    """Raise NumericsError when a key holds NaN, which has no place in an order."""
+    if (keys >> np.uint64(NODE_BITS) == 0xFFFFFFFF).any():
+        raise NumericsError("a score is NaN: the weights have diverged; lower agent.learning_rate")
+
+
+def make_keys(xp: Any, scores: Array, nodes: Array) -> Array:
+    """[k] uint64 keys of scores at global nodes; of equal scores the lowest node has the largest key."""
+    return order_bits(xp, scores) * (1 << NODE_BITS) + (0xFFFFFFFF - nodes.astype(np.uint64))
+
+
+def nodes_of(keys: np.ndarray) -> np.ndarray:
+    """[k] int64, the global nodes in keys."""
+    return (np.uint64(0xFFFFFFFF) - (keys & np.uint64(0xFFFFFFFF))).astype(np.int64)
+
+
+def best_nodes(group: Group, batch: Any, scores_own: Array, candidate_own: Array) -> np.ndarray:
+    """The best candidate of every state of a batch.
+
+    scores_own      [rows]     scores      candidate_own [rows] bool
+    returns         [states] int64 global nodes, the same on all ranks
+    Ranks           all call; one MAX of one key per state. One small array leaves the device.
+    """
+    xp = batch.device.xp
+    masked = xp.where(candidate_own, scores_own, LOWEST)[:, None]
+    tops, rows = [], []
+    for _, X in batch.by_member(masked):
+        if X.shape[0] == 0:
+            tops.append(xp.full(X.shape[1], LOWEST, dtype=np.float32))
+            rows.append(xp.zeros(X.shape[1], dtype=np.int32))
+        else:
+            tops.append(X[:, :, 0].max(axis=0))
+            rows.append(X[:, :, 0].argmax(axis=0).astype(np.int32))
+    top = xp.concatenate(tops) if len(tops) > 1 else tops[0]
+    row = xp.concatenate(rows) if len(rows) > 1 else rows[0]
+    both = batch.device.get(xp.stack([top.view(np.int32), row]))
+    scores, local = np.ascontiguousarray(both[0]).view(np.float32), both[1].astype(np.int64)
+    lo = np.array([b.lo for b in batch.blocks])[batch.member_of_state]
+    keys = group.max_integers(np.where(scores == LOWEST, np.uint64(0), make_keys(np, scores, lo + local)))
+    refuse_nan(keys)
+    return nodes_of(keys)
+
+
+def best_values(group: Group, batch: Any, scores_own: Array, candidate_own: Array) -> np.ndarray:
+    """[states] float32 host array: the largest candidate score of every state, 0 where there is none.
+
+    Ranks    all call; one MAX
+    """
+    xp = batch.device.xp
+    masked = xp.where(candidate_own, scores_own, LOWEST)[:, None]
+    tops = [X[:, :, 0].max(axis=0, initial=LOWEST) for _, X in batch.by_member(masked)]
+    bits = group.max_integers(order_bits(np, batch.device.get(xp.concatenate(tops))))
+    refuse_nan(bits << np.uint64(NODE_BITS))
+    flipped = np.where(bits >= 1 << 31, bits - (1 << 31), 0xFFFFFFFF - bits).astype(np.uint32)
+    values = flipped.view(np.float32)
+    return np.where(values == LOWEST, np.float32(0), values)
+
+
+def top_nodes(
+    group: Group, device: Any, scores_own: Array, env: GraphEnv, wanted: int
+) -> np.ndarray:
+    """The `wanted` best candidates of one state, best first, the same on all ranks.
+
+    scores_own   [n_own]
+    Ranks        all call; each rank's best keys are gathered
+    """
+    xp = device.xp
+    candidate = device.put(env.degree_own) > 0
+    nodes = xp.arange(env.block.lo, env.block.lo + env.block.n_own)
+    keys = xp.where(candidate, make_keys(xp, scores_own, nodes), 0)
+    if len(keys) > wanted:
+        keys = xp.partition(keys, len(keys) - wanted)[len(keys) - wanted :]
+    keys = device.get(keys)
+    refuse_nan(keys)
+    keys = keys[keys > 0]
+    counts = group.gather_integers(np.array([len(keys)]))[:, 0].tolist()
+    keys_all = np.sort(group.gather_host(keys, counts), kind="stable")[::-1]
+    return nodes_of(keys_all[:wanted])
+
+
+def independent(group: Group, env: GraphEnv, ordered: np.ndarray) -> np.ndarray:
+    """Of nodes in order of preference those with no earlier taken neighbour: pairwise non-adjacent.
+
+    ordered   [k] distinct global nodes, the same on all ranks
+    Ranks     all call; the edges among the nodes are gathered
+    """
+    if len(ordered) <= 1:
+        return ordered
+    graph, block = env.block.graph, env.block
+    by_number = np.argsort(ordered, kind="stable")
+    numbers = ordered[by_number]
+    own = np.flatnonzero((numbers >= block.lo) & (numbers < block.lo + block.n_real))
+    pairs = [np.empty((0, 2), dtype=np.int64)]
+    for i in own:
+        row = numbers[i] - block.lo
+        near = graph.indices[graph.indptr[row] : graph.indptr[row + 1]]
+        at = np.minimum(np.searchsorted(numbers, near), len(numbers) - 1)
+        hits = by_number[at[numbers[at] == near]]
+        me = by_number[i]
+        later = hits[hits > me]
+        pairs.append(np.stack([np.full(len(later), me), later], axis=1))
+    found = np.concatenate(pairs)
+    counts = group.gather_integers(np.array([len(found)]))[:, 0].tolist()
+    edges = group.gather_host(found, counts)
+    return ordered[_first_come(len(ordered), edges)]
+
+
+def _first_come(count: int, edges: np.ndarray) -> np.ndarray:
+    """[count] bool: item i is taken unless an earlier taken item is linked to it."""
+    taken = np.ones(count, dtype=bool)
+    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+    starts = np.searchsorted(edges[:, 0], np.arange(count + 1))
+    for i in np.unique(edges[:, 0]).tolist():
+        if taken[i]:
+            taken[edges[starts[i] : starts[i + 1], 1]] = False
+    return taken
+
+
+# ---- rules ------------------------------------------------------------------------------------------------
+
+Rule = Callable[[Group, Any, Array, GraphEnv, float], np.ndarray]
+
+
+def single(group: Group, device: Any, scores_own: Array, env: GraphEnv, fraction: float) -> np.ndarray:
+    """One node at a time (RL4GO Alg. 2)."""
+    return top_nodes(group, device, scores_own, env, 1)
+
+
+def adaptive(group: Group, device: Any, scores_own: Array, env: GraphEnv, fraction: float) -> np.ndarray:
+    """The 8 / 4 / 2 / 1 best by the share of candidates left (RL4GO section 5.2)."""
+    left, n = env.totals.alive, env.block.n
+    wanted = 8 if 2 * left > n else 4 if 4 * left > n else 2 if 8 * left > n else 1
+    return top_nodes(group, device, scores_own, env, min(wanted, left))
+
+
+def top_fraction(group: Group, device: Any, scores_own: Array, env: GraphEnv, fraction: float) -> np.ndarray:
+    """The best fraction of the candidates, skipping any that is adjacent to a better one taken."""
+    wanted = max(1, int(fraction * env.totals.alive))
+    return independent(group, env, top_nodes(group, device, scores_own, env, wanted))
+
+
+RULES: dict[str, Rule] = {"single": single, "adaptive": adaptive, "fraction": top_fraction}
+
+
+def find_rule(name: str) -> Rule:
+    """The rule a case names. Raises CaseError for an unknown name."""
+    if name not in RULES:
+        raise CaseError(f"select.rule: unknown rule {name!r}; known: {', '.join(RULES)}")
+    return RULES[name]
+
+
+def random_candidates(group: Group, envs: list[GraphEnv], picks: list[int]) -> np.ndarray:
+    """The picks[i]-th candidate of environment i in node order, the same on all ranks.
+
+    returns   [envs] global nodes
+    Ranks     all call
+    """
+    local = [env.candidates_own() for env in envs]
+    counts = group.gather_integers(np.array([len(c) for c in local]))
+    before = counts[: group.rank].sum(axis=0)
+    found = np.full(len(envs), -1, dtype=np.int64)
+    for i, (env, candidates, pick) in enumerate(zip(envs, local, picks)):
+        at = pick - int(before[i])
+        if 0 <= at < len(candidates):
+            found[i] = candidates[at] + env.block.lo
+    return group.max_integers(found)

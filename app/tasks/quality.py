@@ -1,0 +1,220 @@
+"""Task study, kind quality: RL4GO Fig. 3, the mean approximation ratio on unseen graphs over training steps."""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.comm.guard import digest, raise_together
+from app.config import Case, GraphCase, study_data
+from app.errors import CaseError
+from app.gnn.parameters import Parameters
+from app.graphs.graph import Graph
+from app.graphs.readers import open_graph_set
+from app.graphs.stream import EdgeStream
+from app.partition.load import Loaded, generate_set, share_blocks
+from app.problems.table import make_problem
+from app.recipes import RECIPES
+from app.report import plot_quality
+from app.rl.dqn import Training, train_policy
+from app.rl.qnet import QNetwork
+from app.rl.rollout import cover_one_at_a_time
+from app.sparse.rowblock import RowBlock
+from app.tasks.compare import compare_graphs
+from app.tasks.context import Context
+
+TRAINING_GRAPHS = 300
+TRAINING_NODES = (50, 100)
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Unseen graphs of one family, and the reference each ratio is taken to."""
+
+    family: str
+    graphs: list[Loaded]
+    blocks: list[RowBlock]
+    reference: np.ndarray
+    source: str
+
+
+def run_quality(context: Context) -> dict[str, Any]:
+    """Train each recipe on each family with each seed, test on unseen graphs. Ranks: all call."""
+    study, log = context.case.study, context.log
+    rows, curves, lines, digests = [], {}, {}, {}
+    for family in study.families:
+        tests = _test_set(context, family)
+        baselines = compare_graphs(context, tests.graphs)
+        lines[family] = {label: _mean_ratio(np.array(v), tests.reference) for label, v in baselines.items()}
+        log.info("%s: %d test graphs, ratios to %s", family, len(tests.graphs), tests.source)
+        for label, values in baselines.items():
+            rows.append(_row(tests, label, "", np.array(values)))
+        curves[family] = {}
+        for recipe in study.recipes:
+            curves[family][recipe] = []
+            for seed in study.seeds:
+                sizes, curve, weights = _train_and_test(context, tests, recipe, seed)
+                digests[f"{family}/{recipe}/{seed}"] = weights
+                curves[family][recipe].append(curve)
+                rows.append(_row(tests, f"learned, {recipe}", seed, sizes))
+                log.info("%s, recipe %s, seed %d: AAR %.4f", family, recipe, seed, rows[-1]["ratio"])
+    _print_table(context, rows)
+    if context.folder is not None:
+        context.folder.write_json("quality.json", {"rows": rows, "curves": curves})
+        if context.case.output.plots:
+            plot_quality(context.folder, log, curves, lines)
+    return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def digest_text(digests: dict[str, str]) -> str:
+    """One digest of many."""
+    return digest({"all": np.frombuffer(json.dumps(digests, sort_keys=True).encode(), dtype=np.uint8)})
+
+
+def recipe_case(case: Case, recipe: str, seed: int, steps: int) -> Case:
+    """The case of one training: the recipe's policy and agent, the study's steps."""
+    if recipe not in RECIPES:
+        raise CaseError(f"study.recipes: unknown recipe {recipe!r}; known: {', '.join(RECIPES)}")
+    policy, agent = RECIPES[recipe]
+    train = msgspec.structs.replace(case.train, steps=steps)
+    return msgspec.structs.replace(case, seed=seed, policy=policy, agent=agent, train=train)
+
+
+def _train_and_test(
+    context: Context, tests: TestSet, recipe: str, seed: int
+) -> tuple[np.ndarray, tuple[list[int], list[float]], str]:
+    """Cover sizes of the best weights, the ratio over steps, and the digest of the weights. Ranks: all call."""
+    study, group = context.case.study, context.group
+    case = recipe_case(context.case, recipe, seed, study.steps)
+    table = family_table(tests.family, TRAINING_NODES, TRAINING_GRAPHS)
+    held_table = msgspec.structs.replace(table, count=max(case.train.evaluate_graphs, 1))
+    with context.log.phase("read"):
+        blocks = [context.rows(g) for g in generate_set(group, table, seed, "training")]
+        held = [context.rows(g) for g in generate_set(group, held_table, seed, "held-back")]
+    snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
+    name = f"{tests.family}/{recipe}/{seed}"
+
+    def record(row: dict[str, Any]) -> None:
+        context.log.record(phase="train", name=name, **row)
+        context.log.progress("%s: step %d, held-back cover %d", name, row["step"], row["held_back_nodes"])
+
+    with context.log.phase("train"):
+        training = train_policy(
+            group, case, make_problem(case.problem.name), blocks, held, record,
+            lambda step, weights: snapshots.append((step, weights)),
+        )  # fmt: skip
+    with context.log.phase("test"):
+        ratios = [
+            _mean_ratio(_cover_sizes(context, training.net, weights, tests), tests.reference)
+            for _, weights in snapshots
+        ]
+        sizes = _cover_sizes(context, training.net, training.weights, tests)
+    _save(context, training, case, name)
+    return sizes, ([step for step, _ in snapshots], ratios), digest(training.weights)
+
+
+def _save(context: Context, training: Training, case: Case, name: str) -> None:
+    """Keep the weights of every training of the study."""
+    from app.rl.weights import save_weights
+
+    if context.folder is not None and context.group.rank == 0:
+        path = context.folder.file(f"weights-{name.replace('/', '-')}.npz")
+        save_weights(path, training.weights, case.policy, case.problem.name, f"study {name}")
+
+
+def _cover_sizes(context: Context, net: QNetwork, weights: dict[str, np.ndarray], tests: TestSet) -> np.ndarray:
+    """Cover sizes of the policy alone: one node at a time, nothing dropped afterwards. Ranks: all call."""
+    params = Parameters(context.device, net.shapes())
+    params.set(weights)
+    envs = cover_one_at_a_time(context.group, net, params, tests.blocks)
+    return np.array([env.steps for env in envs])
+
+
+def family_table(family: str, nodes: int | tuple[int, int], count: int) -> GraphCase:
+    """Graphs of the paper's two families: ER p=.15 and BA d=4 (RL4GO section 7.2)."""
+    if family not in ("er", "ba"):
+        raise CaseError(f"study.families: unknown family {family!r}; known: ba, er")
+    return GraphCase(generator=family, nodes=nodes, count=count, p=0.15, d=4)
+
+
+def _test_set(context: Context, family: str) -> TestSet:
+    """The graphs of FAMILY.npz in the data folder with their optima, else generated ones with the best baseline."""
+    study, group = context.case.study, context.group
+    path = os.path.join(study_data(context.case), f"{family}.npz")
+    with raise_together(group, "looking for test graphs"):
+        found = bool(study_data(context.case)) and os.path.isfile(path)
+    if found:
+        graphs, best = _read_set(context, path)
+        source = f"the best known covers of {os.path.basename(path)}"
+    else:
+        graphs = []
+        for size in study.sizes:
+            graphs += generate_set(group, family_table(family, size, study.graphs_per_size), size, "test")
+        baselines = compare_graphs(context, graphs)
+        if not baselines:
+            raise CaseError("study.data: without known covers the study needs search.baselines = true")
+        best = np.min([v for v in baselines.values()], axis=0)
+        source = "the best baseline of each graph (no known covers: set study.data)"
+    graphs_kept = [i for i, g in enumerate(graphs) if g.graph.n in study.sizes]
+    kept = [graphs[i] for i in graphs_kept]
+    blocks = [context.rows(g) for g in kept]
+    return TestSet(family, kept, blocks, np.asarray(best)[graphs_kept], source)
+
+
+def _read_set(context: Context, path: str) -> tuple[list[Loaded], np.ndarray]:
+    """A set of small graphs from an .npz, dealt out like generated ones. Ranks: all call."""
+    group = context.group
+    graphs: list[Graph] = []
+    with raise_together(group, f"reading {path}"):
+        graphs, best = open_graph_set(path)
+        if any(value is None for value in best):
+            raise CaseError(f"{path}: holds no best_cover; the study needs it")
+    largest = max(g.n for g in graphs)
+    loaded = share_blocks(group, largest, [partial(stream_of, g) for g in graphs])
+    return loaded, np.array(best)
+
+
+def stream_of(graph: Graph) -> EdgeStream:
+    """A whole graph as an edge stream, each edge once."""
+    rows, columns = graph.row_of(), graph.indices.astype(np.int64)
+    once = rows < columns
+    weights = None if graph.weights is None else graph.weights[once]
+    chunk = (rows[once], columns[once], weights)
+    return EdgeStream(
+        graph.name, "", "generated", graph.n, graph.first_id, weights is not None, lambda stream: iter([chunk])
+    )
+
+
+def _mean_ratio(sizes: np.ndarray, reference: np.ndarray) -> float:
+    """The average approximation ratio (AAR) of RL4GO section 7.2."""
+    return float(np.mean(sizes / reference))
+
+
+def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict[str, Any]:
+    """One line of the table: AAR, AAR by size, and the ratio of the independent sets n - |C|."""
+    nodes = np.array([g.graph.n for g in tests.graphs])
+    by_size = {
+        int(n): round(_mean_ratio(sizes[nodes == n], tests.reference[nodes == n]), 5) for n in np.unique(nodes)
+    }
+    independent = float(np.mean((nodes - sizes) / (nodes - tests.reference)))
+    ratio = round(_mean_ratio(sizes, tests.reference), 5)
+    return {
+        "family": tests.family, "policy": label, "seed": seed, "ratio": ratio, "by_nodes": by_size,
+        "independent_set_ratio": round(independent, 5),
+    }  # fmt: skip
+
+
+def _print_table(context: Context, rows: list[dict[str, Any]]) -> None:
+    log = context.log
+    sizes = sorted({n for row in rows for n in row["by_nodes"]})
+    log.info("%-6s  %-30s %4s %8s  %s  %8s", "family", "policy", "seed", "AAR", "  ".join(f"n={n:<5d}" for n in sizes), "IS ratio")
+    for row in rows:
+        parts = "  ".join(f"{row['by_nodes'].get(n, float('nan')):.4f} " for n in sizes)
+        log.info(
+            "%-6s  %-30s %4s %8.4f  %s  %8.4f",
+            row["family"], row["policy"], row["seed"], row["ratio"], parts, row["independent_set_ratio"],
+        )  # fmt: skip

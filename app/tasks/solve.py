@@ -1,0 +1,204 @@
+"""Task solve: cover every graph of the case with a policy, beside baselines and a certified bound."""
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.bounds.verify import uncovered_edge
+from app.comm.guard import raise_together
+from app.errors import CaseError, LockstepError
+from app.gnn.parameters import Parameters
+from app.partition.load import Loaded
+from app.problems.table import make_problem
+from app.report import plot_solutions
+from app.rl.env import GraphEnv
+from app.rl.qnet import QNetwork
+from app.rl.rollout import Cover, count_cover, cover_graph, cover_one_at_a_time, drop_redundant
+from app.rl.weights import default_weights, load_weights
+from app.tasks.compare import baseline_objectives, best_bound, whole_graph
+from app.tasks.context import Context
+from app.tasks.train import learn, save_training
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A network with parameters on the device, and where they come from."""
+
+    net: QNetwork
+    params: Parameters
+    source: str
+    digest: str
+
+
+def run_solve(context: Context) -> dict[str, Any]:
+    """Answer the problem on every graph; returns the task's part of result.json. Ranks: all call."""
+    policy = find_policy(context)
+    graphs = context.load(context.case.graph, "instances")
+    if not graphs:
+        raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
+    context.log.info("policy: %s, weights %s", policy.source, policy.digest[:12])
+    instances, sha = [], hashlib.sha256()
+    for loaded, cover, seconds in _cover_all(context, policy, graphs):
+        instance = _account(context, loaded, cover, seconds, sha)
+        instances.append(instance)
+        if len(graphs) <= 20:
+            _say(context, instance)
+    _table(context, instances)
+    if context.folder is not None and context.case.output.plots:
+        plot_solutions(context.folder, context.log, instances)
+    return {"digest": sha.hexdigest(), "weights_digest": policy.digest, "instances": instances}
+
+
+def find_policy(context: Context) -> Policy:
+    """Train first, take the weights that ship, or read a file: as policy.weights says. Ranks: all call."""
+    case = context.case
+    problem = make_problem(case.problem.name)
+    wanted = case.policy.weights
+    if wanted == "train":
+        training, _ = learn(context)
+        params = Parameters(context.device, training.net.shapes())
+        params.set(training.weights)
+        return Policy(training.net, params, "trained in this run", save_training(context, training))
+    with raise_together(context.group, "reading the weights"):
+        path = default_weights(case.problem.name) if wanted == "default" else wanted
+        saved = load_weights(path)
+        if saved.problem != case.problem.name:
+            raise CaseError(f"{path}: weights for problem {saved.problem!r}, the case has {case.problem.name!r}")
+        net = QNetwork(saved.policy, problem)
+        expected = {name: tuple(shape) for name, shape in net.shapes().items()}
+        if expected != {name: array.shape for name, array in saved.arrays.items()}:
+            raise CaseError(f"{path}: its arrays do not fit the architecture its manifest states")
+    params = Parameters(context.device, net.shapes())
+    params.set(saved.arrays)
+    source = "weights shipped with Lockstep" if wanted == "default" else path
+    return Policy(net, params, source, saved.digest)
+
+
+def _cover_all(context: Context, policy: Policy, graphs: list[Loaded]) -> Any:
+    """(graph, cover, seconds) in order: small generated graphs side by side, others one by one."""
+    case, group = context.case, context.group
+    files = 0 if isinstance(case.graph.path, str) else len(case.graph.path)
+    for loaded in graphs[:files]:
+        yield (loaded, *_cover_one(context, policy, loaded))
+    together = graphs[files:]
+    if case.select.rule != "single":
+        for loaded in together:
+            yield (loaded, *_cover_one(context, policy, loaded))
+        return
+    start = time.perf_counter()
+    blocks = [context.rows(loaded) for loaded in together]
+    with context.log.phase("policy"):
+        envs = cover_one_at_a_time(group, policy.net, policy.params, blocks)
+    for loaded, env in zip(together, envs):
+        cover_own = env.cover_own()
+        size = count_cover(group, cover_own)
+        cover = Cover(env, cover_own, env.steps, size, size)
+        yield loaded, _finish(context, cover), (time.perf_counter() - start) / len(together)
+
+
+def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover, float]:
+    """One graph by the case's selection rule, with progress in the log."""
+    case, log, counts = context.case, context.log, loaded.counts
+    graph = loaded.graph
+    log.info(
+        "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats dropped)%s",
+        graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats,
+        ", complemented" if case.graph.complement else "",
+    )  # fmt: skip
+    block = context.rows(loaded)
+    mode = block.plan.mode
+
+    def progress(evaluations: int, env: GraphEnv) -> None:
+        edges = env.totals.degree_sum // 2
+        row = {"phase": "solve", "name": graph.name, "step": evaluations, "edges_left": edges}
+        log.record(**row, sent_bytes=sum(context.group.sent_bytes.values()))
+        log.progress("%s: evaluation %d, %d nodes and %d edges left", graph.name, evaluations, env.totals.alive, edges)
+
+    start = time.perf_counter()
+    with log.phase("policy"):
+        cover = cover_graph(
+            context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress
+        )
+    log.info("%s: covered by %d nodes, %d evaluations, exchange %s", graph.name, cover.objective, cover.evaluations, mode)
+    return _finish(context, cover), time.perf_counter() - start
+
+
+def _finish(context: Context, cover: Cover) -> Cover:
+    """Drop redundant nodes where the case wants it."""
+    return drop_redundant(context.group, cover) if context.case.search.drop_redundant else cover
+
+
+def _account(context: Context, loaded: Loaded, cover: Cover, seconds: float, sha: Any) -> dict[str, Any]:
+    """Check the cover, bound it, compare it, write it: one entry of result.json. Ranks: all call."""
+    case, group, graph = context.case, context.group, loaded.graph
+    with context.log.phase("check"):
+        in_cover = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
+        feasible = _check(context, loaded, in_cover, cover.objective)
+        chosen = np.flatnonzero(in_cover)
+        sha.update(f"{graph.name}|{graph.n}|{graph.edges}|".encode() + chosen.astype("<i8").tobytes())
+    instance: dict[str, Any] = {
+        "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": cover.objective,
+        "bound": None, "bound_method": None, "gap": None, "feasible": feasible,
+        "policy_evaluations": cover.evaluations, "seconds": round(seconds, 4),
+        "before_dropping": cover.before_dropping, "independent_set": graph.n - cover.objective, "baselines": {},
+    }  # fmt: skip
+    whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
+    if whole is not None and case.search.bounds:
+        with context.log.phase("bounds"):
+            bound, method = best_bound(context, whole)
+        gap = (cover.objective - bound) / bound if bound else 0.0
+        instance.update(bound=bound, bound_method=method, gap=round(gap, 6), bound_is_weak=gap > 0.1)
+    if whole is not None and case.search.baselines:
+        with context.log.phase("baselines"):
+            instance["baselines"] = baseline_objectives(context, whole)
+    if context.folder is not None and case.output.solutions:
+        with context.log.phase("write"):
+            _write_solution(context, loaded, cover)
+    return instance
+
+
+def _check(context: Context, loaded: Loaded, in_cover: np.ndarray, objective: int) -> bool:
+    """Every rank checks its rows against the whole solution; a wrong answer is never reported as a result."""
+    with raise_together(context.group, "checking the solution"):
+        edge = uncovered_edge(loaded.graph, in_cover)
+        if edge is not None or np.count_nonzero(in_cover) != objective:
+            raise LockstepError(f"{loaded.graph.name}: the solution leaves edge {edge} uncovered (internal error)")
+    return True
+
+
+def _write_solution(context: Context, loaded: Loaded, cover: Cover) -> None:
+    """solution/NAME.txt: one id of the input file per line. Ranks: all call; rank 0 writes."""
+    graph, group = loaded.graph, context.group
+    ids_own = graph.node_ids(np.flatnonzero(cover.cover_own) + graph.lo).astype(np.int64)
+    counts = group.gather_integers(np.array([len(ids_own)]))[:, 0].tolist()
+    ids = group.gather_host(ids_own, counts)
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in graph.name) or "graph"
+    with raise_together(group, "writing the solution"):
+        context.folder.write_text(f"solution/{safe}.txt", "".join(f"{i}\n" for i in ids.tolist()))
+
+
+def _say(context: Context, instance: dict[str, Any]) -> None:
+    """One line on an instance: the answer, how good it can still get, and the baselines."""
+    bound = "no bound"
+    if instance["bound"] is not None:
+        weak = ", a weak bound" if instance["bound_is_weak"] else ""
+        bound = f"at least {instance['bound']} ({instance['bound_method']}), gap {100 * instance['gap']:.2f} %{weak}"
+    others = ", ".join(f"{label} {value}" for label, value in instance["baselines"].items())
+    context.log.info("%s: cover %d; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines")
+
+
+def _table(context: Context, instances: list[dict[str, Any]]) -> None:
+    """The table of a run: one line per instance, or the means where there are many."""
+    labels = list(dict.fromkeys(label for i in instances for label in i["baselines"]))
+    head = ["graph", "nodes", "edges", "learned", *labels, "bound", "gap %"]
+    rows = [head]
+    for i in instances:
+        gap = "-" if i["gap"] is None else f"{100 * i['gap']:.2f}"
+        base = [str(i["baselines"].get(label, "-")) for label in labels]
+        rows.append([i["name"], str(i["nodes"]), str(i["edges"]), str(i["objective"]), *base, str(i["bound"] or "-"), gap])
+    widths = [max(len(row[c]) for row in rows) for c in range(len(head))]
+    for row in rows:
+        context.log.info("  ".join(cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths))))

@@ -1,0 +1,86 @@
+"""Task train: learn a policy on training graphs, beside the plain baselines on held-back graphs."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.config import GraphCase
+from app.errors import CaseError
+from app.partition.load import Loaded
+from app.problems.table import make_problem
+from app.report import plot_learning
+from app.rl.dqn import Training, train_policy
+from app.rl.weights import save_weights
+from app.tasks.compare import compare_graphs
+from app.tasks.context import Context
+
+
+def run_train(context: Context) -> dict[str, Any]:
+    """Train, save weights.npz, and return the task's part of result.json. Ranks: all call."""
+    training, held_back = learn(context)
+    totals = {name: sum(values) for name, values in compare_graphs(context, held_back).items()}
+    context.log.info("held-back graphs: %d nodes learned; %s", training.best_total, _listed(totals))
+    digest = save_training(context, training)
+    if context.folder is not None and context.case.output.plots:
+        plot_learning(context.folder, context.log, training.records, totals)
+    return {
+        "digest": digest,
+        "best_step": training.best_step,
+        "held_back": {"graphs": len(held_back), "learned": training.best_total, **totals},
+        "instances": [],
+    }
+
+
+def _listed(totals: dict[str, int]) -> str:
+    return ", ".join(f"{value} {name}" for name, value in totals.items()) or "no baselines"
+
+
+def learn(context: Context) -> tuple[Training, list[Loaded]]:
+    """Load training and held-back graphs and train. Ranks: all call; identical on all."""
+    case, log = context.case, context.log
+    table = case.train.graphs or case.graph
+    graphs, held_back = training_graphs(context, table)
+    nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
+    log.info("training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back))
+    blocks, held = [context.rows(g) for g in graphs], [context.rows(g) for g in held_back]
+
+    def record(row: dict[str, float]) -> None:
+        log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
+        log.progress(
+            "step %6d  episode %4d  epsilon %.2f  loss %.4f  held-back cover %d (best at step %d)",
+            row["step"], row["episodes"], row["epsilon"], row["loss"], row["held_back_nodes"], row["best_step"],
+        )  # fmt: skip
+
+    with log.phase("train"):
+        training = train_policy(context.group, case, make_problem(case.problem.name), blocks, held, record)
+    log.info(
+        "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",
+        case.train.steps, training.best_step, training.replay_bytes, training.paper_replay_bytes,
+    )  # fmt: skip
+    return training, held_back
+
+
+def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], list[Loaded]]:
+    """Training graphs, and graphs held back from training: generated ones, or the last files of the list."""
+    wanted = context.case.train.evaluate_graphs
+    if table.generator:
+        held_table = msgspec.structs.replace(table, count=max(wanted, 1), path=[])
+        return context.load(table, "training"), context.load(held_table, "held-back")
+    loaded = context.load(msgspec.structs.replace(table), "training")
+    if not loaded:
+        raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
+    held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0
+    return (loaded[:-held], loaded[-held:]) if held else (loaded, loaded)
+
+
+def save_training(context: Context, training: Training) -> str:
+    """Write weights.npz where there is a folder; returns the digest of the weights. Ranks: all call."""
+    from app.comm.guard import digest
+
+    case, folder = context.case, context.folder
+    if folder is not None and context.group.rank == 0:
+        note = f"{case.run.name}, seed {case.seed}, best of {case.train.steps} steps at {training.best_step}"
+        save_weights(folder.file("weights.npz"), training.weights, case.policy, case.problem.name, note)
+    weights: dict[str, np.ndarray] = training.weights
+    return digest(weights)

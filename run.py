@@ -1,0 +1,27 @@
+"""Lockstep: mpirun -np N python run.py CASE.toml [section.key=value ...]; --help says more."""
+
+import sys
+
+from app import cli
+from app.errors import LockstepError
+
+
+def main(arguments: list[str]) -> int:
+    """Read the command line before NumPy and MPI are imported, then hand over to app.main."""
+    try:
+        cli.limit_threads()
+        command = cli.parse(arguments)
+    except LockstepError as error:
+        cli.say(f"lockstep: error: {error}", error=True)
+        return error.exit_code
+    if isinstance(command, str):
+        cli.say(command.rstrip("\n"))
+        return 0
+
+    from app.main import run
+
+    return run(command)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

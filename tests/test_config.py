@@ -1,0 +1,712 @@
+"""The case file, the command line, and what a user sees when one of them is wrong."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import ValidationError, convert, structs
+from msgspec import inspect as kinds
+
+from app import cli, config
+from app.config import AgentCase, Case, GraphCase, RunCase, TrainCase, case_digest, help_text, load, to_toml
+from app.errors import CaseError
+
+ROOT = Path(__file__).parent.parent
+SOLVABLE = '[graph]\ngenerator = "er"\nnodes = 20\n'
+FUZZ = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture
+def case_file(tmp_path):
+    """Write the text as a case file; returns its path."""
+
+    def write(text, name="case.toml"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    return write
+
+
+def mistakes(path, *overrides):
+    """The lines of the CaseError that loading raises."""
+    with pytest.raises(CaseError) as caught:
+        load(path, list(overrides))
+    return str(caught.value).split("\n")
+
+
+def run_program(*arguments, ranks=0, cwd=ROOT, **environment):
+    """Run run.py, under mpirun where ranks are given."""
+    command = [sys.executable, str(ROOT / "run.py"), *arguments]
+    if ranks:
+        mpirun = Path(sys.executable).parent / "mpirun"
+        if not mpirun.exists():
+            pytest.skip(f"no mpirun beside {sys.executable}")
+        command = [str(mpirun), "-np", str(ranks), *command]
+    return subprocess.run(
+        command, capture_output=True, timeout=60, cwd=cwd, env={**os.environ, **environment}, check=False
+    )
+
+
+# --------------------------------------------------------------------------------
+# Defaults and structs
+
+
+def test_neither_numpy_nor_mpi_is_imported():
+    code = "import sys, app.config, app.cli; print([m for m in ('numpy', 'mpi4py') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, timeout=60, check=True)
+    assert done.stdout.split() == [b"[]"]
+
+
+def test_every_key_says_what_it_means_and_its_default_is_in_range():
+    for keys, each, table in config._all_keys():
+        assert kinds.type_info(each.type).extra_json_schema["description"], keys
+        assert config._value_mistake(each.type, getattr(table(), each.name)) is None, keys
+
+
+def test_structs_are_frozen_and_strict():
+    with pytest.raises(AttributeError):
+        Case().seed = 1
+    with pytest.raises(ValidationError):
+        convert({"nam": "x"}, RunCase)
+
+
+def test_some_defaults_that_other_parts_rely_on():
+    case = Case()
+    assert (case.run.task, case.run.check_every, case.graph.path) == ("solve", 500, [])
+    assert (case.policy.layers, case.policy.dimension, case.policy.mean_degree) == (2, 16, True)
+    assert (case.agent.discount, case.agent.warmup, case.agent.shaping) == (0.5, 64, "caro_wei")
+    assert case.train.graphs is None
+    assert case.study.sizes == [50, 100, 150, 200, 250]
+
+
+def test_version_is_that_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == config.VERSION
+
+
+# --------------------------------------------------------------------------------
+# Loading
+
+
+def test_overrides_go_over_the_file(case_file):
+    path = case_file(SOLVABLE + "[train]\nsteps = 5\n[train.graphs]\ngenerator = 'ba'\nnodes = 30\n")
+    case = load(path, ["train.graphs.nodes=[50, 100]", "train.steps=2000", "run.name='x y'", "seed=7"])
+    assert case.train.graphs == GraphCase(generator="ba", nodes=(50, 100))
+    assert (case.train.steps, case.run.name, case.seed) == (2000, "x y", 7)
+    case = load(path, ['train={steps=9, graphs.d=2, graphs.path="networkx:karate_club_graph"}'])
+    assert (case.train.steps, case.train.graphs.d, case.train.graphs.generator) == (9, 2, "")
+
+
+def test_the_name_is_that_of_the_file(case_file):
+    assert load(case_file(SOLVABLE, "my case.toml"), []).run.name == "my_case"
+    assert load(case_file(SOLVABLE), ['run.name="n"']).run.name == "n"
+
+
+def test_a_byte_order_mark_and_windows_line_ends(case_file):
+    text = SOLVABLE.replace("\n", "\r\n") + "d = 'x'\r\n"
+    assert "(line 4)" in mistakes(case_file(b"\xef\xbb\xbf" + text.encode()))[0]
+
+
+def test_an_unknown_key_names_line_and_nearest(case_file):
+    path = case_file(SOLVABLE + "# c\n[train]\nlearning_rat = 1\n")
+    assert mistakes(path) == [
+        f"{path}: unknown key train.learning_rat (line 6): did you mean agent.learning_rate?"
+    ]
+
+
+def test_all_unknown_keys_at_once_with_their_lines(case_file):
+    path = case_file(
+        """sed = 3
+[graph]
+generator = "er"  # [train]
+nodes = [5,
+  # x = 1
+  10]
+pp = 0.5
+[train]
+"stepps" = 100
+batch = 3
+graphs = {generator = "ba", node = 30, 'd' = 2}
+[agent]
+replay = '''
+discont = 1'''
+xyzzy = 1
+[trian]
+steps = 1
+[[agnt]]
+[train.graph]
+[a.b.c.d.e]
+"""
+    )
+    lines = mistakes(path, "study.size=[1]", "run.nam='x'", "polcy={}")
+    assert lines[0] == f"{path}: 14 mistakes"
+    assert sorted(lines[1:]) == sorted(
+        [
+            "  unknown key sed (line 1): did you mean seed?",
+            "  unknown key graph.pp (line 7): [graph] has "
+            + ", ".join(each.name for each in structs.fields(GraphCase)),
+            "  unknown key train.stepps (line 9): did you mean train.steps?",
+            "  unknown key train.batch (line 10): did you mean agent.batch?",
+            "  unknown key train.graphs.node (line 11): did you mean train.graphs.nodes?",
+            '  agent.replay (line 13): must be one of "bits", "episodes", got "discont = 1"',
+            "  unknown key agent.xyzzy (line 15): [agent] has "
+            + ", ".join(each.name for each in structs.fields(AgentCase)),
+            "  unknown table [trian] (line 16): did you mean [train]?",
+            "  unknown table [agnt] (line 18): did you mean [agent]?",
+            "  unknown table [train.graph] (line 19): did you mean [train.graphs]?",
+            "  unknown table [a] (line 20): a case has "
+            + ", ".join(each.name for each in structs.fields(Case)),
+            "  unknown key study.size (command line): did you mean study.sizes?",
+            "  unknown key run.nam (command line): did you mean run.name?",
+            "  unknown table [polcy] (command line): did you mean [policy]?",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.steps=-3", "train.steps (command line): must be at least 1, got -3"),
+        ("train.steps=1.0", "train.steps (command line): must be a whole number, at least 1, got 1.0"),
+        ("train.steps='x'", 'train.steps (command line): must be a whole number, at least 1, got "x"'),
+        ("train.steps=true", "train.steps (command line): must be a whole number, at least 1, got true"),
+        ("train.steps={a=1}", "train.steps (command line): must be a whole number, at least 1, got a table"),
+        (
+            "train.steps=1979-05-27",
+            "train.steps (command line): must be a whole number, at least 1, got 1979-05-27",
+        ),
+        ("train=3", "train (command line): must be a table, got 3"),
+        ("train.graphs=3", "train.graphs (command line): must be a table, got 3"),
+        ("seed=9223372036854775808", "seed (command line): must be a number of at most 64 bits, got"),
+        ("agent.discount=nan", "agent.discount (command line): must be a finite number, got nan"),
+        ("agent.learning_rate=inf", "agent.learning_rate (command line): must be a finite number, got inf"),
+        ("agent.learning_rate=0", "agent.learning_rate (command line): must be above 0, got 0"),
+        ("agent.adam_beta1=1", "agent.adam_beta1 (command line): must be at least 0 and below 1, got 1"),
+        ("policy.layers=17", "policy.layers (command line): must be from 1 to 16, got 17"),
+        ("policy.head='x'", 'policy.head (command line): must be one of "mixing", "separate", got "x"'),
+        ("search.bounds=1", "search.bounds (command line): must be true or false, got 1"),
+        ("study.sizes=[5, 0]", "study.sizes (command line): must be at least 1, got 0"),
+        ("study.sizes=[]", "study.sizes (command line): must be a list of at least one, each a whole number"),
+        ("study.seeds=[[1]]", "study.seeds (command line): must be a whole number, at least 0, got [1]"),
+        ("graph.nodes=[1,2,3]", "must be a whole number or a list of 2 whole numbers, got [1, 2, 3]"),
+        ("graph.nodes=[1.5,2]", "must be a whole number or a list of 2 whole numbers, got [1.5, 2]"),
+        ("graph.nodes=-1", "graph.nodes (command line): must be at least 1, got -1"),
+        ("graph.nodes=[9,5]", "must be [lo, hi] with lo at most hi, got [9, 5]"),
+        ("graph.nodes=0", 'graph.nodes (command line): must be at least 1 for generator = "er", got 0'),
+        (
+            "graph={generator='ba', d=20}",
+            "graph.d (command line): must be below the number of nodes (20), got 20",
+        ),
+        ("graph.generator=''", 'run.task = "solve" needs graphs'),
+        ("graph.generator='x'", 'graph.generator (command line): must be one of "", "ba", "er"'),
+        ("graph.path='nowhere.mtx'", 'graph.path (command line): no such file: "nowhere.mtx"'),
+        ("graph.path='no*.mtx'", 'graph.path (command line): no file matches "no*.mtx"'),
+        ("graph.path='/'", 'graph.path (command line): is a folder: "/"'),
+        ('graph.path="a\\u0000b"', "graph.path (command line): must be text without control characters"),
+        (
+            "graph.path=3",
+            "graph.path (command line): must be text in quotes or a list, each text in quotes, got 3",
+        ),
+        (
+            "agent.epsilon_start=0.05",
+            "agent.epsilon_end: must be at most agent.epsilon_start = 0.05, got 0.1",
+        ),
+        ("agent.replay_capacity=9", "agent.warmup: must be at most agent.replay_capacity = 9, got 64"),
+        (
+            "run={reproducible=false, portable=true}",
+            "run.portable (command line): needs run.reproducible = true",
+        ),
+        ("run.name='../x'", "run.name (command line): must be the name of a folder, without slashes"),
+        ("policy.weights=''", "policy.weights (command line): must be"),
+        ("train.steps", "train.steps (command line): must be section.key=value"),
+        ("=1", "=1 (command line): must be section.key=value"),
+        ("graph.path=a.mtx", """text needs quotes: 'graph.path="a.mtx"'"""),
+        ("seed=1\nrun.name='x'", "not a TOML value"),
+        ("a." * 20000 + "a=1", "must be section.key=value"),
+        ("graph={" + "a." * 20000 + "a=1}", "unknown table [graph.a]"),
+        ("seed=" + "[" * 5000, "not a TOML value"),
+        ("seed=" + "9" * 5000, "not a TOML value"),
+    ],
+)
+def test_a_wrong_override_says_what_is_right(case_file, override, message):
+    (line,) = mistakes(case_file(SOLVABLE), override)
+    assert message in line
+    assert len(line) < 400
+
+
+def test_numbers_in_a_file_carry_their_line(case_file):
+    path = case_file(SOLVABLE + "[train]\nsteps = -3\nevaluate_every = 0\n")
+    assert mistakes(path)[1:] == [
+        "  train.steps (line 5): must be at least 1, got -3",
+        "  train.evaluate_every (line 6): must be at least 1, got 0",
+    ]
+
+
+def test_conflicts_are_reported_together(case_file):
+    path = case_file('[graph]\ngenerator = "er"\n[run]\nportable = true\nreproducible = false\n')
+    assert mistakes(path)[1:] == [
+        '  graph.nodes: must be at least 1 for generator = "er", got 0',
+        "  run.portable (line 4): needs run.reproducible = true",
+    ]
+
+
+def test_a_task_needs_its_graphs(case_file):
+    assert "needs graphs" in mistakes(case_file(""))[0]
+    assert "training needs graphs" in mistakes(case_file(""), "run.task='train'")[0]
+    assert (
+        "training needs graphs"
+        in mistakes(case_file(SOLVABLE), "policy.weights='train'", "train.graphs={}")[0]
+    )
+    assert load(case_file(""), ["run.task='study'"]).run.task == "study"
+    assert load(case_file(""), ["run.task='train'", "train.graphs={generator='er', nodes=9}"])
+    assert load(case_file(SOLVABLE), ["run.task='train'"])
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"seed = \n", "line 1, column 8: not valid TOML: Invalid value"),
+        (b"seed = 1\nseed = 2\n", "line 2, column 9: not valid TOML: Cannot overwrite a value"),
+        (b"[run]\n[run]\n", "line 2, column 5: not valid TOML: Cannot declare"),
+        (b"[run", "not valid TOML"),
+        (b"seed = 1\n# \xff\n", "line 2: byte 0xff is not UTF-8 text"),
+        (b"seed = 1\x00", "not valid TOML"),
+        (b"seed = " + b"[" * 10000, "nested too deeply"),
+        (b"seed = [1", "not valid TOML"),
+        (b"seed = " + b"[" * 10000 + b"]" * 10000, "nested too deeply"),
+        (b"#" * (2 << 20), "not a case file"),
+        (b"\x1b]0;x\x07 = 1", "not valid TOML"),
+    ],
+)
+def test_a_broken_file(case_file, raw, message):
+    (line,) = mistakes(case_file(raw))
+    assert message in line
+    assert line.isprintable()
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert "no such case file" in mistakes(str(tmp_path / "no.toml"))[0]
+    assert "is a folder" in mistakes(str(tmp_path))[0]
+    assert "no such case file" in mistakes("/dev/zero")[0]
+    assert mistakes("a\0\x1b.toml") == ["a\\x00\\x1b.toml: no such case file"]
+
+
+# --------------------------------------------------------------------------------
+# Paths
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """cases/case.toml, graphs/{a,b,c}.mtx, here/a.mtx; the working directory is here/."""
+    for name in (
+        "cases/w.npz",
+        "graphs/a.mtx",
+        "graphs/b.mtx",
+        "graphs/c.mtx",
+        "graphs/x[1].mtx",
+        "here/a.mtx",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path
+
+
+def test_paths_in_a_file_are_relative_to_it(tree, case_file):
+    path = case_file(
+        """[run]
+out = "results/x"
+[graph]
+path = ["../graphs/[bc].mtx", "networkx:karate_club_graph", "../graphs/a.mtx", "../graphs/x[1].mtx"]
+[train]
+graphs.path = "../graphs/?.mtx"
+[policy]
+weights = "w.npz"
+[study]
+data = "../graphs/"
+""",
+        "cases/case.toml",
+    )
+    a, b, c, x = (str(tree / "graphs" / f"{name}.mtx") for name in ("a", "b", "c", "x[1]"))
+    for written in (path, os.path.relpath(path)):
+        case = load(written, [])
+        assert case.graph.path == [b, c, "networkx:karate_club_graph", a, x]
+        assert case.train.graphs.path == [a, b, c]
+        assert case.policy.weights == str(tree / "cases" / "w.npz")
+        assert case.study.data == str(tree / "graphs")
+        assert case.run.out == "results/x"
+    assert load(path, ["policy.weights='train'"]).policy.weights == "train"
+
+
+def test_paths_on_the_command_line_are_relative_to_the_working_directory(tree, case_file):
+    path = case_file(SOLVABLE, "cases/case.toml")
+    case = load(path, ['graph.path="a.mtx"', "policy.weights='w.npz'"])
+    assert case.graph.path == [str(tree / "here" / "a.mtx")]
+    assert case.policy.weights == str(tree / "here" / "w.npz")
+    assert load(path, ['graph.path="../graphs/b*"']).graph.path == [str(tree / "graphs" / "b.mtx")]
+
+
+def test_a_path_on_the_command_line_takes_the_place_of_a_generator(tree, case_file):
+    path = case_file(SOLVABLE, "cases/case.toml")
+    assert load(path, ['graph.path="a.mtx"']).graph.generator == ""
+    path = case_file("graph.path = '../graphs/a.mtx'\ngraph.nodes = 9", "cases/case.toml")
+    case = load(path, ['graph.generator="er"'])
+    assert (case.graph.path, case.graph.generator) == ([], "er")
+    both = case_file("[graph]\npath = '../graphs/a.mtx'\nnodes = 9\ngenerator = 'er'", "cases/case.toml")
+    assert (len(load(both, []).graph.path), load(both, []).graph.generator) == (1, "er")
+
+
+def test_study_data_comes_from_the_environment(monkeypatch):
+    monkeypatch.delenv("LOCKSTEP_DATA", raising=False)
+    assert config.study_data(Case()) == ""
+    monkeypatch.setenv("LOCKSTEP_DATA", "/data")
+    assert config.study_data(Case()) == "/data/covers"
+    assert config.study_data(convert({"study": {"data": "/x"}}, Case)) == "/x"
+
+
+# --------------------------------------------------------------------------------
+# Writing
+
+
+def test_the_written_case_loads_to_an_equal_one_elsewhere(tree, case_file):
+    text = "graph.path = '../graphs/*.mtx'\n[train.graphs]\ngenerator = 'ba'\nnodes = [10, 20]\n"
+    case = load(case_file(text, "cases/case.toml"), ["seed=5", "agent.adam_epsilon=1e-9"])
+    written = case_file(to_toml(case), "here/copy.toml")
+    assert load(written, []) == case
+    assert to_toml(load(written, [])) == to_toml(case)
+
+
+def test_the_written_case_has_every_key():
+    text = to_toml(Case(train=TrainCase(graphs=GraphCase())))
+    assert text.isascii()
+    data = tomllib.loads(text)
+    for keys, each, _ in config._all_keys():
+        node = data
+        for key in keys:
+            node = node[key]
+        assert node == (each.default_factory() if callable(each.default_factory) else each.default)
+
+
+def plain_text():
+    """Text that a case may hold."""
+    return st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8)
+
+
+def values(info):
+    """Values of a key's type and range."""
+    info = config._bare(info)
+    match info:
+        case kinds.BoolType():
+            return st.booleans()
+        case kinds.IntType():
+            return st.integers(info.ge if info.ge is not None else -(2**63), info.le or 2**63 - 1)
+        case kinds.FloatType():
+            return st.floats(
+                info.ge or info.gt or 0, info.le or info.lt or 1e300, exclude_min=True, exclude_max=True
+            )
+        case kinds.LiteralType():
+            return st.sampled_from(info.values)
+        case kinds.ListType():
+            return st.lists(values(info.item_type), min_size=1, max_size=3)
+    return plain_text()
+
+
+@st.composite
+def cases(draw):
+    """Cases with every key drawn from its range, and no conflicts."""
+    data = {}
+    for keys, each, _ in config._all_keys():
+        node = data
+        for key in keys[:-1]:
+            node = node.setdefault(key, {})
+        node[keys[-1]] = draw(values(kinds.type_info(each.type)))
+    for graphs in (data["graph"], data["train"]["graphs"]):
+        graphs |= {"path": [], "generator": "ba", "nodes": draw(st.sampled_from([9, [9, 20]])), "d": 3}
+    data["graph"]["path"] = draw(st.sampled_from([[], ["networkx:karate_club_graph"]]))
+    data["graph"]["generator"] = "" if data["graph"]["path"] else "er"
+    if draw(st.booleans()):
+        del data["train"]["graphs"]
+    data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
+    data["policy"]["weights"] = draw(st.sampled_from(["default", "train", '/a "quoted" folder/w.npz']))
+    data["study"]["data"] = draw(st.sampled_from(["", "/\u20ac/\U0001f600"]))
+    data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
+    return convert(data, Case)
+
+
+@FUZZ
+@given(cases())
+def test_any_case_survives_writing_and_reading(case):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "case.toml")
+        Path(path).write_text(to_toml(case), encoding="ascii")
+        again = load(path, [])
+    assert again == case
+    assert case_digest(again) == case_digest(case)
+
+
+def test_the_digest_covers_what_changes_the_result_and_nothing_else():
+    base = Case(graph=GraphCase(path=["/a/b.mtx"]))
+    digest = case_digest(base)
+    assert len(digest) == len(hashlib.sha256().hexdigest())
+    for same in (
+        {"run": {"name": "x", "out": "y", "device": "cpu", "watchdog_seconds": 3}},
+        {"parallel": {"exchange": "halo"}, "memory": {"whole_graph_mb": 1}, "output": {"plots": False}},
+    ):
+        assert case_digest(structs.replace(convert(same, Case), graph=base.graph)) == digest
+    assert case_digest(structs.replace(base, graph=GraphCase(path=["/c/b.mtx"]))) == digest
+    for other in (
+        {"seed": 1},
+        {"agent": {"batch": 17}},
+        {"run": {"task": "train"}},
+        {"train": {"graphs": {}}},
+    ):
+        assert case_digest(structs.replace(convert(other, Case), graph=base.graph)) != digest
+    assert case_digest(structs.replace(base, graph=GraphCase(path=["/a/c.mtx"]))) != digest
+
+
+# --------------------------------------------------------------------------------
+# Garbage gives a CaseError or a case, nothing else
+
+CHARACTERS = "[]{}=.,#'\"\\-+_ \n\u00e9\x1b"
+WORDS = """[[ ]] ''' [run] [train.graphs] [[a]] run train graphs agent steps nodes seed name path d generator
+1 2.5 nan true 1e400 1979-05-27 07:32:00Z 0x1F \\u0041 "x=1" 'y]' "a.b" networkx: * ** "?" "\\u0000" {a=1}"""
+PIECES = st.sampled_from([*CHARACTERS, *WORDS.split(), '"""', "\r\n", "#c\n", " = ", "\n"])
+
+
+def loads_or_refuses(text, overrides):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "case.toml")
+        Path(path).write_bytes(text if isinstance(text, bytes) else text.encode(errors="surrogatepass"))
+        try:
+            assert isinstance(load(path, overrides), Case)
+        except CaseError as error:
+            assert all(line.isprintable() and line.isascii() for line in str(error).split("\n"))
+
+
+@FUZZ
+@given(st.binary(max_size=60), st.lists(st.text(max_size=30), max_size=2))
+def test_bytes(raw, overrides):
+    loads_or_refuses(raw, [])
+    loads_or_refuses(SOLVABLE, overrides)
+
+
+@FUZZ
+@given(
+    st.lists(PIECES, max_size=25).map("".join),
+    st.lists(st.lists(PIECES, max_size=8).map("".join), max_size=2),
+)
+def test_pieces_of_toml(text, overrides):
+    loads_or_refuses(text, [])
+    loads_or_refuses(SOLVABLE, overrides)
+
+
+ANY_VALUE = st.recursive(
+    st.none().map(lambda _: {})
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abp"), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+def inline(value):
+    """A value as TOML, tables included."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {inline(inner)}" for key, inner in value.items()) + "}"
+    return f"[{', '.join(map(inline, value))}]" if isinstance(value, list) else config.toml_value(value)
+
+
+@FUZZ
+@given(st.lists(st.tuples(st.sampled_from([".".join(keys) for keys, _, _ in config._all_keys()]), ANY_VALUE)))
+def test_known_keys_with_any_values(settings_):
+    loads_or_refuses(SOLVABLE, [f"{key}={inline(value)}" for key, value in settings_])
+
+
+LINES = st.sampled_from(
+    [
+        "a = 1",
+        "b.c = 2 # d = 3",
+        "b . 'x y'.z = [1, # ]\n 2,\n]",
+        's = """\nq = 1\n[z]\n\\""" = "" """""',
+        "l = '''\nq = 1\\'''",
+        'e = ""',
+        "i = {p = {q = 1, r.s = '}'}, t = [{u = 1}, {u = 2}]}",
+        '"k=]#" = "[#\\""',
+        "[t]",
+        "  [ t . 'u]' ] # [v]",
+        "[[n]]",
+        "",
+        "# [c]\r",
+        "d = 1979-05-27 07:32:00",
+    ]
+)
+
+
+@FUZZ
+@given(st.lists(LINES, max_size=8).map("\n".join))
+def test_every_key_of_a_valid_file_has_its_line(text):
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    places = config._Lines(text.replace("\r\n", "\n")).places
+
+    def check(node, above):
+        for key, value in node.items():
+            line = text.split("\n")[int(places[(*above, key)].removeprefix("line ")) - 1]
+            assert key in line
+            if isinstance(value, dict) and len(above) + 2 <= config.DEEPEST:
+                check(value, (*above, key))
+
+    check(data, ())
+
+
+# --------------------------------------------------------------------------------
+# The command line
+
+
+def test_options_anywhere(case_file):
+    path = case_file(SOLVABLE)
+    command = cli.parse(["--dry-run", "seed=4", "--out", "o/p", path, "--device=cpu", "train.steps=3"])
+    assert (command.case_path, command.out, command.device) == (path, "o/p", "cpu")
+    assert (command.dry_run, command.overwrite) == (True, False)
+    assert (command.case.seed, command.case.train.steps) == (4, 3)
+    assert (command.case.run.out, command.case.run.device) == ("o/p", "cpu")
+    assert cli.parse([path]).out == os.path.join("runs", "case")
+    assert cli.parse([path, "run.out='x'"]).out == "x"
+
+
+def test_a_case_in_a_folder_with_an_equals_sign(case_file, tmp_path):
+    (tmp_path / "lr=0.1").mkdir()
+    assert cli.parse([case_file(SOLVABLE, "lr=0.1/case.toml")]).case.run.name == "case"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no case file given"),
+        (["a.toml", "b.toml"], "one case file, please, got a.toml, b.toml"),
+        (["--outt=x"], "unknown option --outt: did you mean --out?"),
+        (["--over"], "unknown option --over: did you mean --overwrite?"),
+        (["--zzz"], "unknown option --zzz: there are --out"),
+        (["-x"], "unknown option -x"),
+        (["a.toml", "--out"], "option --out: needs a value"),
+        (["a.toml", "--out", "--dry-run"], "option --out: needs a value"),
+        (["a.toml", "--out", "\x1b"], 'option --out: must be text without control characters, got "\\u001B"'),
+        (["a.toml", "--out", "\udcff"], "option --out: must be text without control characters"),
+        (["a.toml", "--device", "tpu"], 'option --device: must be auto, cpu or gpu, got "tpu"'),
+        (["a.toml", "--dry-run=1"], 'option --dry-run: takes no value, got "1"'),
+        (["--\u00e9\x1b"], "unknown option --\\xe9\\x1b"),
+    ],
+)
+def test_a_wrong_command_line(arguments, message):
+    with pytest.raises(CaseError) as caught:
+        cli.parse(arguments)
+    assert message in str(caught.value)
+
+
+@FUZZ
+@given(st.lists(st.text(max_size=8) | st.sampled_from(["--out", "--device", "--dry-run", "-", "--", "a=1"])))
+def test_any_command_line(arguments):
+    try:
+        cli.parse(arguments)
+    except CaseError as error:
+        assert all(line.isprintable() and line.isascii() for line in str(error).split("\n"))
+
+
+def test_help_lists_every_key_in_ascii_and_100_columns():
+    text = help_text()
+    assert cli.parse(["x.toml", "--help"]) == text
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 100
+    for keys, each, _ in config._all_keys():
+        assert f"  {each.name} = " in text
+        assert f"[{'.'.join(keys[:-1])}]" in text or len(keys) == 1
+    assert "a whole number, from 1 to 16" in text
+
+
+@pytest.mark.parametrize(
+    ("variables", "rank", "size"),
+    [
+        ({}, 0, None),
+        ({"PMI_RANK": "2", "PMI_SIZE": "4"}, 2, 4),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3", "PMIX_RANK": "1"}, 1, 3),
+        ({"PMIX_RANK": "5"}, 5, None),
+        ({"MPI_LOCALRANKID": "1"}, 1, None),
+        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "8"}, 0, None),
+        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}, 3, 8),
+        ({"PMI_RANK": "x", "PMI_SIZE": ""}, 0, None),
+    ],
+)
+def test_what_the_launcher_says(monkeypatch, variables, rank, size):
+    for name in list(os.environ):
+        if name.startswith(("PMI", "OMPI_", "SLURM_", "MPI_LOCAL")):
+            monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert (cli.launcher_rank(), cli.launcher_size()) == (rank, size)
+
+
+def test_threads(monkeypatch):
+    for name in cli.THREADS:
+        monkeypatch.setenv(name, "8")
+    monkeypatch.delenv("LOCKSTEP_THREADS", raising=False)
+    cli.limit_threads()
+    assert {os.environ[name] for name in cli.THREADS} == {"1"}
+    monkeypatch.setenv("LOCKSTEP_THREADS", "3")
+    cli.limit_threads()
+    assert {os.environ[name] for name in cli.THREADS} == {"3"}
+    monkeypatch.setenv("LOCKSTEP_THREADS", "many")
+    with pytest.raises(CaseError, match="LOCKSTEP_THREADS: must be from 1 to 4096"):
+        cli.limit_threads()
+
+
+# --------------------------------------------------------------------------------
+# The program
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("ranks", [0, 3])
+def test_a_mistake_is_printed_once_and_ends_with_2(case_file, ranks):
+    path = case_file(SOLVABLE + "[train]\nlearning_rat = 1\n")
+    done = run_program(path, ranks=ranks)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    message = "unknown key train.learning_rat (line 5): did you mean agent.learning_rate?"
+    assert done.stderr.decode() == f"lockstep: error: {path}: {message}\n"
+
+
+@pytest.mark.mpi_skip
+def test_help_and_version_are_printed_once():
+    assert run_program("--help", ranks=2).stdout.decode() == help_text()
+    assert run_program("--version", ranks=2).stdout.decode() == f"lockstep {config.VERSION}\n"
+
+
+@pytest.mark.mpi_skip
+def test_a_full_disk_does_not_hide_the_exit_code(case_file):
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, str(ROOT / "run.py"), case_file("x = 1")]
+        assert subprocess.run(command, stderr=full, timeout=60, check=False).returncode == 2
+
+
+@pytest.mark.mpi_skip
+def test_messages_are_ascii_in_any_locale(case_file, tmp_path):
+    path = case_file('[run]\n"n\u00e4me\\u001B" = 1\n', "f\u00e4ll.toml")
+    done = run_program(path, LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.returncode == 2
+    assert b"run.n\\xe4me\\x1b (line 2): [run] has name, out, task" in done.stderr
+    assert done.stderr.isascii()
+    assert b"Traceback" not in done.stderr
+    done = run_program(case_file(SOLVABLE), b"run.name='\xff'")
+    assert done.returncode == 2
+    assert b"without control characters" in done.stderr

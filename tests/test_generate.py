@@ -1,0 +1,111 @@
+"""Generated graphs: defined by their arguments, with the properties of their family."""
+
+import math
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import CaseError
+from app.graphs import generate, stream
+from app.graphs.generate import GENERATORS, barabasi_albert, erdos_renyi
+from app.graphs.graph import from_edges
+
+pytestmark = pytest.mark.mpi_skip
+
+
+def pairs(opened):
+    """u, v [m] of all chunks."""
+    chunks = list(opened.chunks())
+    assert all(w is None and u.dtype == v.dtype == np.int64 for u, v, w in chunks)
+    empty = np.zeros(0, np.int64)
+    return np.concatenate([empty, *(c[0] for c in chunks)]), np.concatenate([empty, *(c[1] for c in chunks)])
+
+
+@given(st.integers(1, 60), st.floats(0, 1), st.integers(0, 2**40))
+@settings(max_examples=60, deadline=None)
+def test_er_is_simple_and_repeatable(n, p, seed):
+    opened = erdos_renyi(n, p, seed)
+    u, v = pairs(opened)
+    assert (u >= 0).all() and (u < v).all() and (v < n).all()
+    assert len(np.unique(u * n + v)) == len(u) == from_edges(n, u, v).edges
+    again = pairs(erdos_renyi(n, p, seed))
+    assert np.array_equal(u, again[0]) and np.array_equal(v, again[1])
+    assert (opened.nodes, opened.first_id, opened.format) == (n, 0, "generated")
+
+
+@pytest.mark.parametrize(("n", "p"), [(3000, 0.15), (20_000, 0.0005), (200, 0.9), (1000, 0.5)])
+def test_er_has_the_expected_number_of_edges(n, p):
+    u, v = pairs(erdos_renyi(n, p, seed=5))
+    total = n * (n - 1) // 2
+    sigma = math.sqrt(total * p * (1 - p))
+    assert abs(len(u) - total * p) < 6 * sigma
+    degrees = np.bincount(np.concatenate([u, v]), minlength=n)
+    assert abs(degrees.mean() - (n - 1) * p) < 12 * sigma / n
+    # A node's degree is binomial: its variance over nodes tells uneven rows from even ones.
+    assert degrees.var() == pytest.approx((n - 1) * p * (1 - p), rel=0.3)
+
+
+def test_er_chooses_every_pair_equally_often():
+    n, p, runs = 6, 0.3, 4000
+    seen = np.zeros((n, n))
+    for seed in range(runs):
+        np.add.at(seen, pairs(erdos_renyi(n, p, seed)), 1)
+    frequencies = seen[np.triu_indices(n, 1)]
+    assert (np.abs(frequencies - runs * p) < 6 * math.sqrt(runs * p * (1 - p))).all()
+
+
+@pytest.mark.parametrize("p", [0, 0.0, 1, 1.0, 1e-300, 5e-324])
+def test_er_at_the_ends_of_p(p):
+    u, _ = pairs(erdos_renyi(700, p, seed=1))
+    assert len(u) == (700 * 699 // 2 if p == 1 else 0)
+
+
+def test_er_does_not_depend_on_the_chunk_size(monkeypatch):
+    u, v = pairs(erdos_renyi(2000, 0.2, seed=3))
+    assert len(u) > generate.BLOCK
+    monkeypatch.setattr(stream, "CHUNK_EDGES", 777)
+    opened = erdos_renyi(2000, 0.2, seed=3)
+    assert max(len(chunk[0]) for chunk in opened.chunks()) == 777
+    small = pairs(opened)
+    assert np.array_equal(u, small[0]) and np.array_equal(v, small[1])
+
+
+def test_seeds_give_different_graphs():
+    assert not np.array_equal(pairs(erdos_renyi(50, 0.5, 1))[0], pairs(erdos_renyi(50, 0.5, 2))[0])
+    assert not np.array_equal(pairs(barabasi_albert(50, 4, 1))[0], pairs(barabasi_albert(50, 4, 2))[0])
+
+
+@pytest.mark.parametrize(("n", "d", "seed"), [(2, 1, 0), (20, 19, 5), (50, 4, 1), (700, 4, 9)])
+def test_ba_is_the_graph_of_networkx(n, d, seed, monkeypatch):
+    monkeypatch.setattr(generate, "CHUNK_EDGES", 100)
+    u, v = pairs(barabasi_albert(n, d, seed))
+    want = networkx.barabasi_albert_graph(n, d, seed=seed)
+    assert list(zip(u.tolist(), v.tolist())) == list(want.edges())
+    assert from_edges(n, u, v).edges == d * (n - d)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "where"),
+    [
+        ("er", (0, 0.1, 1), "graph.n: must be an integer 1.."),
+        ("er", (2.0, 0.1, 1), "graph.n"),
+        ("er", (True, 0.1, 1), "graph.n"),
+        ("er", (2**31 + 1, 0.1, 1), "graph.n"),
+        ("er", (5, 1.5, 1), "graph.p: must be 0..1, got 1.5"),
+        ("er", (5, -0.1, 1), "graph.p"),
+        ("er", (5, math.nan, 1), "graph.p"),
+        ("er", (5, "a", 1), "graph.p"),
+        ("er", (5, 0.5, -1), "graph.seed"),
+        ("ba", (5, 0, 1), "graph.d: must be an integer 1..4, got 0"),
+        ("ba", (5, 5, 1), "graph.d"),
+        ("ba", (1, 1, 1), "graph.n"),
+        ("ba", (5, 2, 0.5), "graph.seed"),
+    ],
+)
+def test_bad_parameters_are_named(kind, arguments, where):
+    with pytest.raises(CaseError) as caught:
+        GENERATORS[kind](*arguments)
+    assert where in str(caught.value)
