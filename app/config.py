@@ -66,7 +66,9 @@ class GraphCase(Table, frozen=True):
         Literal["auto", "edges", "matrix_market", "metis", "dimacs", "npz"],
         about("of the files; auto: by the ending and the first lines"),
     ] = "auto"
-    generator: Annotated[Literal["", "er", "ba", "mixed"], about("er: Erdos-Renyi; ba: Barabasi-Albert; mixed: by turns")] = ""
+    generator: Annotated[
+        Literal["", "er", "ba", "mixed"], about("er: Erdos-Renyi; ba: Barabasi-Albert; mixed: by turns")
+    ] = ""
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
     p: Annotated[Share, about("er: probability of an edge")] = 0.15
     d: Annotated[Positive, about("ba: edges that each new node brings")] = 4

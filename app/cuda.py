@@ -109,9 +109,7 @@ class CudaDevice:
         """Y += A X; see HostDevice.spmm_add."""
         n, c = Y.shape
         indices = A.indices.astype(cp.int32, copy=False)
-        self._launch(
-            "spmm_add", n * c, np.int64(n), np.int32(c), A.row_offsets, indices, A.data, X, Y
-        )
+        self._launch("spmm_add", n * c, np.int64(n), np.int32(c), A.row_offsets, indices, A.data, X, Y)
 
     def fold(self, starts: np.ndarray, X: Array) -> Array:
         """Sums of consecutive rows; see HostDevice.fold."""

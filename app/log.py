@@ -20,7 +20,9 @@ class Log:
     `seconds` collects the time of each phase on every rank.
     """
 
-    def __init__(self, speaks: bool, folder: str | None = None, pace_s: float = 2.0, echo: bool = True) -> None:
+    def __init__(
+        self, speaks: bool, folder: str | None = None, pace_s: float = 2.0, echo: bool = True
+    ) -> None:
         self.speaks, self.pace_s, self.echo = speaks, pace_s, echo
         self.seconds: dict[str, float] = {}
         self._start = self._last = time.monotonic()

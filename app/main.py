@@ -91,6 +91,6 @@ def _print_plan(group: Group, command: cli.Command) -> None:
     """--dry-run: the case with its defaults, and what would happen."""
     if group.rank == 0:
         print(to_toml(command.case))
-        print(f"# {group.size} ranks, {group.device.describe()}, results would go to {printable(command.out)}")
-
-
+        print(
+            f"# {group.size} ranks, {group.device.describe()}, results would go to {printable(command.out)}"
+        )

@@ -16,7 +16,15 @@ from app.comm.guard import raise_together
 from app.config import VERSION, Case, to_toml
 from app.errors import CaseError
 
-OWN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "weights.npz", "solution")
+OWN_FILES = (
+    "case.toml",
+    "environment.json",
+    "log.txt",
+    "metrics.csv",
+    "result.json",
+    "weights.npz",
+    "solution",
+)
 
 
 class RunFolder:
@@ -132,7 +140,11 @@ def phase_table(group: Group, seconds: dict[str, float]) -> dict[str, Any]:
         name: {"min_s": column.min() / 1e6, "mean_s": column.mean() / 1e6, "max_s": column.max() / 1e6}
         for name, column in zip(names, table.T)
     }
-    return {"seconds": phases, "sent_bytes_mean": int(table[:, -1].mean()), "sent_bytes_max": int(table[:, -1].max())}
+    return {
+        "seconds": phases,
+        "sent_bytes_mean": int(table[:, -1].mean()),
+        "sent_bytes_max": int(table[:, -1].max()),
+    }
 
 
 def read_metrics(path: str) -> list[dict[str, str]]:

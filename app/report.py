@@ -22,7 +22,11 @@ def _figure(folder: RunFolder, log: Log) -> Any:
 
 
 def plot_learning(
-    folder: RunFolder, log: Log, records: list[dict[str, Any]], totals: dict[str, int], name: str = "learning.png"
+    folder: RunFolder,
+    log: Log,
+    records: list[dict[str, Any]],
+    totals: dict[str, int],
+    name: str = "learning.png",
 ) -> None:
     """Held-back cover size over environment steps, with the baselines as lines."""
     plt = _figure(folder, log)
@@ -42,7 +46,9 @@ def plot_learning(
     _save(figure, plt, folder, name)
 
 
-def plot_solutions(folder: RunFolder, log: Log, instances: list[dict[str, Any]], name: str = "solutions.png") -> None:
+def plot_solutions(
+    folder: RunFolder, log: Log, instances: list[dict[str, Any]], name: str = "solutions.png"
+) -> None:
     """Cover sizes of learned policy and baselines relative to the bound, instance by instance."""
     plt = _figure(folder, log)
     shown = [i for i in instances if i["bound"]]
@@ -51,7 +57,10 @@ def plot_solutions(folder: RunFolder, log: Log, instances: list[dict[str, Any]],
     figure, axes = plt.subplots(figsize=(max(6, 0.5 * len(shown) + 3), 4.2))
     labels = list(dict.fromkeys(label for i in shown for label in i["baselines"]))
     for k, label in enumerate(["learned", *labels]):
-        ratios = [(i["objective"] if label == "learned" else i["baselines"].get(label, 0)) / i["bound"] for i in shown]
+        ratios = [
+            (i["objective"] if label == "learned" else i["baselines"].get(label, 0)) / i["bound"]
+            for i in shown
+        ]
         axes.plot(range(len(shown)), ratios, "o" if k == 0 else "x", label=label, color=f"C{k}")
     axes.axhline(1, color="black", lw=1, label="lower bound")
     axes.set_xticks(range(len(shown)), [i["name"] for i in shown], rotation=60, ha="right", fontsize=7)
@@ -60,7 +69,9 @@ def plot_solutions(folder: RunFolder, log: Log, instances: list[dict[str, Any]],
     _save(figure, plt, folder, name)
 
 
-def plot_quality(folder: RunFolder, log: Log, curves: dict[str, dict[str, Any]], lines: dict[str, dict[str, float]]) -> None:
+def plot_quality(
+    folder: RunFolder, log: Log, curves: dict[str, dict[str, Any]], lines: dict[str, dict[str, float]]
+) -> None:
     """Approximation ratio over training steps, one panel per graph family (RL4GO Fig. 3).
 
     curves   family -> recipe -> list of (steps [k], ratios [k]), one per seed

@@ -19,7 +19,9 @@ class Group:
     `sent_bytes` and `seconds` count what this rank sent and how long it sat in collectives, by phase name.
     """
 
-    def __init__(self, comm: MPI.Comm, device: Any, direct: bool | None = None, reproducible: bool = True) -> None:
+    def __init__(
+        self, comm: MPI.Comm, device: Any, direct: bool | None = None, reproducible: bool = True
+    ) -> None:
         self.comm, self.device, self.reproducible = comm, device, reproducible
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self.direct = device.direct if direct is None else direct
@@ -254,4 +256,3 @@ def _offsets(sizes: list[int]) -> list[int]:
     for size in sizes[:-1]:
         out.append(out[-1] + size)
     return out
-

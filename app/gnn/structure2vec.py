@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-
 from app.gnn.parameters import Parameters
 from app.sparse.batch import StateBatch
 
@@ -49,7 +48,14 @@ class Structure2Vec:
     """
 
     def __init__(
-        self, layers: int, dimension: int, features: int, *, shared: bool, self_weight: bool, edge_weights: bool
+        self,
+        layers: int,
+        dimension: int,
+        features: int,
+        *,
+        shared: bool,
+        self_weight: bool,
+        edge_weights: bool,
     ) -> None:
         self.layers, self.K, self.F = layers, dimension, features
         self.shared, self.self_weight, self.edge_weights = shared, self_weight, edge_weights
@@ -162,5 +168,3 @@ class Structure2Vec:
         """[2, K]: relu(theta2) and relu(-theta2)."""
         theta2 = params["embed.theta2"]
         return xp.concatenate([xp.maximum(theta2, 0), xp.maximum(-theta2, 0)], axis=0)
-
-

@@ -60,9 +60,7 @@ def assemble(
     ids_part = None
     if nodes < 0:
         nodes, ids_part = _compact_ids(group, dealt)
-    lines, loops = group.sum_integers(
-        np.array([len(dealt.u), np.count_nonzero(dealt.u == dealt.v)])
-    ).tolist()
+    lines, loops = group.sum_integers(np.array([len(dealt.u), np.count_nonzero(dealt.u == dealt.v)])).tolist()
     _refuse(self_loops == "error" and loops, name, f"{loops} self loops", "graph.self_loops", "drop")
     blocks = blocks or block_count(nodes)
     starts = block_starts(nodes, blocks)

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from app.gnn.elementary import log
-from app.problems.problem import Totals
+from app.elementary import log
+from app.problems.problem import FIXED_POINT, Totals
 
 Array = Any
-FIXED_POINT = 1 << 30
 
 
 class MinimumVertexCover:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Protocol
 
 Array = Any
+FIXED_POINT = 1 << 30  # one, in the fixed point of Totals.caro_wei
 
 
 class Totals(NamedTuple):

@@ -31,7 +31,13 @@ class Agent:
     """
 
     def __init__(
-        self, group: Group, case: AgentCase, net: QNetwork, blocks: list[RowBlock], seed: int, check_every: int
+        self,
+        group: Group,
+        case: AgentCase,
+        net: QNetwork,
+        blocks: list[RowBlock],
+        seed: int,
+        check_every: int,
     ) -> None:
         self.group, self.case, self.net, self.blocks = group, case, net, blocks
         self.seed, self.check_every = seed, check_every

@@ -3,8 +3,7 @@
 import numpy as np
 
 from app.comm.group import Group
-from app.problems.mvc import FIXED_POINT
-from app.problems.problem import Totals
+from app.problems.problem import FIXED_POINT, Totals
 from app.sparse.rowblock import RowBlock
 
 

@@ -73,7 +73,9 @@ class QNetwork:
 
     # ---- inputs -----------------------------------------------------------------------------------------
 
-    def inputs(self, batch: StateBatch, alive_own: Array, degree_own: Array, totals: list[Totals]) -> NodeInputs:
+    def inputs(
+        self, batch: StateBatch, alive_own: Array, degree_own: Array, totals: list[Totals]
+    ) -> NodeInputs:
         """Node inputs of a batch of states.
 
         alive_own    [rows, 1]   1 for nodes that were not removed, 0 on padding
@@ -103,9 +105,7 @@ class QNetwork:
         """Embed a batch of states; `pool` also sums the embeddings. Ranks: all call."""
         H_own, saved = self.embedding.forward(params, batch, inputs)
         pooled = None
-        factor = np.array(
-            [[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals], dtype=np.float32
-        )
+        factor = np.array([[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals], dtype=np.float32)
         factor = batch.device.put(factor)
         if pool or self.policy.head == "mixing":
             pooled = batch.pool(H_own) * factor

@@ -85,7 +85,9 @@ class EpisodeReplay:
         """Drop an episode when its last transition leaves; those of parallel environments interleave."""
         if leaving == next_oldest or not self.episodes[leaving].finished:
             return
-        if not np.any(self.ring[:, 0] == leaving, where=np.arange(self.capacity) != self.added % self.capacity):
+        if not np.any(
+            self.ring[:, 0] == leaving, where=np.arange(self.capacity) != self.added % self.capacity
+        ):
             del self.episodes[leaving]
 
     def sample(self, rng: np.random.Generator, size: int) -> Sample:

@@ -123,4 +123,6 @@ def drop_redundant(group: Group, cover: Cover) -> Cover:
     cover_own = cover.cover_own.copy()
     own = dropped[(dropped >= block.lo) & (dropped < block.lo + block.n_real)] - block.lo
     cover_own[own] = False
-    return Cover(env, cover_own, cover.evaluations, cover.before_dropping - len(dropped), cover.before_dropping)
+    return Cover(
+        env, cover_own, cover.evaluations, cover.before_dropping - len(dropped), cover.before_dropping
+    )

@@ -41,12 +41,10 @@ def nodes_of(keys: np.ndarray) -> np.ndarray:
     return (np.uint64(0xFFFFFFFF) - (keys & np.uint64(0xFFFFFFFF))).astype(np.int64)
 
 
-def best_nodes(group: Group, batch: Any, scores_own: Array, candidate_own: Array) -> np.ndarray:
-    """The best candidate of every state of a batch.
+def _best_rows(batch: Any, scores_own: Array, candidate_own: Array) -> tuple[np.ndarray, np.ndarray]:
+    """The best score of every state on this rank and its local node, as one small array from the device.
 
-    scores_own      [rows]     scores      candidate_own [rows] bool
-    returns         [states] int64 global nodes, the same on all ranks
-    Ranks           all call; one MAX of one key per state. One small array leaves the device.
+    returns   scores [states] float32 (LOWEST: no candidate here), nodes [states] int64 local numbers
     """
     xp = batch.device.xp
     masked = xp.where(candidate_own, scores_own, LOWEST)[:, None]
@@ -58,10 +56,18 @@ def best_nodes(group: Group, batch: Any, scores_own: Array, candidate_own: Array
         else:
             tops.append(X[:, :, 0].max(axis=0))
             rows.append(X[:, :, 0].argmax(axis=0).astype(np.int32))
-    top = xp.concatenate(tops) if len(tops) > 1 else tops[0]
-    row = xp.concatenate(rows) if len(rows) > 1 else rows[0]
-    both = batch.device.get(xp.stack([top.view(np.int32), row]))
-    scores, local = np.ascontiguousarray(both[0]).view(np.float32), both[1].astype(np.int64)
+    both = batch.device.get(xp.stack([xp.concatenate(tops).view(np.int32), xp.concatenate(rows)]))
+    return np.ascontiguousarray(both[0]).view(np.float32), both[1].astype(np.int64)
+
+
+def best_nodes(group: Group, batch: Any, scores_own: Array, candidate_own: Array) -> np.ndarray:
+    """The best candidate of every state of a batch.
+
+    scores_own      [rows]     scores      candidate_own [rows] bool
+    returns         [states] int64 global nodes, the same on all ranks
+    Ranks           all call; one MAX of one key per state. One small array leaves the device.
+    """
+    scores, local = _best_rows(batch, scores_own, candidate_own)
     lo = np.array([b.lo for b in batch.blocks])[batch.member_of_state]
     keys = group.max_integers(np.where(scores == LOWEST, np.uint64(0), make_keys(np, scores, lo + local)))
     refuse_nan(keys)
@@ -73,19 +79,14 @@ def best_values(group: Group, batch: Any, scores_own: Array, candidate_own: Arra
 
     Ranks    all call; one MAX
     """
-    xp = batch.device.xp
-    masked = xp.where(candidate_own, scores_own, LOWEST)[:, None]
-    tops = [X[:, :, 0].max(axis=0, initial=LOWEST) for _, X in batch.by_member(masked)]
-    bits = group.max_integers(order_bits(np, batch.device.get(xp.concatenate(tops))))
+    scores, _ = _best_rows(batch, scores_own, candidate_own)
+    bits = group.max_integers(order_bits(np, scores))
     refuse_nan(bits << np.uint64(NODE_BITS))
-    flipped = np.where(bits >= 1 << 31, bits - (1 << 31), 0xFFFFFFFF - bits).astype(np.uint32)
-    values = flipped.view(np.float32)
+    values = np.where(bits >= 1 << 31, bits - (1 << 31), 0xFFFFFFFF - bits).astype(np.uint32).view(np.float32)
     return np.where(values == LOWEST, np.float32(0), values)
 
 
-def top_nodes(
-    group: Group, device: Any, scores_own: Array, env: GraphEnv, wanted: int
-) -> np.ndarray:
+def top_nodes(group: Group, device: Any, scores_own: Array, env: GraphEnv, wanted: int) -> np.ndarray:
     """The `wanted` best candidates of one state, best first, the same on all ranks.
 
     scores_own   [n_own]

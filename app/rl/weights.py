@@ -32,7 +32,9 @@ class SavedPolicy:
     note: str
 
 
-def save_weights(path: str, arrays: dict[str, np.ndarray], policy: PolicyCase, problem: str, note: str) -> str:
+def save_weights(
+    path: str, arrays: dict[str, np.ndarray], policy: PolicyCase, problem: str, note: str
+) -> str:
     """Write weights.npz atomically; returns the digest of the arrays. Rank 0 only."""
     manifest = {
         "format": FORMAT,
@@ -85,5 +87,7 @@ def default_weights(problem: str) -> str:
     """Path of the weights that ship for a problem. Raises GraphError where none do."""
     path = os.path.join(os.path.dirname(__file__), "..", "weights", f"{problem}.npz")
     if not os.path.isfile(path):
-        raise GraphError(f'no default weights for problem {problem!r}: set policy.weights="train" or to a file')
+        raise GraphError(
+            f'no default weights for problem {problem!r}: set policy.weights="train" or to a file'
+        )
     return os.path.normpath(path)

@@ -5,7 +5,6 @@ of 8), ghosts of higher ranks. A row of a product is therefore summed in global 
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.sparse import _sparsetools

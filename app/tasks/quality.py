@@ -126,7 +126,9 @@ def _save(context: Context, training: Training, case: Case, name: str) -> None:
         save_weights(path, training.weights, case.policy, case.problem.name, f"study {name}")
 
 
-def _cover_sizes(context: Context, net: QNetwork, weights: dict[str, np.ndarray], tests: TestSet) -> np.ndarray:
+def _cover_sizes(
+    context: Context, net: QNetwork, weights: dict[str, np.ndarray], tests: TestSet
+) -> np.ndarray:
     """Cover sizes of the policy alone: one node at a time, nothing dropped afterwards. Ranks: all call."""
     params = Parameters(context.device, net.shapes())
     params.set(weights)
@@ -185,7 +187,13 @@ def stream_of(graph: Graph) -> EdgeStream:
     weights = None if graph.weights is None else graph.weights[once]
     chunk = (rows[once], columns[once], weights)
     return EdgeStream(
-        graph.name, "", "generated", graph.n, graph.first_id, weights is not None, lambda stream: iter([chunk])
+        graph.name,
+        "",
+        "generated",
+        graph.n,
+        graph.first_id,
+        weights is not None,
+        lambda stream: iter([chunk]),
     )
 
 
@@ -198,7 +206,8 @@ def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict
     """One line of the table: AAR, AAR by size, and the ratio of the independent sets n - |C|."""
     nodes = np.array([g.graph.n for g in tests.graphs])
     by_size = {
-        int(n): round(_mean_ratio(sizes[nodes == n], tests.reference[nodes == n]), 5) for n in np.unique(nodes)
+        int(n): round(_mean_ratio(sizes[nodes == n], tests.reference[nodes == n]), 5)
+        for n in np.unique(nodes)
     }
     independent = float(np.mean((nodes - sizes) / (nodes - tests.reference)))
     ratio = round(_mean_ratio(sizes, tests.reference), 5)
@@ -211,7 +220,15 @@ def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict
 def _print_table(context: Context, rows: list[dict[str, Any]]) -> None:
     log = context.log
     sizes = sorted({n for row in rows for n in row["by_nodes"]})
-    log.info("%-6s  %-30s %4s %8s  %s  %8s", "family", "policy", "seed", "AAR", "  ".join(f"n={n:<5d}" for n in sizes), "IS ratio")
+    log.info(
+        "%-6s  %-30s %4s %8s  %s  %8s",
+        "family",
+        "policy",
+        "seed",
+        "AAR",
+        "  ".join(f"n={n:<5d}" for n in sizes),
+        "IS ratio",
+    )
     for row in rows:
         parts = "  ".join(f"{row['by_nodes'].get(n, float('nan')):.4f} " for n in sizes)
         log.info(

@@ -66,7 +66,9 @@ def find_policy(context: Context) -> Policy:
         path = default_weights(case.problem.name) if wanted == "default" else wanted
         saved = load_weights(path)
         if saved.problem != case.problem.name:
-            raise CaseError(f"{path}: weights for problem {saved.problem!r}, the case has {case.problem.name!r}")
+            raise CaseError(
+                f"{path}: weights for problem {saved.problem!r}, the case has {case.problem.name!r}"
+            )
         net = QNetwork(saved.policy, problem)
         expected = {name: tuple(shape) for name, shape in net.shapes().items()}
         if expected != {name: array.shape for name, array in saved.arrays.items()}:
@@ -115,14 +117,22 @@ def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
         edges = env.totals.degree_sum // 2
         row = {"phase": "solve", "name": graph.name, "step": evaluations, "edges_left": edges}
         log.record(**row, sent_bytes=sum(context.group.sent_bytes.values()))
-        log.progress("%s: evaluation %d, %d nodes and %d edges left", graph.name, evaluations, env.totals.alive, edges)
+        log.progress(
+            "%s: evaluation %d, %d nodes and %d edges left", graph.name, evaluations, env.totals.alive, edges
+        )
 
     start = time.perf_counter()
     with log.phase("policy"):
         cover = cover_graph(
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress
         )
-    log.info("%s: covered by %d nodes, %d evaluations, exchange %s", graph.name, cover.objective, cover.evaluations, mode)
+    log.info(
+        "%s: covered by %d nodes, %d evaluations, exchange %s",
+        graph.name,
+        cover.objective,
+        cover.evaluations,
+        mode,
+    )
     return _finish(context, cover), time.perf_counter() - start
 
 
@@ -165,7 +175,9 @@ def _check(context: Context, loaded: Loaded, in_cover: np.ndarray, objective: in
     with raise_together(context.group, "checking the solution"):
         edge = uncovered_edge(loaded.graph, in_cover)
         if edge is not None or np.count_nonzero(in_cover) != objective:
-            raise LockstepError(f"{loaded.graph.name}: the solution leaves edge {edge} uncovered (internal error)")
+            raise LockstepError(
+                f"{loaded.graph.name}: the solution leaves edge {edge} uncovered (internal error)"
+            )
     return True
 
 
@@ -187,7 +199,9 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
         weak = ", a weak bound" if instance["bound_is_weak"] else ""
         bound = f"at least {instance['bound']} ({instance['bound_method']}), gap {100 * instance['gap']:.2f} %{weak}"
     others = ", ".join(f"{label} {value}" for label, value in instance["baselines"].items())
-    context.log.info("%s: cover %d; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines")
+    context.log.info(
+        "%s: cover %d; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines"
+    )
 
 
 def _table(context: Context, instances: list[dict[str, Any]]) -> None:
@@ -198,7 +212,21 @@ def _table(context: Context, instances: list[dict[str, Any]]) -> None:
     for i in instances:
         gap = "-" if i["gap"] is None else f"{100 * i['gap']:.2f}"
         base = [str(i["baselines"].get(label, "-")) for label in labels]
-        rows.append([i["name"], str(i["nodes"]), str(i["edges"]), str(i["objective"]), *base, str(i["bound"] or "-"), gap])
+        rows.append(
+            [
+                i["name"],
+                str(i["nodes"]),
+                str(i["edges"]),
+                str(i["objective"]),
+                *base,
+                str(i["bound"] or "-"),
+                gap,
+            ]
+        )
     widths = [max(len(row[c]) for row in rows) for c in range(len(head))]
     for row in rows:
-        context.log.info("  ".join(cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths))))
+        context.log.info(
+            "  ".join(
+                cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths))
+            )
+        )

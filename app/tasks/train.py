@@ -42,7 +42,9 @@ def learn(context: Context) -> tuple[Training, list[Loaded]]:
     table = case.train.graphs or case.graph
     graphs, held_back = training_graphs(context, table)
     nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
-    log.info("training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back))
+    log.info(
+        "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)
+    )
     blocks, held = [context.rows(g) for g in graphs], [context.rows(g) for g in held_back]
 
     def record(row: dict[str, float]) -> None:

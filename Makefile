@@ -1,0 +1,30 @@
+# make run, make test, make lint, make weights: each creates the environment first and echoes the real command.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+NP     ?= 2
+
+.PHONY: run test lint weights clean
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[mpi,report,test]'
+	touch $@
+
+run: $(VENV)/ready
+	$(BIN)/mpirun -np $(NP) $(BIN)/python run.py inputs/quickstart.toml --overwrite
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+weights: $(VENV)/ready
+	$(BIN)/python run.py inputs/weights_mvc.toml --out runs/weights_mvc --overwrite
+	cp runs/weights_mvc/weights.npz app/weights/mvc.npz
+
+clean:
+	rm -rf $(VENV) build *.egg-info
