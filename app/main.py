@@ -7,10 +7,10 @@ from mpi4py import MPI
 
 from app import cli
 from app.comm.group import Group
-from app.comm.guard import abort, abort_on_uncaught, check_same
+from app.comm.guard import abort, abort_on_uncaught, check_same, raise_together
 from app.comm.transport import choose_transport
 from app.config import Case, case_digest, to_toml
-from app.device import check_octets, open_device
+from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError, LockstepError
 from app.log import Log, printable
 from app.output import RunFolder, phase_table
@@ -41,12 +41,14 @@ def run(command: cli.Command) -> int:
 def _run(command: cli.Command) -> int:
     _check_launch(MPI.COMM_WORLD.Get_size())
     case, rank = command.case, MPI.COMM_WORLD.Get_rank()
-    device = open_device(command.device, rank, case.run.portable, case.run.reproducible)
-    direct = choose_transport(case.parallel.transport, device)
+    # Machines of one job may differ: what fails on some ranks only is raised on all.
+    with raise_together(Group(MPI.COMM_WORLD, HostDevice()), "opening the device"):
+        device = open_device(command.device, rank, case.run.portable, case.run.reproducible)
+        direct = choose_transport(case.parallel.transport, device)
+        if case.run.reproducible:
+            check_octets(device)
     group = Group(MPI.COMM_WORLD, device, direct, case.run.reproducible)
     check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
-    if case.run.reproducible:
-        check_octets(device)
     if command.dry_run:
         _print_plan(group, command)
         return 0

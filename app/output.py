@@ -13,6 +13,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.comm.guard import raise_together
+from app.comm.transport import mpi_library
 from app.config import VERSION, Case, to_toml
 from app.errors import CaseError
 
@@ -109,8 +110,6 @@ def _plain(value: Any) -> Any:
 
 def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[str, Any]:
     """Versions, libraries and devices: what a result depends on besides the case."""
-    from mpi4py import MPI
-
     versions = {}
     for name in ("numpy", "scipy", "mpi4py", "networkx", "msgspec"):
         versions[name] = importlib.metadata.version(name)
@@ -121,7 +120,7 @@ def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[st
         "machine": platform.machine(),
         "versions": versions,
         "blas": f"{blas.get('name')} {blas.get('version')}",
-        "mpi_library": MPI.Get_library_version().split("\n")[0].strip("\x00 "),
+        "mpi_library": mpi_library(),
         "device_memory_to_mpi": group.direct,
         "device": device.describe(),
         "hosts": sorted(set(hosts)),

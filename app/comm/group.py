@@ -217,8 +217,13 @@ class Group:
 
     def _empty_like(self, send: Array, rows: int) -> Array:
         """A receive buffer where `send` lives."""
-        xp = np if isinstance(send, np.ndarray) else self.device.xp
-        return xp.empty((rows, *send.shape[1:]), dtype=send.dtype)
+        shape = (rows, *send.shape[1:])
+        if isinstance(send, np.ndarray):
+            return np.empty(shape, dtype=send.dtype)
+        receive = self.device.xp.empty(shape, dtype=send.dtype)
+        # A memory pool may hand out what a queued kernel still reads or writes.
+        self.device.synchronize()
+        return receive
 
     def _count(self, phase: str, nbytes: int) -> None:
         self.sent_bytes[phase] = self.sent_bytes.get(phase, 0) + int(nbytes)

@@ -1,4 +1,4 @@
-"""Whether MPI may read and write device memory: decided once, here."""
+"""What the MPI library is, and whether it may read and write device memory: decided once, here."""
 
 from typing import Any
 
@@ -13,6 +13,11 @@ def mpi_takes_device_memory() -> bool:
     kinds = info.Get("mpi_memory_alloc_kinds") or ""
     info.Free()
     return "cuda" in kinds
+
+
+def mpi_library() -> str:
+    """Name and version of the MPI library, on one line."""
+    return MPI.Get_library_version().split("\n")[0].strip("\x00 ")
 
 
 def choose_transport(wanted: str, device: Any) -> bool:

@@ -159,8 +159,8 @@ class Structure2Vec:
         """Turn the summed halves of theta2 into its gradient; the other entries pass."""
         if self.edge_weights:
             theta2 = params["embed.theta2"][0]
-            plus, minus = gradient["embed.theta2"].reshape(2, self.K)
-            gradient["embed.theta2"] = plus * (theta2 > 0) - minus * (theta2 < 0)
+            halves = gradient["embed.theta2"].reshape(2, self.K)
+            gradient["embed.theta2"] = halves[0] * (theta2 > 0) - halves[1] * (theta2 < 0)
         return gradient
 
     @staticmethod

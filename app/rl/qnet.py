@@ -87,14 +87,14 @@ class QNetwork:
         mean = np.array([[t.mean_degree()] for t in totals], dtype=np.float32)
         mean_own = batch.spread(put(mean))
         if self.paper:
-            present_own = put(batch.alive_mask([np.empty(0, np.int64)] * batch.states))
+            present_own = batch.alive_mask([np.empty(0, np.int64)] * batch.states)
             x_own = (present_own - alive_own) * present_own
         else:
             present_own = (degree_own > 0).astype(degree_own.dtype)
             x_own = self.problem.features(self.policy.features, xp, degree_own, alive_own, mean_own)
             alive_own = present_own
         scale_own = 1 / mean_own if self.policy.mean_degree else None
-        weights_own = batch.weight_sums(alive_own) if self.policy.edge_weights else None
+        weights_own = batch.weight_sums(alive_own) * alive_own if self.policy.edge_weights else None
         return NodeInputs(x_own, alive_own, present_own, scale_own, weights_own)
 
     # ---- forward ----------------------------------------------------------------------------------------

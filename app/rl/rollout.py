@@ -1,16 +1,17 @@
 """Rollouts: a policy covers graphs (RL4GO Alg. 2), many graphs side by side or one large graph by a selection rule."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from app.comm.group import Group
+from app.rl import compact
 from app.rl.agent import score_environments
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
-from app.rl.select import best_nodes, find_rule, independent
+from app.rl.select import Share, best_nodes, find_rule, independent
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
@@ -54,13 +55,26 @@ def _parts(blocks: list[RowBlock]) -> list[list[int]]:
 
 @dataclass
 class Cover:
-    """A finished rollout on one graph: the environment, policy evaluations, and nodes dropped at the end."""
+    """A finished rollout on one graph.
 
-    env: GraphEnv
-    cover_own: np.ndarray  # [n_real] bool
+    chosen_at_own    [n_own] int32   the transition at which a node was chosen, -1: not
+    cover_own        [n_real] bool   the cover on this rank's rows
+    objective        nodes in the cover of the whole graph; before_dropping: before redundant ones were dropped
+    """
+
+    block: RowBlock
+    chosen_at_own: np.ndarray
+    cover_own: np.ndarray
     evaluations: int
-    objective: int  # nodes in the cover, whole graph
+    objective: int
     before_dropping: int
+
+
+def finished_cover(group: Group, block: RowBlock, chosen_at_own: np.ndarray, evaluations: int) -> Cover:
+    """The cover of a rollout whose choices are known. Ranks: all call."""
+    cover_own = chosen_at_own[: block.n_real] >= 0
+    size = count_cover(group, cover_own)
+    return Cover(block, chosen_at_own, cover_own, evaluations, size, size)
 
 
 def cover_graph(
@@ -74,25 +88,33 @@ def cover_graph(
 ) -> Cover:
     """Cover one graph: evaluate, select by a rule, update, until no edge is left.
 
+    The residual graph is compacted as it shrinks (rl/compact.py), which changes no bit.
+
     progress   called after each evaluation
     Ranks      all call; identical choices on all
     """
     choose = find_rule(rule)
-    env = GraphEnv(group, block)
+    residual = compact.begin(group, block)
     batch = StateBatch(group, [(block, 1)])
+    chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     evaluations = 0
-    while env.totals.degree_sum:
+    while residual.env.totals.degree_sum:
+        env = residual.env
         scores_own, candidate_own = score_environments(net, params, batch, [env])
         if rule == "single":
             nodes = best_nodes(group, batch, scores_own, candidate_own)
         else:
-            nodes = choose(group, group.device, scores_own, env, fraction)
+            nodes = choose(group, group.device, scores_own, env, Share(block.n, fraction))
         step_together(group, [env], [nodes])
         evaluations += 1
         progress(evaluations, env)
-    cover_own = env.cover_own()
-    size = count_cover(group, cover_own)
-    return Cover(env, cover_own, evaluations, size, size)
+        # The sums of a mixing head are cut in the row blocks of the whole graph.
+        if net.policy.head == "separate" and compact.worth_compacting(residual):
+            residual.write_back(chosen_at_own)
+            residual = compact.compact(group, residual)
+            batch = StateBatch(group, [(residual.env.block, 1)])
+    residual.write_back(chosen_at_own)
+    return finished_cover(group, block, chosen_at_own, evaluations)
 
 
 def count_cover(group: Group, cover_own: np.ndarray) -> int:
@@ -106,7 +128,7 @@ def drop_redundant(group: Group, cover: Cover) -> Cover:
     What is left is minimal: a redundant node that stays has a neighbour that was taken out.
     Ranks   all call; identical on all
     """
-    env, block = cover.env, cover.env.block
+    block = cover.block
     batch = StateBatch(group, [(block, 1)])
     outside = np.ones((block.n_own, 1), dtype=np.float32)
     outside[: block.n_real, 0] = ~cover.cover_own
@@ -114,15 +136,13 @@ def drop_redundant(group: Group, cover: Cover) -> Cover:
     exposed = group.device.get(batch.times(group.device.put(outside)))[: block.n_real, 0] > 0
     redundant = np.flatnonzero(cover.cover_own & ~exposed)
     # Latest choice first; of one transition the lowest node first.
-    when = env.chosen_at[redundant].astype(np.int64)
+    when = cover.chosen_at_own[redundant].astype(np.int64)
     keyed = np.stack([-when, redundant + block.lo], axis=1)
     counts = group.gather_integers(np.array([len(keyed)]))[:, 0].tolist()
     keyed = group.gather_host(keyed, counts)
     ordered = keyed[np.lexsort((keyed[:, 1], keyed[:, 0])), 1]
-    dropped = independent(group, env, ordered)
+    dropped = independent(group, block, ordered)
     cover_own = cover.cover_own.copy()
     own = dropped[(dropped >= block.lo) & (dropped < block.lo + block.n_real)] - block.lo
     cover_own[own] = False
-    return Cover(
-        env, cover_own, cover.evaluations, cover.before_dropping - len(dropped), cover.before_dropping
-    )
+    return replace(cover, cover_own=cover_own, objective=cover.before_dropping - len(dropped))

@@ -5,6 +5,7 @@ over ranks; the d largest are each rank's d best, gathered and sorted.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from app.comm.group import Group
 from app.errors import CaseError, NumericsError
 from app.rl.env import GraphEnv
+from app.sparse.rowblock import RowBlock
 
 Array = Any
 NODE_BITS = 32
@@ -106,7 +108,7 @@ def top_nodes(group: Group, device: Any, scores_own: Array, env: GraphEnv, wante
     return nodes_of(keys_all[:wanted])
 
 
-def independent(group: Group, env: GraphEnv, ordered: np.ndarray) -> np.ndarray:
+def independent(group: Group, block: RowBlock, ordered: np.ndarray) -> np.ndarray:
     """Of nodes in order of preference those with no earlier taken neighbour: pairwise non-adjacent.
 
     ordered   [k] distinct global nodes, the same on all ranks
@@ -114,7 +116,7 @@ def independent(group: Group, env: GraphEnv, ordered: np.ndarray) -> np.ndarray:
     """
     if len(ordered) <= 1:
         return ordered
-    graph, block = env.block.graph, env.block
+    graph = block.graph
     by_number = np.argsort(ordered, kind="stable")
     numbers = ordered[by_number]
     own = np.flatnonzero((numbers >= block.lo) & (numbers < block.lo + block.n_real))
@@ -146,25 +148,34 @@ def _first_come(count: int, edges: np.ndarray) -> np.ndarray:
 
 # ---- rules ------------------------------------------------------------------------------------------------
 
-Rule = Callable[[Group, Any, Array, GraphEnv, float], np.ndarray]
+
+@dataclass(frozen=True)
+class Share:
+    """How much a rule may take: nodes of the graph at the start of the episode, and a fraction of candidates."""
+
+    nodes: int
+    fraction: float
 
 
-def single(group: Group, device: Any, scores_own: Array, env: GraphEnv, fraction: float) -> np.ndarray:
+Rule = Callable[[Group, Any, Array, GraphEnv, Share], np.ndarray]
+
+
+def single(group: Group, device: Any, scores_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
     """One node at a time (RL4GO Alg. 2)."""
     return top_nodes(group, device, scores_own, env, 1)
 
 
-def adaptive(group: Group, device: Any, scores_own: Array, env: GraphEnv, fraction: float) -> np.ndarray:
+def adaptive(group: Group, device: Any, scores_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
     """The 8 / 4 / 2 / 1 best by the share of candidates left (RL4GO section 5.2)."""
-    left, n = env.totals.alive, env.block.n
+    left, n = env.totals.alive, share.nodes
     wanted = 8 if 2 * left > n else 4 if 4 * left > n else 2 if 8 * left > n else 1
     return top_nodes(group, device, scores_own, env, min(wanted, left))
 
 
-def top_fraction(group: Group, device: Any, scores_own: Array, env: GraphEnv, fraction: float) -> np.ndarray:
+def top_fraction(group: Group, device: Any, scores_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
     """The best fraction of the candidates, skipping any that is adjacent to a better one taken."""
-    wanted = max(1, int(fraction * env.totals.alive))
-    return independent(group, env, top_nodes(group, device, scores_own, env, wanted))
+    wanted = max(1, int(share.fraction * env.totals.alive))
+    return independent(group, env.block, top_nodes(group, device, scores_own, env, wanted))
 
 
 RULES: dict[str, Rule] = {"single": single, "adaptive": adaptive, "fraction": top_fraction}

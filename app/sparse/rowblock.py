@@ -38,7 +38,7 @@ class RowBlock:
     """
 
     def __init__(self, group: Group, graph: Graph, rows: RowPartition, exchange: str = "auto") -> None:
-        self.graph, self.rows, self.n = graph, rows, graph.n
+        self.graph, self.rows, self.n, self.exchange = graph, rows, graph.n, exchange
         self.lo = int(rows.offsets[group.rank])
         self.n_own = int(rows.offsets[group.rank + 1]) - self.lo
         self.n_real = graph.hi - graph.lo
@@ -130,6 +130,21 @@ class RowBlock:
                 if at == self.n_ext or self.columns[at] != node:
                     return self._column_rows[:0]
         return self._column_rows[self._column_ptr[at] : self._column_ptr[at + 1]]
+
+    def host_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row offsets [n_own+1] and extended columns [nnz] of the own rows (host, read only)."""
+        return self._indptr, self._indices
+
+    def extend_host(self, group: Group, values_own: np.ndarray) -> np.ndarray:
+        """[n_ext] host values of the extended columns from one value per own row. Ranks: all call."""
+        if self.plan.mode == "none":
+            return values_own
+        if self.plan.mode == "gather":
+            return group.gather_host(values_own, self.own_counts)
+        send = np.concatenate([values_own[rows] for rows in self.plan.send_rows])
+        counts = [len(rows) for rows in self.plan.send_rows]
+        ghosts = group.exchange_host(send, counts, self.plan.recv_counts)
+        return np.concatenate([ghosts[: self.own_at], values_own, ghosts[self.own_at :]])
 
     def owns(self, node: int) -> bool:
         """True where the node's row is held here."""

@@ -16,7 +16,7 @@ from app.problems.table import make_problem
 from app.report import plot_solutions
 from app.rl.env import GraphEnv
 from app.rl.qnet import QNetwork
-from app.rl.rollout import Cover, count_cover, cover_graph, cover_one_at_a_time, drop_redundant
+from app.rl.rollout import Cover, cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
 from app.rl.weights import default_weights, load_weights
 from app.tasks.compare import baseline_objectives, best_bound, whole_graph
 from app.tasks.context import Context
@@ -95,9 +95,7 @@ def _cover_all(context: Context, policy: Policy, graphs: list[Loaded]) -> Any:
     with context.log.phase("policy"):
         envs = cover_one_at_a_time(group, policy.net, policy.params, blocks)
     for loaded, env in zip(together, envs):
-        cover_own = env.cover_own()
-        size = count_cover(group, cover_own)
-        cover = Cover(env, cover_own, env.steps, size, size)
+        cover = finished_cover(group, env.block, env.chosen_at, env.steps)
         yield loaded, _finish(context, cover), (time.perf_counter() - start) / len(together)
 
 

@@ -1,0 +1,89 @@
+"""Compaction: the residual graph as a graph of its own, once most of the nodes are gone.
+
+Exact: removed nodes add zeros to the chain of a row, so leaving them out leaves its bits; rows keep their order, so
+ties fall alike. Each rank keeps the rows it has; their number is padded to a multiple of 8 with isolated nodes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.comm.group import Group
+from app.graphs.graph import Graph, index_type
+from app.partition.rows import OCTET, RowPartition
+from app.rl.env import GraphEnv
+from app.sparse.rowblock import RowBlock
+
+SMALLEST = 512  # padded rows of all ranks: below this an evaluation is all call overhead
+
+
+@dataclass
+class Residual:
+    """The graph that is left, and where its rows stand in the original.
+
+    original   [n_own of env.block] int64   local row of the first graph, -1 on padding
+    first_step transitions made before this environment began
+    """
+
+    env: GraphEnv
+    original: np.ndarray
+    first_step: int
+
+    def write_back(self, chosen_at: np.ndarray) -> None:
+        """Enter this environment's choices in chosen_at [n_own of the first graph]."""
+        rows = np.flatnonzero(self.env.chosen_at >= 0)
+        chosen_at[self.original[rows]] = self.env.chosen_at[rows] + self.first_step
+
+
+def begin(group: Group, block: RowBlock) -> Residual:
+    """The whole graph as the first residual. Ranks: all call."""
+    return Residual(GraphEnv(group, block), np.arange(block.n_own, dtype=np.int64), 0)
+
+
+def worth_compacting(residual: Residual) -> bool:
+    """True when fewer than half of the rows are still alive; the same on all ranks."""
+    size = residual.env.block.n
+    return size > SMALLEST and 2 * residual.env.totals.alive < size
+
+
+def compact(group: Group, residual: Residual) -> Residual:
+    """The alive rows alone, renumbered in order. Ranks: all call."""
+    env, old = residual.env, residual.env.block
+    alive = np.flatnonzero(env.degree_own)
+    padded = -(-len(alive) // OCTET) * OCTET
+    counts = group.gather_integers(np.array([padded]))[:, 0]
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    rows = RowPartition(int(starts[-1]), starts, np.arange(group.size + 1))
+    lo = int(starts[group.rank])
+    number = np.full(old.n_own, -1, dtype=np.int64)
+    number[alive] = lo + np.arange(len(alive))
+    graph = _alive_rows(old, alive, old.extend_host(group, number), rows, lo, padded, env.totals.degree_sum)
+    block = RowBlock(group, graph, rows, old.exchange)
+    original = np.full(padded, -1, dtype=np.int64)
+    original[: len(alive)] = residual.original[alive]
+    return Residual(GraphEnv(group, block), original, residual.first_step + env.steps)
+
+
+def _alive_rows(
+    old: RowBlock,
+    alive: np.ndarray,
+    number_ext: np.ndarray,
+    rows: RowPartition,
+    lo: int,
+    padded: int,
+    degree_sum: int,
+) -> Graph:
+    """CSR rows of the alive nodes in new numbers."""
+    indptr, columns = old.host_rows()
+    degrees = np.diff(indptr)[alive]
+    entry = np.repeat(indptr[:-1][alive] - np.concatenate([[0], np.cumsum(degrees)[:-1]]), degrees)
+    entry = entry + np.arange(len(entry)) if len(entry) else entry.astype(np.int64)
+    target = number_ext[columns[entry]]
+    kept = target >= 0
+    counts = np.zeros(padded, dtype=np.int64)
+    counts[: len(alive)] = np.bincount(np.repeat(np.arange(len(alive)), degrees)[kept], minlength=len(alive))
+    weights = None if old.graph.weights is None else old.graph.weights[entry][kept]
+    return Graph(
+        old.graph.name, rows.n, lo, lo + padded, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        target[kept].astype(index_type(rows.n)), degree_sum // 2, weights,
+    )  # fmt: skip

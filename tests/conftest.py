@@ -1,0 +1,138 @@
+"""Fixtures for any number of ranks and either device, and what keeps a parallel test session from hanging.
+
+    python -m pytest                                     everything, other numbers of ranks included (test_ranks.py)
+    mpirun -np 3 python -m pytest --with-mpi tests       the tests that are not marked mpi_skip, on 3 ranks
+
+In a parallel session every rank runs every test. A rank that fails prints its report and ends all of them, since
+the others would wait in a collective for ever; and a rank on which nothing passed exits with an error.
+"""
+
+import os
+
+from app import cli
+
+os.environ.update(dict.fromkeys(cli.THREADS, "1"))  # before NumPy is imported, which reads them once
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase
+from mpi4py import MPI
+from standin_device import StandInDevice
+
+from app.comm.group import Group
+from app.device import HostDevice
+
+WORLD = MPI.COMM_WORLD
+PARALLEL = WORLD.Get_size() > 1
+
+# In parallel all ranks must draw the same examples, and none may repeat one alone in order to shrink it.
+hypothesis.settings.register_profile(
+    "lockstep",
+    max_examples=25,
+    deadline=None,
+    database=None,
+    derandomize=PARALLEL,
+    phases=(Phase.explicit, Phase.generate) if PARALLEL else tuple(Phase),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.load_profile("lockstep")
+
+
+# ---- fixtures ---------------------------------------------------------------------------------------------
+
+
+def gpu_or_reason():
+    """A GPU device, or the reason why there is none."""
+    try:
+        from app import cuda
+    except ImportError:
+        return "CuPy is not installed"
+    return cuda.CudaDevice(WORLD.Get_rank()) if cuda.available() else "CuPy finds no usable GPU"
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The GPU of this rank; skips where there is none."""
+    device = gpu_or_reason()
+    if isinstance(device, str):
+        pytest.skip(device)
+    return device
+
+
+@pytest.fixture(params=["host", "stand-in", "gpu"])
+def device(request):
+    """Each device in turn: NumPy, the strict stand-in for CuPy, and a GPU where there is one."""
+    if request.param == "gpu":
+        return request.getfixturevalue("gpu")
+    return HostDevice() if request.param == "host" else StandInDevice()
+
+
+@pytest.fixture
+def group(device):
+    """All ranks of the session with `device`."""
+    return Group(WORLD, device)
+
+
+@pytest.fixture
+def solo(device):
+    """This rank alone with `device`: what one process computes."""
+    return Group(MPI.COMM_SELF, device)
+
+
+# ---- parallel sessions ------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    config.addinivalue_line("markers", "mpi_skip: runs in a session of one process only")
+    config.passed_tests = 0
+    if PARALLEL and hasattr(config.option, "timeout_method"):
+        config.option.timeout_method = "thread"  # a signal handler would wait for the MPI call to return
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if PARALLEL and item.get_closest_marker("mpi_skip"):
+            item.add_marker(pytest.mark.skip(reason="runs in a session of one process only"))
+
+
+class Watch:
+    """Ends all ranks with the first failure, and counts what passed."""
+
+    def __init__(self, config):
+        self.config = config
+
+    def pytest_runtest_logreport(self, report):
+        self.config.passed_tests += report.when == "call" and report.passed
+        if report.failed:
+            self.end_all(f"{report.nodeid} ({report.when})", report.longreprtext)
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.end_all(f"collecting {report.nodeid}", report.longreprtext)
+
+    def pytest_internalerror(self, excrepr):
+        self.end_all("internal error of pytest", str(excrepr))
+
+    def end_all(self, where, text):
+        """Print past pytest's capture, then abort."""
+        capture = self.config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            capture.suspend_global_capture(in_=True)
+        rank = WORLD.Get_rank()
+        lines = [f"FAILED on rank {rank} of {WORLD.Get_size()}: {where}", *text.splitlines()]
+        os.write(2, "".join(f"[rank {rank}] {line}\n" for line in lines).encode())
+        WORLD.Abort(1)
+
+
+def pytest_sessionstart(session):
+    if PARALLEL:
+        session.config.pluginmanager.register(Watch(session.config))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if PARALLEL and not session.config.passed_tests and not session.config.option.collectonly:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        text = f"[rank {WORLD.Get_rank()}] no test passed in this parallel session: a failure\n"
+        os.write(2, text.encode())

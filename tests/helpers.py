@@ -1,0 +1,142 @@
+"""Small graphs, their row blocks, and what several test files ask of them: whole arrays, exact dot products."""
+
+from functools import partial
+
+import numpy as np
+
+from app.graphs.stream import EdgeStream
+from app.partition.assemble import assemble
+from app.partition.load import share_blocks
+from app.partition.rows import block_count
+from app.problems.problem import Totals
+from app.sparse.rowblock import RowBlock
+
+
+# ---- graphs: (n, edges [m, 2], weights [m] or None) ---------------------------------------------------------
+
+
+def random_graph(n, p, seed, weighted=False):
+    """G(n, p); weights are multiples of 1/4 in [-2, 2] without zero."""
+    draws = np.random.default_rng(seed)
+    u, v = np.triu_indices(n, 1)
+    keep = draws.random(len(u)) < p
+    edges = np.stack([u[keep], v[keep]], axis=1)
+    weights = draws.integers(1, 9, len(edges)) * draws.choice([-0.25, 0.25], len(edges))
+    return n, edges, weights.astype(np.float32) if weighted else None
+
+
+def growing_graph(n, d, seed):
+    """Every node brings d edges to earlier nodes, mostly to those of many edges: a few hubs, many leaves."""
+    draws = np.random.default_rng(seed)
+    ends, edges = list(range(d)), []
+    for v in range(d, n):
+        near = np.unique(np.array(ends)[draws.integers(0, len(ends), d)])
+        edges += [(int(u), v) for u in near]
+        ends += [*near.tolist(), *[v] * len(near)]
+    return n, np.array(edges, dtype=np.int64).reshape(-1, 2), None
+
+
+def listed(n, *edges):
+    """A graph of the listed edges."""
+    return n, np.array(edges, dtype=np.int64).reshape(-1, 2), None
+
+
+def dense(graph):
+    """Adjacency [n, n] of zeros and ones, and the weights in the same places."""
+    n, edges, weights = graph
+    A, M = np.zeros((n, n)), np.zeros((n, n))
+    u, v = edges.T
+    A[u, v] = A[v, u] = 1
+    M[u, v] = M[v, u] = 1 if weights is None else weights
+    return A, M
+
+
+def residual(A, removed):
+    """A without the edges of the removed nodes."""
+    alive = np.ones(len(A))
+    alive[removed] = 0
+    return A * alive * alive[:, None]
+
+
+def totals_of(A):
+    """Totals of a dense residual graph, by their definition."""
+    degrees = A.sum(axis=1).astype(int)
+    caro_wei = sum(2**30 // (1 + int(d)) for d in degrees if d)
+    return Totals(int((degrees > 0).sum()), int(degrees.sum()), caro_wei)
+
+
+# ---- row blocks -----------------------------------------------------------------------------------------------
+
+
+def edge_stream(graph, name="graph"):
+    """A graph as an EdgeStream."""
+    n, edges, weights = graph
+    chunk = (edges[:, 0].copy(), edges[:, 1].copy(), weights)
+    return EdgeStream(name, "", "generated", n, 0, weights is not None, lambda stream: iter([chunk]))
+
+
+def make_block(group, graph, exchange="auto", balance="edges"):
+    """The row block of one graph on this rank. Ranks: all call."""
+    stream = edge_stream(graph) if group.rank == 0 else None
+    part, rows, _ = assemble(group, stream, balance=balance)
+    return RowBlock(group, part, rows, exchange)
+
+
+def make_blocks(group, graphs, exchange="auto", cuts=None):
+    """Row blocks of graphs that share their blocks and cuts. Ranks: all call.
+
+    cuts   [ranks+1] first block of each rank, or None: equal shares
+    """
+    largest = max(n for n, _, _ in graphs)
+    if cuts is None:
+        loaded = share_blocks(group, largest, [partial(edge_stream, g, f"g{i}") for i, g in enumerate(graphs)])
+        return [RowBlock(group, item.graph, item.rows, exchange) for item in loaded]
+    out = []
+    for i, graph in enumerate(graphs):
+        stream = edge_stream(graph, f"g{i}") if group.rank == 0 else None
+        part, rows, _ = assemble(group, stream, blocks=block_count(largest), cuts=np.asarray(cuts))
+        out.append(RowBlock(group, part, rows, exchange))
+    return out
+
+
+# ---- whole arrays of row-partitioned ones ----------------------------------------------------------------------
+
+
+def whole_rows(group, block, values_own):
+    """[n, ...] host array from every rank's padded or real rows of one graph (host). Ranks: all call."""
+    return group.gather_host(np.ascontiguousarray(values_own[: block.n_real]), block.rows.row_counts())
+
+
+def whole_states(group, batch, X_own):
+    """One [n, f] host array for each state of a batch. Ranks: all call."""
+    X_own = group.device.get(X_own)
+    out = []
+    for g, block in enumerate(batch.blocks):
+        rows = X_own[batch.at[g] : batch.at[g + 1]].reshape(block.n_own, batch.counts[g], X_own.shape[1])
+        everything = whole_rows(group, block, rows)
+        out += [everything[:, state] for state in range(batch.counts[g])]
+    return out
+
+
+def own_states(group, batch, X_states):
+    """Inverse of whole_states: the rows of this rank, zero on padding, on the device."""
+    X_own = np.zeros((batch.rows, X_states[0].shape[1]), dtype=np.float32)
+    for g, block in enumerate(batch.blocks):
+        rows = X_own[batch.at[g] : batch.at[g + 1]].reshape(block.n_own, batch.counts[g], X_own.shape[1])
+        for state in range(batch.counts[g]):
+            whole = X_states[batch.first[g] + state]
+            rows[: block.n_real, state] = whole[block.lo : block.lo + block.n_real]
+    return group.device.put(X_own)
+
+
+def exact_dot(group, X_own, Y_own, unit=1):
+    """<X, Y> over all ranks in units of `unit`, of values whose products are multiples of it. Ranks: all call."""
+    X, Y = (group.device.get(a).astype(np.float64) for a in (X_own, Y_own))
+    value = (X * Y).sum() / unit
+    assert value == int(value)
+    return int(group.sum_integers(np.array([int(value)]))[0])
+
+
+def small_integers(seed, *shape):
+    """Integers -4..4 as float32: sums of their products are exact."""
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)

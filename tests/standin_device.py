@@ -1,0 +1,89 @@
+"""StandInDevice: the counterpart of app.cuda.CudaDevice on the stand-in for CuPy.
+
+Its kernels take the host's portable chains, as those of the GPU do, and insist on what CUDA code takes for granted:
+float32, row-major, row offsets of segments on the host. Their results are busy until `synchronize`.
+"""
+
+import numpy as np
+import standin
+
+from app.device import HostDevice
+
+
+class StandInDevice:
+    """A device whose arrays are standin.Array.
+
+    direct   True: MPI is handed the memory of device arrays, through __cuda_array_interface__
+    """
+
+    name = "stand-in"
+    xp = standin.xp
+    portable = True
+
+    def __init__(self, direct=False):
+        self.direct = direct
+        self._host = HostDevice(portable=True)
+
+    def put(self, host):
+        return standin.put(host)
+
+    def get(self, array):
+        self.synchronize()
+        return array.get()
+
+    def synchronize(self):
+        standin.stream.synchronize()
+
+    def csr(self, indptr, indices, data, shape):
+        return standin.sparse.csr_matrix(tuple(standin.put(a) for a in (data, indices, indptr)), shape)
+
+    def spmm_add(self, A, X, Y):
+        out = _memory(Y)
+        if (A.shape[1], X.shape[1]) != (X.shape[0], Y.shape[1]) or A.shape[0] != Y.shape[0]:
+            raise ValueError(f"spmm_add: {A.shape} times {X.shape} does not fit {Y.shape}")
+        self._host.spmm_add(A._host, _memory(X), out)
+        Y._write()
+
+    def fold(self, starts, X):
+        return _wrap(self._host.fold(_starts(starts, X), _memory(X)))
+
+    def row_product(self, X, W):
+        if X.shape[0] % 8:
+            raise ValueError(f"row_product: {X.shape[0]} rows are not a multiple of 8")
+        return _wrap(self._host.row_product(_memory(X), np.ascontiguousarray(_float32(W))))
+
+    def block_gram(self, X, D, starts):
+        X, D = np.ascontiguousarray(_float32(X)), np.ascontiguousarray(_float32(D))
+        return _wrap(self._host.block_gram(X, D, _starts(starts, X)))
+
+    def describe(self):
+        return "stand-in for a gpu"
+
+
+def _float32(array):
+    """The held host array of a device array of float32; the CUDA kernels would misread any other."""
+    if not isinstance(array, standin.Array) or array.dtype != np.float32:
+        raise TypeError(f"kernel: needs a float32 device array, got {type(array).__name__}")
+    return standin.host(array)
+
+
+def _memory(array):
+    """_float32 of an array that must be row-major: the CUDA kernels take its address as it is."""
+    held = _float32(array)
+    if not held.flags.c_contiguous:
+        raise TypeError("kernel: the operand must be row-major")
+    return held
+
+
+def _starts(starts, X):
+    """Row offsets of segments: host integers, ascending, within X."""
+    if not isinstance(starts, np.ndarray) or (np.diff(starts) < 0).any():
+        raise TypeError("kernel: segments are given by ascending host integers")
+    if len(starts) and (starts[0] < 0 or starts[-1] > X.shape[0]):
+        raise ValueError(f"kernel: segments up to {starts[-1]} of {X.shape[0]} rows")
+    return starts
+
+
+def _wrap(result):
+    """A newly written device array."""
+    return standin.Array(result, standin.Memory())

@@ -1,0 +1,181 @@
+"""The layers of the program, read from its import statements, and what must not occur in it at all."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import ROOT
+
+pytestmark = pytest.mark.mpi_skip
+APP = ROOT / "app"
+
+# A file or package of app/ imports only from rows above its own, and from itself.
+LAYERS = (
+    ("errors", "rng", "elementary", "cuda"),
+    ("config",),
+    ("cli", "device", "graphs", "log"),
+    ("comm",),
+    ("partition",),
+    ("sparse",),
+    ("gnn", "problems"),
+    ("rl", "search", "bounds"),
+    ("output", "recipes"),
+    ("report",),
+    ("tasks",),
+    ("main",),
+)
+LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
+# Narrower than their row: all that these import of app/.
+ONLY = {
+    "config": {"errors"},
+    "cli": {"config", "errors"},
+    "graphs": {"errors", "rng"},
+    "gnn": {"sparse", "rng"},
+    "problems": {"errors", "elementary"},
+    "bounds": {"graphs", "errors"},
+    "search": {"graphs", "errors"},
+}
+OWNERS = {
+    "cupy": ("device.py", "cuda.py"),
+    "cupyx": ("device.py", "cuda.py"),
+    "mpi4py": ("comm/", "main.py"),
+}
+BANNED_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "random"}
+BANNED_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint"}
+BANNED_ATTRIBUTES = {("np", "fromstring"), ("os", "system"), ("os", "popen"), ("np", "random", "rand")}
+# mpi4py's lowercase methods pickle what they send.
+PICKLING = {
+    "send", "isend", "ssend", "bsend", "recv", "irecv", "mrecv", "sendrecv", "bcast", "gather", "scatter",
+    "allgather", "alltoall", "allreduce", "scan", "exscan", "ibcast",
+}  # fmt: skip
+
+
+def sources():
+    """(path below app/, syntax tree) of every file."""
+    return [(p.relative_to(APP).as_posix(), ast.parse(p.read_text("utf-8"))) for p in sorted(APP.rglob("*.py"))]
+
+
+def imported(tree):
+    """(module, names) of every import statement, wherever it stands; no names for `import module`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, ()
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            yield node.module, tuple(alias.name for alias in node.names)
+
+
+def parts_of_app(tree):
+    """The files and packages of app/ that a source imports from."""
+    for module, names in imported(tree):
+        if module == "app":
+            yield from names
+        elif module.startswith("app."):
+            yield module.split(".")[1]
+
+
+def upward_imports(path, tree):
+    """The imports of a file that point up, sideways, or past what its package is allowed."""
+    part = path.split("/")[0].removesuffix(".py")
+    for other in parts_of_app(tree):
+        below = LEVEL[other] < LEVEL[part]
+        if other != part and not (below and other in ONLY.get(part, LEVEL)):
+            yield f"app/{path} imports app.{other}"
+
+
+def foreign_imports(path, tree):
+    """Imports of libraries that belong to another file."""
+    for module, _ in imported(tree):
+        owners = OWNERS.get(module.split(".")[0])
+        if owners and not path.startswith(owners):
+            yield f"app/{path} imports {module}; only {', '.join(owners)} may"
+
+
+def banned(path, tree):
+    """Ways to run code from data, to reach a shell, or to pickle between ranks."""
+    for module, names in imported(tree):
+        if module.split(".")[0] in BANNED_MODULES or (module == "subprocess" and "getoutput" in names):
+            yield f"app/{path} imports {module}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", None)
+            attribute = getattr(node.func, "attr", None)
+            if name in BANNED_CALLS or attribute in PICKLING:
+                yield f"app/{path}:{node.lineno} calls {name or attribute}"
+            for keyword in node.keywords:
+                if keyword.arg in ("shell", "allow_pickle") and getattr(keyword.value, "value", 1) is not False:
+                    yield f"app/{path}:{node.lineno} passes {keyword.arg}"
+        elif isinstance(node, ast.Attribute):
+            chain = tuple(ast.unparse(node).replace("numpy.", "np.").split("."))
+            if chain in BANNED_ATTRIBUTES:
+                yield f"app/{path}:{node.lineno} uses {'.'.join(chain)}"
+
+
+@pytest.mark.parametrize("rule", [upward_imports, foreign_imports, banned])
+def test_rule(rule):
+    assert [line for path, tree in sources() if path != "__init__.py" for line in rule(path, tree)] == []
+
+
+def test_every_part_has_a_layer():
+    parts = {path.split("/")[0].removesuffix(".py") for path, _ in sources()} - {"__init__", "weights"}
+    assert parts == set(LEVEL)
+
+
+def test_packages_are_empty():
+    """A name is imported from the module that defines it."""
+    filled = [str(p) for p in APP.rglob("__init__.py") if p.parent != APP and p.read_text().strip()]
+    assert filled == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "line"),
+    [
+        (upward_imports, "gnn/layer.py", "from app.problems.mvc import x"),
+        (upward_imports, "problems/mvc.py", "from app.rl.env import x"),
+        (upward_imports, "rl/env.py", "def f():\n    from app.search import baselines"),
+        (upward_imports, "bounds/lp.py", "import app.rl.env"),
+        (upward_imports, "graphs/graph.py", "from app.comm.group import Group"),
+        (upward_imports, "config.py", "from app import cli"),
+        (upward_imports, "cli.py", "from app import device"),
+        (upward_imports, "cuda.py", "from app.device import HostDevice"),
+        (foreign_imports, "rl/env.py", "import cupy as cp"),
+        (foreign_imports, "device.py", "from mpi4py import MPI"),
+        (foreign_imports, "output.py", "def f():\n    from mpi4py import MPI"),
+        (banned, "rl/env.py", "import pickle"),
+        (banned, "rl/env.py", "x = eval('1')"),
+        (banned, "rl/env.py", "subprocess.run('ls', shell=True)"),
+        (banned, "rl/env.py", "np.load(path, allow_pickle=True)"),
+        (banned, "rl/env.py", "np.fromstring(text)"),
+        (banned, "comm/group.py", "x = comm.bcast(x)"),
+        (banned, "comm/group.py", "x = self.comm.allgather(x)"),
+    ],
+)
+def test_the_rules_bite(rule, path, line):
+    assert list(rule(path, ast.parse(line)))
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import app", {"numpy", "scipy", "mpi4py", "cupy", "networkx"}),
+        ("import app.config", {"numpy", "scipy", "mpi4py", "cupy", "networkx"}),
+        ("import app.cli", {"numpy", "scipy", "mpi4py", "cupy", "networkx"}),
+        ("import run", {"numpy", "scipy", "mpi4py", "cupy", "networkx"}),
+        ("import app.graphs.readers, app.problems.table, app.bounds.table", {"mpi4py", "cupy"}),
+        ("import app.main", {"cupy", "matplotlib"}),
+    ],
+)
+def test_what_an_import_loads(statement, unwanted):
+    text = f"{statement}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert unwanted.isdisjoint(done.stdout.split())
+
+
+def test_every_file_is_read():
+    assert {"main.py", "comm/group.py", "graphs/text.py"} <= {path for path, _ in sources()}
+    assert Path(__file__).name == "test_imports.py"

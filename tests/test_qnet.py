@@ -1,0 +1,344 @@
+"""app/rl/qnet.py and app/gnn/structure2vec.py: values and gradients against dense float64 forms of RL4GO eqs. 1 and 2."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from helpers import (
+    dense,
+    listed,
+    make_blocks,
+    own_states,
+    random_graph,
+    residual,
+    small_integers,
+    totals_of,
+    whole_rows,
+    whole_states,
+)
+
+from app.config import PolicyCase
+from app.gnn.structure2vec import NodeInputs
+from app.problems.mvc import MinimumVertexCover
+from app.problems.problem import Totals
+from app.recipes import PAPER_POLICY
+from app.rl.qnet import QNetwork
+from app.sparse.batch import StateBatch
+
+K, HIDDEN = 3, 4
+
+# ---- the reference: one state, dense, float64 ------------------------------------------------------------------
+
+
+def relu(Z):
+    return np.maximum(Z, 0)
+
+
+def coarse(mean):
+    """A positive number rounded to four binary digits."""
+    fraction, exponent = math.frexp(mean)
+    return math.ldexp(round(16 * fraction), exponent - 4)
+
+
+def scale_free(degree, mean):
+    """The features of app/problems/mvc.py, one node at a time."""
+    rows = []
+    for d in degree:
+        ratio = min(mean / d, 8) if d else 0
+        row = [1, math.log(1 + d / mean), ratio, ratio**2 / 4, d == 1, d == 2, 1 / mean]
+        rows.append(row if d else [0] * 7)
+    return np.array(rows, dtype=float)
+
+
+def reference(policy, w, graph, removed):
+    """Q [..., n] of every node of one state; the arrays of w may have leading axes."""
+    A, M = (residual(X, removed) for X in dense(graph))
+    degree = A.sum(axis=1)
+    count = int((degree > 0).sum())
+    mean = coarse(degree.sum() / count) if count else 1.0
+    not_removed = np.ones((len(A), 1))
+    not_removed[removed] = 0
+    if policy.features == "paper":
+        x, alive, present, share = 1 - not_removed, not_removed, np.ones((len(A), 1)), 1.0
+    else:
+        x, share = scale_free(degree, mean), 1 / max(count, 1)
+        alive = present = (degree > 0)[:, None]
+    assert not (A * (1 - alive)).any()
+    scale = 1 / mean if policy.mean_degree else 1.0
+
+    H = None
+    for layer in range(1, policy.layers + 1):
+        W = w["embed.W" if policy.shared_layers else f"embed.W{layer}"]
+        theta1, W = W[..., : x.shape[1], :], W[..., x.shape[1] :, :]
+        Z = x @ theta1
+        if policy.edge_weights:
+            terms = relu(w["embed.theta2"][..., None, :, :] * M[:, :, None]) * A[:, :, None]
+            theta3, W = W[..., :K, :], W[..., K:, :]
+            Z = Z + terms.sum(axis=-2) @ theta3
+        if H is not None:
+            Z = Z + (scale * (A @ H)) @ W[..., :K, :]
+            if policy.self_weight:
+                Z = Z + H @ W[..., K:, :]
+        H = present * relu(Z)
+    p = share * H.sum(axis=-2, keepdims=True)
+    extra = np.broadcast_to(x, (*H.shape[:-2], *x.shape))
+    V = H if policy.features == "paper" else np.concatenate([H, extra], axis=-1)
+    graph_part, node_part = p @ w["head.theta5"], V @ w["head.theta6"]
+    if policy.head == "mixing":
+        return (relu(node_part + graph_part) @ w["head.theta7b"])[..., 0]
+    return (relu(node_part) @ w["head.theta7b"] + relu(graph_part) @ w["head.theta7a"])[..., 0]
+
+
+def slopes(function, w, step=1e-6):
+    """Central differences of function(w) [...] by every entry of every array of w."""
+    out = {}
+    for name, array in w.items():
+        moves = step * np.eye(array.size).reshape(array.size, *array.shape)
+        up, down = (function({**w, name: array + sign * moves}) for sign in (1, -1))
+        out[name] = ((up - down) / (2 * step)).reshape(array.shape)
+    return out
+
+
+# ---- a batch of states of two graphs -----------------------------------------------------------------------------
+
+GRAPHS = [random_graph(19, 0.25, 11, weighted=True), random_graph(9, 0.4, 12)]
+REMOVED = [[[], [3, 4, 10], [17]], [[8, 0], []]]
+CHOSEN = [0, 7, 12, 3, 5]  # one node per state that still has an edge
+STATES = [(graph, removed) for graph, states in zip(GRAPHS, REMOVED) for removed in states]
+
+
+def test_the_chosen_nodes_have_edges_and_weights_of_both_signs():
+    assert all(residual(dense(g)[0], r)[v].any() for (g, r), v in zip(STATES, CHOSEN))
+    assert (GRAPHS[0][2] > 0).any()
+    assert (GRAPHS[0][2] < 0).any()
+
+
+def make_state_batch(group, exchange="auto"):
+    """The states as a batch, their alive and degree columns and totals."""
+    blocks = make_blocks(group, GRAPHS, exchange)
+    batch = StateBatch(group, [(b, len(r)) for b, r in zip(blocks, REMOVED)])
+    alive = batch.alive_mask([np.array(r, dtype=np.int64) for _, r in STATES])
+    degree = batch.times(alive) * alive
+    return batch, alive, degree, [totals_of(residual(dense(g)[0], r)) for g, r in STATES]
+
+
+def evaluate(net, params, group, exchange="auto"):
+    batch, alive, degree, totals = make_state_batch(group, exchange)
+    return net.evaluate(params, batch, net.inputs(batch, alive, degree, totals), totals, pool=True)
+
+
+def random_weights(net, seed):
+    """Weights of both signs, spread widely enough that no relu of the network is shut."""
+    draws = np.random.default_rng(seed)
+    return {
+        name: (draws.uniform(0.2, 1, shape) * draws.choice([-1, 1, 1], shape)).astype(np.float32)
+        for name, shape in net.shapes().items()
+    }
+
+
+FLAGS = ("shared_layers", "self_weight", "edge_weights", "mean_degree")
+OPTIONS = [
+    dict(zip(("layers", "features", "head", *FLAGS), values))
+    for values in itertools.product(
+        (1, 2, 3), ("paper", "scale_free"), ("separate", "mixing"), *[(False, True)] * 4
+    )
+]
+
+
+def some_policies(layers, features, head):
+    for options in OPTIONS:
+        if (options["layers"], options["features"], options["head"]) == (layers, features, head):
+            yield PolicyCase(dimension=K, hidden=HIDDEN, **options)
+
+
+def close(found, expected, what):
+    """Equal to 1e-4 of the largest entry."""
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max() + 1e-12, what
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("features", ["paper", "scale_free"])
+@pytest.mark.parametrize("head", ["separate", "mixing"])
+def test_values_and_gradients_of_every_option(group, layers, features, head):
+    dq = np.array([0.5, -1.0, 0.75, 1.0, -0.25])
+    for seed, policy in enumerate(some_policies(layers, features, head)):
+        net = QNetwork(policy, MinimumVertexCover())
+        params = net.new_parameters(group.device, 0)
+        params.set(random_weights(net, seed))
+        w = {name: array.astype(float) for name, array in params.host().items()}
+        e = evaluate(net, params, group)
+
+        # Values: the chosen nodes, and every candidate from its two halves
+        q, kept = net.chosen_values(params, e, np.array(CHOSEN))
+        q_all = [reference(policy, w, *state) for state in STATES]
+        close(q, np.array([values[v] for values, v in zip(q_all, CHOSEN)]), policy)
+        scores = group.device.get(net.local_scores(params, e))[:, None]
+        halves = whole_states(group, e.batch, group.device.put(scores))
+        constant = group.device.get(net.pooled_scores(params, e))
+        for half, c, values, (graph, removed) in zip(halves, constant, q_all, STATES):
+            candidates = residual(dense(graph)[0], removed).any(axis=1)
+            close((half[:, 0] + c)[candidates], values[candidates], policy)
+
+        # Gradients of sum over states of dq * q
+        flat = group.device.get(net.chosen_backward(params, e, kept, dq.astype(np.float32)))
+        expected = slopes(
+            lambda w, policy=policy: sum(
+                c * reference(policy, w, *state)[..., v] for c, state, v in zip(dq, STATES, CHOSEN)
+            ),
+            w,
+        )
+        for name, part in params.slices.items():
+            close(flat[part].reshape(params.shapes[name]), expected[name], (name, policy))
+            # Without edge weights eq. 1 gives no node with an edge anything but zero.
+            assert expected[name].any() or (features == "paper" and not policy.edge_weights), (name, policy)
+
+
+def test_gradients_do_not_depend_on_ranks_or_exchange(group, solo):
+    policy = PolicyCase(dimension=K, hidden=HIDDEN, edge_weights=True, head="mixing", layers=3)
+    net = QNetwork(policy, MinimumVertexCover())
+    params = net.new_parameters(group.device, 7)
+    flats = []
+    for ranks, exchange in [(solo, "auto"), (group, "halo"), (group, "gather")]:
+        e = evaluate(net, params, ranks, exchange)
+        q, kept = net.chosen_values(params, e, np.array(CHOSEN))
+        gradient = net.chosen_backward(params, e, kept, np.ones(5, dtype=np.float32))
+        flats.append(q.tobytes() + group.device.get(gradient).tobytes())
+    assert flats[0] == flats[1] == flats[2]
+
+
+# ---- the head, exactly ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("head", ["separate", "mixing"])
+@pytest.mark.parametrize("features", ["paper", "scale_free"])
+def test_head_is_adjoint_to_its_backward(group, monkeypatch, head, features):
+    """With positive integers no relu bends: dq . (q(H + E) - q(H)) = <dH, E>, in exact arithmetic."""
+    graphs = [random_graph(21, 0.3, 1), listed(9, (0, 1), (7, 8))]
+    batch = StateBatch(group, [(b, c) for b, c in zip(make_blocks(group, graphs), (2, 1))])
+    sizes, nodes, dq = (21, 21, 9), np.array([20, 4, 7]), np.array([2, -3, 1], dtype=np.float32)
+    net = QNetwork(PolicyCase(dimension=K, hidden=HIDDEN, head=head, features=features), MinimumVertexCover())
+    params = net.new_parameters(group.device, 0)
+    params.set({name: np.abs(small_integers(i, *s)) + 1 for i, (name, s) in enumerate(net.shapes().items())})
+
+    ones = own_states(group, batch, [np.ones((n, 1), dtype=np.float32) for n in sizes])
+    x = own_states(group, batch, [np.ones((n, net.F), dtype=np.float32) for n in sizes])
+    H = own_states(group, batch, [np.abs(small_integers([7, s], n, K)) for s, n in enumerate(sizes)])
+    E = own_states(group, batch, [np.abs(small_integers([8, s], n, K)) for s, n in enumerate(sizes)])
+    totals = [Totals(8, 0, 0)] * 3  # a mean over 8: exact
+    forward_of = {"forward": lambda *args: (H, None)}
+    received = []
+    monkeypatch.setattr(net.embedding, "forward", lambda *args: forward_of["forward"]())
+
+    def backward(params, batch, inputs, saved, dH_own):
+        received.append(dH_own)
+        shape = (batch.blocks[0].rows.block_counts[group.rank], sum(p.stop - p.start for p in embedding))
+        return {"all": group.device.xp.zeros(shape, dtype=np.float32)}
+
+    embedding = [part for name, part in params.slices.items() if name.startswith("embed")]
+    monkeypatch.setattr(net.embedding, "backward", backward)
+    monkeypatch.setattr(net, "_assemble", lambda params, batch, parts, gradient: gradient)
+
+    def values(H_own):
+        forward_of["forward"] = lambda: (H_own, None)
+        e = net.evaluate(params, batch, NodeInputs(x, ones, ones), totals, pool=True)
+        return e, *net.chosen_values(params, e, nodes)
+
+    e, q, kept = values(H)
+    gradient = net.chosen_backward(params, e, kept, dq)
+    (dH,) = received
+    _, moved, _ = values(H + E)
+    change = float((dq.astype(float) * (moved.astype(float) - q)).sum())
+    local = (group.device.get(dH).astype(float) * group.device.get(E)).sum() * 8
+    assert change * 8 == group.sum_integers(np.array([int(local)]))[0] != 0
+
+    # The same of each weight of the head: moving it by one changes q by its derivative
+    for name in ("head.theta5", "head.theta6", "head.theta7b", *(["head.theta7a"] * (head == "separate"))):
+        found = group.device.get(gradient[name]).astype(float).reshape(params.shapes[name])
+        for at in np.ndindex(params.shapes[name]):
+            arrays = params.host()
+            arrays[name][at] += 1
+            changed = params.copy()
+            changed.set(arrays)
+            moved, _ = net.chosen_values(changed, e, nodes)
+            assert (dq.astype(float) * (moved.astype(float) - q)).sum() == found[at], (name, at)
+
+
+# ---- eqs. 1 and 2 as they are printed ---------------------------------------------------------------------------
+
+
+def test_paper_policy_is_equations_1_and_2(group):
+    """Loops over nodes and neighbours with theta1..theta7, on the graph without the edges of S."""
+    n, edges, weights = random_graph(12, 0.35, 21, weighted=True)
+    S = {2, 9}
+    net = QNetwork(PAPER_POLICY, MinimumVertexCover())
+    k, hidden, layers = PAPER_POLICY.dimension, PAPER_POLICY.hidden, PAPER_POLICY.layers
+    params = net.new_parameters(group.device, 3)
+    w = {name: array.astype(float) for name, array in params.host().items()}
+    # Column vectors as in the paper: theta1 [K, 1], theta3, theta4 [K, K], theta5, theta6 [hidden, K]
+    theta1, theta3, theta4 = w["embed.W"][:1].T, w["embed.W"][1 : 1 + k].T, w["embed.W"][1 + k :].T
+    theta2 = w["embed.theta2"].T
+    theta5, theta6 = w["head.theta5"].T, w["head.theta6"].T
+    theta7 = np.concatenate([w["head.theta7a"], w["head.theta7b"]])
+    assert (theta1.shape, theta3.shape, theta4.shape, theta2.shape) == ((k, 1), (k, k), (k, k), (k, 1))
+
+    W = {}
+    for (u, v), weight in zip(edges.tolist(), weights.tolist()):
+        if u not in S and v not in S:
+            W[u, v] = W[v, u] = weight
+    N = {v: [u for u in range(n) if (v, u) in W] for v in range(n)}
+    x = {v: 1.0 if v in S else 0.0 for v in range(n)}
+    embed = {v: np.zeros((k, 1)) for v in range(n)}
+    for _ in range(layers):
+        before = embed
+        embed = {
+            v: relu(
+                theta1 * x[v]
+                + theta4 @ sum((before[u] for u in N[v]), np.zeros((k, 1)))
+                + theta3 @ sum((relu(theta2 * W[v, u]) for u in N[v]), np.zeros((k, 1)))
+            )
+            for v in range(n)
+        }
+    everything = sum(embed.values())
+    score = np.array(
+        [float((theta7.T @ relu(np.concatenate([theta5 @ everything, theta6 @ embed[v]])))[0, 0]) for v in range(n)]
+    )
+    assert theta7.shape == (2 * hidden, 1)
+
+    (block,) = make_blocks(group, [(n, edges, weights)])
+    batch = StateBatch(group, [(block, 1)])
+    alive = batch.alive_mask([np.array(sorted(S))])
+    A = residual(dense((n, edges, weights))[0], sorted(S))
+    totals = [totals_of(A)]
+    e = net.evaluate(params, batch, net.inputs(batch, alive, batch.times(alive) * alive, totals), totals, pool=True)
+    found = group.device.get(net.local_scores(params, e)) + group.device.get(net.pooled_scores(params, e))[0]
+    found = whole_rows(group, block, found)
+    close(found, score, "scores")
+    for v in range(n):
+        close(net.chosen_values(params, e, np.array([v]))[0], score[v : v + 1], v)
+    assert len({round(s, 4) for s in score.tolist()}) > 6
+
+
+# ---- inputs --------------------------------------------------------------------------------------------------
+
+
+def test_mean_degree_is_coarse_and_close():
+    for degree_sum in range(1, 3000):
+        value = Totals(97, degree_sum, 0).mean_degree()
+        assert value == coarse(degree_sum / 97)
+        assert abs(value * 97 / degree_sum - 1) <= 1 / 16
+    assert Totals(0, 0, 0).mean_degree() == 1
+
+
+def test_parameter_shapes_are_the_documented_ones():
+    net = QNetwork(PAPER_POLICY, MinimumVertexCover())
+    assert net.shapes() == {
+        "embed.W": (1 + 16 + 16, 16), "embed.theta2": (1, 16), "head.theta5": (16, 16),
+        "head.theta6": (16, 16), "head.theta7a": (16, 1), "head.theta7b": (16, 1),
+    }  # fmt: skip
+    net = QNetwork(PolicyCase(head="mixing"), MinimumVertexCover())
+    assert net.shapes() == {
+        "embed.W1": (7, 16), "embed.W2": (7 + 16 + 16, 16), "head.theta5": (16, 32),
+        "head.theta6": (16 + 7, 32), "head.theta7b": (32, 1),
+    }  # fmt: skip

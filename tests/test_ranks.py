@@ -1,0 +1,100 @@
+"""The whole suite again on 2, 3 and 4 ranks, and the parallel half of conftest.py: what it must not let pass."""
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from jobs import ROOT, mpirun, run_job
+
+pytestmark = pytest.mark.mpi_skip
+TESTS = Path(__file__).parent
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+@pytest.mark.timeout(660)
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_the_suite_on_ranks(ranks):
+    code, printed = run_job([*mpirun(ranks), *PYTEST, "--with-mpi", "-x", "tests"], limit_s=600)
+    assert code == 0, printed[-6000:]
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Run a test file with this suite's conftest.py on 2 ranks: exit code, output, seconds."""
+    shutil.copy(TESTS / "conftest.py", tmp_path)
+
+    def run(text, *options):
+        (tmp_path / "test_planted.py").write_text("from mpi4py import MPI\nimport pytest\n" + text)
+        start = time.monotonic()
+        command = [*mpirun(2), *PYTEST, *options, "test_planted.py"]
+        code, printed = run_job(command, cwd=tmp_path, PYTHONPATH=f"{ROOT}:{TESTS}")
+        return code, printed, time.monotonic() - start
+
+    return run
+
+
+RANK = "rank = MPI.COMM_WORLD.Get_rank()\n"
+
+
+def test_a_session_that_passes(session):
+    code, printed, _ = session("def test(group):\n    group.barrier()\n    assert group.size == 2\n", "--with-mpi")
+    assert code == 0, printed
+
+
+def test_a_failure_on_one_rank_ends_all(session):
+    text = RANK + "def test(group):\n    assert rank == 0, 'planted ' + 'failure'\n    group.barrier()\n"
+    code, printed, seconds = session(text, "--with-mpi")
+    assert code != 0
+    assert seconds < 30
+    assert "FAILED on rank 1 of 2" in printed
+    assert "planted failure" in printed
+
+
+def test_a_failing_import_on_one_rank_ends_all(session):
+    text = RANK + "assert rank == 0, 'planted'\ndef test(group):\n    group.barrier()\n"
+    code, printed, seconds = session(text, "--with-mpi")
+    assert code != 0
+    assert seconds < 30
+    assert "FAILED on rank 1 of 2: collecting" in printed
+
+
+def test_a_failing_fixture_on_one_rank_ends_all(session):
+    fixture = "@pytest.fixture\ndef broken():\n    yield\n    assert rank == 1, 'planted'\n"
+    text = RANK + fixture + "def test(broken): pass\ndef test_more(group):\n    group.barrier()\n"
+    code, printed, _ = session(text, "--with-mpi")
+    assert code != 0
+    assert "FAILED on rank 0 of 2" in printed
+    assert "(teardown)" in printed
+
+
+def test_a_rank_that_hangs_ends_all(session):
+    text = RANK + "def test(group):\n    if rank == 0:\n        group.barrier()\n"
+    code, printed, _ = session(text, "--with-mpi", "--timeout=3")
+    assert code != 0
+    assert "Timeout" in printed
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("@pytest.mark.mpi\ndef test(): pass\n", []),  # --with-mpi forgotten
+        ("@pytest.mark.mpi_skip\ndef test(): pass\n", ["--with-mpi"]),
+        ("@pytest.mark.mpi_skip\ndef test(): pass\n", []),
+        ("def test(): pass\n", ["--with-mpi", "-k", "other"]),
+        ("", ["--with-mpi"]),
+    ],
+)
+def test_a_session_without_a_passed_test_fails(session, text, options):
+    code, printed, _ = session(text, *options)
+    assert code != 0
+    assert "no test passed in this parallel session" in printed
+
+
+def test_tests_for_one_process_are_skipped(session):
+    text = "@pytest.mark.mpi_skip\ndef test(): assert False\ndef test_more(): pass\n"
+    for options in ([], ["--with-mpi"]):
+        code, printed, _ = session(text, *options)
+        assert code == 0, printed
+        assert "1 passed, 1 skipped" in printed
