@@ -4,6 +4,7 @@ Every kernel adds in a documented left-to-right order, so that a row's bits depe
 how many rows the call has, nor on the rank or the position it is computed at (docs/architecture.md).
 """
 
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -105,7 +106,7 @@ class HostDevice:
         # Blocks of equal length that follow each other go in one batched product.
         breaks = np.flatnonzero(np.diff(rows[filled])) + 1
         edges = [0, *breaks.tolist(), len(filled)]
-        for a, b in zip(edges[:-1], edges[1:]):
+        for a, b in pairwise(edges):
             if a == b:
                 continue
             lo, hi, length = starts[filled[a]], starts[filled[b - 1] + 1], rows[filled[a]]

@@ -1,4 +1,4 @@
-"""Elementary functions made of IEEE-exact operations, so that every device and library gives the same bits."""
+"""Elementary functions made of IEEE-exact operations: the same bits on every device and library."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ SQRT_HALF = 0.7071067811865476
 def log(xp: Any, x: Array) -> Array:
     """Natural logarithm of positive float32 values, relative error below 1e-6.
 
-    With x = m 2^e and s = (m-1)/(m+1): log m = 2 (s + s^3/3 + s^5/5 + ...), |s| < 0.172 for m in [0.707, 1.414).
-    Library logarithms differ in the last bits between processors; these operations do not.
+    With x = m 2^e and s = (m-1)/(m+1): log m = 2 (s + s^3/3 + s^5/5 + ...), |s| < 0.172 for m in [0.707,
+    1.414). Library logarithms differ in the last bits between processors; these operations do not.
     """
     m, e = xp.frexp(x)
     low = m < x.dtype.type(SQRT_HALF)

@@ -1,7 +1,8 @@
-"""The run's log: rank 0 speaks, all ranks compute. Text for people, metrics rows for programs, times by phase."""
+"""The run's log: rank 0 speaks, all ranks compute. Text for people, rows for programs, times by phase."""
 
 import csv
 import io
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -28,8 +29,8 @@ class Log:
         self._start = self._last = time.monotonic()
         self._text = self._rows = None
         if speaks and folder is not None:
-            self._text = open(f"{folder}/log.txt", "a", encoding="utf-8")
-            self._rows = open(f"{folder}/metrics.csv", "w", encoding="utf-8", newline="")
+            self._text = open(f"{folder}/log.txt", "w", encoding="utf-8")  # noqa: SIM115 (closed by close)
+            self._rows = open(f"{folder}/metrics.csv", "w", encoding="utf-8")  # noqa: SIM115
             self._rows.write(",".join(COLUMNS) + "\n")
 
     def elapsed(self) -> float:
@@ -91,4 +92,4 @@ def _print(line: str) -> None:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        sys.stdout = open("/dev/null", "w")
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115

@@ -63,8 +63,8 @@ def _run(command: cli.Command) -> int:
     phases = phase_table(group, log.seconds)
     folder.finish(
         {
-            "task": case.run.task, "problem": case.problem.name, "seed": case.seed, **result, "phases": phases,
-            "seconds": seconds, "ranks": group.size, "backend": device.name,
+            "task": case.run.task, "problem": case.problem.name, "seed": case.seed, **result,
+            "phases": phases, "seconds": seconds, "ranks": group.size, "backend": device.name,
         }
     )  # fmt: skip
     log.info("digest %s", result["digest"])
@@ -78,8 +78,8 @@ def _check_launch(size: int) -> None:
     expected = cli.launcher_size()
     if expected is not None and expected != size:
         raise CaseError(
-            f"the launcher started {expected} ranks, but MPI sees {size}: this mpirun belongs to another MPI than "
-            "mpi4py's; use the mpirun of the same environment"
+            f"the launcher started {expected} ranks, but MPI sees {size}: this mpirun belongs to another "
+            "MPI than mpi4py's; use the mpirun of the same environment"
         )
 
 

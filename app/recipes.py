@@ -2,8 +2,8 @@
 
 from app.config import AgentCase, PolicyCase
 
-# RL4GO section 7.1: epsilon .9 -> .1, Adam 1e-4, replay 50,000, discount .9, L=2, K=16. The batch of Fig. 3 is not
-# stated; section 7.3 uses 4, 16 and 96.
+# RL4GO section 7.1: epsilon .9 -> .1, Adam 1e-4, replay 50,000, discount .9, L=2, K=16. The batch of Fig. 3
+# is not stated; section 7.3 uses 4, 16 and 96.
 PAPER_POLICY = PolicyCase(
     features="paper", head="separate", hidden=16, shared_layers=True, self_weight=False, mean_degree=False,
     edge_weights=True,

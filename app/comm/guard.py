@@ -1,4 +1,4 @@
-"""What keeps ranks together when something fails: shared errors, equal replicas, and an abort that cannot hang."""
+"""What keeps ranks together when something fails: shared errors, equal replicas, an abort."""
 
 import hashlib
 import sys

@@ -1,7 +1,8 @@
 """Sums over ranks whose bits do not depend on the number of ranks.
 
-Every rank brings one addend per block of rows that it owns; the addends are chained in block order. Blocks are a
-function of the graph alone, and ranks own whole blocks, so the chain is the same on any number of ranks.
+Every rank brings one addend per block of rows that it owns; the addends are chained in block order. Blocks
+are a function of the graph alone, and ranks own whole blocks, so the chain is the same on any number of
+ranks.
 """
 
 from typing import Any
@@ -20,8 +21,8 @@ def sum_blocks(group: Group, part_own: Array, counts: list[int]) -> Array:
     part_own   [counts[rank], w] float32, one row per owned block, in block order
     counts     blocks owned by each rank
     returns    [w]
-    Ranks      all call; result identical on all; with reproducible = false a plain all-reduce, whose bits depend
-               on the number of ranks
+    Ranks      all call; result identical on all; with reproducible = false a plain all-reduce, whose bits
+               depend on the number of ranks
     """
     blocks = sum(counts)
     if not group.reproducible:

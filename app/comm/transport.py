@@ -8,7 +8,7 @@ from app.errors import CaseError
 
 
 def mpi_takes_device_memory() -> bool:
-    """True where the MPI library states support for CUDA memory (MPI 4.1, info key mpi_memory_alloc_kinds)."""
+    """True where the MPI library states support for CUDA memory (MPI 4.1: mpi_memory_alloc_kinds)."""
     info = MPI.COMM_WORLD.Get_info()
     kinds = info.Get("mpi_memory_alloc_kinds") or ""
     info.Free()
@@ -31,7 +31,7 @@ def choose_transport(wanted: str, device: Any) -> bool:
         return mpi_takes_device_memory()
     if wanted == "direct" and not mpi_takes_device_memory():
         raise CaseError(
-            'parallel.transport: "direct" needs an MPI library that takes CUDA memory, this one does not say so; '
-            'use "staged"'
+            'parallel.transport: "direct" needs an MPI library that takes CUDA memory; this one '
+            'does not say so: use "staged"'
         )
     return wanted == "direct"

@@ -10,7 +10,7 @@ Array = Any
 
 
 class Parameters:
-    """Weights by name, all views of `flat` [size] float32 on a device: one optimiser step updates them all."""
+    """Weights by name, all views of `flat` [size] float32 on a device: one step updates them all."""
 
     def __init__(self, device: Any, shapes: dict[str, tuple[int, ...]]) -> None:
         self.device, self.shapes = device, shapes

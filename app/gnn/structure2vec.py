@@ -44,7 +44,8 @@ class Structure2Vec:
               dT = dU[edge part];  d relu(theta2) = plus^T dT,  d relu(-theta2) = minus^T dT
               dtheta2 = [theta2 > 0] d relu(theta2) - [theta2 < 0] d relu(-theta2)
     Ranks     rows partitioned, weights replicated; L-1 exchanges forward, L-1 backward
-    Differs   1. with shared=False each round has its own W; 2. neighbour sums may be scaled; 3. own embedding.
+    Differs   1. with shared=False each round has its own W; 2. neighbour sums may be scaled; 3. own
+              embedding.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """From a stream of edges on rank 0 to every rank's own rows of the symmetric adjacency matrix.
 
-Rank 0 reads and deals the edges out in pieces, in the order of the file; from then on every step is an exchange, so
-that no rank ever holds more than its share and one piece. The result does not depend on the number of ranks.
+Rank 0 reads and deals the edges out in pieces, in the order of the file; from then on every step is an
+exchange, so that no rank ever holds more than its share and one piece. The result does not depend on the
+number of ranks.
 """
 
 from collections.abc import Iterator

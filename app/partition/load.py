@@ -50,7 +50,7 @@ def _load_file(group: Group, table: GraphCase, path: str, case: Case) -> Loaded:
 
 
 def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Loaded:
-    """The graph of a stream on rank 0 (other ranks pass None), as a [graph] table wants it. Ranks: all call."""
+    """The graph of a stream on rank 0 (others pass None), as a [graph] table wants it. Ranks: all call."""
     graph, rows, counts = assemble(
         group, source, complement=table.complement, self_loops=table.self_loops, duplicates=table.duplicates,
         balance=case.parallel.partition,

@@ -1,7 +1,7 @@
 """RowPartition: which rank owns which rows, in whole blocks that are a function of the graph alone.
 
-Rows are padded to a multiple of 8 (docs/architecture.md: the 8-row form of dense products); the padding rows, at most
-seven, belong to the last block, have no edges and are masked everywhere.
+Rows are padded to a multiple of 8 (docs/architecture.md: the 8-row form of dense products); the padding
+rows, at most seven, belong to the last block, have no edges and are masked everywhere.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Minimum vertex cover: the fewest nodes that touch every edge (RL4GO section 4)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from app.elementary import log
 from app.problems.problem import FIXED_POINT, Totals
@@ -12,15 +12,15 @@ class MinimumVertexCover:
     """State: the residual graph without the chosen nodes. A candidate has at least one live edge.
 
     Reward     -1 for each chosen node (RL4GO section 4.1), so that a return is minus the cover still to pay
-    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -(alive - sum_v 1/(1+d_v)). Caro and Wei: an independent
-               set of at least sum 1/(1+d_v) nodes exists, so Phi estimates minus what is left to pay. A
-               potential leaves the optimal policy unchanged (Ng et al. 1999), and takes the constant part out
-               of Q, in which one wrong choice would drown.
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -(alive - sum_v 1/(1+d_v)). Caro and Wei: an
+               independent set of at least sum 1/(1+d_v) nodes exists, so Phi estimates minus what is left to
+               pay. A potential leaves the optimal policy unchanged (Ng et al. 1999), and takes the constant
+               part out of Q, in which one wrong choice would drown.
     """
 
     name = "mvc"
     sense = "minimise"
-    feature_counts = {"paper": 1, "scale_free": 7}
+    feature_counts: ClassVar = {"paper": 1, "scale_free": 7}
 
     def features(self, kind: str, xp: Any, degree_own: Array, alive_own: Array, mean_own: Array) -> Array:
         """Node features [rows, F].

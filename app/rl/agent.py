@@ -1,4 +1,4 @@
-"""Agent: policy network, target network, replay memory and optimiser (RL4GO Alg. 1: Act, Remember, Sample, Train)."""
+"""Agent: policy and target networks, replay, optimiser (RL4GO Alg. 1: Act, Remember, Sample, Train)."""
 
 from typing import Any
 
@@ -26,7 +26,8 @@ class Agent:
 
     Source    RL4GO Alg. 1 and section 4.7; DQN: Mnih et al. 2015
     Differs   1. the default discount is short and rewards are shaped (problems/mvc.py); 2. gradient steps per
-              environment step, target copies, double DQN and n-step returns are options; 3. weights start by Glorot.
+              environment step, target copies, double DQN and n-step returns are options; 3. weights start by
+              Glorot.
     Ranks     every method that evaluates is called by all ranks; weights are replicated
     """
 
@@ -130,7 +131,7 @@ class Agent:
         return self.net.evaluate(params, batch, inputs, totals, pool=True)
 
     def _next_values(self, batch: StateBatch, sample: Sample, alive1: Array, degree1: Array) -> np.ndarray:
-        """[B] value of the states after the action, by the target network (double DQN: at the online argmax)."""
+        """[B] value of the next states by the target network (double DQN: at the online argmax)."""
         totals = sample.totals_after
         later = self._evaluate(self.target, batch, alive1, degree1, totals)
         candidate_own = degree1[:, 0] > 0

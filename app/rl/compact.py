@@ -1,7 +1,8 @@
 """Compaction: the residual graph as a graph of its own, once most of the nodes are gone.
 
-Exact: removed nodes add zeros to the chain of a row, so leaving them out leaves its bits; rows keep their order, so
-ties fall alike. Each rank keeps the rows it has; their number is padded to a multiple of 8 with isolated nodes.
+Exact: removed nodes add zeros to the chain of a row, so leaving them out leaves its bits; rows keep their
+order, so ties fall alike. Each rank keeps the rows it has; their number is padded to a multiple of 8 with
+isolated nodes.
 """
 
 from dataclasses import dataclass

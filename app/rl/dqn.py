@@ -41,7 +41,7 @@ def train_policy(
     record: Callable[[dict[str, float]], None] = lambda row: None,
     snapshot: Callable[[int, dict[str, np.ndarray]], None] = lambda step, weights: None,
 ) -> Training:
-    """Learn a policy on the graphs `blocks`, keeping the weights that cover `held_back` with the fewest nodes.
+    """Learn a policy on the graphs `blocks`, keeping the weights that cover `held_back` best.
 
     record    called with each evaluation: step, epsilon, loss, episodes, held-back nodes chosen
     snapshot  called with each evaluation: step and host copies of the weights

@@ -63,7 +63,7 @@ class GraphEnv:
         self.steps += 1
 
     def _scan_isolated(self, rows: np.ndarray, removed: np.ndarray) -> int:
-        """The paper's two scans: delete the edges of the removed nodes, then look for neighbours with none left."""
+        """The paper's two scans: delete edges of removed nodes, then look for neighbours with none left."""
         target = self.block.graph.indices
         for v in removed:
             self._edge_live &= (self._source != v) & (target != v)

@@ -33,16 +33,18 @@ class QNetwork:
     Forward   V = [h | x]   (head "paper": V = h)
               separate   Q = relu(V theta6) theta7b + relu(p theta5) theta7a
               mixing     Q = relu(V theta6 + p theta5) theta7b
-    Shapes    V [rows, K (+F)]  theta5 [K, hidden]  theta6 [K (+F), hidden]  theta7a, theta7b [hidden, 1]  p [states, K]
+    Shapes    V [rows, K (+F)]  theta5 [K, hidden]  theta6 [K (+F), hidden]
+              theta7a, theta7b [hidden, 1]  p [states, K]
     Backward  only the chosen rows carry a gradient; there are as many as states, so they are brought to all
               ranks and the head runs backward on them replicated (`chosen_backward`)
               with e = dQ [S, 1]:  dZ6 = (e theta7b^T) * [Z6 > 0];  dtheta6 = V^T dZ6;  dV = dZ6 theta6^T
               dp of "separate" = ((e theta7a^T) * [p theta5 > 0]) theta5^T, of "mixing" = dZ6 theta5^T
               dH = dV at the chosen rows + mean_factor * dp at every present row
-    Note      with "separate" the pooled half adds one constant per state: it takes part in learning the value but
-              never in a choice, so `local_scores` leaves it out and selecting needs no sum over nodes.
-    Differs   the default pools the mean over alive nodes and gives the head the node features as well; the case
-              inputs/paper_*.toml restore the paper's form.
+    Note      with "separate" the pooled half adds one constant per state: it takes part in learning the
+              value but never in a choice, so `local_scores` leaves it out and selecting needs no sum over
+              nodes.
+    Differs   the default pools the mean over alive nodes and gives the head the node features as well; the
+              case inputs/paper_*.toml restore the paper's form.
     """
 
     def __init__(self, policy: PolicyCase, problem: Problem) -> None:
@@ -199,7 +201,7 @@ class QNetwork:
     def _assemble(
         self, params: Parameters, batch: StateBatch, parts: dict[str, Array], gradient: dict[str, Array]
     ) -> Array:
-        """One flat gradient: the embedding's addends summed over ranks in one message, the head's as they are."""
+        """One flat gradient: the embedding's addends summed in one message, the head's as they are."""
         xp = batch.device.xp
         names = list(parts)
         summed = batch.sum_blocks(xp.ascontiguousarray(xp.concatenate([parts[n] for n in names], axis=1)))

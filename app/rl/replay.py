@@ -1,7 +1,8 @@
 """Replay memory: episodes as action lists, so that a transition is two integers whatever the graph's size.
 
-A state of a constructive episode is its graph with the first t choices removed. RL4GO section 5.1 stores the graph
-index and the partial solution of each tuple, 8(N/P+1) bytes; `BitsReplay` does just that, for comparison.
+A state of a constructive episode is its graph with the first t choices removed. RL4GO section 5.1 stores the
+graph index and the partial solution of each tuple, 8(N/P+1) bytes; `BitsReplay` does just that, for
+comparison.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +29,8 @@ class Sample:
     """A minibatch of transitions, sorted by graph, the same on all ranks.
 
     graphs [B] graph indices, ascending     nodes [B] chosen nodes
-    returns [B] float32 discounted rewards of n steps     discounts [B] float32 factor of the value after them, 0 at the end
+    returns [B] float32 discounted rewards of n steps
+    discounts [B] float32 factor of the value after them, 0 at the end
     before, after    removed nodes of the states and of the states n steps later
     """
 
@@ -128,8 +130,8 @@ class EpisodeReplay:
 class BitsReplay(EpisodeReplay):
     """RL4GO's tuple: graph index and partial solution of this rank's rows, 8(N/P+1) bytes a transition.
 
-    The sampled states are rebuilt from the stored vectors. Learning is the same as with EpisodeReplay; only the
-    memory differs.
+    The sampled states are rebuilt from the stored vectors. Learning is the same as with EpisodeReplay; only
+    the memory differs.
     """
 
     def __init__(self, capacity: int, n_step: int, discount: float, blocks: list[RowBlock]) -> None:

@@ -1,4 +1,4 @@
-"""Rollouts: a policy covers graphs (RL4GO Alg. 2), many graphs side by side or one large graph by a selection rule."""
+"""Rollouts: a policy covers graphs (RL4GO Alg. 2), many side by side, or one by a selection rule."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ class Cover:
 
     chosen_at_own    [n_own] int32   the transition at which a node was chosen, -1: not
     cover_own        [n_real] bool   the cover on this rank's rows
-    objective        nodes in the cover of the whole graph; before_dropping: before redundant ones were dropped
+    objective        nodes in the cover of the whole graph; before_dropping: with redundant ones
     """
 
     block: RowBlock

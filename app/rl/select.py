@@ -1,7 +1,7 @@
 """Choosing nodes from scores: the same choice on every rank, ties to the lowest global node.
 
-A choice is made on 64-bit keys: the order-preserving bits of the score above 2^32-1-node. The largest key is one MAX
-over ranks; the d largest are each rank's d best, gathered and sorted.
+A choice is made on 64-bit keys: the order-preserving bits of the score above 2^32-1-node. The largest key is
+one MAX over ranks; the d largest are each rank's d best, gathered and sorted.
 """
 
 from collections.abc import Callable
@@ -151,7 +151,7 @@ def _first_come(count: int, edges: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Share:
-    """How much a rule may take: nodes of the graph at the start of the episode, and a fraction of candidates."""
+    """How much a rule may take: nodes of the graph at the start, and a fraction of the candidates."""
 
     nodes: int
     fraction: float

@@ -1,4 +1,4 @@
-"""weights.npz: a policy's parameters, replicated arrays without pickle, and a JSON manifest in the same file."""
+"""weights.npz: a policy's parameters, arrays without pickle, and a JSON manifest in the same file."""
 
 import json
 import os

@@ -1,8 +1,9 @@
 """StateBatch: states of several graphs side by side, as one dense array with rows (graph, node, state).
 
-A state is a graph from which nodes were removed. A masked copy of an adjacency matrix is M A M with M diagonal 0/1,
-so all states of one graph share one product of the original A with an [n, states*K] array whose rows were zeroed:
-nothing three-dimensional and sparse is ever built (RL4GO section 4.5 stacks masked copies instead).
+A state is a graph from which nodes were removed. A masked copy of an adjacency matrix is M A M with M
+diagonal 0/1, so all states of one graph share one product of the original A with an [n, states*K] array
+whose rows were zeroed: nothing three-dimensional and sparse is ever built (RL4GO section 4.5 stacks masked
+copies instead).
 """
 
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ class StateBatch:
     # ---- rows and states --------------------------------------------------------------------------------
 
     def row_of(self, states: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """[k] int64, the flat row of each (state, global node) on this rank, -1 where another rank owns it."""
+        """[k] int64, the flat row of each (state, global node), -1 where another rank owns it."""
         member = self.member_of_state[states]
         local = nodes - self._lo[member]
         row = self._at[member] + local * self._count[member] + states - self._first[member]
@@ -101,7 +102,8 @@ class StateBatch:
     def weight_sums(self, alive_own: Array) -> Array:
         """[rows, 2], sums of the positive and of the negated negative edge weights to live neighbours.
 
-        Rank two is all that eq. 1's edge term needs: sum_u relu(theta2 w) = plus*relu(theta2) + minus*relu(-theta2).
+        Rank two is all that eq. 1's edge term needs:
+        sum_u relu(theta2 w) = plus*relu(theta2) + minus*relu(-theta2).
         Ranks     all call
         """
         xp = self.device.xp

@@ -1,7 +1,8 @@
 """RowBlock: this rank's rows of a symmetric adjacency matrix, with the ghost columns they touch.
 
-The extended columns of a rank are one list in global order: ghosts of lower ranks, the own rows (padded to a multiple
-of 8), ghosts of higher ranks. A row of a product is therefore summed in global column order on any number of ranks.
+The extended columns of a rank are one list in global order: ghosts of lower ranks, the own rows (padded to a
+multiple of 8), ghosts of higher ranks. A row of a product is therefore summed in global column order on any
+number of ranks.
 """
 
 from dataclasses import dataclass, field

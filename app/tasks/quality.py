@@ -1,4 +1,4 @@
-"""Task study, kind quality: RL4GO Fig. 3, the mean approximation ratio on unseen graphs over training steps."""
+"""Task study, kind quality: RL4GO Fig. 3, mean approximation ratio on unseen graphs over training steps."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def recipe_case(case: Case, recipe: str, seed: int, steps: int) -> Case:
 def _train_and_test(
     context: Context, tests: TestSet, recipe: str, seed: int
 ) -> tuple[np.ndarray, tuple[list[int], list[float]], str]:
-    """Cover sizes of the best weights, the ratio over steps, and the digest of the weights. Ranks: all call."""
+    """Cover sizes of the best weights, ratios over steps, digest of the weights. Ranks: all call."""
     study, group = context.case.study, context.group
     case = recipe_case(context.case, recipe, seed, study.steps)
     table = family_table(tests.family, TRAINING_NODES, TRAINING_GRAPHS)
@@ -144,7 +144,7 @@ def family_table(family: str, nodes: int | tuple[int, int], count: int) -> Graph
 
 
 def _test_set(context: Context, family: str) -> TestSet:
-    """The graphs of FAMILY.npz in the data folder with their optima, else generated ones with the best baseline."""
+    """The graphs of FAMILY.npz in the data folder with their optima, else generated ones."""
     study, group = context.case.study, context.group
     path = os.path.join(study_data(context.case), f"{family}.npz")
     with raise_together(group, "looking for test graphs"):
@@ -159,7 +159,7 @@ def _test_set(context: Context, family: str) -> TestSet:
         baselines = compare_graphs(context, graphs)
         if not baselines:
             raise CaseError("study.data: without known covers the study needs search.baselines = true")
-        best = np.min([v for v in baselines.values()], axis=0)
+        best = np.min(list(baselines.values()), axis=0)
         source = "the best baseline of each graph (no known covers: set study.data)"
     graphs_kept = [i for i, g in enumerate(graphs) if g.graph.n in study.sizes]
     kept = [graphs[i] for i in graphs_kept]

@@ -151,7 +151,8 @@ def _account(context: Context, loaded: Loaded, cover: Cover, seconds: float, sha
         "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": cover.objective,
         "bound": None, "bound_method": None, "gap": None, "feasible": feasible,
         "policy_evaluations": cover.evaluations, "seconds": round(seconds, 4),
-        "before_dropping": cover.before_dropping, "independent_set": graph.n - cover.objective, "baselines": {},
+        "before_dropping": cover.before_dropping, "independent_set": graph.n - cover.objective,
+        "baselines": {},
     }  # fmt: skip
     whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
     if whole is not None and case.search.bounds:
@@ -195,7 +196,8 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
     bound = "no bound"
     if instance["bound"] is not None:
         weak = ", a weak bound" if instance["bound_is_weak"] else ""
-        bound = f"at least {instance['bound']} ({instance['bound_method']}), gap {100 * instance['gap']:.2f} %{weak}"
+        gap = f"gap {100 * instance['gap']:.2f} %{weak}"
+        bound = f"at least {instance['bound']} ({instance['bound_method']}), {gap}"
     others = ", ".join(f"{label} {value}" for label, value in instance["baselines"].items())
     context.log.info(
         "%s: cover %d; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines"

@@ -51,7 +51,8 @@ def learn(context: Context) -> tuple[Training, list[Loaded]]:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
         log.progress(
             "step %6d  episode %4d  epsilon %.2f  loss %.4f  held-back cover %d (best at step %d)",
-            row["step"], row["episodes"], row["epsilon"], row["loss"], row["held_back_nodes"], row["best_step"],
+            row["step"], row["episodes"], row["epsilon"], row["loss"], row["held_back_nodes"],
+            row["best_step"],
         )  # fmt: skip
 
     with log.phase("train"):

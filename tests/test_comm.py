@@ -1,0 +1,361 @@
+"""Groups of ranks: what collectives bring where, sums that keep their order, and failing together."""
+
+import sys
+
+import numpy as np
+import pytest
+import standin
+from hypothesis import given
+from hypothesis import strategies as st
+from jobs import mpirun, run_job
+from mpi4py import MPI
+from standin_device import StandInDevice
+
+from app.comm import ordered, transport
+from app.comm.group import Group
+from app.comm.guard import check_same, digest, raise_together
+from app.comm.ordered import sum_blocks
+from app.comm.transport import choose_transport
+from app.device import HostDevice
+from app.errors import CaseError, GraphError, NumericsError, OtherRankFailed
+
+WORLD = MPI.COMM_WORLD
+SHAPES = [(), (1,), (3,), (2, 5)]
+DTYPES = [np.float32, np.int64, np.uint8]
+
+
+def on_every_rank(value):
+    """The values of all ranks, by pickle: a reference that shares nothing with Group."""
+    return WORLD.allgather(value)
+
+
+def shares(kind, size):
+    """Rows of each rank: some without, one with all, or all with a few."""
+    if kind == "last has all":
+        return [0] * (size - 1) + [7]
+    if kind == "none":
+        return [0] * size
+    return [(3 * r + 2) % 5 for r in range(size)]
+
+
+def numbered(rows, shape, dtype):
+    """[rows, *shape], every element another one (modulo 251)."""
+    size = rows * int(np.prod(shape))
+    return (np.arange(size) % 251).reshape(rows, *shape).astype(dtype)
+
+
+def own_part(X_all, counts, rank):
+    first = sum(counts[:rank])
+    return X_all[first : first + counts[rank]]
+
+
+# ---- moving rows ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["mixed", "last has all", "none"])
+def test_gather(group, device, shape, dtype, kind):
+    counts = shares(kind, group.size)
+    X_all = numbered(sum(counts), shape, dtype)
+    X_own = own_part(X_all, counts, group.rank)
+    for gathered in (device.get(group.gather_rows(device.put(X_own), counts)), group.gather_host(X_own, counts)):
+        assert gathered.dtype == dtype
+        assert np.array_equal(gathered, X_all)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_exchange(group, device, shape, dtype):
+    size, rank = group.size, group.rank
+    sends = [[(r + 2 * s) % 3 for s in range(size)] for r in range(size)]  # rows from r to s
+    rows = [numbered(sum(sends[r]), shape, dtype) + np.array(r, dtype) for r in range(size)]
+    into = [sends[r][rank] for r in range(size)]
+    assert group.exchange_counts(sends[rank]) == into
+    wanted = np.concatenate([own_part(rows[r], sends[r], rank) for r in range(size)])
+    on_device = group.exchange_rows(device.put(rows[rank]), sends[rank], into)
+    for received in (device.get(on_device), group.exchange_host(rows[rank], sends[rank], into)):
+        assert received.dtype == dtype
+        assert np.array_equal(received, wanted)
+
+
+def test_buffers_must_be_row_major(group, device):
+    X = device.put(np.zeros((4, 3), np.float32)).T
+    if group.size > 1:
+        with pytest.raises(NumericsError, match="row-major"):
+            group.gather_rows(X, [3] * group.size)
+        with pytest.raises(NumericsError, match="row-major"):
+            group.exchange_rows(X, [3] + [0] * (group.size - 1), [3] * group.size)
+
+
+def test_host_buffers_are_made_row_major(group):
+    X = numbered(5, (3,), np.float32)
+    counts = [5] * group.size
+    gathered = group.gather_host(np.asfortranarray(X), counts)
+    assert np.array_equal(gathered, np.concatenate([X] * group.size))
+    strided = group.gather_host(np.concatenate([X, X], axis=1)[:, ::2][:, :3], [5] * group.size)
+    assert np.array_equal(strided[:5], np.concatenate([X, X], axis=1)[:, ::2][:, :3])
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_device_memory_and_mpi(direct):
+    """Staged: one copy down and one up for each collective. Direct: MPI gets the memory itself."""
+    device = StandInDevice(direct)
+    group = Group(WORLD, device)
+    counts = [group.size] * group.size
+    X_own = device.put(numbered(group.size, (3,), np.float32) + np.float32(group.rank))
+    standin.crossings.reset()
+    gathered = group.gather_rows(X_own * 2, counts)
+    exchanged = group.exchange_rows(X_own * 2, [1] * group.size, [1] * group.size)
+    staged = 2 if group.size > 1 and not direct else 0
+    assert (standin.crossings.count, standin.crossings.puts) == (staged, staged)
+    parts = on_every_rank(2 * standin.host(X_own))
+    assert np.array_equal(standin.host(gathered), np.concatenate(parts))
+    assert np.array_equal(standin.host(exchanged), np.stack([part[group.rank] for part in parts]))
+
+
+def test_sent_bytes(group, device):
+    X = device.put(np.zeros((4, 2), np.float32))
+    group.gather_rows(X, [4] * group.size)
+    group.exchange_rows(X, [4] + [0] * (group.size - 1), [4 if group.rank == 0 else 0] * group.size)
+    alone = group.size == 1
+    assert group.sent_bytes.get("gather", 0) == 32 * (group.size - 1)
+    assert group.sent_bytes.get("exchange", 0) == (0 if alone or group.rank == 0 else 32)
+    assert group.calls == (0 if alone else 2)
+
+
+# ---- exact reductions and whole values --------------------------------------------------------------------
+
+
+def test_integers(group):
+    mine = np.array([group.rank + 1, -group.rank, 1 << 60], dtype=np.int64)
+    everyone = np.stack(on_every_rank(mine))
+    assert np.array_equal(group.sum_integers(mine), everyone.sum(axis=0))
+    assert np.array_equal(group.max_integers(mine), everyone.max(axis=0))
+    assert np.array_equal(group.gather_integers(mine), everyone)
+    assert group.max_integer((group.rank * 7) % 5) == max(on_every_rank((group.rank * 7) % 5))
+
+
+def test_the_largest_key_may_use_all_64_bits(group):
+    keys = np.array([(1 << 63) + group.rank, group.rank], dtype=np.uint64)
+    largest = group.max_integers(keys)
+    assert largest.dtype == np.uint64
+    assert largest.tolist() == [(1 << 63) + group.size - 1, group.size - 1]
+
+
+def test_merged_rows_keep_their_bits(group, device):
+    rows = np.array([[1.5, -0.0], [np.nan, 1e-42], [-np.inf, 3.0], [0.1, 0.2], [0.0, 7.0]], np.float32)
+    mine = np.where(np.arange(5)[:, None] % group.size == group.rank, rows, np.float32(0))
+    merged = device.get(group.merge_rows(device.put(mine)))
+    assert merged.tobytes() == rows.tobytes()
+
+
+def test_plain_sums(device):
+    group = Group(WORLD, device, reproducible=False)
+    X = numbered(4, (3,), np.float32) + np.float32(group.rank)
+    total = device.get(group.sum_floats(device.put(X)))
+    assert np.allclose(total, np.sum(on_every_rank(X), axis=0))
+    part = numbered(group.rank, (3,), np.float32)  # rank 0 brings none
+    total = device.get(sum_blocks(group, device.put(part), list(range(group.size))))
+    assert np.allclose(total, sum(p.sum(axis=0) for p in on_every_rank(part)))
+
+
+@pytest.mark.parametrize("from_last", [False, True])
+def test_broadcast(group, from_last):
+    root = group.size - 1 if from_last else 0
+    values = np.arange(6.0).reshape(2, 3) * (group.rank + 1)
+    assert np.array_equal(group.broadcast(values, root), np.arange(6.0).reshape(2, 3) * (root + 1))
+    for text in ("", "a", "Erdős\n–Rényi" * 100):
+        assert group.broadcast_text(text if group.rank == root else "unheard", root) == text
+
+
+def test_texts_of_all_ranks(group):
+    mine = "é" * (group.rank % 3) + str(group.rank) * (group.rank != 1)
+    assert group.gather_texts(mine) == on_every_rank(mine)
+    assert group.gather_texts("") == [""] * group.size
+
+
+def test_one_rank_alone(solo, device):
+    X = device.put(numbered(3, (2,), np.float32))
+    assert solo.gather_rows(X, [3]) is X
+    assert solo.gather_texts("x") == ["x"]
+    assert solo.gather_integers(np.array([4])).tolist() == [[4]]
+    assert solo.exchange_counts([3]) == [3]
+
+
+@given(st.integers(0, 2**60))
+def test_all_ranks_draw_the_same_examples(value):
+    assert set(on_every_rank(value)) == {value}
+
+
+# ---- sums in block order ----------------------------------------------------------------------------------
+
+
+def chain(addends):
+    """The float32 sum from the left."""
+    total = np.zeros(addends.shape[1], np.float32)
+    for row in addends:
+        total = total + row
+    return total
+
+
+def dealt(blocks, size, kind):
+    """How many blocks each rank owns."""
+    if kind == "last has all":
+        return [0] * (size - 1) + [blocks]
+    if kind == "first has one":
+        return [blocks] if size == 1 else [1] + [0] * (size - 2) + [blocks - 1]
+    return np.diff(np.arange(size + 1) * blocks // size).tolist()
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 0], ids=["gathered", "by slices"])
+@pytest.mark.parametrize("kind", ["equal", "last has all", "first has one"])
+@pytest.mark.parametrize(("blocks", "width"), [(13, 5), (2, 1), (40, 8), (1, 3)])
+def test_block_sums_are_one_chain(group, solo, device, monkeypatch, limit, kind, blocks, width):
+    monkeypatch.setattr(ordered, "GATHER_BYTES", limit)
+    draws = np.random.default_rng(blocks)
+    part = draws.standard_normal((blocks, width)) * 10.0 ** draws.integers(-4, 5, (blocks, width))
+    part = part.astype(np.float32)
+    counts = dealt(blocks, group.size, kind)
+    whole = device.get(sum_blocks(group, device.put(own_part(part, counts, group.rank)), counts))
+    assert whole.shape == (width,)
+    assert whole.tobytes() == chain(part).tobytes()
+    assert whole.tobytes() == device.get(sum_blocks(solo, device.put(part), [blocks])).tobytes()
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 0], ids=["gathered", "by slices"])
+@pytest.mark.parametrize(("addends", "total"), [([1e8, 1, -1e8], 0), ([1e8, -1e8, 1], 1), ([1, 1e8, -1e8], 0)])
+def test_the_order_of_blocks_decides(group, device, monkeypatch, limit, addends, total):
+    monkeypatch.setattr(ordered, "GATHER_BYTES", limit)
+    part = np.array(addends, np.float32)[:, None]
+    counts = dealt(3, group.size, "equal")
+    whole = sum_blocks(group, device.put(own_part(part, counts, group.rank)), counts)
+    assert device.get(whole).tolist() == [total]
+
+
+def test_slices_travel_beyond_the_limit(group, device, monkeypatch):
+    """The two ways are told apart by what they send, or the test above may test one of them twice."""
+    part, counts = device.put(np.ones((4, 8), np.float32)), [4] * group.size
+    sum_blocks(group, part, counts)
+    assert "exchange" not in group.sent_bytes
+    monkeypatch.setattr(ordered, "GATHER_BYTES", 0)
+    sum_blocks(group, part, counts)
+    assert ("exchange" in group.sent_bytes) == (group.size > 1)
+
+
+# ---- failing together -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [CaseError, GraphError, NumericsError])
+def test_an_error_of_one_rank_is_raised_on_all(group, kind):
+    for culprit in range(group.size):
+        with pytest.raises(kind) as caught, raise_together(group, "reading"):
+            if group.rank == culprit:
+                raise kind(f"row {culprit} is wrong: é")
+        assert str(caught.value) == f"row {culprit} is wrong: é"
+        assert len(set(on_every_rank(type(caught.value).__name__))) == 1
+
+
+def test_an_unexpected_error_ends_all_ranks_too(group, capsys):
+    culprit = group.size - 1
+    with pytest.raises((ZeroDivisionError, OtherRankFailed)) as caught, raise_together(group, "dividing"):
+        if group.rank == culprit:
+            1 / 0  # noqa: B018
+    printed = capsys.readouterr().err
+    if group.rank == culprit:
+        assert isinstance(caught.value, ZeroDivisionError)
+        assert "ZeroDivisionError" in printed
+    else:
+        assert str(caught.value) == f"dividing: rank {culprit}: division by zero"
+        assert printed == ""
+
+
+def test_of_several_errors_the_lowest_ranks_is_raised(group):
+    first = min(1, group.size - 1)
+    with pytest.raises(CaseError, match=f"^from {first}$"), raise_together(group, "reading"):
+        if group.rank >= first:
+            raise CaseError(f"from {group.rank}")
+
+
+def test_an_error_without_words(group):
+    with pytest.raises((KeyError, OtherRankFailed)), raise_together(group, "looking up"):
+        if group.rank == 0:
+            raise KeyError
+
+
+def test_no_error(group):
+    with raise_together(group, "nothing"):
+        value = group.rank
+    assert group.max_integer(value) == group.size - 1
+
+
+def test_equal_replicas_pass(group):
+    check_same(group, "a" * 1000, "weights")
+
+
+def test_ranks_that_differ_are_named(group):
+    if group.size == 1:
+        return
+    last = group.size - 1
+    with pytest.raises(NumericsError) as caught:
+        check_same(group, "b" if group.rank == last else "a", "weights")
+    assert str(caught.value) == f"weights: rank {last} has b, rank 0 has a"
+    with pytest.raises(CaseError, match=", ".join(map(str, range(1, group.size)))):
+        check_same(group, "a" if group.rank == 0 else "b", "weights", CaseError)
+
+
+def test_digest():
+    a, b = np.arange(6, dtype=np.float32), np.arange(3)
+    same = digest({"a": a, "b": b})
+    assert digest({"b": b, "a": a}) == same
+    assert digest({"a": np.arange(12, dtype=np.float32)[::2] / 2, "b": b}) == same
+    others = [
+        {"a": b, "b": a}, {"a": a.reshape(2, 3), "b": b}, {"a": a.astype(np.float64), "b": b}, {"a": a},
+        {"a": -a, "b": b}, {"a": a, "c": b}, {"a": a.view(np.int32), "b": b},
+    ]  # fmt: skip
+    assert len({same, *map(digest, others)}) == len(others) + 1
+
+
+CRASH = """
+import time
+from mpi4py import MPI
+from app.comm.guard import abort_on_uncaught
+abort_on_uncaught()
+if MPI.COMM_WORLD.Get_rank() == 1:
+    raise RuntimeError("planted\\nin two lines")
+MPI.COMM_WORLD.Barrier()
+time.sleep(100)
+"""
+
+
+@pytest.mark.mpi_skip
+def test_an_uncaught_error_ends_the_job(tmp_path):
+    script = tmp_path / "crash.py"
+    script.write_text(CRASH)
+    code, printed = run_job([*mpirun(2), sys.executable, script], limit_s=30, PYTHONPATH=".")
+    assert code != 0
+    assert "[rank 1] Traceback" in printed
+    assert "[rank 1] RuntimeError: planted" in printed
+    assert "[rank 1] in two lines" in printed
+
+
+# ---- how device memory travels ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("takes_device_memory", [False, True])
+def test_transport(monkeypatch, takes_device_memory):
+    monkeypatch.setattr(transport, "mpi_takes_device_memory", lambda: takes_device_memory)
+    device = StandInDevice()
+    assert choose_transport("auto", HostDevice()) is True
+    assert choose_transport("staged", device) is False
+    assert choose_transport("auto", device) is takes_device_memory
+    if takes_device_memory:
+        assert choose_transport("direct", device) is True
+    else:
+        with pytest.raises(CaseError, match="CUDA memory"):
+            choose_transport("direct", device)
+
+
+def test_what_this_library_says():
+    assert transport.mpi_takes_device_memory() in (False, True)
+    assert transport.mpi_library().isprintable()
