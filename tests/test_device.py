@@ -11,14 +11,12 @@ from app.errors import CaseError, NumericsError
 WIDTHS = [(16, 16), (40, 16), (24, 32), (7, 16), (16, 1), (1, 8), (3, 3)]
 
 
-@pytest.fixture(params=["usual", "portable"])
-def kernels(request, device):
+@pytest.fixture(params=["host", "portable", "stand-in", "gpu"])
+def kernels(request):
     """Each device, and the host's portable kernels too."""
-    if request.param == "portable":
-        if not isinstance(device, HostDevice):
-            pytest.skip("this device has portable kernels only")
-        return HostDevice(portable=True)
-    return device
+    if request.param == "gpu":
+        return request.getfixturevalue("gpu")
+    return StandInDevice() if request.param == "stand-in" else HostDevice(portable=request.param == "portable")
 
 
 def normal(seed, *shape):
@@ -151,12 +149,11 @@ def test_sparse_products_add_in_stored_order(kernels):
     assert kernels.get(Y).tolist() == [[0, 6], [5, 5], [1, 7]]
 
 
-def test_kernels_want_row_major_operands(device):
-    X = device.put(np.zeros((8, 16), np.float32)).T
+@pytest.mark.parametrize("kernels", ["host", "portable", "stand-in"], indirect=True)
+def test_kernels_want_row_major_operands(kernels):
+    X = kernels.put(np.zeros((8, 16), np.float32)).T
     with pytest.raises((NumericsError, TypeError), match="row-major"):
-        if device.name == "gpu":
-            raise TypeError("row-major: not checked in the kernels")
-        device.fold(np.array([0, 16]), X)
+        kernels.fold(np.array([0, 16]), X)
 
 
 # ---- the device of a rank ---------------------------------------------------------------------------------
@@ -180,6 +177,16 @@ def test_octets_bite():
         check_octets(Uneven())
 
 
+@pytest.fixture
+def gpu_missing(request):
+    """True where no GPU can be used."""
+    try:
+        request.getfixturevalue("gpu")
+    except pytest.skip.Exception:
+        return True
+    return False
+
+
 def test_opening_a_device(gpu_missing):
     assert open_device("cpu", 0, portable=True).portable
     assert not open_device("cpu", 0, portable=False, reproducible=False).reproducible
@@ -189,16 +196,6 @@ def test_opening_a_device(gpu_missing):
             open_device("gpu", 0, portable=False)
     else:
         assert open_device("auto", 0, portable=False).name == "gpu"
-
-
-@pytest.fixture
-def gpu_missing(request):
-    """True where no GPU can be used."""
-    try:
-        request.getfixturevalue("gpu")
-    except pytest.skip.Exception:
-        return True
-    return False
 
 
 def test_one_blas_call_for_a_whole_product():

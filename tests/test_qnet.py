@@ -53,6 +53,7 @@ def scale_free(degree, mean):
 
 def reference(policy, w, graph, removed):
     """Q [..., n] of every node of one state; the arrays of w may have leading axes."""
+    K = policy.dimension
     A, M = (residual(X, removed) for X in dense(graph))
     degree = A.sum(axis=1)
     count = int((degree > 0).sum())

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.config import Case
+from app.errors import GraphError
 from app.problems.problem import Problem
 from app.rl.agent import Agent
 from app.rl.env import GraphEnv, step_together
@@ -47,6 +48,8 @@ def train_policy(
     snapshot  called with each evaluation: step and host copies of the weights
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
+    if not any(block.graph.edges for block in blocks):
+        raise GraphError("training graphs: none of them has an edge, there is nothing to learn")
     net = QNetwork(case.policy, problem)
     agent = Agent(group, case.agent, net, blocks, case.seed, case.run.check_every)
     result = Training(net, agent.params.host(), best_step=0, best_total=-1)
@@ -75,7 +78,7 @@ def train_policy(
             agent.replay.remember(episode.number, node, reward, env.totals, problem.done(env.totals))
 
         # Sample and train
-        if len(agent.replay) >= case.agent.warmup:
+        if len(agent.replay) >= max(case.agent.warmup, 1):
             for _ in range(case.agent.gradient_steps * len(episodes)):
                 sample = agent.replay.sample(stream(case.seed, "sample", gradient_steps), case.agent.batch)
                 losses.append(agent.learn(sample))

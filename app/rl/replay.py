@@ -78,18 +78,17 @@ class EpisodeReplay:
 
     def _push(self, number: int, t: int) -> None:
         slot = self.added % self.capacity
-        if self.added >= self.capacity:
-            self._forget(int(self.ring[slot, 0]), int(self.ring[(slot + 1) % self.capacity, 0]))
+        leaving = int(self.ring[slot, 0]) if self.added >= self.capacity else number
         self.ring[slot] = number, t
         self.added += 1
+        if leaving != number:
+            self._forget(leaving, int(self.ring[(slot + 1) % self.capacity, 0]))
 
     def _forget(self, leaving: int, next_oldest: int) -> None:
-        """Drop an episode when its last transition leaves; those of parallel environments interleave."""
+        """Drop an episode whose last transition has left; those of parallel environments interleave."""
         if leaving == next_oldest or not self.episodes[leaving].finished:
             return
-        if not np.any(
-            self.ring[:, 0] == leaving, where=np.arange(self.capacity) != self.added % self.capacity
-        ):
+        if not np.any(self.ring[:, 0] == leaving):
             del self.episodes[leaving]
 
     def sample(self, rng: np.random.Generator, size: int) -> Sample:

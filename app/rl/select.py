@@ -18,6 +18,7 @@ from app.sparse.rowblock import RowBlock
 Array = Any
 NODE_BITS = 32
 LOWEST = np.float32(-3.0e38)  # the score of a node that is no candidate
+LEAST = np.float32(-2.9e38)  # the least score of a candidate, whatever diverged weights make of it
 
 
 def order_bits(xp: Any, scores: Array) -> Array:
@@ -49,7 +50,7 @@ def _best_rows(batch: Any, scores_own: Array, candidate_own: Array) -> tuple[np.
     returns   scores [states] float32 (LOWEST: no candidate here), nodes [states] int64 local numbers
     """
     xp = batch.device.xp
-    masked = xp.where(candidate_own, scores_own, LOWEST)[:, None]
+    masked = xp.where(candidate_own, xp.maximum(scores_own, LEAST), LOWEST)[:, None]
     tops, rows = [], []
     for _, X in batch.by_member(masked):
         if X.shape[0] == 0:
@@ -101,10 +102,10 @@ def top_nodes(group: Group, device: Any, scores_own: Array, env: GraphEnv, wante
     if len(keys) > wanted:
         keys = xp.partition(keys, len(keys) - wanted)[len(keys) - wanted :]
     keys = device.get(keys)
-    refuse_nan(keys)
     keys = keys[keys > 0]
     counts = group.gather_integers(np.array([len(keys)]))[:, 0].tolist()
     keys_all = np.sort(group.gather_host(keys, counts), kind="stable")[::-1]
+    refuse_nan(keys_all)
     return nodes_of(keys_all[:wanted])
 
 

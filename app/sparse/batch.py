@@ -151,6 +151,7 @@ class StateBatch:
     def _pack(self, X_own: Array) -> tuple[Array, list[int], list[int]]:
         """The rows that each rank needs, rank by rank, and the row counts sent and received."""
         xp, size, rank = self.device.xp, self.group.size, self.group.rank
+        f = X_own.shape[1]
         parts, send_counts, recv_counts = [], [0] * size, [0] * size
         for r in range(size):
             for g, block in enumerate(self.blocks):
@@ -160,7 +161,8 @@ class StateBatch:
                 rows = X_own[self.at[g] : self.at[g + 1]]
                 if block.plan.mode == "halo":
                     wanted = block.plan.send_rows[r]
-                    rows = rows.reshape(block.n_own, -1)[self.device.put(wanted)].reshape(-1, X_own.shape[1])
+                    rows = rows.reshape(block.n_own, count * f)[self.device.put(wanted)]
+                    rows = rows.reshape(len(wanted) * count, f)
                     recv_counts[r] += block.plan.recv_counts[r] * count
                 else:
                     recv_counts[r] += block.own_counts[r] * count

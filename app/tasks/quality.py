@@ -14,8 +14,8 @@ from app.config import Case, GraphCase, study_data
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.graphs.graph import Graph
+from app.graphs.memory import stream_of
 from app.graphs.readers import open_graph_set
-from app.graphs.stream import EdgeStream
 from app.partition.load import Loaded, generate_set, share_blocks
 from app.problems.table import make_problem
 from app.recipes import RECIPES
@@ -178,23 +178,6 @@ def _read_set(context: Context, path: str) -> tuple[list[Loaded], np.ndarray]:
     largest = max(g.n for g in graphs)
     loaded = share_blocks(group, largest, [partial(stream_of, g) for g in graphs])
     return loaded, np.array(best)
-
-
-def stream_of(graph: Graph) -> EdgeStream:
-    """A whole graph as an edge stream, each edge once."""
-    rows, columns = graph.row_of(), graph.indices.astype(np.int64)
-    once = rows < columns
-    weights = None if graph.weights is None else graph.weights[once]
-    chunk = (rows[once], columns[once], weights)
-    return EdgeStream(
-        graph.name,
-        "",
-        "generated",
-        graph.n,
-        graph.first_id,
-        weights is not None,
-        lambda stream: iter([chunk]),
-    )
 
 
 def _mean_ratio(sizes: np.ndarray, reference: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.bounds.verify import uncovered_edge
-from app.comm.guard import raise_together
+from app.comm.guard import digest, raise_together
 from app.errors import CaseError, LockstepError
 from app.gnn.parameters import Parameters
 from app.partition.load import Loaded
@@ -40,16 +40,26 @@ def run_solve(context: Context) -> dict[str, Any]:
     if not graphs:
         raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
     context.log.info("policy: %s, weights %s", policy.source, policy.digest[:12])
-    instances, sha = [], hashlib.sha256()
+    instances = []
     for loaded, cover, seconds in _cover_all(context, policy, graphs):
-        instance = _account(context, loaded, cover, seconds, sha)
+        instance, ids = _account(context, loaded, cover, seconds)
         instances.append(instance)
+        if context.folder is not None and context.case.output.solutions:
+            _write_solution(context, _file_name(loaded, instances), ids)
         if len(graphs) <= 20:
             _say(context, instance)
     _table(context, instances)
     if context.folder is not None and context.case.output.plots:
         plot_solutions(context.folder, context.log, instances)
-    return {"digest": sha.hexdigest(), "weights_digest": policy.digest, "instances": instances}
+    together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
+    return {"digest": together, "weights_digest": policy.digest, "instances": instances}
+
+
+def _file_name(loaded: Loaded, instances: list[dict[str, Any]]) -> str:
+    """The graph's name; a second graph of the same name gets a number."""
+    name = loaded.graph.name
+    before = sum(i["name"] == name for i in instances) - 1
+    return f"{name}-{before + 1}" if before else name
 
 
 def find_policy(context: Context) -> Policy:
@@ -139,20 +149,26 @@ def _finish(context: Context, cover: Cover) -> Cover:
     return drop_redundant(context.group, cover) if context.case.search.drop_redundant else cover
 
 
-def _account(context: Context, loaded: Loaded, cover: Cover, seconds: float, sha: Any) -> dict[str, Any]:
-    """Check the cover, bound it, compare it, write it: one entry of result.json. Ranks: all call."""
-    case, group, graph = context.case, context.group, loaded.graph
+def solve_graph(context: Context, policy: Policy, loaded: Loaded) -> tuple[dict[str, Any], np.ndarray]:
+    """One graph: its entry of result.json, and the chosen ids. Ranks: all call; identical on all."""
+    cover, seconds = _cover_one(context, policy, loaded)
+    return _account(context, loaded, cover, seconds)
+
+
+def _account(
+    context: Context, loaded: Loaded, cover: Cover, seconds: float
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Check the cover, bound it, compare it: its entry of result.json, its ids. Ranks: all call."""
+    case, graph = context.case, loaded.graph
     with context.log.phase("check"):
-        in_cover = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
-        feasible = _check(context, loaded, in_cover, cover.objective)
-        chosen = np.flatnonzero(in_cover)
-        sha.update(f"{graph.name}|{graph.n}|{graph.edges}|".encode() + chosen.astype("<i8").tobytes())
+        chosen = _check(context, loaded, cover)
     instance: dict[str, Any] = {
         "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": cover.objective,
-        "bound": None, "bound_method": None, "gap": None, "feasible": feasible,
+        "bound": None, "bound_method": None, "gap": None, "feasible": True,
         "policy_evaluations": cover.evaluations, "seconds": round(seconds, 4),
         "before_dropping": cover.before_dropping, "independent_set": graph.n - cover.objective,
         "baselines": {},
+        "digest": digest({"chosen": chosen.astype("<i8"), "size": np.array([graph.n, graph.edges], "<i8")}),
     }  # fmt: skip
     whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
     if whole is not None and case.search.bounds:
@@ -163,31 +179,35 @@ def _account(context: Context, loaded: Loaded, cover: Cover, seconds: float, sha
     if whole is not None and case.search.baselines:
         with context.log.phase("baselines"):
             instance["baselines"] = baseline_objectives(context, whole)
-    if context.folder is not None and case.output.solutions:
-        with context.log.phase("write"):
-            _write_solution(context, loaded, cover)
-    return instance
+    return instance, _chosen_ids(context, loaded, cover)
 
 
-def _check(context: Context, loaded: Loaded, in_cover: np.ndarray, objective: int) -> bool:
-    """Every rank checks its rows against the whole solution; a wrong answer is never reported as a result."""
-    with raise_together(context.group, "checking the solution"):
+def _check(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
+    """The chosen nodes, after every rank has checked its rows against the whole solution. Ranks: all call.
+
+    A wrong answer is an internal error, never a result.
+    """
+    group = context.group
+    in_cover = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
+    with raise_together(group, "checking the solution"):
         edge = uncovered_edge(loaded.graph, in_cover)
-        if edge is not None or np.count_nonzero(in_cover) != objective:
-            raise LockstepError(
-                f"{loaded.graph.name}: the solution leaves edge {edge} uncovered (internal error)"
-            )
-    return True
+        if edge is not None or np.count_nonzero(in_cover) != cover.objective:
+            raise LockstepError(f"{loaded.graph.name}: the solution leaves edge {edge} uncovered")
+    return np.flatnonzero(in_cover)
 
 
-def _write_solution(context: Context, loaded: Loaded, cover: Cover) -> None:
-    """solution/NAME.txt: one id of the input file per line. Ranks: all call; rank 0 writes."""
+def _chosen_ids(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
+    """[objective] int64, the chosen nodes by the input file's ids. Ranks: all call; identical on all."""
     graph, group = loaded.graph, context.group
     ids_own = graph.node_ids(np.flatnonzero(cover.cover_own) + graph.lo).astype(np.int64)
     counts = group.gather_integers(np.array([len(ids_own)]))[:, 0].tolist()
-    ids = group.gather_host(ids_own, counts)
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in graph.name) or "graph"
-    with raise_together(group, "writing the solution"):
+    return group.gather_host(ids_own, counts)
+
+
+def _write_solution(context: Context, name: str, ids: np.ndarray) -> None:
+    """solution/NAME.txt: one id of the input file per line. Ranks: all call; rank 0 writes."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name) or "graph"
+    with context.log.phase("write"), raise_together(context.group, "writing the solution"):
         context.folder.write_text(f"solution/{safe}.txt", "".join(f"{i}\n" for i in ids.tolist()))
 
 

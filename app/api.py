@@ -1,0 +1,140 @@
+"""The Python interface: train and solve without case files, in notebooks, scripts and other MPI programs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from mpi4py import MPI
+
+from app.comm.group import Group
+from app.comm.guard import digest, raise_together
+from app.comm.transport import choose_transport
+from app.config import Case, PolicyCase
+from app.device import open_device
+from app.errors import CaseError
+from app.gnn.parameters import Parameters
+from app.graphs.memory import stream_of_object
+from app.graphs.readers import open_edges
+from app.log import Log
+from app.partition.load import load_stream
+from app.problems.table import make_problem
+from app.rl.qnet import QNetwork
+from app.rl.weights import save_weights
+from app.tasks.context import Context
+from app.tasks.solve import Policy, find_policy, solve_graph
+from app.tasks.train import learn
+
+
+@dataclass(frozen=True)
+class Solution:
+    """An answer, checked, with a bound; the fields are those of an instance in result.json.
+
+    nodes   the chosen nodes: the labels of a NetworkX graph, the ids of a file, or row numbers
+    """
+
+    nodes: list[Any]
+    objective: int
+    bound: int | None
+    bound_method: str | None
+    gap: float | None
+    feasible: bool
+    policy_evaluations: int
+    seconds: float
+    baselines: dict[str, int]
+
+
+@dataclass(frozen=True)
+class TrainedPolicy:
+    """Learned weights, host arrays by name, and how learning went (one record per evaluation)."""
+
+    weights: dict[str, np.ndarray]
+    policy: PolicyCase
+    problem: str
+    records: list[dict[str, float]]
+    digest: str
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `policy.weights=PATH` of a case or `solve(weights=PATH)`."""
+        save_weights(path, self.weights, self.policy, self.problem, "trained from Python")
+
+
+def train(
+    settings: dict[str, Any] | None = None, *, comm: MPI.Comm | None = None, verbose: bool = False
+) -> TrainedPolicy:
+    """Learn a policy: RL4GO's TrainingRun in one call.
+
+    settings   keys of a case, as {"train.graphs.generator": "ba", "train.steps": 2000, "seed": 1}
+    comm       default: MPI.COMM_WORLD; all its ranks call, the result is identical on all
+    """
+    context = _context({"run.task": "train", **(settings or {})}, comm, verbose)
+    training, _ = learn(context)
+    case = context.case
+    return TrainedPolicy(
+        training.weights, case.policy, case.problem.name, training.records, digest(training.weights)
+    )
+
+
+def solve(
+    graph: Any,
+    *,
+    weights: str | TrainedPolicy = "default",
+    settings: dict[str, Any] | None = None,
+    comm: MPI.Comm | None = None,
+    verbose: bool = False,
+) -> Solution:
+    """Cover a graph, check the cover and bound it.
+
+    graph      a NetworkX graph, a SciPy sparse matrix, or the name of a file (formats: docs/formats.md)
+    weights    "default", a weights.npz, or what `train` returned
+    settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
+    comm       default: MPI.COMM_WORLD; all its ranks call, the result is identical on all. Rank 0 brings a
+               graph in memory.
+    """
+    named = weights if isinstance(weights, str) else "default"
+    context = _context({"policy.weights": named, **(settings or {})}, comm, verbose)
+    group, case = context.group, context.case
+    source, labels = None, None
+    with raise_together(group, "reading the graph"):
+        if isinstance(graph, str):
+            source = open_edges(graph, case.graph.format) if group.rank == 0 else None
+        else:
+            source, labels = stream_of_object(graph)
+    loaded = load_stream(group, source, case.graph, case)
+    policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
+    instance, ids = solve_graph(context, policy, loaded)
+    nodes = ids.tolist() if labels is None else [labels[i] for i in ids.tolist()]
+    fields = {name: instance[name] for name in Solution.__dataclass_fields__ if name != "nodes"}
+    return Solution(nodes, **fields)
+
+
+def _installed(context: Context, trained: TrainedPolicy) -> Policy:
+    """A trained policy on this group's device."""
+    net = QNetwork(trained.policy, make_problem(trained.problem))
+    params = Parameters(context.device, net.shapes())
+    params.set(trained.weights)
+    return Policy(net, params, "trained from Python", trained.digest)
+
+
+def _context(settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool) -> Context:
+    """A context that writes nothing. Ranks: all call."""
+    case = _build_case(settings)
+    comm = comm or MPI.COMM_WORLD
+    device = open_device(case.run.device, comm.Get_rank(), case.run.portable, case.run.reproducible)
+    group = Group(comm, device, choose_transport(case.parallel.transport, device), case.run.reproducible)
+    return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)
+
+
+def _build_case(settings: dict[str, Any]) -> Case:
+    """The case of dotted keys. Raises CaseError for an unknown key or a wrong value."""
+    tables: dict[str, Any] = {}
+    for key, value in settings.items():
+        *path, last = key.split(".")
+        table = tables
+        for part in path:
+            table = table.setdefault(part, {})
+        table[last] = value
+    try:
+        return msgspec.convert(tables, Case)
+    except msgspec.ValidationError as error:
+        raise CaseError(f"settings: {error}") from None

@@ -1,0 +1,161 @@
+"""app/rl/env.py and app/problems: the residual graph against networkx, and its exact totals."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from helpers import growing_graph, listed, make_block, make_blocks, random_graph, totals_of, whole_rows
+
+from app.problems.mvc import MinimumVertexCover
+from app.problems.problem import Totals
+from app.rl.env import GraphEnv, alive_of, degrees_of, step_together
+
+GRAPHS = {
+    "random": random_graph(61, 0.1, 1),
+    "hubs": growing_graph(83, 3, 2),
+    "isolated nodes": listed(40, *[(2 * i, 2 * i + 3) for i in range(12)]),
+    "fewer nodes than ranks": listed(3, (0, 1), (1, 2)),
+    "one octet": random_graph(8, 0.5, 3),
+    "one edge": listed(70, (5, 66)),
+    "no edge": listed(20),
+    "one node": listed(1),
+    "complete": random_graph(17, 1.1, 4),
+}
+
+
+def to_networkx(graph):
+    n, edges, _ = graph
+    G = nx.empty_graph(n)
+    G.add_edges_from(edges.tolist())
+    return G
+
+
+def check(group, env, G, removed, n):
+    """Degrees, removals and totals are those of the networkx graph that is left."""
+    expected = np.array([G.degree(v) if v in G else 0 for v in range(n)])
+    assert np.array_equal(whole_rows(group, env.block, env.degree_own), expected)
+    assert not env.degree_own[env.block.n_real :].any()
+    alive = whole_rows(group, env.block, alive_of([env]))[:, 0]
+    assert np.array_equal(alive, [v in G for v in range(n)])
+    assert not alive_of([env])[env.block.n_real :].any()
+    chosen = whole_rows(group, env.block, env.chosen_at)
+    assert chosen.tolist() == [removed.get(v, -1) for v in range(n)]
+    assert np.array_equal(env.cover_own(), chosen[env.block.lo :][: env.block.n_real] >= 0)
+    A = np.zeros((n, n))
+    for u, v in G.edges:
+        A[u, v] = A[v, u] = 1
+    assert env.totals == totals_of(A)
+    assert all(type(t) is int for t in env.totals)
+    assert (env.candidates_own() + env.block.lo).tolist() == [
+        v for v in np.flatnonzero(expected).tolist() if env.block.owns(v)
+    ]
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather"])
+@pytest.mark.parametrize("several", [1, 4])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_random_removals(group, name, several, exchange):
+    """Candidates one at a time, or up to four at once, adjacent ones too, until no edge is left."""
+    graph = GRAPHS[name]
+    n = graph[0]
+    draws = np.random.default_rng(7)
+    block = make_block(group, graph, exchange)
+    envs = [GraphEnv(group, block), GraphEnv(group, block, scan=True)]
+    G, removed, adjacent = to_networkx(graph), {}, 0
+    for env in envs:
+        check(group, env, G, removed, n)
+    while G.number_of_edges():
+        candidates = [v for v in G if G.degree(v)]
+        nodes = draws.permutation(candidates)[:several]
+        adjacent += G.subgraph(nodes.tolist()).number_of_edges()
+        step = envs[0].steps
+        step_together(group, envs, [nodes] * 2)
+        G.remove_nodes_from(nodes.tolist())
+        removed |= dict.fromkeys(nodes.tolist(), step)
+        for env in envs:
+            check(group, env, G, removed, n)
+            assert env.steps == step + 1
+    assert MinimumVertexCover().done(envs[0].totals)
+    assert adjacent or several == 1 or name in ("no edge", "one node")
+
+
+def test_isolated_nodes_may_be_removed_with_others(group):
+    """Of a set, a node may have lost its last edge to another of the set; nodes without edges count nothing."""
+    graph = listed(30, (0, 1), (1, 2), (28, 29), (10, 20))
+    env = GraphEnv(group, make_block(group, graph))
+    step_together(group, [env], [np.array([1, 5, 29, 28, 2])])
+    G = to_networkx(graph)
+    G.remove_nodes_from([1, 5, 29, 28, 2])
+    check(group, env, G, dict.fromkeys([1, 5, 29, 28, 2], 0), 30)
+
+
+def test_environments_side_by_side(group):
+    """Several graphs with one sum over ranks, and one column of degrees for all."""
+    graphs = [GRAPHS["random"], GRAPHS["one octet"], GRAPHS["one edge"]]
+    blocks = make_blocks(group, graphs)
+    envs = [GraphEnv(group, block) for block in blocks]
+    choices = [[3, 4], [0], [66]]
+    step_together(group, envs, [np.array(c) for c in choices])
+    for env, graph, nodes in zip(envs, graphs, choices):
+        G = to_networkx(graph)
+        G.remove_nodes_from(nodes)
+        check(group, env, G, dict.fromkeys(nodes, 0), graph[0])
+    assert degrees_of(envs).shape == (sum(b.n_own for b in blocks), 1)
+    assert degrees_of(envs).dtype == np.float32
+    assert np.array_equal(degrees_of(envs)[:, 0], np.concatenate([e.degree_own for e in envs]))
+
+
+def test_totals_do_not_depend_on_ranks(group, solo):
+    paths = []
+    for ranks in (group, solo):
+        env = GraphEnv(ranks, make_block(ranks, GRAPHS["hubs"]))
+        paths.append([env.totals])
+        for v in (0, 40, 7, 82, 1):
+            step_together(ranks, [env], [np.array([v])])
+            paths[-1].append(env.totals)
+    assert paths[0] == paths[1]
+
+
+# ---- the problem ------------------------------------------------------------------------------------------------
+
+
+def test_rewards_of_an_episode_sum_to_its_cover(group):
+    """Unshaped: minus the nodes chosen. Shaped: less the first state's potential, which is all that shaping adds."""
+    problem = MinimumVertexCover()
+    env = GraphEnv(group, make_block(group, GRAPHS["hubs"]))
+    first, plain, shaped, chosen = env.totals, 0.0, 0.0, 0
+    draws = np.random.default_rng(1)
+    while not problem.done(env.totals):
+        degree = whole_rows(group, env.block, env.degree_own)
+        nodes = draws.permutation(np.flatnonzero(degree))[:2]
+        before = env.totals
+        step_together(group, [env], [nodes])
+        plain += problem.reward(before, env.totals, len(nodes), "none")
+        shaped += problem.reward(before, env.totals, len(nodes), "caro_wei")
+        chosen += len(nodes)
+    assert plain == -chosen
+    assert problem.potential(env.totals) == 0
+    assert shaped == pytest.approx(-chosen - problem.potential(first), abs=1e-9)
+
+
+def test_potential_is_the_caro_wei_estimate():
+    # A star of four leaves: 5 - (1/5 + 4/2) is to pay; the cover needs one node.
+    share = 2**30 // 5 + 4 * (2**30 // 2)
+    assert MinimumVertexCover().potential(Totals(5, 8, share)) == pytest.approx(-(5 - 0.2 - 2), abs=1e-8)
+
+
+def test_features_of_nodes_without_edges_are_zero(device):
+    problem = MinimumVertexCover()
+    degree = device.put(np.array([[0], [1], [2], [40]], dtype=np.float32))
+    mean = device.put(np.array([[4]], dtype=np.float32))
+    alive = device.put(np.array([[1], [1], [1], [1]], dtype=np.float32))
+    x = device.get(problem.features("scale_free", device.xp, degree, alive, mean))
+    expected = [
+        [0] * 7,
+        [1, np.log(1.25), 4, 4, 1, 0, 0.25],
+        [1, np.log(1.5), 2, 1, 0, 1, 0.25],
+        [1, np.log(11), 0.1, 0.0025, 0, 0, 0.25],
+    ]
+    assert np.allclose(x, expected, rtol=1e-6, atol=0)
+    mean = device.put(np.array([[100]], dtype=np.float32))
+    assert device.get(problem.features("scale_free", device.xp, degree, alive, mean))[1, 2] == 8  # the cap
+    assert device.get(problem.features("paper", device.xp, degree, 1 - alive, mean)).tolist() == [[1]] * 4

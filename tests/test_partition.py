@@ -1,0 +1,312 @@
+"""Row partitions, and the rows of a graph on any number of ranks: the same graph as on one."""
+
+from dataclasses import fields
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpi4py import MPI
+
+from app.config import Case, GraphCase
+from app.device import HostDevice
+from app.errors import GraphError, LockstepError, NumericsError
+from app.graphs.generate import barabasi_albert, erdos_renyi
+from app.graphs.readers import open_edges
+from app.graphs.stream import EdgeStream
+from app.partition import assemble as assemble_module
+from app.partition.assemble import assemble, gather_whole
+from app.partition.load import generate_set, load_graphs
+from app.partition.rows import block_count, block_starts, cut_blocks, partition_rows
+
+WORLD = MPI.COMM_WORLD
+SIZES = [1, 5, 8, 9, 17, 64, 100, 1000, 2047, 2049, 5000]
+
+
+@pytest.fixture
+def device():
+    """Nothing here leaves the host."""
+    return HostDevice()
+
+
+# ---- blocks and cuts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, *SIZES, 200_000, 262_145, 3_000_000])
+def test_blocks_are_a_function_of_n(n):
+    starts = block_starts(n, block_count(n))
+    rows = np.diff(starts)
+    assert starts[0] == 0
+    assert 0 <= starts[-1] - n < 8
+    assert (starts % 8 == 0).all()
+    assert rows.max() <= 1024
+    if n:
+        assert rows.min() >= 8
+        assert rows.max() - rows.min() <= 8
+        assert len(rows) == min(-(-n // 8), max(256, -(-n // 1024)))
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+def test_ranks_own_consecutive_rows(n, ranks):
+    rows = partition_rows(n, ranks)
+    owner = np.full(n, -1)
+    for rank in range(ranks):
+        lo, hi = rows.range_of(rank)
+        assert (owner[lo:hi] == -1).all()
+        owner[lo:hi] = rank
+        assert hi - lo == rows.row_counts()[rank]
+    assert (np.diff(owner) >= 0).all()
+    assert owner.min() >= 0
+    assert np.array_equal(rows.owner(np.arange(n)), owner)
+    assert (rows.offsets % 8 == 0).all()
+    assert sum(rows.block_counts) == len(rows.starts) - 1
+    # The same blocks on any number of ranks.
+    assert np.array_equal(rows.starts, partition_rows(n, 1).starts)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=60), st.integers(1, 9))
+def test_cuts_are_balanced(weights, ranks):
+    cuts = cut_blocks(np.array(weights), ranks)
+    assert cuts[0] == 0
+    assert cuts[-1] == len(weights)
+    assert (np.diff(cuts) >= 0).all()
+    loads = [sum(weights[a:b]) for a, b in zip(cuts[:-1], cuts[1:])]
+    assert sum(loads) == sum(weights)
+    assert max(loads) <= sum(weights) / ranks + max(weights) + 1
+
+
+def test_equal_blocks_are_dealt_equally():
+    assert cut_blocks(np.ones(12), 4).tolist() == [0, 3, 6, 9, 12]
+    assert cut_blocks(np.array([9, 1, 1, 1]), 2).tolist() == [0, 1, 4]
+    assert cut_blocks(np.array([5]), 3).tolist()[-1] == 1
+
+
+def test_graphs_of_a_set_have_one_number_of_blocks():
+    rows = partition_rows(5, 3, blocks=4)
+    assert len(rows.starts) == 5
+    assert sum(rows.row_counts()) == 5
+    with pytest.raises(NumericsError, match="3 weights for 4 blocks"):
+        partition_rows(5, 3, np.ones(3), blocks=4)
+
+
+# ---- assembling -------------------------------------------------------------------------------------------
+
+
+class Edges:
+    """A random file: loops, repeats, both directions, ids with gaps where the node count is unknown."""
+
+    def __init__(self, n, m, seed, known=True, weighted=False, node_weights=False):
+        draws = np.random.default_rng(seed)
+        numbers = np.arange(n) if known else np.sort(draws.choice(10 * n + 10**12 * (seed % 2), n, replace=False))
+        self.known, self.n, self.first_id = known, n, 7 if known else 0
+        self.u, self.v = numbers[draws.integers(0, max(n, 1), (2, m))] if n else np.empty((2, 0), int)
+        back = draws.random(m) < 0.3
+        self.u, self.v = np.append(self.u, self.v[back]), np.append(self.v, self.u[back])
+        self.weights = draws.integers(-4, 9, len(self.u)).astype(np.float32) / 2 if weighted else None
+        self.node_weights = draws.random(n, np.float32) if node_weights else None
+
+    def stream(self, piece=5):
+        """An EdgeStream of small pieces."""
+
+        def chunks(stream):
+            for at in range(0, len(self.u), piece):
+                part = slice(at, at + piece)
+                yield self.u[part], self.v[part], None if self.weights is None else self.weights[part]
+            stream.node_weights = self.node_weights
+
+        nodes = self.n if self.known else None
+        weighted = self.weights is not None
+        return EdgeStream("sample", "", "edges", nodes, self.first_id, weighted, chunks)
+
+    def dense(self):
+        """Sorted ids, adjacency, and edge weights (of repeats the largest)."""
+        ids = np.arange(self.n) if self.known else np.unique(np.concatenate([self.u, self.v]))
+        place = {int(number): i for i, number in enumerate(ids)}
+        A, M = np.zeros((len(ids), len(ids)), bool), np.full((len(ids), len(ids)), -np.inf)
+        weights = np.ones(len(self.u)) if self.weights is None else self.weights
+        for u, v, w in zip(self.u.tolist(), self.v.tolist(), weights.tolist()):
+            i, j = place[u], place[v]
+            if i != j:
+                A[i, j] = A[j, i] = True
+                M[i, j] = M[j, i] = max(M[i, j], w)
+        return ids, A, np.where(A, M, 0)
+
+
+FILES = {
+    "plain": Edges(50, 120, 1),
+    "weights": Edges(33, 90, 2, weighted=True),
+    "ids with gaps": Edges(40, 70, 3, known=False),
+    "ids with gaps and weights": Edges(61, 100, 4, known=False, weighted=True),
+    "node weights": Edges(29, 40, 5, node_weights=True),
+    "isolated nodes": Edges(200, 30, 6),
+    "five nodes": Edges(5, 9, 7),
+    "one node": Edges(1, 2, 8),
+    "no edges": Edges(20, 0, 9),
+    "only an edge": Edges(2, 1, 12, known=False),
+    "many rows": Edges(3000, 4000, 11),
+}
+
+
+def on_first(group, make):
+    """What rank 0 makes; None elsewhere."""
+    return make() if group.rank == 0 else None
+
+
+def dense_rows(graph):
+    """[hi-lo, n] adjacency and weights of the rows that are held."""
+    A, M = np.zeros((graph.hi - graph.lo, graph.n), bool), np.zeros((graph.hi - graph.lo, graph.n))
+    for row in range(graph.hi - graph.lo):
+        held = slice(graph.indptr[row], graph.indptr[row + 1])
+        columns = graph.indices[held]
+        assert (np.diff(columns) > 0).all()
+        A[row, columns] = True
+        M[row, columns] = 1 if graph.weights is None else graph.weights[held]
+    return A, M
+
+
+@pytest.mark.parametrize("balance", ["edges", "rows"])
+@pytest.mark.parametrize("name", FILES)
+def test_rows_are_those_of_the_dense_matrix(group, name, balance):
+    file = FILES[name]
+    ids, A, M = file.dense()
+    graph, rows, counts = assemble(group, on_first(group, file.stream), balance=balance)
+    assert (graph.n, graph.edges, graph.name) == (len(ids), A.sum() // 2, "sample")
+    assert (graph.lo, graph.hi) == rows.range_of(group.rank)
+    A_own, M_own = dense_rows(graph)
+    assert np.array_equal(A_own, A[graph.lo : graph.hi])
+    assert np.array_equal(M_own, M[graph.lo : graph.hi])
+    assert np.array_equal(graph.node_ids(np.arange(graph.lo, graph.hi)), ids[graph.lo : graph.hi] + file.first_id)
+    if file.node_weights is not None:
+        assert np.array_equal(graph.node_weights, file.node_weights[graph.lo : graph.hi])
+    lines, loops = len(file.u), int((file.u == file.v).sum())
+    assert (counts.lines, counts.loops, counts.repeats) == (lines, loops, lines - loops - graph.edges)
+
+
+def bits(graph):
+    """Every field of a graph, arrays as dtype and bytes."""
+    values = (getattr(graph, field.name) for field in fields(graph))
+    return [(v.dtype.str, v.tobytes()) if isinstance(v, np.ndarray) else v for v in values]
+
+
+@pytest.mark.parametrize("complement", [False, True])
+@pytest.mark.parametrize("name", FILES)
+def test_all_ranks_together_hold_the_graph_of_one(group, solo, name, complement):
+    if complement and name == "many rows":
+        return
+    file = FILES[name]
+    one, one_rows, _ = assemble(solo, file.stream(piece=1000), complement=complement)
+    graph, rows, _ = assemble(group, on_first(group, file.stream), complement=complement)
+    assert np.array_equal(rows.starts, one_rows.starts)
+    for key in ("indices", "weights", "ids", "node_weights"):
+        parts, whole = WORLD.allgather(getattr(graph, key)), getattr(one, key)
+        assert (whole is None) == (parts[0] is None)
+        if whole is not None:
+            together = np.concatenate(parts)
+            assert (together.dtype, together.tobytes()) == (whole.dtype, whole.tobytes())
+    degrees = np.concatenate(WORLD.allgather(np.diff(graph.indptr)))
+    assert np.array_equal(degrees, np.diff(one.indptr))
+    assert bits(gather_whole(group, graph, rows)) == bits(one)
+
+
+@pytest.mark.parametrize("name", ["plain", "weights", "ids with gaps", "one node", "no edges"])
+def test_complement(group, name):
+    ids, A, _ = FILES[name].dense()
+    graph, _, _ = assemble(group, on_first(group, FILES[name].stream), complement=True)
+    missing = ~A & ~np.eye(len(ids), dtype=bool)
+    assert np.array_equal(dense_rows(graph)[0], missing[graph.lo : graph.hi])
+    assert graph.edges == missing.sum() // 2
+    assert graph.weights is None
+
+
+def test_a_complement_that_is_too_large_is_refused(group, monkeypatch):
+    monkeypatch.setattr(assemble_module, "COMPLEMENT_ENTRIES", 10)
+    with pytest.raises(GraphError, match="complement of 50 nodes is too large"):
+        assemble(group, on_first(group, FILES["plain"].stream), complement=True)
+
+
+def test_no_nodes(group):
+    graph, rows, counts = assemble(group, on_first(group, Edges(0, 0, 1).stream))
+    assert (graph.n, graph.edges, counts.lines, sum(rows.row_counts())) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        ({"self_loops": "error"}, r'sample: \d+ self loops; clean the file, or set graph.self_loops="drop"'),
+        ({"duplicates": "error"}, r'sample: \d+ repeated edges; clean the file, or set graph.duplicates="merge"'),
+    ],
+)
+def test_what_a_case_does_not_want_is_refused(group, refused, message):
+    with pytest.raises(GraphError, match=message) as caught:
+        assemble(group, on_first(group, FILES["plain"].stream), **refused)
+    assert len(set(WORLD.allgather(str(caught.value)))) == 1
+    clean = Edges(4, 0, 1)
+    clean.u, clean.v = np.array([0, 1]), np.array([1, 2])
+    assert assemble(group, on_first(group, clean.stream), **refused)[0].edges == 2
+
+
+@pytest.mark.parametrize("error", [GraphError("file:3: found x"), ValueError("a bug")])
+@pytest.mark.parametrize("good_pieces", [0, 2])
+def test_an_error_while_reading_is_raised_on_all_ranks(group, error, good_pieces):
+    def chunks(stream):
+        for _ in range(good_pieces):
+            yield np.array([0, 1]), np.array([1, 2]), None
+        raise error
+
+    stream = EdgeStream("bad", "", "edges", 3, 0, False, chunks)
+    with pytest.raises((LockstepError, ValueError)) as caught:
+        assemble(group, on_first(group, lambda: stream))
+    assert str(error) in str(caught.value)
+    if isinstance(error, GraphError):
+        assert type(caught.value) is GraphError
+    group.barrier()
+
+
+# ---- loading ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["karate_club", "les_miserables"])
+def test_a_graph_of_networkx(group, name):
+    wanted = getattr(networkx, f"{name}_graph")()
+    graph, rows, _ = assemble(group, on_first(group, lambda: open_edges(f"networkx:{name}", "auto", 10**9)))
+    A = networkx.to_numpy_array(wanted, weight=None) > 0
+    whole = gather_whole(group, graph, rows)
+    assert whole.edges == wanted.number_of_edges()
+    assert sorted(whole.degrees()) == sorted(A.sum(axis=0))
+    if name == "karate_club":
+        assert np.array_equal(dense_rows(whole)[0], A)
+
+
+def test_a_generated_set_shares_its_cuts(group, solo):
+    table = GraphCase(generator="mixed", nodes=(3, 60), count=6, d=2)
+    loaded, alone = generate_set(group, table, 5, "x"), generate_set(solo, table, 5, "x")
+    assert [item.graph.name.split("-")[0] for item in loaded] == ["ba", "er"] * 3
+    largest = max(item.graph.n for item in loaded)
+    for item, one in zip(loaded, alone):
+        assert len(item.rows.starts) == block_count(largest) + 1
+        assert np.array_equal(item.rows.cuts, loaded[0].rows.cuts)
+        assert bits(gather_whole(group, item.graph, item.rows)) == bits(one.graph)
+    other = generate_set(solo, table, 5, "y")
+    assert [bits(a.graph) for a in other] != [bits(a.graph) for a in alone]
+
+
+@pytest.mark.parametrize("make", [lambda: erdos_renyi(500, 0.02, 3), lambda: barabasi_albert(500, 4, 3)])
+def test_generated_graphs_do_not_depend_on_the_ranks(group, solo, make):
+    graph, rows, _ = assemble(group, on_first(group, make))
+    assert bits(gather_whole(group, graph, rows)) == bits(assemble(solo, make())[0])
+
+
+def test_a_file_that_is_missing_is_an_error_on_all_ranks(group, tmp_path):
+    table = GraphCase(path=["no such file"])
+    with pytest.raises(GraphError, match="no such file: No such file or directory") as caught:
+        load_graphs(group, table, "x", Case())
+    assert len(set(WORLD.allgather(str(caught.value)))) == 1
+
+
+def test_files_come_before_generated_graphs(group):
+    table = GraphCase(path="networkx:karate_club", generator="er", nodes=20, count=2)
+    loaded = load_graphs(group, table, "x", Case())
+    assert [item.graph.n for item in loaded] == [34, 20, 20]
+    assert loaded[0].counts.lines == 78

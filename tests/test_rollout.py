@@ -1,0 +1,163 @@
+"""app/rl/rollout.py and app/rl/compact.py: covers are feasible, minimal once pruned, and the same on any ranks."""
+
+import numpy as np
+import pytest
+from helpers import growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
+
+from app.config import PolicyCase
+from app.problems.mvc import MinimumVertexCover
+from app.recipes import PAPER_POLICY
+from app.rl import compact, rollout
+from app.rl.qnet import QNetwork
+from app.rl.rollout import count_cover, cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
+from app.rl.select import RULES
+
+POLICIES = {
+    "default": PolicyCase(),
+    "paper": PAPER_POLICY,
+    "mixing": PolicyCase(head="mixing", edge_weights=True),
+}
+GRAPHS = {
+    "hubs": growing_graph(90, 3, 1),
+    "weighted": random_graph(50, 0.1, 2, weighted=True),
+    "isolated nodes": listed(45, (0, 44), (1, 44), (20, 21), (30, 31), (31, 32)),
+    "fewer nodes than ranks": listed(3, (0, 1), (1, 2)),
+    "no edge": listed(12),
+}
+
+
+def network(group, policy):
+    net = QNetwork(POLICIES[policy], MinimumVertexCover())
+    return net, net.new_parameters(group.device, 5)
+
+
+def cover_and_check(group, graph, policy, rule, exchange="auto"):
+    """A rollout as bytes of every node's transition; checks the cover against the edges."""
+    net, params = network(group, policy)
+    block = make_block(group, graph, exchange)
+    seen = []
+    cover = cover_graph(group, net, params, block, rule, 0.05, lambda count, env: seen.append(count))
+    chosen_at = whole_rows(group, block, cover.chosen_at_own)
+    inside = whole_rows(group, block, cover.cover_own)
+    n, edges, _ = graph
+    assert (inside[edges[:, 0]] | inside[edges[:, 1]]).all()
+    assert np.array_equal(inside, chosen_at >= 0)
+    assert cover.objective == cover.before_dropping == inside.sum() == count_cover(group, cover.cover_own)
+    assert seen == list(range(1, cover.evaluations + 1))
+    # Every transition chose at least one node; one at a time exactly one.
+    chosen_in = np.bincount(chosen_at[inside], minlength=cover.evaluations)
+    assert len(chosen_in) == cover.evaluations
+    assert (chosen_in > 0).all()
+    assert chosen_in.max(initial=0) <= {"single": 1, "adaptive": 8}.get(rule, n)
+    return chosen_at.tobytes()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_covers_do_not_depend_on_ranks_or_exchange(group, solo, name, policy, rule):
+    covers = [
+        cover_and_check(ranks, GRAPHS[name], policy, rule, exchange)
+        for ranks, exchange in [(solo, "auto"), (group, "halo"), (group, "gather")]
+    ]
+    assert covers[0] == covers[1] == covers[2]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("policy", ["default", "paper"])
+@pytest.mark.parametrize("exchange", ["halo", "gather"])
+def test_compaction_changes_nothing(group, monkeypatch, policy, rule, exchange):
+    for graph in (GRAPHS["hubs"], GRAPHS["weighted"]):
+        monkeypatch.setattr(compact, "SMALLEST", 1 << 30)
+        whole = cover_and_check(group, graph, policy, rule, exchange)
+        made = []
+        monkeypatch.setattr(compact, "SMALLEST", 8)
+        monkeypatch.setattr(rollout.compact, "compact", lambda *args, do=compact.compact: made.append(1) or do(*args))
+        assert cover_and_check(group, graph, policy, rule, exchange) == whole
+        monkeypatch.undo()
+        assert len(made) > 1
+
+
+@pytest.mark.parametrize("rule", ["adaptive", "fraction"])
+def test_a_graph_that_is_compacted_by_itself(group, solo, rule):
+    graph = growing_graph(600, 3, 4)
+    made = cover_and_check(group, graph, "default", rule)
+    assert made == cover_and_check(solo, graph, "default", rule)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("exchange", ["halo", "gather"])
+def test_side_by_side_equals_one_by_one(group, solo, monkeypatch, policy, exchange):
+    graphs = [growing_graph(40, 3, 1), *(GRAPHS[name] for name in ("weighted", "no edge", "fewer nodes than ranks"))]
+
+    def covers(ranks, parts):
+        blocks = make_blocks(ranks, graphs, exchange)
+        net, params = network(ranks, policy)
+        envs = [env for part in parts for env in cover_one_at_a_time(ranks, net, params, [blocks[i] for i in part])]
+        return [(env.steps, whole_rows(ranks, b, env.chosen_at).tobytes()) for env, b in zip(envs, blocks)]
+
+    together = covers(group, [[0, 1, 2, 3]])
+    assert together == covers(group, [[0], [1], [2], [3]])
+    assert together == covers(solo, [[0, 1, 2, 3]])
+    monkeypatch.setattr(rollout, "SIDE_BY_SIDE_ROWS", 60)
+    assert together == covers(group, [[0, 1, 2, 3]])
+    blocks = make_blocks(group, graphs, exchange)
+    for block, (steps, chosen_at) in zip(blocks, together):
+        cover = cover_graph(group, *network(group, policy), block, "single", 0.1)
+        assert cover.evaluations == steps
+        assert whole_rows(group, block, cover.chosen_at_own).tobytes() == chosen_at
+
+
+def test_nothing_to_cover(group):
+    assert cover_one_at_a_time(group, *network(group, "default"), []) == []
+
+
+# ---- dropping redundant nodes -------------------------------------------------------------------------------------
+
+
+def neighbours(graph):
+    n, edges, _ = graph
+    near = [set() for _ in range(n)]
+    for u, v in edges.tolist():
+        near[u].add(v)
+        near[v].add(u)
+    return near
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_pruned_covers_are_minimal(group, name, rule):
+    graph = GRAPHS[name]
+    block = make_block(group, graph)
+    before = cover_graph(group, *network(group, "paper"), block, rule, 0.3)
+    cover = drop_redundant(group, before)
+    inside = set(np.flatnonzero(whole_rows(group, block, cover.cover_own)).tolist())
+    assert inside <= set(np.flatnonzero(whole_rows(group, block, before.cover_own)).tolist())
+    assert all(u in inside or v in inside for u, v in graph[1].tolist())
+    assert all(near - inside for v, near in enumerate(neighbours(graph)) if v in inside)
+    assert (cover.objective, cover.before_dropping) == (len(inside), before.objective)
+    assert cover.evaluations == before.evaluations
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dropping_is_latest_first_then_lowest_node(group, seed):
+    """From a cover with much to drop, against one pass over its nodes."""
+    graph = [growing_graph(80, 3, 3), random_graph(41, 0.1, 4), listed(30, (0, 29)), random_graph(9, 0.5, 6)][seed]
+    n, near = graph[0], neighbours(graph)
+    draws = np.random.default_rng(seed)
+    chosen_at = draws.integers(0, 6, n).astype(np.int32)
+    left_out = draws.permutation(n)[:2].tolist()
+    for v in left_out:
+        if not near[v] & {u for u in left_out if chosen_at[u] < 0}:
+            chosen_at[v] = -1
+    block = make_block(group, graph)
+    chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
+    chosen_at_own[: block.n_real] = chosen_at[block.lo : block.lo + block.n_real]
+    cover = drop_redundant(group, finished_cover(group, block, chosen_at_own, 6))
+
+    inside = set(np.flatnonzero(chosen_at >= 0).tolist())
+    for v in sorted(inside, key=lambda v: (-chosen_at[v], v)):
+        if near[v] <= inside:
+            inside.remove(v)
+    assert np.flatnonzero(whole_rows(group, block, cover.cover_own)).tolist() == sorted(inside)
+    assert cover.objective == len(inside)
