@@ -54,7 +54,6 @@ class RunCase(Table, frozen=True):
     reproducible: Annotated[bool, about("the same bits on any number of ranks")] = True
     portable: Annotated[bool, about("the same bits on other processors too: no BLAS, slower")] = False
     device: Annotated[Literal["auto", "cpu", "gpu"], about("auto: the GPU where there is one")] = "auto"
-    watchdog_seconds: Annotated[Amount, about("end the job after so long without progress, s; 0: off")] = 0.0
     check_every: Annotated[Count, about("gradient steps between comparisons of the weights; 0: off")] = 500
 
 
@@ -790,12 +789,12 @@ def to_toml(case: Case) -> str:
 def case_digest(case: Case) -> str:
     """sha256 of all that can change the result.
 
-    Left out: name, folder and watchdog of the run, the device, [parallel], [memory] and [output]. Files count
+    Left out: name and folder of the run, the device, [parallel], [memory] and [output]. Files count
     by their names without folders, so that a copy elsewhere has the same digest; their content has its own.
     """
     digested = structs.replace(
         case,
-        run=structs.replace(case.run, name="", out="", device="auto", watchdog_seconds=0.0),
+        run=structs.replace(case.run, name="", out="", device="auto"),
         graph=_without_folders(case.graph),
         train=structs.replace(case.train, graphs=case.train.graphs and _without_folders(case.train.graphs)),
         policy=structs.replace(case.policy, weights=os.path.basename(case.policy.weights)),

@@ -12,8 +12,12 @@ from app.comm.transport import choose_transport
 from app.config import Case, case_digest, to_toml
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError, LockstepError
+from app.graphs.readers import open_edges
 from app.log import Log, printable
 from app.output import RunFolder, phase_table
+from app.problems.table import make_problem
+from app.recipes import find_recipe
+from app.rl.select import find_rule
 from app.tasks.context import Context
 from app.tasks.quality import run_quality
 from app.tasks.solve import run_solve
@@ -49,8 +53,11 @@ def _run(command: cli.Command) -> int:
             check_octets(device)
     group = Group(MPI.COMM_WORLD, device, direct, case.run.reproducible)
     check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
+    with raise_together(group, "checking the case"):
+        _check_names(case)
+        if command.dry_run and group.rank == 0:
+            _print_plan(group, command)
     if command.dry_run:
-        _print_plan(group, command)
         return 0
     folder = RunFolder(group, command.out, command.overwrite)
     folder.begin(case, device)
@@ -89,10 +96,20 @@ def _fingerprint(case: Case) -> str:
     return f"case {case_digest(case)[:16]}, lockstep {cli.VERSION}, {versions}"
 
 
+def _check_names(case: Case) -> None:
+    """Refuse names that no table knows before any work is done."""
+    make_problem(case.problem.name)
+    find_rule(case.select.rule)
+    for recipe in case.study.recipes:
+        find_recipe(recipe)
+
+
 def _print_plan(group: Group, command: cli.Command) -> None:
-    """--dry-run: the case with its defaults, and what would happen."""
-    if group.rank == 0:
-        print(to_toml(command.case))
-        print(
-            f"# {group.size} ranks, {group.device.describe()}, results would go to {printable(command.out)}"
-        )
+    """--dry-run: the case with its defaults, the headers of its files, and where results would go."""
+    print(to_toml(command.case))
+    print(f"# ranks: {group.size}, {group.device.describe()}")
+    print(f"# results would go to {printable(command.out)}")
+    for path in command.case.graph.path:
+        source = open_edges(path, command.case.graph.format)
+        nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
+        print(f"# {printable(source.name)}: {source.format}, {nodes}")

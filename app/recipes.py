@@ -1,6 +1,7 @@
 """Named settings of policy and agent: the one that works, and the paper's own."""
 
 from app.config import AgentCase, PolicyCase
+from app.errors import CaseError
 
 # RL4GO section 7.1: epsilon .9 -> .1, Adam 1e-4, replay 50,000, discount .9, L=2, K=16. The batch of Fig. 3
 # is not stated; section 7.3 uses 4, 16 and 96.
@@ -14,3 +15,10 @@ RECIPES: dict[str, tuple[PolicyCase, AgentCase]] = {
     "default": (PolicyCase(), AgentCase()),
     "paper": (PAPER_POLICY, PAPER_AGENT),
 }
+
+
+def find_recipe(name: str) -> tuple[PolicyCase, AgentCase]:
+    """The settings a case names. Raises CaseError for an unknown name."""
+    if name not in RECIPES:
+        raise CaseError(f"study.recipes: unknown recipe {name!r}; known: {', '.join(RECIPES)}")
+    return RECIPES[name]

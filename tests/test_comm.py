@@ -59,7 +59,10 @@ def test_gather(group, device, shape, dtype, kind):
     counts = shares(kind, group.size)
     X_all = numbered(sum(counts), shape, dtype)
     X_own = own_part(X_all, counts, group.rank)
-    for gathered in (device.get(group.gather_rows(device.put(X_own), counts)), group.gather_host(X_own, counts)):
+    for gathered in (
+        device.get(group.gather_rows(device.put(X_own), counts)),
+        group.gather_host(X_own, counts),
+    ):
         assert gathered.dtype == dtype
         assert np.array_equal(gathered, X_all)
 
@@ -224,7 +227,9 @@ def test_block_sums_are_one_chain(group, solo, device, monkeypatch, limit, kind,
 
 
 @pytest.mark.parametrize("limit", [1 << 20, 0], ids=["gathered", "by slices"])
-@pytest.mark.parametrize(("addends", "total"), [([1e8, 1, -1e8], 0), ([1e8, -1e8, 1], 1), ([1, 1e8, -1e8], 0)])
+@pytest.mark.parametrize(
+    ("addends", "total"), [([1e8, 1, -1e8], 0), ([1e8, -1e8, 1], 1), ([1, 1e8, -1e8], 0)]
+)
 def test_the_order_of_blocks_decides(group, device, monkeypatch, limit, addends, total):
     monkeypatch.setattr(ordered, "GATHER_BYTES", limit)
     part = np.array(addends, np.float32)[:, None]

@@ -457,7 +457,7 @@ def test_the_digest_covers_what_changes_the_result_and_nothing_else():
     digest = case_digest(base)
     assert len(digest) == len(hashlib.sha256().hexdigest())
     for same in (
-        {"run": {"name": "x", "out": "y", "device": "cpu", "watchdog_seconds": 3}},
+        {"run": {"name": "x", "out": "y", "device": "cpu"}},
         {"parallel": {"exchange": "halo"}, "memory": {"whole_graph_mb": 1}, "output": {"plots": False}},
     ):
         assert case_digest(structs.replace(convert(same, Case), graph=base.graph)) == digest

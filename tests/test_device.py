@@ -16,7 +16,9 @@ def kernels(request):
     """Each device, and the host's portable kernels too."""
     if request.param == "gpu":
         return request.getfixturevalue("gpu")
-    return StandInDevice() if request.param == "stand-in" else HostDevice(portable=request.param == "portable")
+    return (
+        StandInDevice() if request.param == "stand-in" else HostDevice(portable=request.param == "portable")
+    )
 
 
 def normal(seed, *shape):

@@ -54,7 +54,9 @@ PICKLING = {
 
 def sources():
     """(path below app/, syntax tree) of every file."""
-    return [(p.relative_to(APP).as_posix(), ast.parse(p.read_text("utf-8"))) for p in sorted(APP.rglob("*.py"))]
+    return [
+        (p.relative_to(APP).as_posix(), ast.parse(p.read_text("utf-8"))) for p in sorted(APP.rglob("*.py"))
+    ]
 
 
 def imported(tree):
@@ -106,7 +108,10 @@ def banned(path, tree):
             if name in BANNED_CALLS or attribute in PICKLING:
                 yield f"app/{path}:{node.lineno} calls {name or attribute}"
             for keyword in node.keywords:
-                if keyword.arg in ("shell", "allow_pickle") and getattr(keyword.value, "value", 1) is not False:
+                if (
+                    keyword.arg in ("shell", "allow_pickle")
+                    and getattr(keyword.value, "value", 1) is not False
+                ):
                     yield f"app/{path}:{node.lineno} passes {keyword.arg}"
         elif isinstance(node, ast.Attribute):
             chain = tuple(ast.unparse(node).replace("numpy.", "np.").split("."))

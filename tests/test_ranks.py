@@ -39,7 +39,9 @@ RANK = "rank = MPI.COMM_WORLD.Get_rank()\n"
 
 
 def test_a_session_that_passes(session):
-    code, printed, _ = session("def test(group):\n    group.barrier()\n    assert group.size == 2\n", "--with-mpi")
+    code, printed, _ = session(
+        "def test(group):\n    group.barrier()\n    assert group.size == 2\n", "--with-mpi"
+    )
     assert code == 0, printed
 
 

@@ -18,7 +18,7 @@ from app.graphs.memory import stream_of
 from app.graphs.readers import open_graph_set
 from app.partition.load import Loaded, generate_set, share_blocks
 from app.problems.table import make_problem
-from app.recipes import RECIPES
+from app.recipes import find_recipe
 from app.report import plot_quality
 from app.rl.dqn import Training, train_policy
 from app.rl.qnet import QNetwork
@@ -77,9 +77,7 @@ def digest_text(digests: dict[str, str]) -> str:
 
 def recipe_case(case: Case, recipe: str, seed: int, steps: int) -> Case:
     """The case of one training: the recipe's policy and agent, the study's steps."""
-    if recipe not in RECIPES:
-        raise CaseError(f"study.recipes: unknown recipe {recipe!r}; known: {', '.join(RECIPES)}")
-    policy, agent = RECIPES[recipe]
+    policy, agent = find_recipe(recipe)
     train = msgspec.structs.replace(case.train, steps=steps)
     return msgspec.structs.replace(case, seed=seed, policy=policy, agent=agent, train=train)
 
