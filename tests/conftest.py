@@ -1,10 +1,10 @@
 """Fixtures for any number of ranks and either device, and what keeps a parallel test session from hanging.
 
-    python -m pytest                                     everything, other numbers of ranks included (test_ranks.py)
-    mpirun -np 3 python -m pytest --with-mpi tests       the tests that are not marked mpi_skip, on 3 ranks
+    python -m pytest                                 everything, on other numbers of ranks too (test_ranks.py)
+    mpirun -np 3 python -m pytest --with-mpi tests   the tests that are not marked mpi_skip, on 3 ranks
 
-In a parallel session every rank runs every test. A rank that fails prints its report and ends all of them, since
-the others would wait in a collective for ever; and a rank on which nothing passed exits with an error.
+In a parallel session every rank runs every test. A rank that fails prints its report and ends all of them,
+since the others would wait in a collective for ever; a rank on which nothing passed exits with an error.
 """
 
 import os

@@ -14,7 +14,7 @@ LAUNCHERS = ("PMI", "OMPI_", "MPI_LOCAL", "MPIEXEC", "HYDRA", "PRTE", "SLURM_")
 
 
 def mpirun(ranks):
-    """The start of a command line: the mpirun beside Python, else the one on PATH; skips where there is none."""
+    """The start of a command line: the mpirun beside Python, else the one on PATH; skips without any."""
     beside = Path(sys.executable).parent / "mpirun"
     found = str(beside) if beside.exists() else shutil.which("mpirun")
     if found is None:
@@ -29,7 +29,7 @@ def oversubscribe(launcher):
 
 
 def run_job(command, limit_s=60, cwd=ROOT, **variables):
-    """Run a command to its end; returns its exit code and all it printed. Past the limit it is killed, and fails.
+    """Run a command to its end; returns its exit code and all it printed. Past the limit the test fails.
 
     variables   of the environment, which is otherwise this one without what a launcher left in it
     """

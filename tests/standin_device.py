@@ -1,7 +1,7 @@
 """StandInDevice: the counterpart of app.cuda.CudaDevice on the stand-in for CuPy.
 
-Its kernels take the host's portable chains, as those of the GPU do, and insist on what CUDA code takes for granted:
-float32, row-major, row offsets of segments on the host. Their results are busy until `synchronize`.
+Its kernels take the host's portable chains, as those of the GPU do, and insist on what CUDA code takes for
+granted: float32, row-major, row offsets of segments on the host. Their results are busy until `synchronize`.
 """
 
 import numpy as np

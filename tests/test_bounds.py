@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.bounds.certificate import BadCertificate, Certificate, best
+from app.bounds.cliques import clique_cover
 from app.bounds.lp import half_integral
 from app.bounds.matching import maximal_matching
 from app.bounds.table import BOUNDS
@@ -197,3 +198,32 @@ def test_uncovered_edge_of_some_rows(lo, hi, edge):
     a, b = whole.indptr[[lo, hi]]
     rows = Graph("rows", 6, lo, hi, whole.indptr[lo : hi + 1] - a, whole.indices[a:b], edges=whole.edges)
     assert uncovered_edge(rows, np.array([False, True, False, False, False, True])) == edge
+
+
+# ---- clique covers -------------------------------------------------------------------------------------
+
+
+@given(graphs())
+def test_the_clique_bound_is_proved_and_below_the_optimum(graph):
+    bound = clique_cover(graph)
+    bound.check(graph)
+    assert bound.lower <= optimum(graph)
+
+
+def test_the_clique_bound_is_tight_on_complete_graphs_and_their_unions():
+    assert clique_cover(from_networkx(nx.complete_graph(7))).lower == 6
+    assert clique_cover(from_networkx(nx.caveman_graph(4, 5))).lower == 16
+    assert clique_cover(from_networkx(nx.empty_graph(3))).lower == 0
+
+
+def test_a_wrong_clique_cover_is_rejected():
+    graph = from_networkx(nx.path_graph(4))
+    right = clique_cover(graph)
+    for wrong in (
+        replace(right, lower=right.lower + 1),
+        replace(right, clique=np.zeros(4, dtype=np.int64)),
+        replace(right, clique=right.clique[:3]),
+        replace(right, clique=right.clique - 5),
+    ):
+        with pytest.raises(BadCertificate):
+            wrong.check(graph)

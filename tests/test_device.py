@@ -1,5 +1,7 @@
 """Kernels: whose bits depend on the row alone, and sums that are one chain from the left."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import standin
@@ -102,7 +104,7 @@ def test_folds_are_chains(kernels):
     X = X.astype(np.float32)
     starts = np.array([0, 0, 1, 20, 20, 47])
     out = kernels.get(kernels.fold(starts, kernels.put(X)))
-    wanted = np.stack([chain(X[a:b]) for a, b in zip(starts[:-1], starts[1:])])
+    wanted = np.stack([chain(X[a:b]) for a, b in pairwise(starts)])
     assert out.tobytes() == wanted.tobytes()
 
 
@@ -120,7 +122,7 @@ def test_block_gram(kernels, starts):
     X, D = integers(1, 64, 5), integers(2, 64, 3)
     starts = np.array(starts)
     out = kernels.get(kernels.block_gram(kernels.put(X), kernels.put(D), starts))
-    wanted = [(X[a:b].T @ D[a:b]).reshape(-1) for a, b in zip(starts[:-1], starts[1:])]
+    wanted = [(X[a:b].T @ D[a:b]).reshape(-1) for a, b in pairwise(starts)]
     assert np.array_equal(out, np.stack(wanted))
 
 

@@ -1,6 +1,7 @@
 """Row partitions, and the rows of a graph on any number of ranks: the same graph as on one."""
 
 from dataclasses import fields
+from itertools import pairwise
 
 import networkx
 import numpy as np
@@ -72,7 +73,7 @@ def test_cuts_are_balanced(weights, ranks):
     assert cuts[0] == 0
     assert cuts[-1] == len(weights)
     assert (np.diff(cuts) >= 0).all()
-    loads = [sum(weights[a:b]) for a, b in zip(cuts[:-1], cuts[1:])]
+    loads = [sum(weights[a:b]) for a, b in pairwise(cuts)]
     assert sum(loads) == sum(weights)
     assert max(loads) <= sum(weights) / ranks + max(weights) + 1
 

@@ -1,4 +1,4 @@
-"""The whole suite again on 2, 3 and 4 ranks, and the parallel half of conftest.py: what it must not let pass."""
+"""The whole suite again on 2, 3 and 4 ranks, and the parallel half of conftest.py: what it must catch."""
 
 import shutil
 import sys

@@ -18,8 +18,8 @@ POLICIES = {
     "mixing": PolicyCase(head="mixing", edge_weights=True),
 }
 GRAPHS = {
-    "hubs": growing_graph(60, 3, 1),
-    "weighted": random_graph(50, 0.1, 2, weighted=True),
+    "hubs": growing_graph(41, 3, 1),
+    "weighted": random_graph(34, 0.12, 2, weighted=True),
     "isolated nodes": listed(45, (0, 44), (1, 44), (20, 21), (30, 31), (31, 32)),
     "fewer nodes than ranks": listed(3, (0, 1), (1, 2)),
     "no edge": listed(12),
@@ -92,7 +92,7 @@ def test_a_graph_that_is_compacted_by_itself(group, solo):
 
 @pytest.mark.parametrize(("policy", "exchange"), [("default", "halo"), ("paper", "gather"), ("mixing", "auto")])
 def test_side_by_side_equals_one_by_one(group, solo, monkeypatch, policy, exchange):
-    graphs = [growing_graph(40, 3, 1), *(GRAPHS[name] for name in ("weighted", "no edge", "fewer nodes than ranks"))]
+    graphs = [growing_graph(30, 3, 1), *(GRAPHS[name] for name in ("weighted", "no edge", "fewer nodes than ranks"))]
 
     def covers(ranks, parts):
         blocks = make_blocks(ranks, graphs, exchange)
@@ -103,7 +103,7 @@ def test_side_by_side_equals_one_by_one(group, solo, monkeypatch, policy, exchan
     together = covers(group, [[0, 1, 2, 3]])
     assert together == covers(group, [[0], [1], [2], [3]])
     assert together == covers(solo, [[0, 1, 2, 3]])
-    monkeypatch.setattr(rollout, "SIDE_BY_SIDE_ROWS", 60)
+    monkeypatch.setattr(rollout, "SIDE_BY_SIDE_ROWS", 45)
     assert together == covers(group, [[0, 1, 2, 3]])
     blocks = make_blocks(group, graphs, exchange)
     for block, (steps, chosen_at) in zip(blocks, together):

@@ -1,5 +1,7 @@
 """Sparse products on row partitions: exact adjoints, and one rank's bits on any number of ranks."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from helpers import (
@@ -29,7 +31,7 @@ BATCHES = {
     "no edges": ([listed(30)], [2]),
     "hubs": ([growing_graph(500, 3, 7)], [1]),
 }
-EXCHANGES = ["gather", "halo", "auto"]
+EXCHANGES = ["gather", "halo"]
 everything = pytest.mark.parametrize("name", BATCHES)
 
 
@@ -162,9 +164,8 @@ def test_extended_columns_are_in_global_order(group, exchange):
     if block.columns is not None:
         assert (np.diff(block.columns) > 0).all()
         assert block.columns[block.own_at] == block.lo or block.n_own == 0
-    _, columns = block.host_rows()
-    indptr = block.host_rows()[0]
-    assert all((np.diff(columns[a:b]) > 0).all() for a, b in zip(indptr[:-1], indptr[1:]))
+    indptr, columns = block.host_rows()
+    assert all((np.diff(columns[a:b]) > 0).all() for a, b in pairwise(indptr))
 
 
 def test_the_cheaper_exchange_is_taken(group):
@@ -244,9 +245,11 @@ def test_a_batch_may_mix_exchanges(group, solo):
             make_blocks(each, graphs, exchange)[g] for g, exchange in enumerate(["halo", "gather", "halo"])
         ]
         batch = StateBatch(each, list(zip(blocks, states)))
-        calls = each.calls
-        results.append(whole_states(each, batch, batch.times(own_states(each, batch, X_states))))
-        assert each.size == 1 or each.calls == calls + 1 + sum(states)
+        X_own = own_states(each, batch, X_states)
+        before = each.calls
+        Y_own = batch.times(X_own)
+        assert each.calls == before + (each.size > 1)
+        results.append(whole_states(each, batch, Y_own))
     assert same_bits(*results)
 
 

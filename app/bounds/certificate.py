@@ -1,6 +1,7 @@
 """Certificate: a lower bound on the size of any vertex cover, with the witness that proves it."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,8 +19,29 @@ class BadCertificate(LockstepError):
     """The witness does not prove the bound; the message says what is wrong with it."""
 
 
+class Bound(ABC):
+    """A lower bound, how it was found, and a witness that `check` proves it from."""
+
+    lower: int
+    method: str
+
+    @abstractmethod
+    def check(self, graph: Graph) -> None:
+        """Prove the bound from the witness and the graph alone; raises BadCertificate where that fails."""
+
+    def gap(self, objective: int) -> float:
+        """By how much a cover of `objective` nodes may exceed the optimum: objective / lower - 1."""
+        if objective == self.lower:
+            return 0.0
+        return (objective - self.lower) / self.lower if self.lower else math.inf
+
+    def weak(self, objective: int) -> bool:
+        """True when the gap of a cover of `objective` nodes is above 10 %."""
+        return self.gap(objective) > WEAK_GAP
+
+
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(Bound):
     """No vertex cover has fewer than `lower` nodes; `method` says how the bound was found.
 
     The witness is a half-integral fractional matching: edge u[i]-v[i] has the value halves[i]/2, and at no
@@ -36,18 +58,8 @@ class Certificate:
     v: np.ndarray
     halves: np.ndarray
 
-    def gap(self, objective: int) -> float:
-        """By how much a cover of `objective` nodes may exceed the optimum: objective / lower - 1."""
-        if objective == self.lower:
-            return 0.0
-        return (objective - self.lower) / self.lower if self.lower else math.inf
-
-    def weak(self, objective: int) -> bool:
-        """True when the gap of a cover of `objective` nodes is above 10 %."""
-        return self.gap(objective) > WEAK_GAP
-
     def check(self, graph: Graph) -> None:
-        """Prove the bound from the witness and the graph alone; raises BadCertificate where that fails."""
+        """Prove the bound from the edges and their values."""
         u, v, halves = self.u, self.v, self.halves
         if not (u.ndim == 1 and u.shape == v.shape == halves.shape):
             raise BadCertificate(
@@ -75,7 +87,7 @@ class Certificate:
             )
 
 
-def best(certificates: Iterable[Certificate]) -> Certificate:
+def best(certificates: Iterable[Bound]) -> Bound:
     """The certificate with the largest bound; of equal ones the first."""
     return max(certificates, key=lambda certificate: certificate.lower)
 

@@ -65,7 +65,9 @@ def load_weights(path: str) -> SavedPolicy:
             arrays = {name: file[name] for name in file.files}
         manifest = json.loads(arrays.pop("manifest").tobytes())
         return _verify(path, arrays, manifest)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+    except GraphError:
+        raise
+    except Exception as error:  # zip, npy, JSON and msgspec each have their own errors for damaged bytes
         raise GraphError(f"{path}: not a weights.npz of Lockstep ({type(error).__name__})") from None
 
 

@@ -1,0 +1,279 @@
+"""The program from the command line to its files: one result on any number of ranks, nothing spoiled."""
+
+import csv
+import hashlib
+import json
+import sys
+import tomllib
+
+import networkx
+import pytest
+from jobs import ROOT, mpirun, run_job
+
+from app.config import load
+
+pytestmark = pytest.mark.mpi_skip
+
+# The shipped case, made small.
+TINY = (
+    "train.steps=60", "train.evaluate_every=20", "train.graphs.count=6", "train.graphs.nodes=[20,30]",
+    "graph.count=2", "graph.nodes=[30,40]", "output.plots=false",
+)  # fmt: skip
+QUICKSTART = str(ROOT / "inputs" / "quickstart.toml")
+# Ids that are not 0..n-1: a triangle with a tail, a repeat, a loop, and an edge far away.
+EDGES = [(1000, 7), (7, 30), (30, 1000), (30, 5_000_000_000), (7, 30), (8, 8), (12, 15)]
+
+
+def lockstep(*arguments, ranks=0, **variables):
+    """Exit code and output of run.py, under mpirun where ranks are given."""
+    start = mpirun(ranks) if ranks else []
+    return run_job([*start, sys.executable, ROOT / "run.py", *arguments], **variables)
+
+
+def files_of(folder):
+    """Path below the folder -> digest of the content."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The output folders of the tiny case by number of ranks: trains, then solves; and what was printed."""
+    folders, printed = {}, {}
+    for ranks in (1, 2, 3):
+        folders[ranks] = tmp_path_factory.mktemp("runs") / "out"
+        started = 0 if ranks == 1 else ranks
+        code, printed[ranks] = lockstep(QUICKSTART, *TINY, "--out", folders[ranks], ranks=started)
+        assert code == 0, printed[ranks]
+    return folders, printed
+
+
+@pytest.fixture
+def edge_file(tmp_path):
+    """A small file with gaps in its ids."""
+    path = tmp_path / "gaps.edges"
+    path.write_text("".join(f"{u} {v}\n" for u, v in EDGES))
+    return path
+
+
+@pytest.fixture
+def case_file(tmp_path, edge_file):
+    """A case that covers the small file with the weights that ship."""
+    path = tmp_path / "case.toml"
+    path.write_text(f'[run]\ntask = "solve"\n[graph]\npath = "{edge_file}"\n[output]\nplots = false\n')
+    return path
+
+
+def result_of(folder):
+    return json.loads((folder / "result.json").read_text())
+
+
+# ---- one result -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_results_do_not_depend_on_the_ranks(runs, ranks):
+    one, other = runs[0][1], runs[0][ranks]
+    same = ("digest", "weights_digest", "task", "problem", "seed")
+    assert {key: result_of(one)[key] for key in same} == {key: result_of(other)[key] for key in same}
+    assert files_of(one / "solution") == files_of(other / "solution")
+    assert files_of(one)["weights.npz"] == files_of(other)["weights.npz"]
+    assert metrics(one) == metrics(other)
+    untimed = [
+        [{k: v for k, v in i.items() if k != "seconds"} for i in result_of(f)["instances"]]
+        for f in (one, other)
+    ]
+    assert untimed[0] == untimed[1]
+    assert result_of(other)["ranks"] == ranks
+
+
+def metrics(folder):
+    """metrics.csv without what a clock or the number of ranks decides."""
+    with open(folder / "metrics.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    return [{k: v for k, v in row.items() if k not in ("time_s", "sent_bytes")} for row in rows]
+
+
+def test_the_result_has_every_field(runs):
+    result = result_of(runs[0][2])
+    assert result["status"] == "complete"
+    assert {"task", "problem", "seed", "digest", "seconds", "ranks", "backend", "phases"} <= set(result)
+    assert (result["backend"], result["ranks"]) == ("cpu", 2)
+    assert len(result["digest"]) == 64
+    phases = result["phases"]
+    assert {"seconds", "sent_bytes_mean", "sent_bytes_max"} <= set(phases)
+    assert 0 < phases["sent_bytes_mean"] <= phases["sent_bytes_max"]
+    for phase in phases["seconds"].values():
+        assert 0 <= phase["min_s"] <= phase["mean_s"] <= phase["max_s"]
+    assert len(result["instances"]) == 3
+    for instance in result["instances"]:
+        wanted = {"name", "nodes", "edges", "objective", "bound", "bound_method", "gap", "feasible"}
+        assert wanted | {"policy_evaluations", "seconds", "baselines"} <= set(instance)
+        assert instance["feasible"]
+        assert 0 < instance["bound"] <= instance["objective"] <= instance["nodes"]
+        assert instance["gap"] == round(instance["objective"] / instance["bound"] - 1, 6)
+        assert all(value >= instance["bound"] for value in instance["baselines"].values())
+    assert result_of(runs[0][1])["phases"]["sent_bytes_max"] == 0
+
+
+def test_the_folder_says_what_was_run(runs):
+    folders, printed = runs
+    folder = folders[2]
+    assert {"case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "weights.npz"} <= set(
+        files_of(folder)
+    )
+    again = load(str(folder / "case.toml"), [])
+    assert (again.train.steps, again.graph.count, again.run.task) == (60, 2, "solve")
+    environment = json.loads((folder / "environment.json").read_text())
+    assert environment["ranks"] == 2
+    assert {"lockstep", "python", "versions", "blas", "mpi_library", "device", "hosts"} <= set(environment)
+    assert tomllib.loads((folder / "case.toml").read_text())["seed"] == 1
+    # What was said once was logged once.
+    digest = result_of(folder)["digest"]
+    assert (folder / "log.txt").read_text().count(digest) == 1
+    assert printed[2].count(digest) == 1
+
+
+# ---- solutions --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [0, 2, 4])
+def test_a_solution_names_the_ids_of_the_file(case_file, tmp_path, ranks):
+    """Five nodes: more ranks than blocks of rows."""
+    code, printed = lockstep(case_file, "--out", tmp_path / "out", ranks=ranks)
+    assert code == 0, printed
+    chosen = {int(line) for line in (tmp_path / "out" / "solution" / "gaps.txt").read_text().split()}
+    assert chosen <= {node for edge in EDGES for node in edge}
+    assert all(u in chosen or v in chosen for u, v in EDGES if u != v)
+    (instance,) = result_of(tmp_path / "out")["instances"]
+    assert instance["objective"] == len(chosen) == 3
+    assert (instance["nodes"], instance["edges"], instance["bound"]) == (7, 5, 3)
+    assert "7 edge lines: 1 self loops, 1 repeats dropped" in printed
+
+
+def test_a_solution_of_a_named_graph(runs):
+    chosen = {int(i) for i in (runs[0][2] / "solution" / "les_miserables.txt").read_text().split()}
+    graph = networkx.convert_node_labels_to_integers(networkx.les_miserables_graph())
+    covered = sum(u in chosen or v in chosen for u, v in graph.edges)
+    assert covered == graph.number_of_edges()
+
+
+# ---- what is not spoiled ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_an_earlier_run_is_not_touched(case_file, tmp_path, ranks):
+    out = tmp_path / "out"
+    (out / "solution").mkdir(parents=True)
+    (out / "result.json").write_text("{}")
+    (out / "solution" / "old.txt").write_text("1\n")
+    (out / "mine.txt").write_text("keep")
+    before = files_of(tmp_path)
+    code, printed = lockstep(case_file, "--out", out, ranks=ranks)
+    assert code == 2
+    assert printed.count("\n") == 1
+    assert "holds an earlier run; name another folder, or add --overwrite" in printed
+    assert files_of(tmp_path) == before
+    # Asked to, it replaces what a run wrote and leaves the rest.
+    code, printed = lockstep(case_file, "--out", out, "--overwrite", ranks=ranks)
+    assert code == 0, printed
+    assert result_of(out)["status"] == "complete"
+    assert (out / "mine.txt").read_text() == "keep"
+    assert list(files_of(out / "solution")) == ["gaps.txt"]
+
+
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_a_dry_run_writes_nothing(case_file, tmp_path, ranks):
+    before = files_of(tmp_path)
+    code, printed = lockstep(case_file, "--out", tmp_path / "out", "--dry-run", ranks=ranks)
+    assert code == 0, printed
+    assert files_of(tmp_path) == before
+    assert not (tmp_path / "out").exists()
+    assert tomllib.loads(printed)["run"]["task"] == "solve"
+    assert printed.count("results would go to") == 1
+
+
+def test_a_file_in_the_way(case_file, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    for out in (tmp_path / "out", tmp_path / "out" / "below"):
+        code, printed = lockstep(case_file, "--out", out, ranks=2)
+        assert code == 2, printed
+        assert printed.count("\n") == 1, printed
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+# ---- errors -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [0, 2])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("1 2\n3 x\n", "bad.edges:2"), ("", "no edges in"), ("1 2\n3\n", "bad.edges:2")],
+)
+def test_a_bad_file_is_one_line_and_exit_code_2(case_file, tmp_path, ranks, text, message):
+    (tmp_path / "bad.edges").write_text(text)
+    code, printed = lockstep(
+        case_file, f'graph.path="{tmp_path}/bad.edges"', "--out", tmp_path / "out", ranks=ranks
+    )
+    errors = [line for line in printed.splitlines() if "error" in line]
+    assert code == 2, printed
+    assert len(errors) == 1
+    assert errors[0].startswith("lockstep: error: ")
+    assert message in errors[0]
+    assert "Traceback" not in printed
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
+@pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
+def test_the_launcher_of_another_mpi_is_noticed(case_file, tmp_path, variable):
+    """It starts N programs of one rank each. mpi4py may warn first, in its own words."""
+    code, printed = lockstep(case_file, "--out", tmp_path / "out", **{variable: "4"})
+    errors = [line for line in printed.splitlines() if line.startswith("lockstep")]
+    assert code == 2
+    assert len(errors) == 1
+    assert "the launcher started 4 ranks, but MPI sees 1" in errors[0]
+    assert "Traceback" not in printed
+    assert not (tmp_path / "out").exists()
+
+
+def test_ranks_with_different_cases_are_refused(case_file, tmp_path):
+    """One command line, another file on another machine: here by the seed."""
+    program = tmp_path / "each.py"
+    program.write_text(
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "import run\n"
+        "from app import cli\n"
+        "sys.exit(run.main([*sys.argv[1:], f'seed={cli.launcher_rank()}']))\n"
+    )
+    command = [*mpirun(2), sys.executable, program, case_file, "--out", tmp_path / "out"]
+    code, printed = run_job(command)
+    assert code == 2
+    assert printed.count("\n") == 1
+    assert "ranks of one job must run the same: rank 1 has case" in printed
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_device_that_one_rank_lacks_ends_all(case_file, tmp_path):
+    """Not a hang: the other rank would go on to its first collective."""
+    program = tmp_path / "each.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "import run\n"
+        "import app.main\n"
+        "from app.errors import CaseError\n"
+        "from app.device import HostDevice\n"
+        "def open_device(wanted, rank, *rest):\n"
+        "    if rank == 1:\n"
+        "        raise CaseError('device gpu: none here')\n"
+        "    return HostDevice()\n"
+        "app.main.open_device = open_device\n"
+        "sys.exit(run.main(sys.argv[1:]))\n"
+    )
+    command = [*mpirun(2), sys.executable, program, case_file, "--out", tmp_path / "out"]
+    code, printed = run_job(command)
+    assert (code, printed) == (2, "lockstep: error: device gpu: none here\n")

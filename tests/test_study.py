@@ -1,0 +1,57 @@
+"""The quality study, end to end, on a few small graphs."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from jobs import mpirun, run_job
+
+pytestmark = pytest.mark.mpi_skip
+
+SMALL = [
+    "study.families=['ba']", "study.seeds=[1]", "study.steps=60", "study.sizes=[20, 30]",
+    "study.graphs_per_size=3", "train.evaluate_graphs=3", "train.evaluate_every=30",
+]  # fmt: skip
+
+
+def study(out, ranks, *more):
+    launch = mpirun(ranks) if ranks > 1 else []
+    command = [*launch, sys.executable, "run.py", "inputs/study_quality.toml", *SMALL, *more, "--out", out]
+    code, printed = run_job(command, limit_s=240, LOCKSTEP_DATA="")
+    assert code == 0, printed
+    return json.loads((out / "result.json").read_text()), printed
+
+
+def test_the_table_has_baselines_and_both_recipes_and_does_not_depend_on_ranks(tmp_path):
+    one, printed = study(tmp_path / "one", 1)
+    two, _ = study(tmp_path / "two", 2)
+    assert one["digest"] == two["digest"]
+    assert one["rows"] == two["rows"]
+    policies = [row["policy"] for row in one["rows"]]
+    assert policies[:3] == ["max degree", "min degree", "one-hop formula"]
+    assert policies[3:] == ["learned, default", "learned, paper"]
+    assert all(row["ratio"] >= 1 for row in one["rows"])
+    assert "AAR" in printed
+    assert (tmp_path / "one" / "weights-ba-default-1.npz").is_file()
+
+
+def test_known_covers_are_read_from_a_data_folder(tmp_path):
+    # Two stars and a triangle: covers of 1, 1 and 2 nodes.
+    graphs = [(20, [(0, i) for i in range(1, 20)]), (30, [(3, i) for i in range(30) if i != 3])]
+    nodes, nnz, indptr, indices = [], [], [], []
+    for n, edges in graphs:
+        ends = np.array([*edges, *[(v, u) for u, v in edges]])
+        order = np.lexsort((ends[:, 1], ends[:, 0]))
+        nodes.append(n)
+        nnz.append(len(ends))
+        indptr += np.concatenate([[0], np.cumsum(np.bincount(ends[:, 0], minlength=n))]).tolist()
+        indices += ends[order, 1].tolist()
+    data = tmp_path / "data"
+    data.mkdir()
+    np.savez(
+        data / "ba.npz", nodes=nodes, nnz=nnz, indptr=indptr, indices=indices, best_cover=[1, 1],
+        proved=[True, True],
+    )  # fmt: skip
+    result, _ = study(tmp_path / "out", 1, f'study.data="{data}"', 'study.recipes=["default"]')
+    assert result["rows"][0]["ratio"] == 1.0

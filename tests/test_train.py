@@ -1,0 +1,325 @@
+"""app/rl/dqn.py and app/rl/agent.py: one digest on any number of ranks, targets by hand, and a policy that learns.
+
+    python tests/test_train.py      prints the digest of a short training; under mpirun it must not change
+"""
+
+import hashlib
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # started by test_other_kernels_and_hash_seeds, without pytest's paths
+    sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
+
+import msgspec
+import numpy as np
+import pytest
+from helpers import dense, growing_graph, listed, make_blocks, random_graph, residual, totals_of
+from jobs import mpirun, run_job
+from mpi4py import MPI
+from test_qnet import reference
+
+from app.comm.group import Group
+from app.comm.guard import digest
+from app.config import AgentCase, Case, PolicyCase, TrainCase
+from app.device import HostDevice
+from app.errors import GraphError, NumericsError
+from app.gnn.parameters import Parameters
+from app.graphs.graph import from_edges
+from app.partition.rows import block_count
+from app.problems.mvc import MinimumVertexCover
+from app.recipes import PAPER_AGENT, PAPER_POLICY
+from app.rl.agent import Agent
+from app.rl.dqn import train_policy
+from app.rl.env import GraphEnv, step_together
+from app.rl.qnet import QNetwork
+from app.rl.replay import Sample
+from app.rl.rollout import cover_one_at_a_time
+from app.search.baselines import max_degree
+
+# ---- a training and its digest ------------------------------------------------------------------------------------
+
+
+def changed(case, **tables):
+    """A case with some keys of some tables replaced: changed(case, agent={"n_step": 3})."""
+    return msgspec.structs.replace(
+        case, **{name: msgspec.structs.replace(getattr(case, name), **keys) for name, keys in tables.items()}
+    )
+
+
+SHORT = Case(
+    seed=4,
+    agent=AgentCase(warmup=6, batch=8, target_every=5, epsilon_decay_steps=20, epsilon_end=0.2),
+    train=TrainCase(steps=24, evaluate_every=12),
+)
+SMALL = [
+    growing_graph(53, 3, 1), growing_graph(97, 4, 2), random_graph(70, 0.1, 3), random_graph(61, 0.05, 4), listed(50, (3, 49)),
+]  # fmt: skip
+WEIGHTED = [random_graph(n, 0.1, n, weighted=True) for n in (50, 64, 81)]
+HELD = [growing_graph(30, 2, 8), random_graph(21, 0.15, 9)]
+LARGE = [growing_graph(2300, 4, 5), growing_graph(2000, 2, 6)]
+
+
+def trained(group, case, graphs, exchange="auto", cuts=None):
+    """sha256 over the actions and losses of every step, the records, the last and the best weights."""
+    sha = hashlib.sha256()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("act", "learn"):
+
+            def watched(*args, original=getattr(Agent, name)):
+                result = original(*args)
+                sha.update(np.asarray(result).tobytes())
+                return result
+
+            patch.setattr(Agent, name, watched)
+        last = []
+        result = train_policy(
+            group, case, MinimumVertexCover(), make_blocks(group, graphs, exchange, cuts),
+            make_blocks(group, HELD, exchange), lambda row: sha.update(repr(row).encode()),
+            lambda step, weights: last.append(digest(weights)),
+        )  # fmt: skip
+    assert result.records[-1]["gradient_steps"] > 0
+    assert len(set(last)) > 1  # it did learn
+    sha.update(repr((last, digest(result.weights), result.best_step, result.best_total)).encode())
+    return sha.hexdigest()
+
+
+VARIANTS = {
+    "default": (SHORT, SMALL),
+    "n-step": (changed(SHORT, agent={"n_step": 3, "discount": 0.9, "loss": "huber"}), SMALL),
+    "double": (changed(SHORT, agent={"double": True, "gradient_steps": 2}), SMALL),
+    "environments": (changed(SHORT, train={"environments": 4}, agent={"reward_scale": "nodes"}), SMALL),
+    "mixing": (changed(SHORT, policy={"head": "mixing", "layers": 3}, agent={"double": True}), SMALL),
+    "edge weights": (changed(SHORT, policy={"edge_weights": True}), WEIGHTED),
+    "shared": (changed(SHORT, policy={"shared_layers": True, "mean_degree": False, "layers": 1}), SMALL),
+    "paper": (msgspec.structs.replace(SHORT, policy=PAPER_POLICY, agent=changed(SHORT, agent={
+        "discount": 0.9, "learning_rate": 1e-4, "target_every": 1, "shaping": "none",
+    }).agent), SMALL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_ranks_train_what_one_process_trains(group, solo, name):
+    case, graphs = VARIANTS[name]
+    assert trained(group, case, graphs) == trained(solo, case, graphs)
+
+
+FEW_STEPS = changed(SHORT, train={"steps": 7}, agent={"warmup": 3, "batch": 5, "epsilon_start": 0.5})
+LARGE_VARIANTS = {
+    "default": FEW_STEPS,
+    "mixing": changed(FEW_STEPS, policy={"head": "mixing"}, agent={"n_step": 2}),
+    "paper": msgspec.structs.replace(FEW_STEPS, policy=PAPER_POLICY),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_VARIANTS)
+def test_the_ranks_train_alike_on_large_graphs(group, solo, name):
+    """Every rank owns rows and many blocks, also of the smaller graph."""
+    case = LARGE_VARIANTS[name]
+    counts = make_blocks(group, LARGE)[1].rows.block_counts
+    assert min(counts) > 40
+    assert trained(group, case, LARGE) == trained(solo, case, LARGE)
+
+
+def test_a_plain_sum_over_ranks_is_noticed(group, solo):
+    """The digest test can fail: an all-reduce of floats gives other bits."""
+    if group.size == 1:
+        pytest.skip("one rank has nothing to sum")
+    plain = Group(MPI.COMM_WORLD, group.device, reproducible=False)
+    assert trained(plain, FEW_STEPS, LARGE) != trained(solo, FEW_STEPS, LARGE)
+
+
+@pytest.mark.parametrize("graphs", [SMALL, LARGE], ids=["small", "large"])
+def test_cuts_and_exchange_change_nothing(group, solo, graphs):
+    case = changed(FEW_STEPS, train={"steps": 12}) if graphs is SMALL else FEW_STEPS
+    expected = trained(solo, case, graphs)
+    blocks = block_count(max(n for n, _, _ in graphs))
+    draws = np.random.default_rng(1)
+    skewed = [0, *[min(1, blocks)] * (group.size - 1), blocks]  # ranks with one block, with none, with all others
+    drawn = [0, *np.sort(draws.integers(0, blocks + 1, group.size - 1)).tolist(), blocks]
+    assert trained(group, case, graphs, "halo", skewed) == expected
+    assert trained(group, case, graphs, "gather", drawn) == expected
+    assert trained(group, case, graphs, "halo", drawn) == expected
+
+
+@pytest.mark.parametrize("change", [{"agent": {"replay": "bits"}}, {"train": {"environment": "scan"}}], ids=str)
+def test_what_is_for_comparison_only_trains_the_same(group, change):
+    for case in (SHORT, changed(SHORT, agent={"n_step": 3, "replay_capacity": 12}, train={"environments": 3})):
+        assert trained(group, changed(case, **change), SMALL) == trained(group, case, SMALL)
+
+
+def test_another_seed_trains_otherwise(solo):
+    other = msgspec.structs.replace(SHORT, seed=5)
+    assert trained(solo, SHORT, SMALL) == trained(solo, SHORT, SMALL) != trained(solo, other, SMALL)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("kernel", ["", "Haswell"])
+def test_other_kernels_and_hash_seeds(kernel):
+    """OpenBLAS's Haswell kernels are those whose rows may depend on their neighbours; sets differ by hash seed."""
+    variables = {"OPENBLAS_CORETYPE": kernel} if kernel else {}
+    found = set()
+    for launch, seed in (([], "0"), (mpirun(2), "1")):
+        code, printed = run_job([*launch, sys.executable, __file__], PYTHONHASHSEED=seed, **variables)
+        assert code == 0, printed
+        found |= {line for line in printed.splitlines() if line.startswith("digest ")}
+    assert len(found) == 1, found
+
+
+# ---- the steps of Alg. 1 -------------------------------------------------------------------------------------------
+
+
+def make_agent(group, graphs, policy=None, **keys):
+    policy = policy or PolicyCase(dimension=3, hidden=4)
+    net = QNetwork(policy, MinimumVertexCover())
+    return Agent(group, AgentCase(**keys), net, make_blocks(group, graphs), seed=3, check_every=1)
+
+
+def test_epsilon_decays_linearly(solo):
+    agent = make_agent(solo, SMALL[:1], epsilon_start=0.9, epsilon_end=0.1, epsilon_decay_steps=8)
+    found = [agent.epsilon(step) for step in (0, 2, 4, 8, 9, 1000)]
+    assert found == pytest.approx([0.9, 0.7, 0.5, 0.1, 0.1, 0.1])
+
+
+def test_acting_greedily_is_the_best_score_and_exploring_uniform(group):
+    envs = [GraphEnv(group, block) for block in make_blocks(group, SMALL[:2])]
+    agent = make_agent(group, SMALL[:2], epsilon_start=0.0, epsilon_end=0.0)
+    w = {name: array.astype(float) for name, array in agent.params.host().items()}
+    best = []
+    for graph in SMALL[:2]:
+        candidates = dense(graph)[0].any(axis=1)
+        scores = reference(agent.net.policy, w, graph, [])
+        best.append(int(np.where(candidates, scores, -np.inf).argmax()))
+    for step in range(3):
+        assert agent.act(envs, [0, 1], step).tolist() == best
+    agent = make_agent(group, SMALL[:2], epsilon_start=1.0, epsilon_end=1.0)
+    envs = [GraphEnv(group, block) for block in make_blocks(group, [listed(40, (2, 3), (3, 39)), SMALL[1]])]
+    drawn = [agent.act(envs, [0, 1], step).tolist() for step in range(150)]
+    counts = np.bincount([a for a, _ in drawn], minlength=40)
+    assert set(np.flatnonzero(counts)) == {2, 3, 39}
+    assert counts[[2, 3, 39]].min() > 30
+    assert len({b for _, b in drawn}) > 50
+
+
+@pytest.mark.parametrize("head", ["separate", "mixing"])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("double", [False, True])
+def test_loss_and_step_are_those_of_the_equations(group, head, loss, double):
+    """Target r + discount * max Q_target(s'), 0 at the end; double: Q_target at the argmax of Q. Then one Adam step."""
+    graphs = [growing_graph(22, 2, 1), random_graph(17, 0.3, 2)]
+    policy = PolicyCase(dimension=3, hidden=4, head=head)
+    agent = make_agent(group, graphs, policy, loss=loss, double=double, learning_rate=0.01, target_every=2)
+    agent.target.draw_glorot(77)
+    before = [[], [0, 5], [3], list(range(1, 17))]
+    after = [[4], [0, 5, 1], [3, 0], list(range(17))]
+    which, nodes = [0, 0, 1, 1], [4, 1, 0, 0]
+    assert not residual(dense(graphs[1])[0], after[3]).any()  # the last state is the end of its episode
+    states = [[totals_of(residual(dense(graphs[g])[0], r)) for g, r in zip(which, part)] for part in (before, after)]
+    returns, discounts = np.array([-1, -2, 0.5, -1]), np.array([0.5, 0.25, 0.5, 0.5])
+    sample = Sample(
+        np.array(which), np.array(nodes), returns.astype(np.float32), discounts.astype(np.float32),
+        [np.array(r, dtype=np.int64) for r in before], [np.array(r, dtype=np.int64) for r in after], *states,
+    )  # fmt: skip
+
+    w, w_target = ({k: a.astype(float) for k, a in p.host().items()} for p in (agent.params, agent.target))
+    target = []
+    for g, removed, r, discount in zip(which, after, returns, discounts):
+        candidates = residual(dense(graphs[g])[0], removed).any(axis=1)
+        values, online = (reference(policy, x, graphs[g], removed) for x in (w_target, w))
+        chooser = online if double else values
+        best = np.where(candidates, chooser, -np.inf).argmax()
+        target.append(r + (discount * values[best] if candidates.any() else 0))
+
+    def mean_loss(w):
+        q = [reference(policy, w, graphs[g], r)[v] for g, r, v in zip(which, before, nodes)]
+        e = np.abs(np.array(q) - target)
+        return np.mean(e**2 if loss == "squared" else np.where(e <= 1, e**2 / 2, e - 0.5))
+
+    discounts[3] = 0
+    found = agent.learn(sample)
+    assert found == pytest.approx(mean_loss(w), rel=1e-4)
+    # Adam's first step has the length of the rate, against the sign of the gradient.
+    for name, array in agent.params.host().items():
+        for at in np.ndindex(array.shape):
+            move = np.zeros(array.shape)
+            move[at] = 1e-6
+            slope = (mean_loss({**w, name: w[name] + move}) - mean_loss({**w, name: w[name] - move})) / 2e-6
+            if abs(slope) > 1e-4:
+                assert array[at] - w[name][at] == pytest.approx(-0.01 * np.sign(slope), rel=1e-3), (name, at)
+    # The target network is copied every second step.
+    assert digest(agent.target.host()) != digest(agent.params.host())
+    agent.learn(sample)
+    assert digest(agent.target.host()) == digest(agent.params.host())
+
+
+# ---- what ends a training --------------------------------------------------------------------------------------------
+
+
+def test_a_training_that_diverges_ends_on_all_ranks(group):
+    case = changed(SHORT, agent={"learning_rate": 1e30})
+    with np.errstate(all="ignore"), pytest.raises(NumericsError, match=r"agent\.learning_rate"):
+        trained(group, case, SMALL)
+
+
+def test_graphs_without_edges_are_passed_over_or_refused(group):
+    assert trained(group, SHORT, [listed(30), growing_graph(33, 2, 1), listed(1)])
+    with pytest.raises(GraphError, match="none of them has an edge"):
+        trained(group, SHORT, [listed(30), listed(1)])
+
+
+def test_warmup_of_nothing_waits_for_the_first_transition(group):
+    assert trained(group, changed(SHORT, agent={"warmup": 0, "n_step": 4}), SMALL)
+
+
+def test_more_environments_than_the_memory_holds(group):
+    case = changed(SHORT, agent={"replay_capacity": 3, "warmup": 2}, train={"environments": 5})
+    assert trained(group, case, [listed(20, (0, 1), (5, 6)), growing_graph(20, 2, 2)])
+
+
+def test_replicas_that_differ_end_a_training(group):
+    """The weights are compared every check_every gradient steps."""
+    if group.size == 1:
+        pytest.skip("one rank has nothing to compare")
+    agent = make_agent(group, SMALL[:1], warmup=1, batch=2)
+    env = GraphEnv(group, agent.blocks[0])
+    number = agent.replay.begin(0, env.totals)
+    step_together(group, [env], [np.array([0])])
+    agent.replay.remember(number, 0, -1.0, env.totals, False)
+    sample = agent.replay.sample(np.random.default_rng(1), 2)
+    agent.learn(sample)
+    if group.rank == group.size - 1:
+        agent.params.flat[-1:] += 0.001
+    with pytest.raises(NumericsError, match=rf"the weights after 2 gradient steps: rank {group.size - 1} has"):
+        agent.learn(sample)
+
+
+# ---- it learns -------------------------------------------------------------------------------------------------------
+
+
+def test_600_steps_beat_the_largest_degree():
+    """On the host only: 600 steps on small graphs of preferential attachment, covers of graphs held back."""
+    group = Group(MPI.COMM_WORLD, HostDevice())
+    graphs = [growing_graph(50 + 5 * i, 4, 100 + i) for i in range(10)]
+    held = [growing_graph(50 + 5 * i, 4, 200 + i) for i in range(10)]
+    case = Case(
+        seed=1,
+        agent=AgentCase(epsilon_decay_steps=400, target_every=50),
+        train=TrainCase(steps=600, evaluate_every=100),
+    )
+    held_blocks = make_blocks(group, held)
+    result = train_policy(group, case, MinimumVertexCover(), make_blocks(group, graphs), held_blocks)
+    greedy = sum(int(max_degree(from_edges(n, *edges.T))[0].sum()) for n, edges, _ in held)
+    assert result.records[0]["held_back_nodes"] > greedy > result.best_total
+    # The weights kept are those of the best evaluation.
+    params = Parameters(group.device, result.net.shapes())
+    params.set(result.weights)
+    envs = cover_one_at_a_time(group, result.net, params, held_blocks)
+    assert sum(env.steps for env in envs) == result.best_total
+    assert [row["step"] for row in result.records] == [0, 100, 200, 300, 400, 500, 600]
+    assert result.best_total == min(row["held_back_nodes"] for row in result.records)
+
+
+if __name__ == "__main__":
+    world = Group(MPI.COMM_WORLD, HostDevice())
+    digests = trained(world, SHORT, SMALL), trained(world, FEW_STEPS, LARGE)
+    if world.rank == 0:
+        print("digest", *digests)
