@@ -1,10 +1,10 @@
-# make run, make test, make lint, make weights: each creates the environment first and echoes the real command.
+# make run, make test, make lint, make weights, make bench: each creates the environment first and echoes the real command.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 NP     ?= 2
 
-.PHONY: run test lint weights clean
+.PHONY: run test lint weights bench clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,3 +28,6 @@ weights: $(VENV)/ready
 
 clean:
 	rm -rf $(VENV) build *.egg-info
+
+bench: $(VENV)/ready
+	$(BIN)/python bench/compaction.py

@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from mpi4py import MPI
 
+from app.casefile import build
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.comm.transport import choose_transport
-from app.config import Case, PolicyCase
+from app.config import PolicyCase
 from app.device import open_device
-from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.graphs.memory import stream_of_object
 from app.graphs.readers import open_edges
@@ -118,23 +117,8 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
 
 def _context(settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool) -> Context:
     """A context that writes nothing. Ranks: all call."""
-    case = _build_case(settings)
+    case = build(settings)
     comm = comm or MPI.COMM_WORLD
     device = open_device(case.run.device, comm.Get_rank(), case.run.portable, case.run.reproducible)
     group = Group(comm, device, choose_transport(case.parallel.transport, device), case.run.reproducible)
     return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)
-
-
-def _build_case(settings: dict[str, Any]) -> Case:
-    """The case of dotted keys. Raises CaseError for an unknown key or a wrong value."""
-    tables: dict[str, Any] = {}
-    for key, value in settings.items():
-        *path, last = key.split(".")
-        table = tables
-        for part in path:
-            table = table.setdefault(part, {})
-        table[last] = value
-    try:
-        return msgspec.convert(tables, Case)
-    except msgspec.ValidationError as error:
-        raise CaseError(f"settings: {error}") from None

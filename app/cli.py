@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from app.config import VERSION, Case, help_text, load, printable, shorten, show, toml_value
+from app.casefile import load
+from app.casetext import help_text
+from app.config import VERSION, Case
 from app.errors import CaseError
+from app.text import printable, shorten, show, toml_value
 
 VALUES = {"--out": "DIR", "--device": "auto, cpu or gpu"}
 FLAGS = ("--overwrite", "--dry-run", "--version", "--help")

@@ -1,25 +1,17 @@
-"""The case: TOML text -> frozen structs. The only home of key names, defaults, ranges and their meaning.
+"""The case as frozen structs. The only home of key names, defaults, ranges and their meaning.
 
-A case is read in four moves: `tomllib` parses the file, the overrides of the command line are laid over it,
-every key is checked against the structs below (all mistakes are reported together, each with its line), and
-the paths are made absolute. Nothing here imports NumPy or MPI: a mistake is reported before they load.
+Neither this file nor those that read, check and write a case (casefile.py, casecheck.py, casetext.py) import
+NumPy or MPI: a mistake is reported before they load.
 """
 
-import difflib
-import glob
-import hashlib
-import math
-import os
-import re
-import textwrap
-import tomllib
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import NODEFAULT, Meta, Struct, ValidationError, convert, field, structs
+from msgspec import Meta, Struct, field, structs
 from msgspec import inspect as kinds
 
-from app.errors import CaseError
+from app.text import toml_value
+
+VERSION = "0.1.0"
 
 # --------------------------------------------------------------------------------
 # The tables. One line per key: type and range, meaning with its unit, default.
@@ -240,310 +232,54 @@ class Case(Table, frozen=True):
 
 
 # --------------------------------------------------------------------------------
-# Reading a case
+# The keys, and what their types ask for
 
 Keys = tuple[str, ...]  # ("train", "steps")
-Places = dict[Keys, str]  # where a key was set: "line 4" or "command line"
-COMMAND_LINE = "command line"
-VERSION = "0.1.0"
-LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
-LONGEST_KEY = 200  # characters of an override's key
-DEEPEST = 4  # parts of a key whose line is kept; the tables are three deep
-
-
-def load(path: str, overrides: list[str]) -> Case:
-    """The case of a file with the overrides `section.key=value` laid over it.
-
-    Raises CaseError with every mistake that was found. Paths in the result are absolute (run.out apart, which
-    stays relative to the working directory), graph.path is a list of files, run.name is filled in.
-    """
-    data, places = _read(path)
-    for keys, value in _parse_overrides(overrides):
-        _lay_over(data, places, keys, value)
-    _last_source_wins(data, places)
-    _refuse(path, list(_mistakes(Case, data, (), places)))
-    case = convert(data, Case)
-    try:
-        located, missing = _locate(case, path, places)
-    except OSError as error:
-        raise CaseError(f"{printable(path)}: cannot look for its files: {error.strerror}") from None
-    _refuse(path, [*_conflicts(case, places), *missing])
-    return located
-
-
-def _refuse(path: str, errors: list[str]) -> None:
-    """Raise one CaseError for all mistakes, if there are any."""
-    if len(errors) == 1:
-        raise CaseError(f"{printable(path)}: {errors[0]}")
-    if errors:
-        raise CaseError(f"{printable(path)}: {len(errors)} mistakes\n  " + "\n  ".join(errors))
-
-
-def _read(path: str) -> tuple[dict[str, Any], Places]:
-    """The parsed file, and the line of each key."""
-    shown = printable(path)
-    try:
-        if os.path.isdir(path):
-            raise CaseError(f"{shown}: is a folder; name a case file (inputs/quickstart.toml, for example)")
-        if not os.path.isfile(path):
-            raise CaseError(f"{shown}: no such case file")
-        if os.path.getsize(path) > LARGEST_FILE:
-            raise CaseError(f"{shown}: larger than {LARGEST_FILE} bytes: not a case file")
-        with open(path, "rb") as file:
-            raw = file.read()
-    except (OSError, ValueError) as error:
-        raise CaseError(f"{shown}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise CaseError(f"{shown}: line {line}: byte 0x{raw[error.start]:02x} is not UTF-8 text") from None
-    try:
-        return tomllib.loads(text), _Lines(text).places
-    except (ValueError, RecursionError) as error:
-        raise CaseError(f"{shown}: {_syntax_message(error)}") from None
-
-
-def _syntax_message(error: Exception) -> str:
-    """tomllib's message with the place in front."""
-    if isinstance(error, RecursionError):
-        return "not a case file: nested too deeply"
-    message = printable(str(error))
-    found = re.fullmatch(r"(.*) \(at (line \d+, column \d+|end of document)\)", message)
-    return f"{found[2]}: not valid TOML: {found[1]}" if found else f"not valid TOML: {message}"
-
-
-class _Lines:
-    """Where each key of a valid TOML text is set: a scan for keys that steps over the values."""
-
-    KEY: ClassVar = {
-        end: re.compile(rf"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^{end}"'])*""") for end in ("=", "\\]")
-    }
-    BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
-    SCALAR = re.compile(
-        r'''"""(?:[^\\]|\\.)*?"{3,5}|"(?:[^"\\]|\\.)*"|'''
-        r"""'''.*?'{3,5}|'[^']*'|[^\[\]{},\n"'#]+""",
-        re.DOTALL,
-    )
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
-        self.line, self.counted = 1, 0
-        self.places: Places = {}
-        table: Keys = ()
-        while self._next():
-            if self._next() == "[":
-                brackets = 2 if text.startswith("[[", self.at) else 1
-                self.at += brackets
-                table = self._key((), "\\]")
-                self.at += brackets
-            else:
-                self._setting(table)
-
-    def _skip(self, pattern: re.Pattern[str]) -> str:
-        """Step over what the pattern matches, and return it."""
-        found = pattern.match(self.text, self.at)
-        self.at = found.end()
-        return found[0]
-
-    def _next(self) -> str:
-        """The next character that is neither blank nor in a comment; "" at the end."""
-        self._skip(self.BLANK)
-        return self.text[self.at : self.at + 1]
-
-    def _key(self, table: Keys, end: str) -> Keys:
-        """Read a dotted key up to `end`, and note its line."""
-        self.line += self.text.count("\n", self.counted, self.at)
-        self.counted = self.at
-        path = table + _dotted(self._skip(self.KEY[end]))
-        for length in range(1, min(len(path), DEEPEST) + 1):
-            self.places.setdefault(path[:length], f"line {self.line}")
-        return path
-
-    def _setting(self, table: Keys) -> None:
-        """Step over "key = value"."""
-        path = self._key(table, "=")
-        self.at += 1
-        self._value(path)
-
-    def _value(self, path: Keys) -> None:
-        """Step over a value; the keys of inline tables are noted on the way."""
-        opening = self._next()
-        if opening not in ("[", "{"):
-            self._skip(self.SCALAR)
-            return
-        self.at += 1
-        while (character := self._next()) not in ("]", "}"):
-            if character == ",":
-                self.at += 1
-            elif opening == "{":
-                self._setting(path)
-            else:
-                self._value(path)
-        self.at += 1
-
-
-def _dotted(text: str) -> Keys:
-    """The parts of a dotted TOML key, quotes removed."""
-    node, parts = tomllib.loads(f"{text.strip()} = 0"), []
-    while isinstance(node, dict):
-        if len(node) != 1:
-            raise ValueError("more than one key")
-        ((part, node),) = node.items()
-        parts.append(part)
-    return tuple(parts)
-
-
-def _parse_overrides(overrides: list[str]) -> list[tuple[Keys, Any]]:
-    """The overrides as (key, value); everything that is not `section.key=value` is refused at once."""
-    parsed, errors = [], []
-    for text in overrides:
-        try:
-            parsed.append(_parse_override(text))
-        except CaseError as error:
-            errors.append(str(error))
-    if errors:
-        raise CaseError("\n  ".join(errors))
-    return parsed
-
-
-def _parse_override(text: str) -> tuple[Keys, Any]:
-    """`train.steps=2000` -> (("train", "steps"), 2000)."""
-    shown = shorten(printable(text))
-    key, equals, value = text.partition("=")
-    try:
-        keys = _dotted(key) if equals and "\n" not in key and len(key) < LONGEST_KEY else ()
-    except (ValueError, RecursionError):
-        keys = ()
-    if not 0 < len(keys) <= DEEPEST:
-        raise CaseError(f"{shown} ({COMMAND_LINE}): must be section.key=value, such as train.steps=2000")
-    try:
-        parsed = tomllib.loads(f"value = {value}")
-        if set(parsed) != {"value"}:
-            raise ValueError
-    except (ValueError, RecursionError):
-        quoted = shorten(printable(f"{key}={toml_value(value)}"))
-        raise CaseError(
-            f"{shown} ({COMMAND_LINE}): not a TOML value; text needs quotes: '{quoted}'"
-        ) from None
-    return keys, parsed["value"]
-
-
-def _lay_over(data: dict[str, Any], places: Places, keys: Keys, value: Any) -> None:
-    """Set one key, making the tables above it; a table is merged key by key."""
-    if isinstance(value, dict) and value and len(keys) < DEEPEST:
-        for key, inner in value.items():
-            _lay_over(data, places, (*keys, key), inner)
-        return
-    for length in range(1, len(keys)):
-        if not isinstance(data.get(keys[length - 1]), dict):
-            data[keys[length - 1]] = {}
-            places[keys[:length]] = COMMAND_LINE
-        data = data[keys[length - 1]]
-    data[keys[-1]] = value
-    places[keys] = COMMAND_LINE
-
-
-def _last_source_wins(data: dict[str, Any], places: Places) -> None:
-    """A path on the command line takes the place of the file's generator, and the other way round."""
-    for keys in GRAPH_TABLES:
-        table = data
-        for key in keys:
-            table = table.get(key) if isinstance(table, dict) else None
-        if not isinstance(table, dict) or not (table.get("path") and table.get("generator")):
-            continue
-        from_file = [key for key in ("path", "generator") if places.get((*keys, key)) != COMMAND_LINE]
-        if len(from_file) == 1:
-            table[from_file[0]] = ""
-
-
-# --------------------------------------------------------------------------------
-# Checking: every mistake is one line with the key, its place, what is right, and what was found
-
 GRAPH_TABLES: tuple[Keys, ...] = (("graph",), ("train", "graphs"))
 
 
-def _mistakes(table: type[Table], data: dict[str, Any], above: Keys, places: Places) -> Iterator[str]:
-    """The unknown keys, wrong types and values out of range of one table and those in it."""
-    known = {each.name: each.type for each in structs.fields(table)}
-    for key, value in data.items():
-        keys = (*above, key)
-        if key not in known:
-            unknown = f"unknown {'table' if _is_table(value) else 'key'} {_spell(keys, value)}"
-            yield f"{unknown}{_place(keys, places)}: {_suggestion(table, keys, value)}"
-        elif (inner := _table_of(known[key])) is None:
-            mistake = _value_mistake(known[key], value)
-            if mistake:
-                yield f"{_name(keys)}{_place(keys, places)}: {mistake}"
-        elif isinstance(value, dict):
-            yield from _mistakes(inner, value, keys, places)
-        else:
-            yield f"{_name(keys)}{_place(keys, places)}: must be a table, got {show(value)}"
+def all_tables() -> list[Keys]:
+    """The tables a case may have, in their order."""
+    tops = [(each.name,) for each in structs.fields(Case) if table_of(each.type)]
+    return [keys for top in tops for keys in (top, *(each for each in GRAPH_TABLES if each[:-1] == top))]
 
 
-def _value_mistake(kind: object, value: object) -> str | None:
-    """What is wrong with one value, or None."""
-    items = value if isinstance(value, list) else [value]
-    for item in items:
-        if isinstance(item, float) and not math.isfinite(item):
-            return f"must be a finite number, got {show(item)}"
-        if isinstance(item, int) and abs(item) >= 1 << 63:
-            return f"must be a number of at most 64 bits, got {show(item)}"
-        if isinstance(item, str) and not _is_plain(item):
-            return f"must be text without control characters, got {show(item)}"
-    try:
-        convert(value, kind)
-    except ValidationError as error:
-        info = _bare(kinds.type_info(kind))
-        if isinstance(value, list) and isinstance(info, kinds.ListType) and " at `$[" in str(error):
-            info = _bare(info.item_type)
-            value = value[int(re.search(r"\$\[(\d+)\]", str(error))[1])]
-        out_of_range = re.match(r"Expected `(int|float)` [<>]", str(error))
-        return f"must be {_limits(info) if out_of_range else _expected(info)}, got {show(value)}"
-    return None
+def all_keys() -> list[tuple[Keys, structs.FieldInfo, type[Table]]]:
+    """Every key that has a value, with its field and its table."""
+    found = [(("seed",), structs.fields(Case)[0], Case)]
+    for keys in all_tables():
+        table: Any = Case
+        for key in keys:
+            table = table_of(next(each.type for each in structs.fields(table) if each.name == key))
+        found += [
+            ((*keys, each.name), each, table) for each in structs.fields(table) if not table_of(each.type)
+        ]
+    return found
 
 
-def _is_plain(text: str) -> bool:
-    """No control characters, no halves of a surrogate pair (bytes of an argument that are not UTF-8)."""
-    return not any(ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000 for c in text)
-
-
-def _suggestion(table: type[Table], keys: Keys, value: object) -> str:
-    """The nearest name of the same table, else of any table."""
-    names = _tables() if _is_table(value) else [each for each, _, _ in _all_keys()]
-    here = {each[-1]: each for each in names if each[:-1] == keys[:-1]}
-    anywhere = {each[-1]: each for each in reversed(names)}
-    for candidates, cutoff in ((here, 0.7), (anywhere, 0.7)):
-        found = difflib.get_close_matches(keys[-1], candidates, n=1, cutoff=cutoff)
-        if found:
-            return f"did you mean {_spell(candidates[found[0]], value)}?"
-    inside = ", ".join(each.name for each in structs.fields(table))
-    return f"{_spell(keys[:-1], {}) if keys[:-1] else 'a case'} has {inside}"
-
-
-def _table_of(kind: object) -> type[Table] | None:
+def table_of(kind: object) -> type[Table] | None:
     """The struct behind a key that is a table."""
-    info = _bare(kinds.type_info(kind))
+    info = bare_type(kinds.type_info(kind))
     options = info.types if isinstance(info, kinds.UnionType) else (info,)
     return next((each.cls for each in options if isinstance(each, kinds.StructType)), None)
 
 
-def _bare(info: kinds.Type) -> kinds.Type:
+def bare_type(info: kinds.Type) -> kinds.Type:
     """The type under its description."""
     while isinstance(info, kinds.Metadata):
         info = info.type
     return info
 
 
-def _expected(info: kinds.Type) -> str:
+def expected(info: kinds.Type) -> str:
     """What a value of this type is, in words."""
-    match _bare(info):
+    match bare_type(info):
         case kinds.BoolType():
             return "true or false"
         case kinds.IntType() as number:
-            return ", ".join(filter(None, ("a whole number", _limits(number))))
+            return ", ".join(filter(None, ("a whole number", limits(number))))
         case kinds.FloatType() as number:
-            return ", ".join(filter(None, ("a number", _limits(number))))
+            return ", ".join(filter(None, ("a number", limits(number))))
         case kinds.StrType():
             return "text in quotes"
         case kinds.LiteralType(values):
@@ -551,326 +287,17 @@ def _expected(info: kinds.Type) -> str:
                 toml_value(each) for each in sorted(values)
             )
         case kinds.ListType() as many:
-            return f"a list{' of at least one' if many.min_length else ''}, each {_expected(many.item_type)}"
+            return f"a list{' of at least one' if many.min_length else ''}, each {expected(many.item_type)}"
         case kinds.TupleType(item_types):
             return f"a list of {len(item_types)} whole numbers"
         case kinds.UnionType(types):
-            return " or ".join(_expected(each) for each in types)
+            return " or ".join(expected(each) for each in types)
     raise TypeError(f"no words for {info}")
 
 
-def _limits(info: kinds.IntType | kinds.FloatType) -> str:
+def limits(info: kinds.IntType | kinds.FloatType) -> str:
     """The range of a number, in words; "" without one."""
     if info.ge is not None and info.le is not None:
         return f"from {info.ge:g} to {info.le:g}"
     words = {"at least": info.ge, "above": info.gt, "at most": info.le, "below": info.lt}
     return " and ".join(f"{word} {limit:g}" for word, limit in words.items() if limit is not None)
-
-
-def _tables() -> list[Keys]:
-    """The tables a case may have, in their order."""
-    tops = [(each.name,) for each in structs.fields(Case) if _table_of(each.type)]
-    return [keys for top in tops for keys in (top, *(each for each in GRAPH_TABLES if each[:-1] == top))]
-
-
-def _all_keys() -> list[tuple[Keys, structs.FieldInfo, type[Table]]]:
-    """Every key that has a value, with its field and its table."""
-    found = [(("seed",), structs.fields(Case)[0], Case)]
-    for keys in _tables():
-        table: Any = Case
-        for key in keys:
-            table = _table_of(next(each.type for each in structs.fields(table) if each.name == key))
-        found += [
-            ((*keys, each.name), each, table) for each in structs.fields(table) if not _table_of(each.type)
-        ]
-    return found
-
-
-def _name(keys: Keys) -> str:
-    """`train.steps`, fit to be printed."""
-    return shorten(printable(".".join(keys)))
-
-
-def _is_table(value: object) -> bool:
-    """A table, or the list of tables that [[name]] makes."""
-    return isinstance(value, dict) or (
-        isinstance(value, list) and any(isinstance(each, dict) for each in value)
-    )
-
-
-def _spell(keys: Keys, value: object) -> str:
-    """A key as `train.steps`, a table as `[train]`."""
-    return f"[{_name(keys)}]" if _is_table(value) else _name(keys)
-
-
-def _place(keys: Keys, places: Places) -> str:
-    """ " (line 4)", or nothing where the key was not set."""
-    return f" ({places[keys]})" if keys in places else ""
-
-
-def show(value: object) -> str:
-    """A value as it was found, short."""
-    if isinstance(value, dict):
-        return "a table"
-    if isinstance(value, list):
-        inner = ["[...]" if isinstance(each, list) else show(each) for each in value[:8]]
-        return "[" + ", ".join(inner + ["..."] * (len(value) > 8)) + "]"
-    return shorten(toml_value(value))
-
-
-def shorten(text: str, length: int = 80) -> str:
-    """The text, its middle left out where it is long."""
-    return text if len(text) <= length else f"{text[: length - 23]}...{text[-20:]}"
-
-
-def printable(text: str) -> str:
-    """The text in printable ASCII: everything else is escaped, so that no name can garble a terminal."""
-    return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode() for c in text)
-
-
-# --------------------------------------------------------------------------------
-# Rules between keys, and where files lie
-
-
-def _conflicts(case: Case, places: Places) -> Iterator[str]:
-    """Keys that are right one by one and wrong together."""
-    for keys, graphs in zip(GRAPH_TABLES, (case.graph, case.train.graphs)):
-        if graphs is not None:
-            for key, mistake in _graph_conflicts(graphs):
-                yield f"{_name((*keys, key))}{_place((*keys, key), places)}: {mistake}"
-    trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
-    trained = case.train.graphs or case.graph
-    if case.run.task == "solve" and not (case.graph.path or case.graph.generator):
-        yield 'run.task = "solve" needs graphs: set graph.path or graph.generator'
-    if trains and not (
-        trained.path or trained.generator or (trained is case.graph and case.run.task == "solve")
-    ):
-        yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
-    agent, run = case.agent, case.run
-    for wrong, keys, mistake in (
-        (
-            agent.epsilon_end > agent.epsilon_start,
-            ("agent", "epsilon_end"),
-            f"must be at most agent.epsilon_start = {agent.epsilon_start}, got {agent.epsilon_end}",
-        ),
-        (
-            agent.warmup > agent.replay_capacity,
-            ("agent", "warmup"),
-            f"must be at most agent.replay_capacity = {agent.replay_capacity}, got {agent.warmup}",
-        ),
-        (run.portable and not run.reproducible, ("run", "portable"), "needs run.reproducible = true"),
-        (
-            "/" in run.name or "\\" in run.name or run.name in (".", ".."),
-            ("run", "name"),
-            f"must be the name of a folder, without slashes, got {show(run.name)}",
-        ),
-        (not case.policy.weights, ("policy", "weights"), 'must be "default", "train" or a file, got ""'),
-    ):
-        if wrong:
-            yield f"{_name(keys)}{_place(keys, places)}: {mistake}"
-
-
-def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
-    """(key, mistake) within one table of graphs."""
-    lo, hi = (graphs.nodes, graphs.nodes) if isinstance(graphs.nodes, int) else graphs.nodes
-    if lo < 0 or hi < 0:
-        yield "nodes", f"must be at least 1, got {min(lo, hi)}"
-    elif lo > hi:
-        yield "nodes", f"must be [lo, hi] with lo at most hi, got [{lo}, {hi}]"
-    elif graphs.generator and lo == 0:
-        yield "nodes", f'must be at least 1 for generator = "{graphs.generator}", got 0'
-    elif graphs.generator in ("ba", "mixed") and graphs.d >= lo:
-        yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"
-
-
-def _locate(case: Case, path: str, places: Places) -> tuple[Case, list[str]]:
-    """The case with absolute paths and its name filled in, and what was not found."""
-    errors: list[str] = []
-    beside = os.path.dirname(os.path.abspath(path))
-
-    def base(keys: Keys) -> str:
-        return os.getcwd() if places.get(keys) == COMMAND_LINE else beside
-
-    def located(graphs: GraphCase, keys: Keys) -> GraphCase:
-        found, missing = _files(graphs, base(keys))
-        errors.extend(f"{_name(keys)}{_place(keys, places)}: {mistake}" for mistake in missing)
-        return structs.replace(graphs, path=found)
-
-    graph = located(case.graph, ("graph", "path"))
-    train, policy, study, run = case.train, case.policy, case.study, case.run
-    if train.graphs is not None:
-        train = structs.replace(train, graphs=located(train.graphs, ("train", "graphs", "path")))
-    if policy.weights not in ("", "default", "train"):
-        policy = structs.replace(policy, weights=_absolute(policy.weights, base(("policy", "weights"))))
-    if study.data:
-        study = structs.replace(study, data=_absolute(study.data, base(("study", "data"))))
-    if not run.name:
-        run = structs.replace(
-            run, name=re.sub(r"[^\w.+=,@-]", "_", os.path.splitext(os.path.basename(path))[0])
-        )
-    return structs.replace(case, graph=graph, train=train, policy=policy, study=study, run=run), errors
-
-
-def _absolute(name: str, base: str) -> str:
-    """The absolute path; links in its folders are resolved, a link in the last place keeps its name."""
-    folder, last = os.path.split(os.path.join(base, name).rstrip("/") or "/")
-    if last in ("", ".", ".."):
-        return os.path.realpath(os.path.join(folder, last))
-    return os.path.join(os.path.realpath(folder), last)
-
-
-def _files(graphs: GraphCase, base: str) -> tuple[list[str], list[str]]:
-    """The files that graph.path names, globs expanded and sorted; and the mistakes in it."""
-    found, mistakes = [], []
-    for pattern in [graphs.path] if isinstance(graphs.path, str) else graphs.path:
-        if pattern.startswith("networkx:"):
-            found.append(pattern)
-            continue
-        exact = os.path.join(base, pattern)
-        matches = [exact] if os.path.isfile(exact) else glob.glob(pattern, root_dir=base, recursive=True)
-        files = sorted(_absolute(each, base) for each in matches if os.path.isfile(os.path.join(base, each)))
-        if not files and pattern:
-            problem = "is a folder:" if os.path.isdir(exact) else "no such file:"
-            mistakes.append(f"{'no file matches' if glob.has_magic(pattern) else problem} {show(pattern)}")
-        mistakes += [
-            f"control characters in the name of {show(each)}" for each in files if not _is_plain(each)
-        ]
-        found += files
-    return found, mistakes
-
-
-def study_data(case: Case) -> str:
-    """The folder with the study's graphs; "" where they are to be generated."""
-    root = os.environ.get("LOCKSTEP_DATA", "")
-    return case.study.data or (os.path.join(root, "covers") if root else "")
-
-
-# --------------------------------------------------------------------------------
-# Writing a case
-
-
-def toml_value(value: object) -> str:
-    """A value in TOML, in ASCII."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f'"{"".join(_toml_character(c) for c in value)}"'
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(toml_value(each) for each in value)}]"
-    return str(value)
-
-
-def _toml_character(c: str) -> str:
-    """One character of a TOML string."""
-    if c in '"\\':
-        return f"\\{c}"
-    if " " <= c <= "~":
-        return c
-    return f"\\u{ord(c):04X}" if ord(c) < 1 << 16 else f"\\U{ord(c):08X}"
-
-
-def to_toml(case: Case) -> str:
-    """The case with every key and its value; loading the text gives an equal case."""
-    lines = [f"seed = {case.seed}"]
-    for keys in _tables():
-        table: Any = case
-        for key in keys:
-            table = getattr(table, key)
-        if table is None:
-            lines += ["", f"# [{'.'.join(keys)}] is absent: the graphs of [graph]"]
-            continue
-        lines += ["", f"[{'.'.join(keys)}]"]
-        for each in structs.fields(table):
-            if _table_of(each.type) is None:
-                lines.append(f"{each.name} = {toml_value(getattr(table, each.name))}")
-    return "\n".join(lines) + "\n"
-
-
-def case_digest(case: Case) -> str:
-    """sha256 of all that can change the result.
-
-    Left out: name and folder of the run, the device, [parallel], [memory] and [output]. Files count
-    by their names without folders, so that a copy elsewhere has the same digest; their content has its own.
-    """
-    digested = structs.replace(
-        case,
-        run=structs.replace(case.run, name="", out="", device="auto"),
-        graph=_without_folders(case.graph),
-        train=structs.replace(case.train, graphs=case.train.graphs and _without_folders(case.train.graphs)),
-        policy=structs.replace(case.policy, weights=os.path.basename(case.policy.weights)),
-        study=structs.replace(case.study, data=os.path.basename(case.study.data)),
-        parallel=ParallelCase(),
-        memory=MemoryCase(),
-        output=OutputCase(),
-    )
-    return hashlib.sha256(to_toml(digested).encode()).hexdigest()
-
-
-def _without_folders(graphs: GraphCase) -> GraphCase:
-    """The graphs with the last part of each path."""
-    paths = [graphs.path] if isinstance(graphs.path, str) else graphs.path
-    return structs.replace(graphs, path=[os.path.basename(each) for each in paths if each])
-
-
-# --------------------------------------------------------------------------------
-# Help
-
-USAGE = """\
-usage: mpirun -np N python run.py CASE.toml [section.key=value ...] [options]
-
-Graph optimisation and graph learning in lockstep on any number of MPI ranks.
-Without mpirun it runs on one rank.
-
-  CASE.toml            the case file; inputs/ has one for each kind of work
-  section.key=value    set a key of the case; the value is TOML, so text needs quotes:
-                       train.steps=2000 'graph.path="a.mtx"'
-  --out DIR            output folder; sets run.out (default: runs/NAME)
-  --overwrite          write into an output folder that has results already
-  --dry-run            check the case and the graphs, say what would be done, and stop
-  --device DEVICE      auto, cpu or gpu; sets run.device
-  --version            print the version
-  --help               print this text
-
-Paths in a case file are relative to that file, except run.out; run.out and paths on the
-command line are relative to the working directory.
-
-exit codes:
-  0  complete
-  1  any other error
-  2  the case, the command line or an input file is wrong
-  3  stopped early, with a valid checkpoint
-
-environment variables:
-  LOCKSTEP_THREADS     threads per rank of the linear algebra libraries (default 1)
-  LOCKSTEP_DATA        folder of reference data; study.data says what is looked for
-
-Keys of a case file, with their defaults:
-"""
-
-
-def help_text() -> str:
-    """Usage, options, exit codes and the reference of all keys; ASCII, at most 100 columns."""
-    return USAGE + "\n" + "\n".join(_key_reference()) + "\n"
-
-
-def _key_reference() -> Iterator[str]:
-    """A heading per table, an entry per key: default, meaning, type and range."""
-    shown: Keys = ()
-    for keys, each, table in _all_keys():
-        if keys[:-1] == GRAPH_TABLES[1]:
-            continue
-        if keys[:-1] != shown:
-            shown = keys[:-1]
-            yield from ("", f"[{shown[0]}]  {table.__doc__}")
-        info = kinds.type_info(each.type)
-        default = each.default if each.default is not NODEFAULT else each.default_factory()
-        meaning = info.extra_json_schema["description"]
-        yield f"  {each.name} = {toml_value(default)}"
-        yield from _wrap(f"{meaning} ({_expected(info)})")
-        if keys == ("train", "environment"):
-            yield from ("", "[train.graphs]  The training graphs, with the keys of [graph]; absent: [graph].")
-
-
-def _wrap(text: str) -> list[str]:
-    """Indented lines of at most 100 columns."""
-    return textwrap.wrap(text, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)

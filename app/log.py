@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from app.text import printable
+
 COLUMNS = (
     "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "loss", "held_back_nodes", "best_step",
     "chosen_nodes", "edges_left", "time_s", "sent_bytes",
@@ -78,12 +80,6 @@ class Log:
         for file in (self._text, self._rows):
             if file is not None:
                 file.close()
-
-
-def printable(text: str) -> str:
-    """ASCII without control characters: escape codes in names must not reach a terminal."""
-    safe = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-    return safe.encode("ascii", "backslashreplace").decode()
 
 
 def _print(line: str) -> None:

@@ -6,14 +6,15 @@ import time
 from mpi4py import MPI
 
 from app import cli
+from app.casetext import case_digest, to_toml
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, check_same, raise_together
 from app.comm.transport import choose_transport
-from app.config import Case, case_digest, to_toml
+from app.config import Case
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError, LockstepError
 from app.graphs.readers import open_edges
-from app.log import Log, printable
+from app.log import Log
 from app.output import RunFolder, phase_table
 from app.problems.table import make_problem
 from app.recipes import find_recipe
@@ -22,6 +23,7 @@ from app.tasks.context import Context
 from app.tasks.quality import run_quality
 from app.tasks.solve import run_solve
 from app.tasks.train import run_train
+from app.text import printable
 
 TASKS = {"train": run_train, "solve": run_solve, "study": run_quality}
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from app.casetext import to_toml
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.transport import mpi_library
-from app.config import VERSION, Case, to_toml
+from app.config import VERSION, Case
 from app.errors import CaseError
 
 OWN_FILES = (

@@ -1,4 +1,4 @@
-"""Small graphs, their row blocks, and what several test files ask of them: whole arrays, exact dot products."""
+"""Small graphs, their row blocks, and what tests ask of them: whole arrays, exact dot products."""
 
 from functools import partial
 
@@ -11,8 +11,7 @@ from app.partition.rows import block_count
 from app.problems.problem import Totals
 from app.sparse.rowblock import RowBlock
 
-
-# ---- graphs: (n, edges [m, 2], weights [m] or None) ---------------------------------------------------------
+# ---- graphs: (n, edges [m, 2], weights [m] or None) ---------------------------------------------------
 
 
 def random_graph(n, p, seed, weighted=False):
@@ -65,7 +64,7 @@ def totals_of(A):
     return Totals(int((degrees > 0).sum()), int(degrees.sum()), caro_wei)
 
 
-# ---- row blocks -----------------------------------------------------------------------------------------------
+# ---- row blocks ---------------------------------------------------------------------------------------
 
 
 def edge_stream(graph, name="graph"):
@@ -89,7 +88,9 @@ def make_blocks(group, graphs, exchange="auto", cuts=None):
     """
     largest = max(n for n, _, _ in graphs)
     if cuts is None:
-        loaded = share_blocks(group, largest, [partial(edge_stream, g, f"g{i}") for i, g in enumerate(graphs)])
+        loaded = share_blocks(
+            group, largest, [partial(edge_stream, g, f"g{i}") for i, g in enumerate(graphs)]
+        )
         return [RowBlock(group, item.graph, item.rows, exchange) for item in loaded]
     out = []
     for i, graph in enumerate(graphs):
@@ -99,7 +100,7 @@ def make_blocks(group, graphs, exchange="auto", cuts=None):
     return out
 
 
-# ---- whole arrays of row-partitioned ones ----------------------------------------------------------------------
+# ---- whole arrays of row-partitioned ones -------------------------------------------------------------
 
 
 def whole_rows(group, block, values_own):
@@ -130,7 +131,7 @@ def own_states(group, batch, X_states):
 
 
 def exact_dot(group, X_own, Y_own, unit=1):
-    """<X, Y> over all ranks in units of `unit`, of values whose products are multiples of it. Ranks: all call."""
+    """<X, Y> over all ranks in units of `unit`, which divides all products. Ranks: all call."""
     X, Y = (group.device.get(a).astype(np.float64) for a in (X_own, Y_own))
     value = (X * Y).sum() / unit
     assert value == int(value)

@@ -15,8 +15,13 @@ from msgspec import ValidationError, convert, structs
 from msgspec import inspect as kinds
 
 from app import cli, config
-from app.config import AgentCase, Case, GraphCase, RunCase, TrainCase, case_digest, help_text, load, to_toml
+from app.casecheck import value_mistake
+from app.casefile import build, load, study_data
+from app.casetext import case_digest, help_text, to_toml
+from app.config import AgentCase, Case, GraphCase, RunCase, TrainCase, all_keys, bare_type
 from app.errors import CaseError
+from app.text import toml_value
+from app.tomlplaces import DEEPEST, key_places
 
 ROOT = Path(__file__).parent.parent
 SOLVABLE = '[graph]\ngenerator = "er"\nnodes = 20\n'
@@ -66,9 +71,9 @@ def test_neither_numpy_nor_mpi_is_imported():
 
 
 def test_every_key_says_what_it_means_and_its_default_is_in_range():
-    for keys, each, table in config._all_keys():
+    for keys, each, table in all_keys():
         assert kinds.type_info(each.type).extra_json_schema["description"], keys
-        assert config._value_mistake(each.type, getattr(table(), each.name)) is None, keys
+        assert value_mistake(each.type, getattr(table(), each.name)) is None, keys
 
 
 def test_structs_are_frozen_and_strict():
@@ -300,6 +305,40 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 # --------------------------------------------------------------------------------
+# Settings from Python
+
+
+def test_settings_are_checked_like_a_file():
+    case = build(
+        {"train.steps": 7, "train.graphs": {"generator": "er", "nodes": (20, 30)}, "policy.layers": 3}
+    )
+    assert (case.train.steps, case.train.graphs.nodes, case.policy.layers) == (7, (20, 30), 3)
+    assert build({}) == Case()
+    with pytest.raises(CaseError) as caught:
+        build(
+            {"train.stepps": 1, "train.steps": -3, "agent": {"batch": 1.5}, "seed.x": 1, "graph.path": "no*"}
+        )
+    assert str(caught.value).split("\n") == [
+        "settings: 4 mistakes",
+        "  unknown key train.stepps: did you mean train.steps?",
+        "  train.steps: must be at least 1, got -3",
+        "  agent.batch: must be a whole number, at least 1, got 1.5",
+        "  seed: must be a whole number, at least 0, got a table",
+    ]
+    with pytest.raises(CaseError, match=r"^settings: graph\.path: no file matches"):
+        build({"graph.path": "no*"})
+    with pytest.raises(CaseError, match=r"^settings: training needs graphs"):
+        build({"run.task": "train"})
+
+
+def test_settings_may_hold_numpy_numbers_and_paths(tree):
+    np = pytest.importorskip("numpy")
+    case = build({"train.steps": np.int64(5), "study.sizes": np.array([3, 4]), "graph.path": Path("a.mtx")})
+    assert (case.train.steps, case.study.sizes) == (5, [3, 4])
+    assert case.graph.path == [str(tree / "here" / "a.mtx")]
+
+
+# --------------------------------------------------------------------------------
 # Paths
 
 
@@ -366,10 +405,10 @@ def test_a_path_on_the_command_line_takes_the_place_of_a_generator(tree, case_fi
 
 def test_study_data_comes_from_the_environment(monkeypatch):
     monkeypatch.delenv("LOCKSTEP_DATA", raising=False)
-    assert config.study_data(Case()) == ""
+    assert study_data(Case()) == ""
     monkeypatch.setenv("LOCKSTEP_DATA", "/data")
-    assert config.study_data(Case()) == "/data/covers"
-    assert config.study_data(convert({"study": {"data": "/x"}}, Case)) == "/x"
+    assert study_data(Case()) == "/data/covers"
+    assert study_data(convert({"study": {"data": "/x"}}, Case)) == "/x"
 
 
 # --------------------------------------------------------------------------------
@@ -388,7 +427,7 @@ def test_the_written_case_has_every_key():
     text = to_toml(Case(train=TrainCase(graphs=GraphCase())))
     assert text.isascii()
     data = tomllib.loads(text)
-    for keys, each, _ in config._all_keys():
+    for keys, each, _ in all_keys():
         node = data
         for key in keys:
             node = node[key]
@@ -402,7 +441,7 @@ def plain_text():
 
 def values(info):
     """Values of a key's type and range."""
-    info = config._bare(info)
+    info = bare_type(info)
     match info:
         case kinds.BoolType():
             return st.booleans()
@@ -423,7 +462,7 @@ def values(info):
 def cases(draw):
     """Cases with every key drawn from its range, and no conflicts."""
     data = {}
-    for keys, each, _ in config._all_keys():
+    for keys, each, _ in all_keys():
         node = data
         for key in keys[:-1]:
             node = node.setdefault(key, {})
@@ -523,11 +562,11 @@ def inline(value):
     """A value as TOML, tables included."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {inline(inner)}" for key, inner in value.items()) + "}"
-    return f"[{', '.join(map(inline, value))}]" if isinstance(value, list) else config.toml_value(value)
+    return f"[{', '.join(map(inline, value))}]" if isinstance(value, list) else toml_value(value)
 
 
 @FUZZ
-@given(st.lists(st.tuples(st.sampled_from([".".join(keys) for keys, _, _ in config._all_keys()]), ANY_VALUE)))
+@given(st.lists(st.tuples(st.sampled_from([".".join(keys) for keys, _, _ in all_keys()]), ANY_VALUE)))
 def test_known_keys_with_any_values(settings_):
     loads_or_refuses(SOLVABLE, [f"{key}={inline(value)}" for key, value in settings_])
 
@@ -559,13 +598,13 @@ def test_every_key_of_a_valid_file_has_its_line(text):
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    places = config._Lines(text.replace("\r\n", "\n")).places
+    places = key_places(text.replace("\r\n", "\n"))
 
     def check(node, above):
         for key, value in node.items():
             line = text.split("\n")[int(places[(*above, key)].removeprefix("line ")) - 1]
             assert key in line
-            if isinstance(value, dict) and len(above) + 2 <= config.DEEPEST:
+            if isinstance(value, dict) and len(above) + 2 <= DEEPEST:
                 check(value, (*above, key))
 
     check(data, ())
@@ -629,7 +668,7 @@ def test_help_lists_every_key_in_ascii_and_100_columns():
     assert cli.parse(["x.toml", "--help"]) == text
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 100
-    for keys, each, _ in config._all_keys():
+    for keys, each, _ in all_keys():
         assert f"  {each.name} = " in text
         assert f"[{'.'.join(keys[:-1])}]" in text or len(keys) == 1
     assert "a whole number, from 1 to 16" in text

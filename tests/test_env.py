@@ -79,7 +79,7 @@ def test_random_removals(group, name, several, exchange):
 
 
 def test_isolated_nodes_may_be_removed_with_others(group):
-    """Of a set, a node may have lost its last edge to another of the set; nodes without edges count nothing."""
+    """A node of a set may have lost its last edge to another of the set; it counts nothing then."""
     graph = listed(30, (0, 1), (1, 2), (28, 29), (10, 20))
     env = GraphEnv(group, make_block(group, graph))
     step_together(group, [env], [np.array([1, 5, 29, 28, 2])])
@@ -115,11 +115,11 @@ def test_totals_do_not_depend_on_ranks(group, solo):
     assert paths[0] == paths[1]
 
 
-# ---- the problem ------------------------------------------------------------------------------------------------
+# ---- the problem --------------------------------------------------------------------------------------
 
 
 def test_rewards_of_an_episode_sum_to_its_cover(group):
-    """Unshaped: minus the nodes chosen. Shaped: less the first state's potential, which is all that shaping adds."""
+    """Unshaped: minus the nodes chosen. Shaped: less the first state's potential, no more."""
     problem = MinimumVertexCover()
     env = GraphEnv(group, make_block(group, GRAPHS["hubs"]))
     first, plain, shaped, chosen = env.totals, 0.0, 0.0, 0

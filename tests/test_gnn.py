@@ -1,4 +1,4 @@
-"""app/gnn and app/elementary: loss, Adam, parameters, logarithm, and structure2vec's linear pieces, exactly."""
+"""app/gnn and app/elementary: loss, Adam, parameters, logarithm; structure2vec's linear pieces, exactly."""
 
 import math
 
@@ -22,7 +22,7 @@ from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
 from app.sparse.batch import StateBatch
 
-# ---- elementary ---------------------------------------------------------------------------------------------
+# ---- elementary ---------------------------------------------------------------------------------------
 
 
 def test_log_has_six_digits_at_all_magnitudes(device):
@@ -31,7 +31,9 @@ def test_log_has_six_digits_at_all_magnitudes(device):
     near_one = 1 + draws.uniform(-0.5, 1, 2000) * 10.0 ** draws.uniform(-6, 0, 2000)
     switch = np.sqrt(0.5) * (1 + draws.uniform(-1e-5, 1e-5, 500))  # where the series changes its octave
     powers = 2.0 ** np.arange(-126, 128)
-    x = np.concatenate([spread, near_one, switch, 2 * switch, powers, np.arange(1.0, 3000)]).astype(np.float32)
+    x = np.concatenate([spread, near_one, switch, 2 * switch, powers, np.arange(1.0, 3000)]).astype(
+        np.float32
+    )
     x = x[x != 1]
     found = device.get(log(device.xp, device.put(x)))
     assert found.dtype == np.float32
@@ -43,7 +45,7 @@ def test_log_of_one_is_zero(device):
     assert device.get(log(device.xp, device.put(np.ones(3, dtype=np.float32)))).tolist() == [0, 0, 0]
 
 
-# ---- loss -----------------------------------------------------------------------------------------------------
+# ---- loss ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["squared", "huber"])
@@ -65,7 +67,7 @@ def test_values_of_the_loss():
     assert td_loss(q, target, "squared")[1].dtype == np.float32
 
 
-# ---- Adam -----------------------------------------------------------------------------------------------------
+# ---- Adam ---------------------------------------------------------------------------------------------
 
 
 def test_adam_is_algorithm_1(device):
@@ -90,7 +92,7 @@ def test_adam_first_step_is_the_rate_against_the_gradient(device):
     assert device.get(flat) == pytest.approx([-0.5, 0.5, 0], rel=1e-4)
 
 
-# ---- parameters -----------------------------------------------------------------------------------------------
+# ---- parameters ---------------------------------------------------------------------------------------
 
 SHAPES = {"b": (2, 3), "a": (4, 1), "c": (1, 1)}
 
@@ -143,7 +145,7 @@ def test_glorot_draws_within_its_limit_by_name_and_seed(device):
     assert not np.array_equal(again.host()["a"], drawn["a"])
 
 
-# ---- structure2vec: adjoint identities in exact arithmetic ------------------------------------------------------
+# ---- structure2vec: adjoint identities in exact arithmetic --------------------------------------------
 
 # Sizes that expose off-by-one: rows not divisible by the ranks, ranks without rows, no edge, one edge.
 BATCHES = {

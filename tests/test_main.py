@@ -10,7 +10,7 @@ import networkx
 import pytest
 from jobs import ROOT, mpirun, run_job
 
-from app.config import load
+from app.casefile import load
 
 pytestmark = pytest.mark.mpi_skip
 

@@ -1,4 +1,4 @@
-"""app/rl/qnet.py and app/gnn/structure2vec.py: values and gradients against dense float64 forms of RL4GO eqs. 1 and 2."""
+"""The Q-network: values and gradients against dense float64 forms of RL4GO eqs. 1 and 2."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ from app.sparse.batch import StateBatch
 
 K, HIDDEN = 3, 4
 
-# ---- the reference: one state, dense, float64 ------------------------------------------------------------------
+# ---- the reference: one state, dense, float64 ---------------------------------------------------------
 
 
 def relu(Z):
@@ -101,7 +101,7 @@ def slopes(function, w, step=1e-6):
     return out
 
 
-# ---- a batch of states of two graphs -----------------------------------------------------------------------------
+# ---- a batch of states of two graphs ------------------------------------------------------------------
 
 GRAPHS = [random_graph(19, 0.25, 11, weighted=True), random_graph(9, 0.4, 12)]
 REMOVED = [[[], [3, 4, 10], [17]], [[8, 0], []]]
@@ -209,7 +209,7 @@ def test_gradients_do_not_depend_on_ranks_or_exchange(group, solo):
     assert flats[0] == flats[1] == flats[2]
 
 
-# ---- the head, exactly ---------------------------------------------------------------------------------------
+# ---- the head, exactly --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("head", ["separate", "mixing"])
@@ -266,7 +266,7 @@ def test_head_is_adjoint_to_its_backward(group, monkeypatch, head, features):
             assert (dq.astype(float) * (moved.astype(float) - q)).sum() == found[at], (name, at)
 
 
-# ---- eqs. 1 and 2 as they are printed ---------------------------------------------------------------------------
+# ---- eqs. 1 and 2 as they are printed -----------------------------------------------------------------
 
 
 def test_paper_policy_is_equations_1_and_2(group):
@@ -303,7 +303,10 @@ def test_paper_policy_is_equations_1_and_2(group):
         }
     everything = sum(embed.values())
     score = np.array(
-        [float((theta7.T @ relu(np.concatenate([theta5 @ everything, theta6 @ embed[v]])))[0, 0]) for v in range(n)]
+        [
+            float((theta7.T @ relu(np.concatenate([theta5 @ everything, theta6 @ embed[v]])))[0, 0])
+            for v in range(n)
+        ]
     )
     assert theta7.shape == (2 * hidden, 1)
 
@@ -312,7 +315,9 @@ def test_paper_policy_is_equations_1_and_2(group):
     alive = batch.alive_mask([np.array(sorted(S))])
     A = residual(dense((n, edges, weights))[0], sorted(S))
     totals = [totals_of(A)]
-    e = net.evaluate(params, batch, net.inputs(batch, alive, batch.times(alive) * alive, totals), totals, pool=True)
+    e = net.evaluate(
+        params, batch, net.inputs(batch, alive, batch.times(alive) * alive, totals), totals, pool=True
+    )
     found = group.device.get(net.local_scores(params, e)) + group.device.get(net.pooled_scores(params, e))[0]
     found = whole_rows(group, block, found)
     close(found, score, "scores")
@@ -321,7 +326,7 @@ def test_paper_policy_is_equations_1_and_2(group):
     assert len({round(s, 4) for s in score.tolist()}) > 6
 
 
-# ---- inputs --------------------------------------------------------------------------------------------------
+# ---- inputs -------------------------------------------------------------------------------------------
 
 
 def test_mean_degree_is_coarse_and_close():

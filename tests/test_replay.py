@@ -18,9 +18,10 @@ def totals_at(number, t):
 
 
 def play(seed, replays, environments=3, steps=60, longest=7):
-    """Feed the same interleaved episodes to several memories; returns the episodes and the order of additions.
+    """Feed the same interleaved episodes to several memories; returns the episodes and what was added.
 
-    Each episode is (graph, actions, rewards, finished); additions are (episode, t) as n-step returns become known.
+    Each episode is (graph, actions, rewards, finished); additions are (episode, t) in the order
+    in which n-step returns become known.
     """
     draws = np.random.default_rng(seed)
     episodes, running, added = {}, [], {n: [] for n in {r.n_step for r in replays}}
@@ -60,8 +61,8 @@ def naive(episodes, number, t, n_step):
         end += 1
     over = finished and end == len(actions)
     return (
-        graph, actions[t], value, 0.0 if over else DISCOUNT ** (end - t), tuple(actions[:t]), tuple(actions[:end]),
-        totals_at(number, t), totals_at(number, end),
+        graph, actions[t], value, 0.0 if over else DISCOUNT ** (end - t),
+        tuple(actions[:t]), tuple(actions[:end]), totals_at(number, t), totals_at(number, end),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""app/rl/rollout.py and app/rl/compact.py: covers are feasible, minimal once pruned, and the same on any ranks."""
+"""Rollouts and compaction: covers are feasible, minimal once pruned, and the same on any ranks."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,12 @@ def cover_and_check(group, graph, policy, rule, exchange="auto"):
 
 @pytest.mark.parametrize(
     ("policy", "rule"),
-    [*[("default", rule) for rule in RULES], ("paper", "adaptive"), ("mixing", "fraction"), ("mixing", "single")],
+    [
+        *[("default", rule) for rule in RULES],
+        ("paper", "adaptive"),
+        ("mixing", "fraction"),
+        ("mixing", "single"),
+    ],
 )
 @pytest.mark.parametrize("name", GRAPHS)
 def test_covers_do_not_depend_on_ranks_or_exchange(group, solo, name, policy, rule):
@@ -79,7 +84,9 @@ def test_compaction_changes_nothing(group, monkeypatch, name, policy, rule, exch
     whole = cover_and_check(group, GRAPHS[name], policy, rule, exchange)
     made = []
     monkeypatch.setattr(compact, "SMALLEST", 8)
-    monkeypatch.setattr(rollout.compact, "compact", lambda *args, do=compact.compact: made.append(1) or do(*args))
+    monkeypatch.setattr(
+        rollout.compact, "compact", lambda *args, do=compact.compact: made.append(1) or do(*args)
+    )
     assert cover_and_check(group, GRAPHS[name], policy, rule, exchange) == whole
     assert len(made) > 1
 
@@ -90,14 +97,23 @@ def test_a_graph_that_is_compacted_by_itself(group, solo):
     assert made == cover_and_check(solo, graph, "default", "fraction")
 
 
-@pytest.mark.parametrize(("policy", "exchange"), [("default", "halo"), ("paper", "gather"), ("mixing", "auto")])
+@pytest.mark.parametrize(
+    ("policy", "exchange"), [("default", "halo"), ("paper", "gather"), ("mixing", "auto")]
+)
 def test_side_by_side_equals_one_by_one(group, solo, monkeypatch, policy, exchange):
-    graphs = [growing_graph(30, 3, 1), *(GRAPHS[name] for name in ("weighted", "no edge", "fewer nodes than ranks"))]
+    graphs = [
+        growing_graph(30, 3, 1),
+        *(GRAPHS[name] for name in ("weighted", "no edge", "fewer nodes than ranks")),
+    ]
 
     def covers(ranks, parts):
         blocks = make_blocks(ranks, graphs, exchange)
         net, params = network(ranks, policy)
-        envs = [env for part in parts for env in cover_one_at_a_time(ranks, net, params, [blocks[i] for i in part])]
+        envs = [
+            env
+            for part in parts
+            for env in cover_one_at_a_time(ranks, net, params, [blocks[i] for i in part])
+        ]
         return [(env.steps, whole_rows(ranks, b, env.chosen_at).tobytes()) for env, b in zip(envs, blocks)]
 
     together = covers(group, [[0, 1, 2, 3]])
@@ -116,7 +132,7 @@ def test_nothing_to_cover(group):
     assert cover_one_at_a_time(group, *network(group, "default"), []) == []
 
 
-# ---- dropping redundant nodes -------------------------------------------------------------------------------------
+# ---- dropping redundant nodes -------------------------------------------------------------------------
 
 
 def neighbours(graph):
@@ -146,7 +162,9 @@ def test_pruned_covers_are_minimal(group, name, rule):
 @pytest.mark.parametrize("seed", range(4))
 def test_dropping_is_latest_first_then_lowest_node(group, seed):
     """From a cover with much to drop, against one pass over its nodes."""
-    graph = [growing_graph(80, 3, 3), random_graph(41, 0.1, 4), listed(30, (0, 29)), random_graph(9, 0.5, 6)][seed]
+    graph = [growing_graph(80, 3, 3), random_graph(41, 0.1, 4), listed(30, (0, 29)), random_graph(9, 0.5, 6)][
+        seed
+    ]
     n, near = graph[0], neighbours(graph)
     draws = np.random.default_rng(seed)
     chosen_at = draws.integers(0, 6, n).astype(np.int32)

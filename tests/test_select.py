@@ -1,4 +1,4 @@
-"""app/rl/select.py: keys in the order of scores, ties, NaN, the selection rules, and what leaves the device."""
+"""app/rl/select.py: keys in the order of scores, ties, NaN, the rules, and what leaves the device."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ FLOATS = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=30)
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, 1e-45, -1e-45, 3.4e38, -3.4e38, 1.0, np.nextafter(np.float32(1), 2)]
 
 
-# ---- keys -----------------------------------------------------------------------------------------------------
+# ---- keys ---------------------------------------------------------------------------------------------
 
 
 @given(FLOATS)
@@ -59,7 +59,9 @@ def test_order_bits_of_nan_are_above_infinity(device):
 @example(SPECIAL)
 def test_keys_sort_by_score_then_by_lowest_node(device, values):
     scores = np.array(values, dtype=np.float32)
-    nodes = np.random.default_rng(len(values)).choice([*range(50), 2**31, 2**32 - 2], len(values), replace=False)
+    nodes = np.random.default_rng(len(values)).choice(
+        [*range(50), 2**31, 2**32 - 2], len(values), replace=False
+    )
     keys = device.get(make_keys(device.xp, device.put(scores), device.put(nodes)))
     expected = sorted(range(len(values)), key=lambda i: (-scores[i], nodes[i]))
     assert np.argsort(keys, kind="stable")[::-1].tolist() == expected
@@ -67,7 +69,7 @@ def test_keys_sort_by_score_then_by_lowest_node(device, values):
     assert (keys > 0).all()
 
 
-# ---- the best of every state -----------------------------------------------------------------------------------
+# ---- the best of every state --------------------------------------------------------------------------
 
 MEMBERS = [(random_graph(37, 0.3, 1), 2), (listed(5, (0, 1)), 1), (random_graph(9, 0.3, 2), 3)]
 SIZES = [graph[0] for graph, count in MEMBERS for _ in range(count)]
@@ -113,7 +115,7 @@ def test_value_of_a_state_without_candidates_is_zero(group):
 
 @pytest.mark.parametrize("score", [-np.inf, -3.3e38, np.inf])
 def test_diverged_scores_still_choose_a_candidate(group, score):
-    """Weights that have grown without bound must not make a rollout choose a node that is none, again and again."""
+    """Weights grown without bound must not make a rollout choose a node that is none, for ever."""
     batch = make_batch(group)
     scores = columns(group, batch, [np.full(n, score) for n in SIZES])
     candidates = columns(group, batch, [np.arange(n) >= n - 2 for n in SIZES]) > 0
@@ -145,7 +147,7 @@ def test_top_nodes_refuses_nan_on_all_ranks(group, at, wanted):
         top_nodes(group, group.device, scores_of(group, env, scores), env, wanted)
 
 
-# ---- the best of one state ---------------------------------------------------------------------------------------
+# ---- the best of one state ----------------------------------------------------------------------------
 
 
 def scores_of(group, env, scores):
@@ -170,7 +172,12 @@ def test_top_nodes_are_a_sort(group, graph):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_independent_is_the_sequential_greedy(group, seed):
-    n, edges, _ = graph = [random_graph(60, 0.1, 1), growing_graph(60, 2, 2), listed(60), random_graph(21, 0.8, 3)][seed]
+    n, edges, _ = graph = [
+        random_graph(60, 0.1, 1),
+        growing_graph(60, 2, 2),
+        listed(60),
+        random_graph(21, 0.8, 3),
+    ][seed]
     near = {v: set() for v in range(n)}
     for u, v in edges.tolist():
         near[u].add(v)
@@ -186,12 +193,12 @@ def test_independent_is_the_sequential_greedy(group, seed):
         assert independent(group, block, ordered).tolist() == taken
 
 
-# ---- rules -------------------------------------------------------------------------------------------------------
+# ---- rules --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [64, 61])
 def test_adaptive_takes_8_4_2_1(group, n):
-    """RL4GO section 5.2: |C| > N/2: 8, > N/4: 4, > N/8: 2, else 1; N is the whole graph's, |C| counts candidates."""
+    """RL4GO section 5.2: |C| > N/2: 8, > N/4: 4, > N/8: 2, else 1; |C| counts candidates."""
     for left in range(2, n + 1):
         env = GraphEnv(group, make_block(group, listed(n, *[(v, v + 1) for v in range(left - 1)])))
         assert env.totals.alive == left
@@ -231,11 +238,11 @@ def test_an_unknown_rule_is_named():
         find_rule("best")
 
 
-# ---- random candidates -------------------------------------------------------------------------------------------
+# ---- random candidates --------------------------------------------------------------------------------
 
 
 def test_every_candidate_is_one_pick(group):
-    """The pick is uniform over 0..|C|-1, so a pick for each candidate, in node order, makes the choice uniform."""
+    """Picks are uniform over 0..|C|-1: one pick for each candidate makes the choice uniform."""
     graphs = [random_graph(61, 0.04, 1), listed(5, (0, 4), (1, 2)), growing_graph(33, 2, 2)]
     envs = [GraphEnv(group, block) for block in make_blocks(group, graphs)]
     step_together(group, envs, [np.array([3]), np.array([2]), np.array([0, 1])])
@@ -247,7 +254,7 @@ def test_every_candidate_is_one_pick(group):
         assert found.tolist() == [c[p] for c, p in zip(candidates, picks)]
 
 
-# ---- what leaves the device ----------------------------------------------------------------------------------------
+# ---- what leaves the device ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", ["scale_free", "paper"])

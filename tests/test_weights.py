@@ -1,4 +1,4 @@
-"""app/rl/weights.py: what was saved is what is read, and whatever else a file holds is one line of GraphError."""
+"""app/rl/weights.py: what was saved is what is read; whatever else a file holds is one line of GraphError."""
 
 import io
 import json
@@ -47,7 +47,7 @@ def refused(path):
 
 
 def rewrite(path, change):
-    """Save a file's members again after `change` has altered the dict {name: array}, manifest a dict among them."""
+    """Save a file's members again after `change` has altered them, the manifest as a dict."""
     with np.load(path) as file:
         members = {name: file[name] for name in file.files}
     members["manifest"] = json.loads(members["manifest"].tobytes())
@@ -57,7 +57,7 @@ def rewrite(path, change):
     np.savez(path, **members)
 
 
-# ---- what was saved ----------------------------------------------------------------------------------------------
+# ---- what was saved -----------------------------------------------------------------------------------
 
 
 def test_round_trip(tmp_path):
@@ -99,7 +99,7 @@ def test_the_shipped_weights_load():
         default_weights("tsp")
 
 
-# ---- damaged files -----------------------------------------------------------------------------------------------
+# ---- damaged files ------------------------------------------------------------------------------------
 
 
 @pytest.mark.mpi_skip
@@ -116,7 +116,11 @@ def test_flipped_bits(saved, part):
     """Refused, or harmless: a bit that zip and npy do not use leaves everything that is read as it was."""
     whole, good, arrays = saved.read_bytes(), load_weights(str(saved)), some_arrays()
     directory = whole.index(b"PK\x01\x02")
-    lo, hi = {"anywhere": (0, len(whole)), "first member's header": (0, 200), "directory": (directory, len(whole))}[part]
+    lo, hi = {
+        "anywhere": (0, len(whole)),
+        "first member's header": (0, 200),
+        "directory": (directory, len(whole)),
+    }[part]
     draws = np.random.default_rng(2)
     count = 0
     for at, bit in zip(draws.integers(lo, hi, 200), draws.integers(0, 8, 200)):
@@ -143,7 +147,7 @@ def test_what_is_no_file_at_all(tmp_path):
         refused(tmp_path / "w.npz")
 
 
-# ---- files made with intent -----------------------------------------------------------------------------------------
+# ---- files made with intent ---------------------------------------------------------------------------
 
 
 def set_manifest(**entries):
@@ -157,7 +161,10 @@ def set_policy(**entries):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (set_manifest(format=FORMAT + 1), f"written by a newer Lockstep (format {FORMAT + 1}, here {FORMAT})"),
+        (
+            set_manifest(format=FORMAT + 1),
+            f"written by a newer Lockstep (format {FORMAT + 1}, here {FORMAT})",
+        ),
         (set_manifest(kind="layer"), "holds 'layer' weights"),
         (set_manifest(format="one"), "not a weights.npz"),
         (set_manifest(digest="0" * 64), "damaged"),
@@ -172,8 +179,14 @@ def set_policy(**entries):
         (lambda members: members.pop("manifest"), "not a weights.npz"),
         (lambda members: members.update(manifest=[]), "not a weights.npz"),
         (lambda members: members.update(manifest=np.zeros(4, dtype=np.uint8)), "not a weights.npz"),
-        (lambda members: members.update(manifest=np.frombuffer(b'"\xff\xfe"', dtype=np.uint8)), "not a weights.npz"),
-        (lambda members: members.update(manifest=np.frombuffer(b"[" * 10**5, dtype=np.uint8)), "not a weights.npz"),
+        (
+            lambda members: members.update(manifest=np.frombuffer(b'"\xff\xfe"', dtype=np.uint8)),
+            "not a weights.npz",
+        ),
+        (
+            lambda members: members.update(manifest=np.frombuffer(b"[" * 10**5, dtype=np.uint8)),
+            "not a weights.npz",
+        ),
         (lambda members: members.update(extra=np.zeros(3, dtype=np.float32)), "damaged"),
         (lambda members: members.pop("head.theta5"), "damaged"),
         (lambda members: members["head.theta5"].fill(1), "damaged"),
@@ -227,11 +240,13 @@ def test_members_that_claim_much_memory(saved, monkeypatch):
     assert "is small" in refused(saved)
 
 
-# ---- in a run ----------------------------------------------------------------------------------------------------
+# ---- in a run -----------------------------------------------------------------------------------------
 
 
 def make_context(group, path, problem="mvc"):
-    return Context(Case(policy=PolicyCase(weights=str(path)), problem=ProblemCase(name=problem)), group, None, None)
+    return Context(
+        Case(policy=PolicyCase(weights=str(path)), problem=ProblemCase(name=problem)), group, None, None
+    )
 
 
 def common_path(group, tmp_path):

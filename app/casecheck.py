@@ -1,0 +1,161 @@
+"""Checking a case: every mistake is one line with the key, its place, what is right, and what was found."""
+
+import difflib
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import ValidationError, convert, structs
+from msgspec import inspect as kinds
+
+from app.config import (
+    GRAPH_TABLES,
+    Case,
+    GraphCase,
+    Keys,
+    Table,
+    all_keys,
+    all_tables,
+    bare_type,
+    expected,
+    limits,
+    table_of,
+)
+from app.text import is_plain, printable, shorten, show
+from app.tomlplaces import Places
+
+
+def mistakes(table: type[Table], data: dict[str, Any], above: Keys, places: Places) -> Iterator[str]:
+    """The unknown keys, wrong types and values out of range of one table and those in it."""
+    known = {each.name: each.type for each in structs.fields(table)}
+    for key, value in data.items():
+        keys = (*above, key)
+        if key not in known:
+            unknown = f"unknown {'table' if _is_table(value) else 'key'} {_spell(keys, value)}"
+            yield f"{unknown}{_place(keys, places)}: {_suggestion(table, keys, value)}"
+        elif (inner := table_of(known[key])) is None:
+            mistake = value_mistake(known[key], value)
+            if mistake:
+                yield f"{where(keys, places)}: {mistake}"
+        elif isinstance(value, dict):
+            yield from mistakes(inner, value, keys, places)
+        else:
+            yield f"{where(keys, places)}: must be a table, got {show(value)}"
+
+
+def value_mistake(kind: object, value: object) -> str | None:
+    """What is wrong with one value, or None."""
+    items = value if isinstance(value, list | tuple) else [value]
+    for item in items:
+        if isinstance(item, float) and not math.isfinite(item):
+            return f"must be a finite number, got {show(item)}"
+        if isinstance(item, int) and abs(item) >= 1 << 63:
+            return f"must be a number of at most 64 bits, got {show(item)}"
+        if isinstance(item, str) and not is_plain(item):
+            return f"must be text without control characters, got {show(item)}"
+    try:
+        convert(value, kind)
+    except ValidationError as error:
+        info = bare_type(kinds.type_info(kind))
+        if isinstance(value, list) and isinstance(info, kinds.ListType) and " at `$[" in str(error):
+            info = bare_type(info.item_type)
+            value = value[int(re.search(r"\$\[(\d+)\]", str(error))[1])]
+        out_of_range = re.match(r"Expected `(int|float)` [<>]", str(error))
+        return f"must be {limits(info) if out_of_range else expected(info)}, got {show(value)}"
+    return None
+
+
+def _suggestion(table: type[Table], keys: Keys, value: object) -> str:
+    """The nearest name of the same table, else of any table."""
+    names = all_tables() if _is_table(value) else [each for each, _, _ in all_keys()]
+    here = {each[-1]: each for each in names if each[:-1] == keys[:-1]}
+    anywhere = {each[-1]: each for each in reversed(names)}
+    for candidates, cutoff in ((here, 0.7), (anywhere, 0.7)):
+        found = difflib.get_close_matches(keys[-1], candidates, n=1, cutoff=cutoff)
+        if found:
+            return f"did you mean {_spell(candidates[found[0]], value)}?"
+    inside = ", ".join(each.name for each in structs.fields(table))
+    return f"{_spell(keys[:-1], {}) if keys[:-1] else 'a case'} has {inside}"
+
+
+def where(keys: Keys, places: Places) -> str:
+    """`train.steps (line 4)`, where a mistake is."""
+    return _name(keys) + _place(keys, places)
+
+
+def _name(keys: Keys) -> str:
+    """`train.steps`, fit to be printed."""
+    return shorten(printable(".".join(keys)))
+
+
+def _is_table(value: object) -> bool:
+    """A table, or the list of tables that [[name]] makes."""
+    return isinstance(value, dict) or (
+        isinstance(value, list) and any(isinstance(each, dict) for each in value)
+    )
+
+
+def _spell(keys: Keys, value: object) -> str:
+    """A key as `train.steps`, a table as `[train]`."""
+    return f"[{_name(keys)}]" if _is_table(value) else _name(keys)
+
+
+def _place(keys: Keys, places: Places) -> str:
+    """ " (line 4)", or nothing where the key was not set."""
+    return f" ({places[keys]})" if keys in places else ""
+
+
+# --------------------------------------------------------------------------------
+# Rules between keys
+
+
+def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[str]:
+    """Keys that are right one by one and wrong together; has_graphs: those of a solve are not in the case."""
+    for keys, graphs in zip(GRAPH_TABLES, (case.graph, case.train.graphs)):
+        if graphs is not None:
+            for key, mistake in _graph_conflicts(graphs):
+                yield f"{where((*keys, key), places)}: {mistake}"
+    trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
+    trained = case.train.graphs or case.graph
+    if case.run.task == "solve" and not (has_graphs or case.graph.path or case.graph.generator):
+        yield 'run.task = "solve" needs graphs: set graph.path or graph.generator'
+    if trains and not (
+        trained.path or trained.generator or (trained is case.graph and case.run.task == "solve")
+    ):
+        yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
+    agent, run = case.agent, case.run
+    for wrong, keys, mistake in (
+        (
+            agent.epsilon_end > agent.epsilon_start,
+            ("agent", "epsilon_end"),
+            f"must be at most agent.epsilon_start = {agent.epsilon_start}, got {agent.epsilon_end}",
+        ),
+        (
+            agent.warmup > agent.replay_capacity,
+            ("agent", "warmup"),
+            f"must be at most agent.replay_capacity = {agent.replay_capacity}, got {agent.warmup}",
+        ),
+        (run.portable and not run.reproducible, ("run", "portable"), "needs run.reproducible = true"),
+        (
+            "/" in run.name or "\\" in run.name or run.name in (".", ".."),
+            ("run", "name"),
+            f"must be the name of a folder, without slashes, got {show(run.name)}",
+        ),
+        (not case.policy.weights, ("policy", "weights"), 'must be "default", "train" or a file, got ""'),
+    ):
+        if wrong:
+            yield f"{where(keys, places)}: {mistake}"
+
+
+def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+    """(key, mistake) within one table of graphs."""
+    lo, hi = (graphs.nodes, graphs.nodes) if isinstance(graphs.nodes, int) else graphs.nodes
+    if lo < 0 or hi < 0:
+        yield "nodes", f"must be at least 1, got {min(lo, hi)}"
+    elif lo > hi:
+        yield "nodes", f"must be [lo, hi] with lo at most hi, got [{lo}, {hi}]"
+    elif graphs.generator and lo == 0:
+        yield "nodes", f'must be at least 1 for generator = "{graphs.generator}", got 0'
+    elif graphs.generator in ("ba", "mixed") and graphs.d >= lo:
+        yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"

@@ -1,0 +1,237 @@
+"""Reading a case: a TOML file with overrides, or settings from Python -> a checked Case.
+
+A case is read in four moves: `tomllib` parses the file, the overrides of the command line are laid over it,
+every key is checked (all mistakes are reported together, each with its line), and paths are made absolute.
+"""
+
+import glob
+import os
+import re
+import tomllib
+from typing import Any
+
+from msgspec import convert, structs, to_builtins
+
+from app.casecheck import conflicts, mistakes, where
+from app.config import GRAPH_TABLES, Case, GraphCase, Keys
+from app.errors import CaseError
+from app.text import is_plain, printable, shorten, show, toml_value
+from app.tomlplaces import DEEPEST, Places, dotted, key_places
+
+COMMAND_LINE = "command line"
+LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
+LONGEST_KEY = 200  # characters of an override's key
+
+
+def load(path: str, overrides: list[str]) -> Case:
+    """The case of a file with the overrides `section.key=value` laid over it.
+
+    Raises CaseError with every mistake that was found. Paths in the result are absolute (run.out apart, which
+    stays relative to the working directory), graph.path is a list of files, run.name is filled in.
+    """
+    data, places = _read(path)
+    for keys, value in _parse_overrides(overrides):
+        _lay_over(data, places, keys, value)
+    _last_source_wins(data, places)
+    case = _checked(printable(path), data, places, os.path.dirname(os.path.abspath(path)))
+    if case.run.name:
+        return case
+    name = re.sub(r"[^\w.+=,@-]", "_", os.path.splitext(os.path.basename(path))[0])
+    return structs.replace(case, run=structs.replace(case.run, name=name))
+
+
+def build(settings: dict[str, Any]) -> Case:
+    """The case of settings from Python, such as {"train.steps": 2000}: checked and filled in like a file.
+
+    Raises CaseError with every mistake that was found. Paths are relative to the working directory. The
+    graphs of a solve may be missing: the caller has them.
+    """
+    data: dict[str, Any] = {}
+    for key, value in to_builtins(settings, str_keys=True, enc_hook=_plain_value).items():
+        _lay_over(data, {}, tuple(key.split(".")), value)
+    return _checked("settings", data, {}, os.getcwd(), has_graphs=True)
+
+
+def _plain_value(value: Any) -> Any:
+    """A NumPy number or array as Python's own; anything else, such as a Path, as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _checked(shown: str, data: dict[str, Any], places: Places, folder: str, has_graphs: bool = False) -> Case:
+    """The case of parsed data, its paths made absolute from `folder`; refused with all mistakes together."""
+    _refuse(shown, list(mistakes(Case, data, (), places)))
+    case = convert(data, Case)
+    try:
+        located, missing = _locate(case, folder, places)
+    except OSError as error:
+        raise CaseError(f"{shown}: cannot look for its files: {error.strerror}") from None
+    _refuse(shown, [*conflicts(case, places, has_graphs), *missing])
+    return located
+
+
+def _refuse(shown: str, errors: list[str]) -> None:
+    """Raise one CaseError for all mistakes, if there are any."""
+    if len(errors) == 1:
+        raise CaseError(f"{shown}: {errors[0]}")
+    if errors:
+        raise CaseError(f"{shown}: {len(errors)} mistakes\n  " + "\n  ".join(errors))
+
+
+def _read(path: str) -> tuple[dict[str, Any], Places]:
+    """The parsed file, and the line of each key."""
+    shown = printable(path)
+    try:
+        if os.path.isdir(path):
+            raise CaseError(f"{shown}: is a folder; name a case file (inputs/quickstart.toml, for example)")
+        if not os.path.isfile(path):
+            raise CaseError(f"{shown}: no such case file")
+        if os.path.getsize(path) > LARGEST_FILE:
+            raise CaseError(f"{shown}: larger than {LARGEST_FILE} bytes: not a case file")
+        with open(path, "rb") as file:
+            raw = file.read()
+    except (OSError, ValueError) as error:
+        raise CaseError(f"{shown}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise CaseError(f"{shown}: line {line}: byte 0x{raw[error.start]:02x} is not UTF-8 text") from None
+    try:
+        return tomllib.loads(text), key_places(text)
+    except (ValueError, RecursionError) as error:
+        raise CaseError(f"{shown}: {_syntax_message(error)}") from None
+
+
+def _syntax_message(error: Exception) -> str:
+    """tomllib's message with the place in front."""
+    if isinstance(error, RecursionError):
+        return "not a case file: nested too deeply"
+    message = printable(str(error))
+    found = re.fullmatch(r"(.*) \(at (line \d+, column \d+|end of document)\)", message)
+    return f"{found[2]}: not valid TOML: {found[1]}" if found else f"not valid TOML: {message}"
+
+
+# --------------------------------------------------------------------------------
+# Overrides
+
+
+def _parse_overrides(overrides: list[str]) -> list[tuple[Keys, Any]]:
+    """The overrides as (key, value); everything that is not `section.key=value` is refused at once."""
+    parsed, errors = [], []
+    for text in overrides:
+        try:
+            parsed.append(_parse_override(text))
+        except CaseError as error:
+            errors.append(str(error))
+    if errors:
+        raise CaseError("\n  ".join(errors))
+    return parsed
+
+
+def _parse_override(text: str) -> tuple[Keys, Any]:
+    """`train.steps=2000` -> (("train", "steps"), 2000)."""
+    shown = shorten(printable(text))
+    key, equals, value = text.partition("=")
+    try:
+        keys = dotted(key) if equals and "\n" not in key and len(key) < LONGEST_KEY else ()
+    except (ValueError, RecursionError):
+        keys = ()
+    if not 0 < len(keys) <= DEEPEST:
+        raise CaseError(f"{shown} ({COMMAND_LINE}): must be section.key=value, such as train.steps=2000")
+    try:
+        parsed = tomllib.loads(f"value = {value}")
+        if set(parsed) != {"value"}:
+            raise ValueError
+    except (ValueError, RecursionError):
+        quoted = shorten(printable(f"{key}={toml_value(value)}"))
+        raise CaseError(
+            f"{shown} ({COMMAND_LINE}): not a TOML value; text needs quotes: '{quoted}'"
+        ) from None
+    return keys, parsed["value"]
+
+
+def _lay_over(data: dict[str, Any], places: Places, keys: Keys, value: Any) -> None:
+    """Set one key, making the tables above it; a table is merged key by key."""
+    if isinstance(value, dict) and value and len(keys) < DEEPEST:
+        for key, inner in value.items():
+            _lay_over(data, places, (*keys, key), inner)
+        return
+    for length in range(1, len(keys)):
+        if not isinstance(data.get(keys[length - 1]), dict):
+            data[keys[length - 1]] = {}
+            places[keys[:length]] = COMMAND_LINE
+        data = data[keys[length - 1]]
+    data[keys[-1]] = value
+    places[keys] = COMMAND_LINE
+
+
+def _last_source_wins(data: dict[str, Any], places: Places) -> None:
+    """A path on the command line takes the place of the file's generator, and the other way round."""
+    for keys in GRAPH_TABLES:
+        table = data
+        for key in keys:
+            table = table.get(key) if isinstance(table, dict) else None
+        if not isinstance(table, dict) or not (table.get("path") and table.get("generator")):
+            continue
+        from_file = [key for key in ("path", "generator") if places.get((*keys, key)) != COMMAND_LINE]
+        if len(from_file) == 1:
+            table[from_file[0]] = ""
+
+
+# --------------------------------------------------------------------------------
+# Where files lie
+
+
+def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
+    """The case with absolute paths, and what was not found."""
+    errors: list[str] = []
+
+    def base(keys: Keys) -> str:
+        return os.getcwd() if places.get(keys) == COMMAND_LINE else folder
+
+    def located(graphs: GraphCase, keys: Keys) -> GraphCase:
+        found, missing = _files(graphs, base(keys))
+        errors.extend(f"{where(keys, places)}: {mistake}" for mistake in missing)
+        return structs.replace(graphs, path=found)
+
+    graph = located(case.graph, ("graph", "path"))
+    train, policy, study = case.train, case.policy, case.study
+    if train.graphs is not None:
+        train = structs.replace(train, graphs=located(train.graphs, ("train", "graphs", "path")))
+    if policy.weights not in ("", "default", "train"):
+        policy = structs.replace(policy, weights=_absolute(policy.weights, base(("policy", "weights"))))
+    if study.data:
+        study = structs.replace(study, data=_absolute(study.data, base(("study", "data"))))
+    return structs.replace(case, graph=graph, train=train, policy=policy, study=study), errors
+
+
+def _absolute(name: str, base: str) -> str:
+    """The absolute path; links in its folders are resolved, a link in the last place keeps its name."""
+    folder, last = os.path.split(os.path.join(base, name).rstrip("/") or "/")
+    if last in ("", ".", ".."):
+        return os.path.realpath(os.path.join(folder, last))
+    return os.path.join(os.path.realpath(folder), last)
+
+
+def _files(graphs: GraphCase, base: str) -> tuple[list[str], list[str]]:
+    """The files that graph.path names, globs expanded and sorted; and the mistakes in it."""
+    found, wrong = [], []
+    for pattern in [graphs.path] if isinstance(graphs.path, str) else graphs.path:
+        if pattern.startswith("networkx:"):
+            found.append(pattern)
+            continue
+        exact = os.path.join(base, pattern)
+        matches = [exact] if os.path.isfile(exact) else glob.glob(pattern, root_dir=base, recursive=True)
+        files = sorted(_absolute(each, base) for each in matches if os.path.isfile(os.path.join(base, each)))
+        if not files and pattern:
+            problem = "is a folder:" if os.path.isdir(exact) else "no such file:"
+            wrong.append(f"{'no file matches' if glob.has_magic(pattern) else problem} {show(pattern)}")
+        wrong += [f"control characters in the name of {show(each)}" for each in files if not is_plain(each)]
+        found += files
+    return found, wrong
+
+
+def study_data(case: Case) -> str:
+    """The folder with the study's graphs; "" where they are to be generated."""
+    root = os.environ.get("LOCKSTEP_DATA", "")
+    return case.study.data or (os.path.join(root, "covers") if root else "")

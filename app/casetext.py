@@ -1,0 +1,132 @@
+"""Writing about a case: its TOML text, its digest, and the reference of its keys that --help prints."""
+
+import hashlib
+import os
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import NODEFAULT, structs
+from msgspec import inspect as kinds
+
+from app.config import (
+    GRAPH_TABLES,
+    Case,
+    GraphCase,
+    Keys,
+    MemoryCase,
+    OutputCase,
+    ParallelCase,
+    all_keys,
+    all_tables,
+    expected,
+    table_of,
+)
+from app.text import toml_value
+
+
+def to_toml(case: Case) -> str:
+    """The case with every key and its value; loading the text gives an equal case."""
+    lines = [f"seed = {case.seed}"]
+    for keys in all_tables():
+        table: Any = case
+        for key in keys:
+            table = getattr(table, key)
+        if table is None:
+            lines += ["", f"# [{'.'.join(keys)}] is absent: the graphs of [graph]"]
+            continue
+        lines += ["", f"[{'.'.join(keys)}]"]
+        for each in structs.fields(table):
+            if table_of(each.type) is None:
+                lines.append(f"{each.name} = {toml_value(getattr(table, each.name))}")
+    return "\n".join(lines) + "\n"
+
+
+def case_digest(case: Case) -> str:
+    """sha256 of all that can change the result.
+
+    Left out: name and folder of the run, the device, [parallel], [memory] and [output]. Files count
+    by their names without folders, so that a copy elsewhere has the same digest; their content has its own.
+    """
+    digested = structs.replace(
+        case,
+        run=structs.replace(case.run, name="", out="", device="auto"),
+        graph=_without_folders(case.graph),
+        train=structs.replace(case.train, graphs=case.train.graphs and _without_folders(case.train.graphs)),
+        policy=structs.replace(case.policy, weights=os.path.basename(case.policy.weights)),
+        study=structs.replace(case.study, data=os.path.basename(case.study.data)),
+        parallel=ParallelCase(),
+        memory=MemoryCase(),
+        output=OutputCase(),
+    )
+    return hashlib.sha256(to_toml(digested).encode()).hexdigest()
+
+
+def _without_folders(graphs: GraphCase) -> GraphCase:
+    """The graphs with the last part of each path."""
+    paths = [graphs.path] if isinstance(graphs.path, str) else graphs.path
+    return structs.replace(graphs, path=[os.path.basename(each) for each in paths if each])
+
+
+# --------------------------------------------------------------------------------
+# Help
+
+USAGE = """\
+usage: mpirun -np N python run.py CASE.toml [section.key=value ...] [options]
+
+Graph optimisation and graph learning in lockstep on any number of MPI ranks.
+Without mpirun it runs on one rank.
+
+  CASE.toml            the case file; inputs/ has one for each kind of work
+  section.key=value    set a key of the case; the value is TOML, so text needs quotes:
+                       train.steps=2000 'graph.path="a.mtx"'
+  --out DIR            output folder; sets run.out (default: runs/NAME)
+  --overwrite          write into an output folder that has results already
+  --dry-run            check the case and the graphs, say what would be done, and stop
+  --device DEVICE      auto, cpu or gpu; sets run.device
+  --version            print the version
+  --help               print this text
+
+Paths in a case file are relative to that file, except run.out; run.out and paths on the
+command line are relative to the working directory.
+
+exit codes:
+  0  complete
+  1  any other error
+  2  the case, the command line or an input file is wrong
+  3  stopped early, with a valid checkpoint
+
+environment variables:
+  LOCKSTEP_THREADS     threads per rank of the linear algebra libraries (default 1)
+  LOCKSTEP_DATA        folder of reference data; study.data says what is looked for
+
+Keys of a case file, with their defaults:
+"""
+
+
+def help_text() -> str:
+    """Usage, options, exit codes and the reference of all keys; ASCII, at most 100 columns."""
+    return USAGE + "\n" + "\n".join(_key_reference()) + "\n"
+
+
+def _key_reference() -> Iterator[str]:
+    """A heading per table, an entry per key: default, meaning, type and range."""
+    shown: Keys = ()
+    for keys, each, table in all_keys():
+        if keys[:-1] == GRAPH_TABLES[1]:
+            continue
+        if keys[:-1] != shown:
+            shown = keys[:-1]
+            yield from ("", f"[{shown[0]}]  {table.__doc__}")
+        info = kinds.type_info(each.type)
+        default = each.default if each.default is not NODEFAULT else each.default_factory()
+        meaning = info.extra_json_schema["description"]
+        yield f"  {each.name} = {toml_value(default)}"
+        yield from _wrap(f"{meaning} ({expected(info)})")
+        if keys == ("train", "environment"):
+            yield from ("", "[train.graphs]  The training graphs, with the keys of [graph]; absent: [graph].")
+
+
+def _wrap(text: str) -> list[str]:
+    """Indented lines of at most 100 columns."""
+    return textwrap.wrap(text, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
