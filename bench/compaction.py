@@ -2,8 +2,8 @@
 
     python bench/compaction.py [NODES] [PAIRS]
 
-Both sides cover the same Barabasi-Albert graph (d=4) with the shipped weights in one run, by turns; printed are the
-median of the ratios and whether the covers are the same.
+Both sides cover the same Barabasi-Albert graph (d=4) with the shipped weights in one run, by turns; printed
+are the median of the ratios and whether the covers are the same.
 """
 
 import statistics
@@ -53,9 +53,7 @@ def main(nodes: int, pairs: int) -> None:
     ratio = statistics.median(a / b for a, b in zip(seconds[False], seconds[True]))
     if group.rank == 0:
         same = np.array_equal(covers[True], covers[False])
-        print(
-            f"BA n={nodes}: without / with compaction {ratio:.2f}, {cover.evaluations} evaluations, same: {same}"
-        )
+        print(f"BA n={nodes}: without / with {ratio:.2f}, {cover.evaluations} evaluations, same: {same}")
 
 
 if __name__ == "__main__":

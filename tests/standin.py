@@ -325,7 +325,8 @@ ELEMENTWISE = _words("""
     isnan isfinite logical_and logical_or logical_not bitwise_and bitwise_or left_shift right_shift clip
 """)
 OF_ONE_ARRAY = _words("""
-    ascontiguousarray sum max min argmax argmin argsort sort partition take cumsum flatnonzero nonzero unique any
+    ascontiguousarray sum max min argmax argmin argsort sort partition take cumsum flatnonzero nonzero unique
+    any
     all count_nonzero searchsorted bincount matmul ravel zeros_like ones_like full_like array_equal
 """)
 WITH_SEQUENCES = _words("zeros ones full arange concatenate stack broadcast_to tile repeat")

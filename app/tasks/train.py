@@ -1,5 +1,6 @@
 """Task train: learn a policy on training graphs, beside the plain baselines on held-back graphs."""
 
+import math
 from typing import Any
 
 import msgspec
@@ -49,9 +50,10 @@ def learn(context: Context) -> tuple[Training, list[Loaded]]:
 
     def record(row: dict[str, float]) -> None:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
+        loss = "     -" if math.isnan(row["loss"]) else f"{row['loss']:.4f}"
         log.progress(
-            "step %6d  episode %4d  epsilon %.2f  loss %.4f  held-back cover %d (best at step %d)",
-            row["step"], row["episodes"], row["epsilon"], row["loss"], row["held_back_nodes"],
+            "step %6d  episode %4d  epsilon %.2f  loss %s  held-back cover %d (best at step %d)",
+            row["step"], row["episodes"], row["epsilon"], loss, row["held_back_nodes"],
             row["best_step"],
         )  # fmt: skip
 
