@@ -121,7 +121,7 @@ class Watch:
             capture.suspend_global_capture(in_=True)
         rank = WORLD.Get_rank()
         lines = [f"FAILED on rank {rank} of {WORLD.Get_size()}: {where}", *text.splitlines()]
-        os.write(2, "".join(f"[rank {rank}] {line}\n" for line in lines).encode())
+        os.write(2, ("\n" + "".join(f"[rank {rank}] {line}\n" for line in lines)).encode())
         WORLD.Abort(1)
 
 

@@ -164,7 +164,9 @@ def close(found, expected, what):
 @pytest.mark.parametrize("head", ["separate", "mixing"])
 def test_values_and_gradients_of_every_option(group, layers, features, head):
     dq = np.array([0.5, -1.0, 0.75, 1.0, -0.25])
-    for seed, policy in enumerate(some_policies(layers, features, head)):
+    # One process tries all sixteen sets of flags; more ranks four of them, with every pair of values.
+    policies = list(enumerate(some_policies(layers, features, head)))
+    for seed, policy in policies if group.size == 1 else policies[::5]:
         net = QNetwork(policy, MinimumVertexCover())
         params = net.new_parameters(group.device, 0)
         params.set(random_weights(net, seed))

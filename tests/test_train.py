@@ -48,8 +48,8 @@ def changed(case, **tables):
 
 SHORT = Case(
     seed=4,
-    agent=AgentCase(warmup=6, batch=8, target_every=5, epsilon_decay_steps=20, epsilon_end=0.2),
-    train=TrainCase(steps=18, evaluate_every=1000),
+    agent=AgentCase(warmup=4, batch=8, target_every=5, epsilon_decay_steps=20, epsilon_end=0.2),
+    train=TrainCase(steps=12, evaluate_every=1000),
 )
 SMALL = [
     growing_graph(53, 3, 1), growing_graph(97, 4, 2),
@@ -212,9 +212,10 @@ def test_acting_greedily_is_the_best_score_and_exploring_uniform(group):
     assert len({b for _, b in drawn}) > 50
 
 
-@pytest.mark.parametrize("head", ["separate", "mixing"])
-@pytest.mark.parametrize("loss", ["squared", "huber"])
-@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize(
+    ("head", "loss", "double"),
+    [("separate", "squared", False), ("separate", "huber", True), ("mixing", "squared", True)],
+)
 def test_loss_and_step_are_those_of_the_equations(group, head, loss, double):
     """Target r + discount * max Q_target(s'), 0 at the end; double: at Q's argmax. Then one Adam step."""
     graphs = [growing_graph(22, 2, 1), random_graph(17, 0.3, 2)]
