@@ -23,6 +23,7 @@ from app.errors import CaseError
 from app.text import toml_value
 from app.tomlplaces import DEEPEST, key_places
 
+pytestmark = pytest.mark.mpi_skip
 ROOT = Path(__file__).parent.parent
 SOLVABLE = '[graph]\ngenerator = "er"\nnodes = 20\n'
 FUZZ = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
