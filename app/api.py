@@ -7,11 +7,8 @@ import numpy as np
 from mpi4py import MPI
 
 from app.casefile import build
-from app.comm.group import Group
 from app.comm.guard import digest, raise_together
-from app.comm.transport import choose_transport
 from app.config import PolicyCase
-from app.device import open_device
 from app.gnn.parameters import Parameters
 from app.graphs.memory import stream_of_object
 from app.graphs.readers import open_edges
@@ -20,7 +17,7 @@ from app.partition.load import load_stream
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import save_weights
-from app.tasks.context import Context
+from app.tasks.context import Context, open_group
 from app.tasks.solve import Policy, find_policy, solve_graph
 from app.tasks.train import learn
 
@@ -87,8 +84,7 @@ def solve(
     graph      a NetworkX graph, a SciPy sparse matrix, or the name of a file (formats: docs/formats.md)
     weights    "default", a weights.npz, or what `train` returned
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
-    comm       default: MPI.COMM_WORLD; all its ranks call, the result is identical on all. Rank 0 brings a
-               graph in memory.
+    comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
     named = weights if isinstance(weights, str) else "default"
     context = _context({"policy.weights": named, **(settings or {})}, comm, verbose)
@@ -96,7 +92,8 @@ def solve(
     source, labels = None, None
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
-            source = open_edges(graph, case.graph.format) if group.rank == 0 else None
+            limit = int(case.memory.max_decompressed_gb * 1e9)
+            source = open_edges(graph, case.graph.format, limit) if group.rank == 0 else None
         else:
             source, labels = stream_of_object(graph)
     loaded = load_stream(group, source, case.graph, case)
@@ -118,7 +115,5 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
 def _context(settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool) -> Context:
     """A context that writes nothing. Ranks: all call."""
     case = build(settings)
-    comm = comm or MPI.COMM_WORLD
-    device = open_device(case.run.device, comm.Get_rank(), case.run.portable, case.run.reproducible)
-    group = Group(comm, device, choose_transport(case.parallel.transport, device), case.run.reproducible)
+    group = open_group(comm or MPI.COMM_WORLD, case)
     return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)

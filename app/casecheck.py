@@ -14,6 +14,7 @@ from app.config import (
     Case,
     GraphCase,
     Keys,
+    PolicyCase,
     Table,
     all_keys,
     all_tables,
@@ -114,7 +115,8 @@ def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[
     """Keys that are right one by one and wrong together; has_graphs: those of a solve are not in the case."""
     for keys, graphs in zip(GRAPH_TABLES, (case.graph, case.train.graphs)):
         if graphs is not None:
-            for key, mistake in _graph_conflicts(graphs):
+            given = has_graphs and case.run.task == "solve" and graphs is case.graph
+            for key, mistake in (*_graph_conflicts(graphs), *(() if given else _file_keys(graphs))):
                 yield f"{where((*keys, key), places)}: {mistake}"
     trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
     trained = case.train.graphs or case.graph
@@ -124,6 +126,7 @@ def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[
         trained.path or trained.generator or (trained is case.graph and case.run.task == "solve")
     ):
         yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
+    yield from _policy_conflicts(case, places)
     agent, run = case.agent, case.run
     for wrong, keys, mistake in (
         (
@@ -159,3 +162,26 @@ def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "nodes", f'must be at least 1 for generator = "{graphs.generator}", got 0'
     elif graphs.generator in ("ba", "mixed") and graphs.d >= lo:
         yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"
+
+
+def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+    """(key, mistake) for each key about files that is set in a table without files."""
+    for key in ("complement", "self_loops", "duplicates"):
+        if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
+            yield key, "is for graphs from files; generated ones are used as they are: leave it out"
+
+
+def _policy_conflicts(case: Case, places: Places) -> Iterator[str]:
+    """Keys of [policy] that the task would not use."""
+    policy, task = case.policy, case.run.task
+    if task == "train" and policy.weights not in ("", "default", "train"):
+        found = f"leave it out, got {show(policy.weights)}"
+        yield f'{where(("policy", "weights"), places)}: is not read by run.task = "train": {found}'
+    if task == "solve" and policy.weights not in ("", "train"):
+        names = [each.name for each in structs.fields(PolicyCase) if each.name != "weights"]
+        # A written case has every key: at its default a key asks for nothing.
+        unused = [each for each in names if getattr(policy, each) != getattr(PolicyCase(), each)]
+        if unused:
+            keys = ", ".join(where(("policy", each), places) for each in unused)
+            right = 'leave out, or set policy.weights = "train"'
+            yield f"{keys}: the architecture comes from the weights {show(policy.weights)}: {right}"

@@ -13,9 +13,9 @@ from typing import Any
 from msgspec import convert, structs, to_builtins
 
 from app.casecheck import conflicts, mistakes, where
-from app.config import GRAPH_TABLES, Case, GraphCase, Keys
+from app.config import GRAPH_TABLES, Case, GraphCase, Keys, all_tables, expected, takes_text, type_of
 from app.errors import CaseError
-from app.text import is_plain, printable, shorten, show, toml_value
+from app.text import is_plain, printable, shorten, show
 from app.tomlplaces import DEEPEST, Places, dotted, key_places
 
 COMMAND_LINE = "command line"
@@ -27,7 +27,8 @@ def load(path: str, overrides: list[str]) -> Case:
     """The case of a file with the overrides `section.key=value` laid over it.
 
     Raises CaseError with every mistake that was found. Paths in the result are absolute (run.out apart, which
-    stays relative to the working directory), graph.path is a list of files, run.name is filled in.
+    stays relative to the working directory), graph.path is a list of files, run.name is filled in, and so is
+    study.data of a study where LOCKSTEP_DATA is set.
     """
     data, places = _read(path)
     for keys, value in _parse_overrides(overrides):
@@ -129,7 +130,7 @@ def _parse_overrides(overrides: list[str]) -> list[tuple[Keys, Any]]:
 
 
 def _parse_override(text: str) -> tuple[Keys, Any]:
-    """`train.steps=2000` -> (("train", "steps"), 2000)."""
+    """`train.steps=2000` -> (("train", "steps"), 2000); text may go without quotes."""
     shown = shorten(printable(text))
     key, equals, value = text.partition("=")
     try:
@@ -143,11 +144,22 @@ def _parse_override(text: str) -> tuple[Keys, Any]:
         if set(parsed) != {"value"}:
             raise ValueError
     except (ValueError, RecursionError):
-        quoted = shorten(printable(f"{key}={toml_value(value)}"))
-        raise CaseError(
-            f"{shown} ({COMMAND_LINE}): not a TOML value; text needs quotes: '{quoted}'"
-        ) from None
+        return keys, _bare_text(shown, keys, value.strip())
     return keys, parsed["value"]
+
+
+def _bare_text(shown: str, keys: Keys, text: str) -> str:
+    """What is no TOML value, as text: for a key that takes text, and for an unknown one, refused by its name.
+
+    Text that begins like a string, a list or a table was meant to be one and is refused, as is no text.
+    """
+    info, is_table = type_of(keys), keys in all_tables()
+    if info is None and not is_table:
+        return text
+    if info is None or not takes_text(info) or not text or text[0] in "\"'[{":
+        right = "a table" if info is None else expected(info)
+        raise CaseError(f"{shown} ({COMMAND_LINE}): not a TOML value; must be {right}")
+    return text
 
 
 def _lay_over(data: dict[str, Any], places: Places, keys: Keys, value: Any) -> None:
@@ -200,8 +212,13 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         train = structs.replace(train, graphs=located(train.graphs, ("train", "graphs", "path")))
     if policy.weights not in ("", "default", "train"):
         policy = structs.replace(policy, weights=_absolute(policy.weights, base(("policy", "weights"))))
+    root = os.environ.get("LOCKSTEP_DATA", "") if case.run.task == "study" else ""
     if study.data:
         study = structs.replace(study, data=_absolute(study.data, base(("study", "data"))))
+    elif root and not is_plain(root):
+        errors.append(f"LOCKSTEP_DATA: must be text without control characters, got {show(root)}")
+    elif root:
+        study = structs.replace(study, data=_absolute(os.path.join(root, "covers"), os.getcwd()))
     return structs.replace(case, graph=graph, train=train, policy=policy, study=study), errors
 
 
@@ -233,5 +250,4 @@ def _files(graphs: GraphCase, base: str) -> tuple[list[str], list[str]]:
 
 def study_data(case: Case) -> str:
     """The folder with the study's graphs; "" where they are to be generated."""
-    root = os.environ.get("LOCKSTEP_DATA", "")
-    return case.study.data or (os.path.join(root, "covers") if root else "")
+    return case.study.data

@@ -78,11 +78,12 @@ Graph optimisation and graph learning in lockstep on any number of MPI ranks.
 Without mpirun it runs on one rank.
 
   CASE.toml            the case file; inputs/ has one for each kind of work
-  section.key=value    set a key of the case; the value is TOML, so text needs quotes:
-                       train.steps=2000 'graph.path="a.mtx"'
+  section.key=value    set a key of the case; the value is TOML, but text needs no quotes:
+                       train.steps=2000 graph.path=a.mtx 'graph.path=["a.mtx", "b.mtx"]'
   --out DIR            output folder; sets run.out (default: runs/NAME)
   --overwrite          write into an output folder that has results already
-  --dry-run            check the case and the graphs, say what would be done, and stop
+  --dry-run            check the case and the headers of its graph files, print the case with
+                       its defaults, write nothing
   --device DEVICE      auto, cpu or gpu; sets run.device
   --version            print the version
   --help               print this text
@@ -94,7 +95,6 @@ exit codes:
   0  complete
   1  any other error
   2  the case, the command line or an input file is wrong
-  3  stopped early, with a valid checkpoint
 
 environment variables:
   LOCKSTEP_THREADS     threads per rank of the linear algebra libraries (default 1)

@@ -54,7 +54,7 @@ class GraphCase(Table, frozen=True):
 
     path: Annotated[str | list[str], about('a file, a glob, "networkx:NAME", or a list of these')] = []
     format: Annotated[
-        Literal["auto", "edges", "matrix_market", "metis", "dimacs", "npz"],
+        Literal["auto", "edges", "matrix_market", "metis", "dimacs", "gset", "npz", "networkx"],
         about("of the files; auto: by the ending and the first lines"),
     ] = "auto"
     generator: Annotated[
@@ -92,7 +92,7 @@ class PolicyCase(Table, frozen=True):
     head: Annotated[
         Literal["separate", "mixing"], about("separate: graph and node parts meet after relu; mixing: before")
     ] = "separate"
-    hidden: Annotated[int, Meta(ge=1, le=4096), about("width of the mixing head's hidden layer")] = 32
+    hidden: Annotated[int, Meta(ge=1, le=4096), about("width of the head's hidden layer")] = 32
     shared_layers: Annotated[bool, about("one set of weights for all layers")] = False
     self_weight: Annotated[bool, about("a separate weight for the node's own embedding")] = True
     mean_degree: Annotated[bool, about("divide neighbour sums by the mean residual degree")] = True
@@ -135,7 +135,7 @@ class TrainCase(Table, frozen=True):
     steps: Annotated[Positive, about("environment steps")] = 10_000
     environments: Annotated[Positive, about("episodes advanced together")] = 1
     evaluate_every: Annotated[Positive, about("environment steps between evaluations")] = 500
-    evaluate_graphs: Annotated[Count, about("graphs held back for evaluation")] = 20
+    evaluate_graphs: Annotated[Positive, about("graphs held back for evaluation")] = 20
     environment: Annotated[
         Literal["degree", "scan"], about("scan: the paper's edge scan (section 4.4), for comparison only")
     ] = "degree"
@@ -194,9 +194,9 @@ class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
     kind: Annotated[Literal["quality"], about("quality: approximation ratio by graph size")] = "quality"
-    families: Annotated[list[str], Meta(min_length=1), about("graph families: er, ba")] = field(
-        default_factory=lambda: ["ba", "er"]
-    )
+    families: Annotated[
+        list[Literal["er", "ba"]], Meta(min_length=1), about("graph families, as graph.generator names them")
+    ] = field(default_factory=lambda: ["ba", "er"])
     seeds: Annotated[list[Count], Meta(min_length=1), about("one training per seed")] = field(
         default_factory=lambda: [1, 2, 3]
     )
@@ -257,6 +257,11 @@ def all_keys() -> list[tuple[Keys, structs.FieldInfo, type[Table]]]:
     return found
 
 
+def type_of(keys: Keys) -> kinds.Type | None:
+    """The type of a key's value; None for a table and for an unknown key."""
+    return next((kinds.type_info(each.type) for known, each, _ in all_keys() if known == keys), None)
+
+
 def table_of(kind: object) -> type[Table] | None:
     """The struct behind a key that is a table."""
     info = bare_type(kinds.type_info(kind))
@@ -269,6 +274,18 @@ def bare_type(info: kinds.Type) -> kinds.Type:
     while isinstance(info, kinds.Metadata):
         info = info.type
     return info
+
+
+def takes_text(info: kinds.Type) -> bool:
+    """Whether a value of this type may be text."""
+    match bare_type(info):
+        case kinds.StrType():
+            return True
+        case kinds.LiteralType(values):
+            return all(isinstance(each, str) for each in values)
+        case kinds.UnionType(types):
+            return any(takes_text(each) for each in types)
+    return False
 
 
 def expected(info: kinds.Type) -> str:

@@ -1,17 +1,15 @@
 """From a command to its result: the case, the ranks, the device, the task it names, result.json."""
 
-import importlib.metadata
+import os
 import time
 
 from mpi4py import MPI
 
 from app import cli
-from app.casetext import case_digest, to_toml
+from app.casetext import to_toml
 from app.comm.group import Group
-from app.comm.guard import abort, abort_on_uncaught, check_same, raise_together
-from app.comm.transport import choose_transport
+from app.comm.guard import abort, abort_on_uncaught, raise_together
 from app.config import Case
-from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError, LockstepError
 from app.graphs.readers import open_edges
 from app.log import Log
@@ -19,7 +17,8 @@ from app.output import RunFolder, phase_table
 from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.rl.select import find_rule
-from app.tasks.context import Context
+from app.rl.weights import load_weights
+from app.tasks.context import Context, open_group
 from app.tasks.quality import run_quality
 from app.tasks.solve import run_solve
 from app.tasks.train import run_train
@@ -46,26 +45,21 @@ def run(command: cli.Command) -> int:
 
 def _run(command: cli.Command) -> int:
     _check_launch(MPI.COMM_WORLD.Get_size())
-    case, rank = command.case, MPI.COMM_WORLD.Get_rank()
-    # Machines of one job may differ: what fails on some ranks only is raised on all.
-    with raise_together(Group(MPI.COMM_WORLD, HostDevice()), "opening the device"):
-        device = open_device(command.device, rank, case.run.portable, case.run.reproducible)
-        direct = choose_transport(case.parallel.transport, device)
-        if case.run.reproducible:
-            check_octets(device)
-    group = Group(MPI.COMM_WORLD, device, direct, case.run.reproducible)
-    check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
+    case = command.case
+    group = open_group(MPI.COMM_WORLD, case)
     with raise_together(group, "checking the case"):
         _check_names(case)
-        if command.dry_run and group.rank == 0:
-            _print_plan(group, command)
+        if group.rank == 0:
+            _check_inputs(case, command.out)
+            if command.dry_run:
+                _print_plan(group, command)
     if command.dry_run:
         return 0
     folder = RunFolder(group, command.out, command.overwrite)
-    folder.begin(case, device)
+    folder.begin(case, group.device)
     log = Log(group.rank == 0, command.out, case.output.log_seconds)
     log.info("Lockstep %s: %s, task %s, seed %d", cli.VERSION, case.run.name, case.run.task, case.seed)
-    log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", device.describe())
+    log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", group.device.describe())
     start = time.perf_counter()
     result = TASKS[case.run.task](Context(case, group, log, folder))
     seconds = time.perf_counter() - start
@@ -73,7 +67,7 @@ def _run(command: cli.Command) -> int:
     folder.finish(
         {
             "task": case.run.task, "problem": case.problem.name, "seed": case.seed, **result,
-            "phases": phases, "seconds": seconds, "ranks": group.size, "backend": device.name,
+            "phases": phases, "seconds": seconds, "ranks": group.size, "backend": group.device.name,
         }
     )  # fmt: skip
     log.info("digest %s", result["digest"])
@@ -92,12 +86,6 @@ def _check_launch(size: int) -> None:
         )
 
 
-def _fingerprint(case: Case) -> str:
-    """What must agree on all ranks before they can take equal decisions."""
-    versions = " ".join(f"{m} {importlib.metadata.version(m)}" for m in ("numpy", "scipy", "mpi4py"))
-    return f"case {case_digest(case)[:16]}, lockstep {cli.VERSION}, {versions}"
-
-
 def _check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done."""
     make_problem(case.problem.name)
@@ -106,12 +94,29 @@ def _check_names(case: Case) -> None:
         find_recipe(recipe)
 
 
+def _check_inputs(case: Case, out: str) -> None:
+    """Open every input before the output folder is touched; none may lie in it and be replaced."""
+    tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])
+    paths = [path for table in tables for path in table.path if not path.startswith("networkx:")]
+    for table in tables:
+        for path in table.path:
+            open_edges(path, table.format, int(case.memory.max_decompressed_gb * 1e9))
+    if case.policy.weights not in ("default", "train"):
+        load_weights(case.policy.weights)
+        paths.append(case.policy.weights)
+    folder = os.path.realpath(out)
+    for path in paths:
+        if os.path.realpath(path).startswith(folder + os.sep):
+            raise CaseError(f"--out {printable(out)}: holds the input {printable(path)}; name another folder")
+
+
 def _print_plan(group: Group, command: cli.Command) -> None:
     """--dry-run: the case with its defaults, the headers of its files, and where results would go."""
-    print(to_toml(command.case))
+    case = command.case
+    print(to_toml(case))
     print(f"# ranks: {group.size}, {group.device.describe()}")
     print(f"# results would go to {printable(command.out)}")
-    for path in command.case.graph.path:
-        source = open_edges(path, command.case.graph.format)
+    for path in case.graph.path:
+        source = open_edges(path, case.graph.format, int(case.memory.max_decompressed_gb * 1e9))
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")

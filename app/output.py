@@ -5,7 +5,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import shutil
 import sys
 from typing import Any
 
@@ -19,14 +18,10 @@ from app.config import VERSION, Case
 from app.errors import CaseError
 
 OWN_FILES = (
-    "case.toml",
-    "environment.json",
-    "log.txt",
-    "metrics.csv",
-    "result.json",
-    "weights.npz",
-    "solution",
-)
+    "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
+    "learning.png", "solutions.png", "quality.png",
+)  # fmt: skip
+RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 
 
 class RunFolder:
@@ -82,9 +77,7 @@ def _claim(path: str, overwrite: bool) -> None:
     if os.path.isdir(path) and os.listdir(path):
         if not overwrite:
             raise CaseError(f"--out {path}: holds an earlier run; name another folder, or add --overwrite")
-        for name in os.listdir(path):
-            if name in OWN_FILES or name.endswith(".png"):
-                _remove(os.path.join(path, name))
+        _clear(path)
     try:
         os.makedirs(path, exist_ok=True)
         probe = os.path.join(path, ".probe")
@@ -95,11 +88,19 @@ def _claim(path: str, overwrite: bool) -> None:
         raise CaseError(f"--out {path}: cannot write there: {error.strerror}") from None
 
 
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    else:
-        os.remove(path)
+def _clear(path: str) -> None:
+    """Remove what an earlier run wrote, and nothing else."""
+    if not any(os.path.isfile(os.path.join(path, name)) for name in RUN_MARKS):
+        raise CaseError(f"--out {path}: is no folder of an earlier run; name another one")
+    for name in os.listdir(path):
+        study_weights = name.startswith("weights-") and name.endswith(".npz")
+        if name in OWN_FILES or study_weights or name.removesuffix(".tmp") in OWN_FILES:
+            os.remove(os.path.join(path, name))
+    solutions = os.path.join(path, "solution")
+    if os.path.isdir(solutions) and not os.path.islink(solutions):
+        for name in os.listdir(solutions):
+            if name.endswith((".txt", ".txt.tmp")):
+                os.remove(os.path.join(solutions, name))
 
 
 def _plain(value: Any) -> Any:

@@ -111,6 +111,36 @@ def test_overrides_go_over_the_file(case_file):
     assert (case.train.steps, case.train.graphs.d, case.train.graphs.generator) == (9, 2, "")
 
 
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("run.name=a b", "a b"),
+        ("run.out=runs/x=1#2", "runs/x=1#2"),
+        ("run.task=study", "study"),
+        ("graph.format=gset", "gset"),
+        ("graph.generator=ba", "ba"),
+        ("train.graphs.generator=mixed", "mixed"),
+        ("train.graphs.path=networkx:karate_club", ["networkx:karate_club"]),
+        ("graph.path= networkx:karate_club ", ["networkx:karate_club"]),
+        ("policy.weights=/a/w.npz", "/a/w.npz"),
+        ("policy.weights='train'", "train"),
+        ("select.rule=fraction", "fraction"),
+        ("problem.name=mvc", "mvc"),
+        ("study.data=/x/y z/", "/x/y z"),
+    ],
+)
+def test_text_on_the_command_line_needs_no_quotes(case_file, override, value):
+    case = load(case_file(SOLVABLE + "[train.graphs]\ngenerator = 'er'\nnodes = 9\n"), [override])
+    for key in override.split("=")[0].split("."):
+        case = getattr(case, key)
+    assert case == value
+
+
+def test_every_format_that_can_be_read_can_be_named():
+    readers = pytest.importorskip("app.graphs.readers")
+    assert set(config.type_of(("graph", "format")).type.values) == {"auto", *readers.READERS}
+
+
 def test_the_name_is_that_of_the_file(case_file):
     assert load(case_file(SOLVABLE, "my case.toml"), []).run.name == "my_case"
     assert load(case_file(SOLVABLE), ['run.name="n"']).run.name == "n"
@@ -234,8 +264,38 @@ steps = 1
         ("policy.weights=''", "policy.weights (command line): must be"),
         ("train.steps", "train.steps (command line): must be section.key=value"),
         ("=1", "=1 (command line): must be section.key=value"),
-        ("graph.path=a.mtx", """text needs quotes: 'graph.path="a.mtx"'"""),
-        ("seed=1\nrun.name='x'", "not a TOML value"),
+        ("graph.path=no.mtx", 'graph.path (command line): no such file: "no.mtx"'),
+        (
+            "graph.generator=x",
+            'graph.generator (command line): must be one of "", "ba", "er", "mixed", got "x"',
+        ),
+        ("run.name=a\x1b", "run.name (command line): must be text without control characters"),
+        ("graph.pth=a.mtx", "unknown key graph.pth (command line): did you mean graph.path?"),
+        ("seed=1\nrun.name='x'", "not a TOML value; must be a whole number, at least 0"),
+        ("train.steps=many", "train.steps=many (command line): not a TOML value; must be a whole number"),
+        ("search.bounds=yes", "search.bounds=yes (command line): not a TOML value; must be true or false"),
+        ("graph.nodes=many", "not a TOML value; must be a whole number or a list of 2 whole numbers"),
+        ("study.families=ba", 'not a TOML value; must be a list of at least one, each one of "ba", "er"'),
+        ("train=x", "train=x (command line): not a TOML value; must be a table"),
+        ("graph.path=", "graph.path= (command line): not a TOML value; must be text in quotes or a list"),
+        ("graph.path=[a.mtx, b.mtx]", "not a TOML value; must be text in quotes or a list"),
+        ("run.name='x", "run.name='x (command line): not a TOML value; must be text in quotes"),
+        ("study.families=['ws']", 'study.families (command line): must be one of "ba", "er", got "ws"'),
+        ("train.evaluate_graphs=0", "train.evaluate_graphs (command line): must be at least 1, got 0"),
+        ("graph.complement=true", "graph.complement (command line): is for graphs from files"),
+        (
+            "train.graphs={generator='er', nodes=9, self_loops='error'}",
+            "train.graphs.self_loops (command line): is for graphs from files",
+        ),
+        (
+            "policy={head='mixing', layers=3, dimension=16}",
+            "policy.layers (command line), policy.head (command line): the architecture comes from the weights "
+            '"default": leave out, or set policy.weights = "train"',
+        ),
+        (
+            "policy={weights='w.npz', edge_weights=true}",
+            'policy.edge_weights (command line): the architecture comes from the weights "w.npz"',
+        ),
         ("a." * 20000 + "a=1", "must be section.key=value"),
         ("graph={" + "a." * 20000 + "a=1}", "unknown table [graph.a]"),
         ("seed=" + "[" * 5000, "not a TOML value"),
@@ -262,6 +322,36 @@ def test_conflicts_are_reported_together(case_file):
         '  graph.nodes: must be at least 1 for generator = "er", got 0',
         "  run.portable (line 4): needs run.reproducible = true",
     ]
+
+
+def test_training_reads_no_weights(case_file):
+    path = case_file(SOLVABLE + '[run]\ntask = "train"\n[policy]\nlayers = 3\nweights = "w.npz"\n')
+    message = 'policy.weights (line 8): is not read by run.task = "train": leave it out, got "w.npz"'
+    assert mistakes(path) == [f"{path}: {message}"]
+    assert load(path, ["policy.weights=default"]).policy.layers == 3
+
+
+def test_keys_about_files_need_files(case_file):
+    path = case_file(SOLVABLE + 'complement = true\nduplicates = "error"\n')
+    assert [each.split(":")[0] for each in mistakes(path)[1:]] == [
+        "  graph.complement (line 4)",
+        "  graph.duplicates (line 5)",
+    ]
+    assert load(path, ["graph.path=networkx:karate_club"]).graph.complement
+    # From Python the graphs of a solve come from outside.
+    outside = {"graph.complement": True, "graph.generator": "er", "graph.nodes": 9}
+    assert build({**outside, "policy.weights": "train"}).graph.complement
+    with pytest.raises(CaseError, match=r"^settings: graph\.complement: is for graphs from files"):
+        build({**outside, "run.task": "train"})
+
+
+def test_an_architecture_is_for_training(case_file):
+    path = case_file(SOLVABLE + "[policy]\nlayers = 3\nhidden = 32\n")
+    assert mistakes(path)[0].startswith(f"{path}: policy.layers (line 5): the architecture comes from")
+    assert load(path, ["policy.weights=train"]).policy.layers == 3
+    assert load(path, ["run.task=train"]).policy.layers == 3
+    written = case_file(to_toml(load(case_file(SOLVABLE), [])), "written.toml")
+    assert load(written, []).policy == Case().policy
 
 
 def test_a_task_needs_its_graphs(case_file):
@@ -312,6 +402,7 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_settings_are_checked_like_a_file():
     case = build(
         {"train.steps": 7, "train.graphs": {"generator": "er", "nodes": (20, 30)}, "policy.layers": 3}
+        | {"policy.weights": "train"}
     )
     assert (case.train.steps, case.train.graphs.nodes, case.policy.layers) == (7, (20, 30), 3)
     assert build({}) == Case()
@@ -388,7 +479,7 @@ data = "../graphs/"
 
 def test_paths_on_the_command_line_are_relative_to_the_working_directory(tree, case_file):
     path = case_file(SOLVABLE, "cases/case.toml")
-    case = load(path, ['graph.path="a.mtx"', "policy.weights='w.npz'"])
+    case = load(path, ["graph.path=a.mtx", "policy.weights='w.npz'"])
     assert case.graph.path == [str(tree / "here" / "a.mtx")]
     assert case.policy.weights == str(tree / "here" / "w.npz")
     assert load(path, ['graph.path="../graphs/b*"']).graph.path == [str(tree / "graphs" / "b.mtx")]
@@ -404,12 +495,26 @@ def test_a_path_on_the_command_line_takes_the_place_of_a_generator(tree, case_fi
     assert (len(load(both, []).graph.path), load(both, []).graph.generator) == (1, "er")
 
 
-def test_study_data_comes_from_the_environment(monkeypatch):
-    monkeypatch.delenv("LOCKSTEP_DATA", raising=False)
-    assert study_data(Case()) == ""
+def test_study_data_comes_from_the_environment(case_file, monkeypatch, tmp_path):
+    path = case_file('run.task = "study"')
+    monkeypatch.setenv("LOCKSTEP_DATA", "")
+    generated = load(path, [])
+    assert study_data(generated) == ""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOCKSTEP_DATA", "data")
+    relative = load(path, [])
+    assert study_data(relative) == str(tmp_path / "data" / "covers")
     monkeypatch.setenv("LOCKSTEP_DATA", "/data")
-    assert study_data(Case()) == "/data/covers"
-    assert study_data(convert({"study": {"data": "/x"}}, Case)) == "/x"
+    case = load(path, [])
+    assert study_data(case) == "/data/covers"
+    assert case_digest(case) == case_digest(relative) != case_digest(generated)
+    assert study_data(load(path, ["study.data=/x"])) == "/x"
+    assert load(case_file(SOLVABLE), []).study.data == ""
+    # The written case names the folder.
+    monkeypatch.delenv("LOCKSTEP_DATA")
+    assert load(case_file(to_toml(case), "written.toml"), []) == case
+    monkeypatch.setenv("LOCKSTEP_DATA", "/\x1b")
+    assert "LOCKSTEP_DATA: must be text without control characters" in mistakes(path)[0]
 
 
 # --------------------------------------------------------------------------------
@@ -478,6 +583,16 @@ def cases(draw):
     data["policy"]["weights"] = draw(st.sampled_from(["default", "train", '/a "quoted" folder/w.npz']))
     data["study"]["data"] = draw(st.sampled_from(["", "/\u20ac/\U0001f600"]))
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
+    for graphs in (data["graph"], data["train"].get("graphs", {})):
+        if not graphs.get("path"):
+            graphs |= {"complement": False, "self_loops": "drop", "duplicates": "merge"} if graphs else {}
+    weights = data["policy"]["weights"]
+    if data["run"]["task"] == "train" and weights != "default":
+        data["policy"]["weights"] = "train"
+    if data["run"]["task"] == "solve" and weights != "train":
+        data["policy"] = {"weights": weights}
+    if data["run"]["task"] == "study":
+        data["study"]["data"] = "/data"
     return convert(data, Case)
 
 

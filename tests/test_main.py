@@ -7,6 +7,7 @@ import sys
 import tomllib
 
 import networkx
+import numpy as np
 import pytest
 from jobs import ROOT, mpirun, run_job
 
@@ -151,7 +152,7 @@ def test_a_solution_names_the_ids_of_the_file(case_file, tmp_path, ranks):
     (instance,) = result_of(tmp_path / "out")["instances"]
     assert instance["objective"] == len(chosen) == 3
     assert (instance["nodes"], instance["edges"], instance["bound"]) == (7, 5, 3)
-    assert "7 edge lines: 1 self loops, 1 repeats dropped" in printed
+    assert "7 edge lines: 1 self loops, 1 repeats, 0 of the other direction" in printed
 
 
 def test_a_solution_of_a_named_graph(runs):
@@ -264,16 +265,70 @@ def test_a_device_that_one_rank_lacks_ends_all(case_file, tmp_path):
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
         "import run\n"
-        "import app.main\n"
+        "import app.tasks.context\n"
         "from app.errors import CaseError\n"
         "from app.device import HostDevice\n"
         "def open_device(wanted, rank, *rest):\n"
         "    if rank == 1:\n"
         "        raise CaseError('device gpu: none here')\n"
         "    return HostDevice()\n"
-        "app.main.open_device = open_device\n"
+        "app.tasks.context.open_device = open_device\n"
         "sys.exit(run.main(sys.argv[1:]))\n"
     )
     command = [*mpirun(2), sys.executable, program, case_file, "--out", tmp_path / "out"]
     code, printed = run_job(command)
     assert (code, printed) == (2, "lockstep: error: device gpu: none here\n")
+
+
+def test_overwrite_removes_only_what_a_run_wrote(tmp_path):
+    out = tmp_path / "out"
+    quick = ["graph.path='networkx:karate_club'", "output.plots=false"]
+
+    def again(*more):
+        command = [sys.executable, "run.py", "inputs/mvc.toml", *quick, *more, "--out", out, "--overwrite"]
+        return run_job(command)
+
+    assert again()[0] == 0
+    (out / "photo.png").write_bytes(b"mine")
+    (out / "solution" / "notes.md").write_text("mine")
+    assert again()[0] == 0
+    assert (out / "photo.png").read_bytes() == b"mine"
+    assert (out / "solution" / "notes.md").read_text() == "mine"
+    # Inputs are opened before anything is removed, and may not lie in the folder.
+    before = (out / "result.json").read_bytes()
+    graph = out / "graph.txt"
+    graph.write_text("1 2\n2 3\n")
+    code, printed = again(f'graph.path="{graph}"')
+    assert (code, "holds the input" in printed) == (2, True)
+    graph.write_text("1 2\nnot a number\n")
+    code, _ = again("graph.format='metis'", f'graph.path="{graph}"')
+    assert code == 2
+    assert (out / "result.json").read_bytes() == before
+    # A folder that no run made is left alone.
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "weights.npz").write_bytes(b"mine")
+    command = [sys.executable, "run.py", "inputs/mvc.toml", *quick, "--out", other, "--overwrite"]
+    assert run_job(command)[0] == 2
+    assert (other / "weights.npz").read_bytes() == b"mine"
+
+
+def test_training_on_files_of_different_sizes(tmp_path):
+    draws = np.random.default_rng(1)
+    files = []
+    for n in (30, 97, 50):
+        files.append(tmp_path / f"g{n}.txt")
+        files[-1].write_text("".join(f"{u} {v}\n" for u, v in draws.integers(0, n, (3 * n, 2))))
+    paths = "[" + ", ".join(f'"{f}"' for f in files) + "]"
+    digests = []
+    for ranks in (1, 2):
+        launch = mpirun(ranks) if ranks > 1 else []
+        out = tmp_path / f"out{ranks}"
+        command = [
+            *launch, sys.executable, "run.py", "inputs/paper_ba.toml", f"graph.path={paths}",
+            "train.steps=120", "train.environments=3", "--out", out,
+        ]  # fmt: skip
+        code, printed = run_job(command, limit_s=120)
+        assert code == 0, printed
+        digests.append(json.loads((out / "result.json").read_text())["digest"])
+    assert digests[0] == digests[1]

@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import share_failure
+from app.comm.guard import raise_together, share_failure
 from app.errors import GraphError
 from app.graphs.graph import Graph, build_rows, index_type
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 
+MOST_NODES = (1 << 32) - 2
 COMPLEMENT_ENTRIES = 1 << 31  # directed entries: beyond this a complement is refused
 
 
 @dataclass(frozen=True)
 class EdgeCounts:
-    """What the file held: edge lines, of which self loops and repeats of an edge already seen."""
+    """What the file held: edge lines, of which self loops, repeats, and the other direction of an edge."""
 
     lines: int
     loops: int
     repeats: int
+    reversed: int
 
 
 @dataclass(eq=False)
@@ -57,6 +59,10 @@ def assemble(
     Ranks        all call; errors of the reader are raised on all
     """
     name, nodes, first_id, weighted = _share_header(group, stream)
+    if nodes > MOST_NODES:
+        raise GraphError(
+            f"{name}: {nodes} nodes; decisions are made on keys of 32 bits: at most {MOST_NODES}"
+        )
     dealt = _deal(group, stream, weighted)
     ids_part = None
     if nodes < 0:
@@ -69,12 +75,14 @@ def assemble(
         cuts = cut_blocks(_block_weights(group, dealt, starts, balance), group.size)
     rows = RowPartition(nodes, starts, cuts)
     lo, hi = rows.range_of(group.rank)
-    indptr, indices, weights = _route(group, dealt, rows)
-    edges = int(group.sum_integers(np.array([len(indices)]))[0]) // 2
-    repeats = lines - loops - edges
+    indptr, indices, weights, arcs_own = _route(group, dealt, rows)
+    entries, arcs = group.sum_integers(np.array([len(indices), arcs_own])).tolist()
+    edges = entries // 2
+    repeats = lines - loops - arcs
     _refuse(duplicates == "error" and repeats, name, f"{repeats} repeated edges", "graph.duplicates", "merge")
     if complement:
-        indptr, indices = _complement(name, nodes, lo, hi, indptr, indices)
+        with raise_together(group, "taking the complement"):
+            indptr, indices = _complement(name, nodes, lo, hi, indptr, indices)
         weights, edges = None, nodes * (nodes - 1) // 2 - edges
     ids = None if ids_part is None else _spread_rows(group, ids_part, rows)
     node_weights = _deal_node_weights(group, stream, rows)
@@ -82,7 +90,7 @@ def assemble(
         name, nodes, lo, hi, indptr, indices.astype(index_type(nodes)), edges, weights, ids, first_id,
         node_weights,
     )  # fmt: skip
-    return graph, rows, EdgeCounts(lines, loops, repeats)
+    return graph, rows, EdgeCounts(lines, loops, repeats, arcs - edges)
 
 
 def _refuse(found: int | bool, name: str, what: str, key: str, remedy: str) -> None:
@@ -182,12 +190,16 @@ def _block_weights(group: Group, dealt: _Dealt, starts: np.ndarray, balance: str
 
 def _route(
     group: Group, dealt: _Dealt, rows: RowPartition
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Send both directions of every edge to the rank that owns the row; build the CSR rows there."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
+    """Send both directions of every edge to the rank that owns the row; build the CSR rows there.
+
+    returns   indptr, indices, weights, and the distinct arcs as written in the file that start here
+    """
     lo, hi = rows.range_of(group.rank)
     source = np.concatenate([dealt.u, dealt.v])
     target = np.concatenate([dealt.v, dealt.u])
     weights = None if dealt.weights is None else np.concatenate([dealt.weights, dealt.weights])
+    written = np.repeat(np.array([1, 0], dtype=np.int8), len(dealt.u))
     dealt.u = dealt.v = np.empty(0, np.int64)
     if group.size > 1:
         owner = rows.owner(source)
@@ -196,8 +208,11 @@ def _route(
         into = group.exchange_counts(out)
         source = group.exchange_host(source[order], out, into)
         target = group.exchange_host(target[order], out, into)
+        written = group.exchange_host(written[order], out, into)
         weights = None if weights is None else group.exchange_host(weights[order], out, into)
-    return build_rows(source, target, weights, lo, hi)
+    as_written = (written == 1) & (source != target)
+    arcs = len(np.unique((source[as_written] - lo) * rows.n + target[as_written]))
+    return *build_rows(source, target, weights, lo, hi), arcs
 
 
 def _complement(

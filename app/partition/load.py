@@ -1,7 +1,7 @@
 """From the [graph] table of a case to graphs on row partitions: files one by one, or a generated set."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,8 @@ from app.graphs.generate import GENERATORS
 from app.graphs.graph import Graph
 from app.graphs.readers import open_edges
 from app.partition.assemble import EdgeCounts, assemble
-from app.partition.rows import RowPartition, block_count, cut_blocks
+from app.partition.migrate import move_rows
+from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
 
 
@@ -67,7 +68,9 @@ def generate_set(group: Group, case: GraphCase, seed: int, purpose: str) -> list
     draws = stream(base, f"graphs/{purpose}")
     low, high = (case.nodes, case.nodes) if isinstance(case.nodes, int) else case.nodes
     sizes = draws.integers(low, high + 1, case.count)
-    seeds = [base] if case.count == 1 else draws.integers(0, 2**31, case.count).tolist()
+    seeds = draws.integers(0, 2**31, case.count).tolist()
+    if case.count == 1 and purpose == "instances":
+        seeds = [base]  # one graph to solve is the generator's own graph of this seed
     families = ["ba", "er"] if case.generator == "mixed" else [case.generator]
     parameters = {"er": case.p, "ba": case.d}
 
@@ -76,6 +79,21 @@ def generate_set(group: Group, case: GraphCase, seed: int, purpose: str) -> list
         return GENERATORS[family](n, parameters[family], int(seeds[number]), name=f"{family}-{n}-{number}")
 
     return share_blocks(group, int(sizes.max()), [partial(make, i) for i in range(case.count)])
+
+
+def with_shared_blocks(group: Group, loaded: list[Loaded]) -> list[Loaded]:
+    """The graphs with one number of row blocks and one set of cuts, so that batches may mix them.
+
+    Ranks   all call
+    """
+    blocks = block_count(max((item.graph.n for item in loaded), default=1))
+    cuts = cut_blocks(np.ones(blocks, dtype=np.int64), group.size)
+    out = []
+    for item in loaded:
+        rows = RowPartition(item.graph.n, block_starts(item.graph.n, blocks), cuts)
+        graph = move_rows(group, item.graph, item.rows, rows)
+        out.append(replace(item, graph=graph, rows=rows))
+    return out
 
 
 def share_blocks(group: Group, largest: int, streams: list[Callable[[], Any]]) -> list[Loaded]:

@@ -14,8 +14,8 @@ from app.tasks.context import Context
 
 
 def graph_bytes(loaded: Loaded) -> int:
-    """Bytes of the whole graph on one rank: row offsets, both directions of each edge, and working copies."""
-    return 3 * (8 * loaded.graph.n + 8 * loaded.graph.edges)
+    """Bytes that bounds and baselines take on one rank: the graph, Python lists of it, and working copies."""
+    return 100 * loaded.graph.n + 120 * loaded.graph.edges
 
 
 def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
@@ -49,17 +49,17 @@ def baseline_objectives(context: Context, graph: Graph) -> dict[str, int]:
 
 def best_bound(context: Context, graph: Graph) -> tuple[int, str]:
     """The best certified lower bound and its method. Ranks: all call, each proves a share."""
-    names = list(BOUNDS)
+    names, methods = list(BOUNDS), [""] * len(BOUNDS)
     values = np.zeros(len(names), dtype=np.int64)
     with raise_together(context.group, "bounds"):
         for i, name in enumerate(names):
             if i % context.group.size == context.group.rank:
                 certificate = BOUNDS[name](graph)
                 certificate.check(graph)
-                values[i] = certificate.lower
+                values[i], methods[i] = certificate.lower, certificate.method
     values = context.group.sum_integers(values)
     best = int(np.argmax(values))
-    return int(values[best]), names[best]
+    return int(values[best]), context.group.broadcast_text(methods[best], best % context.group.size)
 
 
 def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int]]:

@@ -1,14 +1,41 @@
 """Context: what every task needs, made once by app.main and handed down unchanged."""
 
+import importlib.metadata
 from dataclasses import dataclass
 from typing import Any
 
+from app.casetext import case_digest
 from app.comm.group import Group
-from app.config import Case, GraphCase
+from app.comm.guard import check_same, raise_together
+from app.comm.transport import choose_transport
+from app.config import VERSION, Case, GraphCase
+from app.device import HostDevice, check_octets, open_device
+from app.errors import CaseError
 from app.log import Log
 from app.output import RunFolder
 from app.partition.load import Loaded, load_graphs
 from app.sparse.rowblock import RowBlock
+
+
+def open_group(comm: Any, case: Case) -> Group:
+    """The ranks of a communicator, each with its device; what fails on some ranks only is raised on all.
+
+    Ranks   all call
+    """
+    with raise_together(Group(comm, HostDevice()), "opening the device"):
+        device = open_device(case.run.device, comm.Get_rank(), case.run.portable, case.run.reproducible)
+        direct = choose_transport(case.parallel.transport, device)
+        if case.run.reproducible:
+            check_octets(device)
+    group = Group(comm, device, direct, case.run.reproducible)
+    check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
+    return group
+
+
+def _fingerprint(case: Case) -> str:
+    """What must agree on all ranks before they can take equal decisions."""
+    versions = " ".join(f"{m} {importlib.metadata.version(m)}" for m in ("numpy", "scipy", "mpi4py"))
+    return f"case {case_digest(case)[:16]}, lockstep {VERSION}, {versions}"
 
 
 @dataclass(frozen=True)

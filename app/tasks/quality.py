@@ -17,7 +17,7 @@ from app.gnn.parameters import Parameters
 from app.graphs.graph import Graph
 from app.graphs.memory import stream_of
 from app.graphs.readers import open_graph_set
-from app.partition.load import Loaded, generate_set, share_blocks
+from app.partition.load import Loaded, generate_set, share_blocks, with_shared_blocks
 from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.report import plot_quality
@@ -146,15 +146,15 @@ def _test_set(context: Context, family: str) -> TestSet:
     """The graphs of FAMILY.npz in the data folder with their optima, else generated ones."""
     study, group = context.case.study, context.group
     path = os.path.join(study_data(context.case), f"{family}.npz")
-    with raise_together(group, "looking for test graphs"):
-        found = bool(study_data(context.case)) and os.path.isfile(path)
-    if found:
+    found = group.rank == 0 and bool(study_data(context.case)) and os.path.isfile(path)
+    if group.max_integer(int(found)):
         graphs, best = _read_set(context, path)
         source = f"the best known covers of {os.path.basename(path)}"
     else:
         graphs = []
         for size in study.sizes:
             graphs += generate_set(group, family_table(family, size, study.graphs_per_size), size, "test")
+        graphs = with_shared_blocks(group, graphs)
         baselines = compare_graphs(context, graphs)
         if not baselines:
             raise CaseError("study.data: without known covers the study needs search.baselines = true")
@@ -162,6 +162,8 @@ def _test_set(context: Context, family: str) -> TestSet:
         source = "the best baseline of each graph (no known covers: set study.data)"
     graphs_kept = [i for i, g in enumerate(graphs) if g.graph.n in study.sizes]
     kept = [graphs[i] for i in graphs_kept]
+    if not kept:
+        raise CaseError(f"study.sizes: none of the test graphs has one of {study.sizes} nodes")
     blocks = [context.rows(g) for g in kept]
     return TestSet(family, kept, blocks, np.asarray(best)[graphs_kept], source)
 
@@ -170,13 +172,18 @@ def _read_set(context: Context, path: str) -> tuple[list[Loaded], np.ndarray]:
     """A set of small graphs from an .npz, dealt out like generated ones. Ranks: all call."""
     group = context.group
     graphs: list[Graph] = []
+    best: list[int | None] = []
     with raise_together(group, f"reading {path}"):
-        graphs, best = open_graph_set(path)
-        if any(value is None for value in best):
-            raise CaseError(f"{path}: holds no best_cover; the study needs it")
-    largest = max(g.n for g in graphs)
-    loaded = share_blocks(group, largest, [partial(stream_of, g) for g in graphs])
-    return loaded, np.array(best)
+        if group.rank == 0:
+            graphs, best = open_graph_set(path)
+            if not graphs or any(value is None for value in best):
+                raise CaseError(f"{path}: holds no best_cover; the study needs it")
+    count, largest = group.max_integers(
+        np.array([len(graphs), max((g.n for g in graphs), default=0)])
+    ).tolist()
+    makers = [partial(stream_of, graphs[i]) if group.rank == 0 else dict for i in range(count)]
+    covers = np.array(best if group.rank == 0 else [0] * count, dtype=np.int64)
+    return share_blocks(group, largest, makers), group.broadcast(covers)
 
 
 def _mean_ratio(sizes: np.ndarray, reference: np.ndarray) -> float:

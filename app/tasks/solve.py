@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from app.bounds.verify import uncovered_edge
-from app.comm.guard import digest, raise_together
-from app.errors import CaseError, LockstepError
+from app.comm.guard import check_same, digest, raise_together
+from app.errors import CaseError, GraphError, LockstepError
 from app.gnn.parameters import Parameters
 from app.partition.load import Loaded
 from app.problems.table import make_problem
@@ -21,6 +21,8 @@ from app.rl.weights import default_weights, load_weights
 from app.tasks.compare import baseline_objectives, best_bound, whole_graph
 from app.tasks.context import Context
 from app.tasks.train import learn, save_training
+
+SIDE_BY_SIDE_NODES = 4096  # larger graphs are covered alone: their residual graphs are worth compacting
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,12 @@ def run_solve(context: Context) -> dict[str, Any]:
     if not graphs:
         raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
     context.log.info("policy: %s, weights %s", policy.source, policy.digest[:12])
-    instances = []
+    instances, used = [], set()
     for loaded, cover, seconds in _cover_all(context, policy, graphs):
         instance, ids = _account(context, loaded, cover, seconds)
         instances.append(instance)
         if context.folder is not None and context.case.output.solutions:
-            _write_solution(context, _file_name(loaded, instances), ids)
+            _write_solution(context, _file_name(loaded, used), ids)
         if len(graphs) <= 20:
             _say(context, instance)
     _table(context, instances)
@@ -55,11 +57,15 @@ def run_solve(context: Context) -> dict[str, Any]:
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
 
 
-def _file_name(loaded: Loaded, instances: list[dict[str, Any]]) -> str:
-    """The graph's name; a second graph of the same name gets a number."""
-    name = loaded.graph.name
-    before = sum(i["name"] == name for i in instances) - 1
-    return f"{name}-{before + 1}" if before else name
+def _file_name(loaded: Loaded, used: set[str]) -> str:
+    """The graph's name as a file name, with a number where that is taken."""
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in loaded.graph.name) or "graph"
+    name, number = plain, 1
+    while name in used:
+        number += 1
+        name = f"{plain}-{number}"
+    used.add(name)
+    return name
 
 
 def find_policy(context: Context) -> Policy:
@@ -83,6 +89,7 @@ def find_policy(context: Context) -> Policy:
         expected = {name: tuple(shape) for name, shape in net.shapes().items()}
         if expected != {name: array.shape for name, array in saved.arrays.items()}:
             raise CaseError(f"{path}: its arrays do not fit the architecture its manifest states")
+    check_same(context.group, saved.digest, f"the weights in {path}", GraphError)
     params = Parameters(context.device, net.shapes())
     params.set(saved.arrays)
     source = "weights shipped with Lockstep" if wanted == "default" else path
@@ -92,21 +99,22 @@ def find_policy(context: Context) -> Policy:
 def _cover_all(context: Context, policy: Policy, graphs: list[Loaded]) -> Any:
     """(graph, cover, seconds) in order: small generated graphs side by side, others one by one."""
     case, group = context.case, context.group
-    files = 0 if isinstance(case.graph.path, str) else len(case.graph.path)
-    for loaded in graphs[:files]:
-        yield (loaded, *_cover_one(context, policy, loaded))
-    together = graphs[files:]
-    if case.select.rule != "single":
-        for loaded in together:
-            yield (loaded, *_cover_one(context, policy, loaded))
-        return
+    small = [g for g in graphs[len(case.graph.path) :] if g.graph.n <= SIDE_BY_SIDE_NODES]
+    together: dict[int, GraphEnv] = {}
     start = time.perf_counter()
-    blocks = [context.rows(loaded) for loaded in together]
-    with context.log.phase("policy"):
-        envs = cover_one_at_a_time(group, policy.net, policy.params, blocks)
-    for loaded, env in zip(together, envs):
-        cover = finished_cover(group, env.block, env.chosen_at, env.steps)
-        yield loaded, _finish(context, cover), (time.perf_counter() - start) / len(together)
+    if case.select.rule == "single" and small:
+        blocks = [context.rows(loaded) for loaded in small]
+        with context.log.phase("policy"):
+            envs = cover_one_at_a_time(group, policy.net, policy.params, blocks)
+        together = {id(loaded): env for loaded, env in zip(small, envs)}
+    share = (time.perf_counter() - start) / max(len(small), 1)
+    for loaded in graphs:
+        env = together.get(id(loaded))
+        if env is None:
+            yield (loaded, *_cover_one(context, policy, loaded))
+        else:
+            cover = finished_cover(group, env.block, env.chosen_at, env.steps)
+            yield loaded, _finish(context, cover), share
 
 
 def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover, float]:
@@ -114,10 +122,12 @@ def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     case, log, counts = context.case, context.log, loaded.counts
     graph = loaded.graph
     log.info(
-        "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats dropped)%s",
-        graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats,
+        "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats, %d of the other direction)%s",
+        graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats, counts.reversed,
         ", complemented" if case.graph.complement else "",
     )  # fmt: skip
+    if graph.node_weights is not None:
+        log.info("warning: %s has node weights, which are not used: nodes are counted", graph.name)
     block = context.rows(loaded)
     mode = block.plan.mode
 
@@ -191,8 +201,10 @@ def _check(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
     in_cover = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
     with raise_together(group, "checking the solution"):
         edge = uncovered_edge(loaded.graph, in_cover)
-        if edge is not None or np.count_nonzero(in_cover) != cover.objective:
+        if edge is not None:
             raise LockstepError(f"{loaded.graph.name}: the solution leaves edge {edge} uncovered")
+        if np.count_nonzero(in_cover) != cover.objective:
+            raise LockstepError(f"{loaded.graph.name}: the solution's size is not {cover.objective}")
     return np.flatnonzero(in_cover)
 
 
@@ -206,9 +218,8 @@ def _chosen_ids(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
 
 def _write_solution(context: Context, name: str, ids: np.ndarray) -> None:
     """solution/NAME.txt: one id of the input file per line. Ranks: all call; rank 0 writes."""
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name) or "graph"
     with context.log.phase("write"), raise_together(context.group, "writing the solution"):
-        context.folder.write_text(f"solution/{safe}.txt", "".join(f"{i}\n" for i in ids.tolist()))
+        context.folder.write_text(f"solution/{name}.txt", "".join(f"{i}\n" for i in ids.tolist()))
 
 
 def _say(context: Context, instance: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.config import GraphCase
 from app.errors import CaseError
-from app.partition.load import Loaded
+from app.partition.load import Loaded, with_shared_blocks
 from app.problems.table import make_problem
 from app.report import plot_learning
 from app.rl.dqn import Training, train_policy
@@ -71,8 +71,9 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
     wanted = context.case.train.evaluate_graphs
     if table.generator:
         held_table = msgspec.structs.replace(table, count=max(wanted, 1), path=[])
-        return context.load(table, "training"), context.load(held_table, "held-back")
-    loaded = context.load(msgspec.structs.replace(table), "training")
+        training, held_back = context.load(table, "training"), context.load(held_table, "held-back")
+        return (with_shared_blocks(context.group, training) if table.path else training), held_back
+    loaded = with_shared_blocks(context.group, context.load(table, "training"))
     if not loaded:
         raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
     held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0
