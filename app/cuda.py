@@ -10,6 +10,8 @@ import cupy as cp
 import cupyx.scipy.sparse as cpsp
 import numpy as np
 
+from app.errors import NumericsError
+
 Array = Any
 
 SOURCE = r"""
@@ -102,6 +104,9 @@ class CudaDevice:
         return A
 
     def _launch(self, name: str, size: int, *arguments: Any) -> None:
+        for operand in arguments:
+            if isinstance(operand, cp.ndarray) and not operand.flags.c_contiguous:
+                raise NumericsError(f"{name}: operands must be row-major")
         if size:
             self._kernel[name](((size + THREADS - 1) // THREADS,), (THREADS,), arguments)
 

@@ -1,6 +1,5 @@
 """The output folder of a run: claimed before any work, result.json written last and atomically."""
 
-import csv
 import importlib.metadata
 import json
 import os
@@ -146,9 +145,3 @@ def phase_table(group: Group, seconds: dict[str, float]) -> dict[str, Any]:
         "sent_bytes_mean": int(table[:, -1].mean()),
         "sent_bytes_max": int(table[:, -1].max()),
     }
-
-
-def read_metrics(path: str) -> list[dict[str, str]]:
-    """The rows of a metrics.csv."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))

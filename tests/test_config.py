@@ -289,8 +289,8 @@ steps = 1
         ),
         (
             "policy={head='mixing', layers=3, dimension=16}",
-            "policy.layers (command line), policy.head (command line): the architecture comes from the weights "
-            '"default": leave out, or set policy.weights = "train"',
+            "policy.layers (command line), policy.head (command line): the architecture comes from the "
+            'weights "default": leave out, or set policy.weights = "train"',
         ),
         (
             "policy={weights='w.npz', edge_weights=true}",
@@ -509,7 +509,7 @@ def test_study_data_comes_from_the_environment(case_file, monkeypatch, tmp_path)
     assert study_data(case) == "/data/covers"
     assert case_digest(case) == case_digest(relative) != case_digest(generated)
     assert study_data(load(path, ["study.data=/x"])) == "/x"
-    assert load(case_file(SOLVABLE), []).study.data == ""
+    assert load(case_file(SOLVABLE, "solve.toml"), []).study.data == ""
     # The written case names the folder.
     monkeypatch.delenv("LOCKSTEP_DATA")
     assert load(case_file(to_toml(case), "written.toml"), []) == case
@@ -577,15 +577,15 @@ def cases(draw):
         graphs |= {"path": [], "generator": "ba", "nodes": draw(st.sampled_from([9, [9, 20]])), "d": 3}
     data["graph"]["path"] = draw(st.sampled_from([[], ["networkx:karate_club_graph"]]))
     data["graph"]["generator"] = "" if data["graph"]["path"] else "er"
+    for graphs in (data["graph"], data["train"]["graphs"]):
+        if graphs["generator"]:
+            graphs |= {"complement": False, "self_loops": "drop", "duplicates": "merge"}
     if draw(st.booleans()):
         del data["train"]["graphs"]
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     data["policy"]["weights"] = draw(st.sampled_from(["default", "train", '/a "quoted" folder/w.npz']))
     data["study"]["data"] = draw(st.sampled_from(["", "/\u20ac/\U0001f600"]))
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
-    for graphs in (data["graph"], data["train"].get("graphs", {})):
-        if not graphs.get("path"):
-            graphs |= {"complement": False, "self_loops": "drop", "duplicates": "merge"} if graphs else {}
     weights = data["policy"]["weights"]
     if data["run"]["task"] == "train" and weights != "default":
         data["policy"]["weights"] = "train"

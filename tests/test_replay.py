@@ -140,7 +140,7 @@ def test_bytes(group):
         rows = [blocks[episodes[number][0]].n_real for number, _ in kept]
         assert bits.nbytes() == sum(8 * (n + 1) for n in rows)
         steps = sum(len(episodes[number][2]) for number in lists.episodes)
-        assert lists.nbytes() == 8 * len(kept) + 32 * steps
+        assert lists.nbytes() == 8 * len(kept) + 40 * steps + 24 * len(lists.episodes)
 
 
 def test_bits_of_all_ranks_are_the_papers_formula(group):

@@ -5,7 +5,8 @@ graph index and the partial solution of each tuple, 8(N/P+1) bytes; `BitsReplay`
 comparison.
 """
 
-from dataclasses import dataclass, field
+from array import array
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,15 +14,30 @@ from app.problems.problem import Totals
 from app.sparse.rowblock import RowBlock
 
 
-@dataclass
 class Episode:
-    """One run over a graph: what was chosen, what it earned, and the exact totals of every state passed."""
+    """One run over a graph: what was chosen, what it earned, and the exact totals of every state passed.
 
-    graph: int
-    actions: list[int] = field(default_factory=list)
-    rewards: list[float] = field(default_factory=list)
-    totals: list[Totals] = field(default_factory=list)  # one more than actions
-    finished: bool = False
+    Kept in flat arrays, 40 bytes a step: an action, a reward, and three totals of 8 bytes each.
+    """
+
+    def __init__(self, graph: int, totals: Totals) -> None:
+        self.graph, self.finished = graph, False
+        self.actions, self.rewards = array("q"), array("d")
+        self._totals = array("q", totals)  # one state more than actions
+
+    def add(self, action: int, reward: float, totals: Totals) -> None:
+        """Append a step and the totals of the state it led to."""
+        self.actions.append(action)
+        self.rewards.append(reward)
+        self._totals.extend(totals)
+
+    def totals(self, t: int) -> Totals:
+        """The totals of the state after t steps."""
+        return Totals(*self._totals[3 * t : 3 * t + 3])
+
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return 8 * (len(self.actions) + len(self.rewards) + len(self._totals))
 
 
 @dataclass
@@ -61,15 +77,13 @@ class EpisodeReplay:
         """Start an episode; returns its number."""
         number = self._next_episode
         self._next_episode += 1
-        self.episodes[number] = Episode(graph, totals=[totals])
+        self.episodes[number] = Episode(graph, totals)
         return number
 
     def remember(self, number: int, action: int, reward: float, totals: Totals, done: bool) -> None:
         """Add a step to an episode; transitions become available once their n-step return is known."""
         episode = self.episodes[number]
-        episode.actions.append(action)
-        episode.rewards.append(reward)
-        episode.totals.append(totals)
+        episode.add(action, reward, totals)
         episode.finished = done
         steps = len(episode.actions)
         first = steps - self.n_step
@@ -110,8 +124,8 @@ class EpisodeReplay:
             removed = self._removed(number, end)
             before.append(removed[:t])
             after.append(removed)
-            totals0.append(episode.totals[t])
-            totals1.append(episode.totals[end])
+            totals0.append(episode.totals(t))
+            totals1.append(episode.totals(end))
         return Sample(
             graphs, np.array(nodes), np.array(returns, dtype=np.float32),
             np.array(discounts, dtype=np.float32), before, after, totals0, totals1,
@@ -122,8 +136,7 @@ class EpisodeReplay:
 
     def nbytes(self) -> int:
         """Bytes held: the ring, and per step of an episode its action, reward and totals."""
-        steps = sum(len(e.actions) for e in self.episodes.values())
-        return 8 * len(self) + steps * (4 + 4 + 3 * 8)
+        return 8 * len(self) + sum(episode.nbytes() for episode in self.episodes.values())
 
 
 class BitsReplay(EpisodeReplay):

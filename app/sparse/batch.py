@@ -38,6 +38,7 @@ class StateBatch:
             self.first.append(self.first[-1] + count)
         self.rows, self.states = self.at[-1], self.first[-1]
         self._state_of_row: Array | None = None
+        self._starts: np.ndarray | None = None  # row blocks of all graphs, one after the other
         self._at, self._first = np.array(self.at), np.array(self.first)
         self._count = np.array(self.counts, dtype=np.int64)
         self._lo = np.array([b.lo for b in self.blocks], dtype=np.int64)
@@ -219,11 +220,10 @@ class StateBatch:
         returns [owned blocks, k*m], to be summed by sum_blocks
         """
         graphs = len(self.blocks)
-        starts = np.concatenate(
-            [b.block_starts[:-1] * c + at for b, c, at in zip(self.blocks, self.counts, self.at)]
-            + [np.array([self.rows])]
-        )
-        addends = self.device.block_gram(X_own, D_own, starts)
+        if self._starts is None:
+            shifted = [b.block_starts[:-1] * c + at for b, c, at in zip(self.blocks, self.counts, self.at)]
+            self._starts = np.concatenate([*shifted, [self.rows]])
+        addends = self.device.block_gram(X_own, D_own, self._starts)
         if graphs == 1:
             return addends
         own = len(self.blocks[0].block_starts) - 1
