@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.casefile import study_data
 from app.comm.guard import digest, raise_together
 from app.config import Case, GraphCase
 from app.errors import CaseError
@@ -90,7 +89,7 @@ def _train_and_test(
     study, group = context.case.study, context.group
     case = recipe_case(context.case, recipe, seed, study.steps)
     table = family_table(tests.family, TRAINING_NODES, TRAINING_GRAPHS)
-    held_table = msgspec.structs.replace(table, count=max(case.train.evaluate_graphs, 1))
+    held_table = msgspec.structs.replace(table, count=case.train.evaluate_graphs)
     with context.log.phase("read"):
         blocks = [context.rows(g) for g in generate_set(group, table, seed, "training")]
         held = [context.rows(g) for g in generate_set(group, held_table, seed, "held-back")]
@@ -145,8 +144,8 @@ def family_table(family: str, nodes: int | tuple[int, int], count: int) -> Graph
 def _test_set(context: Context, family: str) -> TestSet:
     """The graphs of FAMILY.npz in the data folder with their optima, else generated ones."""
     study, group = context.case.study, context.group
-    path = os.path.join(study_data(context.case), f"{family}.npz")
-    found = group.rank == 0 and bool(study_data(context.case)) and os.path.isfile(path)
+    path = os.path.join(context.case.study.data, f"{family}.npz")
+    found = group.rank == 0 and bool(context.case.study.data) and os.path.isfile(path)
     if group.max_integer(int(found)):
         graphs, best = _read_set(context, path)
         source = f"the best known covers of {os.path.basename(path)}"

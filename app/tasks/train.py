@@ -70,7 +70,7 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
     """Training graphs, and graphs held back from training: generated ones, or the last files of the list."""
     wanted = context.case.train.evaluate_graphs
     if table.generator:
-        held_table = msgspec.structs.replace(table, count=max(wanted, 1), path=[])
+        held_table = msgspec.structs.replace(table, count=wanted, path=[])
         training, held_back = context.load(table, "training"), context.load(held_table, "held-back")
         return (with_shared_blocks(context.group, training) if table.path else training), held_back
     loaded = with_shared_blocks(context.group, context.load(table, "training"))
