@@ -122,7 +122,7 @@ class Npz:
         if info.file_size > MOST_SHRINKING * info.compress_size + 1024:
             raise self.error(f"states {info.file_size} bytes, more than its packed bytes can hold", name)
         if info.file_size > most:
-            right = f"at most {most} (max_bytes) would be right"
+            right = f"at most {most} would be right"
             raise self.error(f"states {info.file_size} bytes; {right}", name)
         with self._reading(name), archive.open(info) as file:
             shape, fortran, dtype = _read_header(file)

@@ -100,7 +100,7 @@ class Source:
                     if opener and total > self.limits.decompressed:
                         raise self.error(
                             f"more than {self.limits.decompressed} bytes after decompression; "
-                            "a smaller file, or a larger max_decompressed_bytes, would be right"
+                            "a smaller file, or a larger memory.max_decompressed_gb, would be right"
                         )
                     yield block
                     size = min(4 * size, PIECE_BYTES)
