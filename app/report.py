@@ -65,7 +65,7 @@ def plot_solutions(
     axes.axhline(1, color="black", lw=1, label="lower bound")
     axes.set_xticks(range(len(shown)), [i["name"] for i in shown], rotation=60, ha="right", fontsize=7)
     axes.set_ylabel("nodes in the cover / lower bound")
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     _save(figure, plt, folder, name)
 
 
