@@ -12,8 +12,8 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "rng", "elementary", "cuda", "text"),
-    ("config",),
+    ("errors", "rng", "elementary", "text"),
+    ("config", "cuda"),
     ("casetext", "tomlplaces"),
     ("casecheck",),
     ("casefile",),
