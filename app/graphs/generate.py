@@ -44,9 +44,10 @@ def _chosen_pairs(pairs: int, p: float, seed: int) -> Iterator[np.ndarray]:
     scale = 0.0 if p == 1 else -1 / math.log1p(-p)
     last, block, size = -1, 0, min(BLOCK, pairs)
     while last < pairs - 1:
-        gaps = np.floor(stream(seed, "er", block).standard_exponential(size) * scale)
-        # Leave out what lies far beyond the end, before it can overflow an integer.
-        within = int(np.searchsorted(np.cumsum(gaps), 2.0 * pairs))
+        # Leave out what lies far beyond the end, be it infinite, before it can overflow an integer.
+        with np.errstate(over="ignore"):
+            gaps = np.floor(stream(seed, "er", block).standard_exponential(size) * scale)
+            within = int(np.searchsorted(np.cumsum(gaps), 2.0 * pairs))
         chosen = last + np.cumsum(gaps[:within].astype(np.int64) + 1)
         yield chosen[: np.searchsorted(chosen, pairs)]
         last = int(chosen[-1]) if within == size else pairs
