@@ -27,6 +27,7 @@ class Loaded:
     rows: RowPartition
     counts: EdgeCounts
     warnings: tuple[str, ...] = ()
+    complemented: bool = False
 
 
 def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> list[Loaded]:
@@ -56,7 +57,8 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
         group, source, complement=table.complement, self_loops=table.self_loops, duplicates=table.duplicates,
         balance=case.parallel.partition,
     )  # fmt: skip
-    return Loaded(graph, rows, counts, tuple(source.warnings) if source is not None else ())
+    warnings = tuple(source.warnings) if source is not None else ()
+    return Loaded(graph, rows, counts, warnings, table.complement)
 
 
 def generate_set(group: Group, case: GraphCase, seed: int, purpose: str) -> list[Loaded]:

@@ -23,6 +23,7 @@ from app.report import plot_quality
 from app.rl.dqn import Training, train_policy
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_one_at_a_time
+from app.rl.weights import save_weights
 from app.sparse.rowblock import RowBlock
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
@@ -117,8 +118,6 @@ def _train_and_test(
 
 def _save(context: Context, training: Training, case: Case, name: str) -> None:
     """Keep the weights of every training of the study."""
-    from app.rl.weights import save_weights
-
     if context.folder is not None and context.group.rank == 0:
         path = context.folder.file(f"weights-{name.replace('/', '-')}.npz")
         save_weights(path, training.weights, case.policy, case.problem.name, f"study {name}")

@@ -124,7 +124,7 @@ def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     log.info(
         "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats, %d of the other direction)%s",
         graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats, counts.reversed,
-        ", complemented" if case.graph.complement else "",
+        ", complemented" if loaded.complemented else "",
     )  # fmt: skip
     if graph.node_weights is not None:
         log.info("warning: %s has node weights, which are not used: nodes are counted", graph.name)

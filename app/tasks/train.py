@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 import msgspec
-import numpy as np
 
+from app.comm.guard import digest
 from app.config import GraphCase
 from app.errors import CaseError
 from app.partition.load import Loaded, with_shared_blocks
@@ -22,11 +22,11 @@ def run_train(context: Context) -> dict[str, Any]:
     training, held_back = learn(context)
     totals = {name: sum(values) for name, values in compare_graphs(context, held_back).items()}
     context.log.info("held-back graphs: %d nodes learned; %s", training.best_total, _listed(totals))
-    digest = save_training(context, training)
+    weights = save_training(context, training)
     if context.folder is not None and context.case.output.plots:
         plot_learning(context.folder, context.log, training.records, totals)
     return {
-        "digest": digest,
+        "digest": weights,
         "best_step": training.best_step,
         "held_back": {"graphs": len(held_back), "learned": training.best_total, **totals},
         "instances": [],
@@ -77,16 +77,15 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
     if not loaded:
         raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
     held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0
+    if not held:
+        context.log.info("warning: one training graph, none to hold back: weights are judged on it")
     return (loaded[:-held], loaded[-held:]) if held else (loaded, loaded)
 
 
 def save_training(context: Context, training: Training) -> str:
     """Write weights.npz where there is a folder; returns the digest of the weights. Ranks: all call."""
-    from app.comm.guard import digest
-
     case, folder = context.case, context.folder
     if folder is not None and context.group.rank == 0:
         note = f"{case.run.name}, seed {case.seed}, best of {case.train.steps} steps at {training.best_step}"
         save_weights(folder.file("weights.npz"), training.weights, case.policy, case.problem.name, note)
-    weights: dict[str, np.ndarray] = training.weights
-    return digest(weights)
+    return digest(training.weights)
