@@ -30,4 +30,6 @@ clean:
 	rm -rf $(VENV) build *.egg-info
 
 bench: $(VENV)/ready
-	$(BIN)/python bench/compaction.py
+	$(BIN)/python -m pip install --quiet -e '.[mpi,bench]'
+	$(BIN)/python bench/speed.py
+	$(BIN)/mpirun -np 2 $(BIN)/python bench/speed.py ranks

@@ -139,7 +139,6 @@ def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[
             ("agent", "warmup"),
             f"must be at most agent.replay_capacity = {agent.replay_capacity}, got {agent.warmup}",
         ),
-        (run.portable and not run.reproducible, ("run", "portable"), "needs run.reproducible = true"),
         (
             "/" in run.name or "\\" in run.name or run.name in (".", ".."),
             ("run", "name"),

@@ -44,7 +44,13 @@ class RunCase(Table, frozen=True):
         about("train: learn a policy; solve: answer the problem on [graph]; study: run a grid of both"),
     ] = "solve"
     reproducible: Annotated[bool, about("the same bits on any number of ranks")] = True
-    portable: Annotated[bool, about("the same bits on other processors too: no BLAS, slower")] = False
+    portable: Annotated[
+        bool, about("the same bits on every processor and device; false: dense products by BLAS")
+    ] = True
+    kernels: Annotated[
+        Literal["auto", "plain"],
+        about("auto: the compiled kernels where they were built; plain: NumPy and SciPy; the bits are equal"),
+    ] = "auto"
     device: Annotated[Literal["auto", "cpu", "gpu"], about("auto: the GPU where there is one")] = "auto"
     check_every: Annotated[Count, about("gradient steps between comparisons of the weights; 0: off")] = 500
 
@@ -58,11 +64,21 @@ class GraphCase(Table, frozen=True):
         about("of the files; auto: by the ending and the first lines"),
     ] = "auto"
     generator: Annotated[
-        Literal["", "er", "ba", "mixed"], about("er: Erdos-Renyi; ba: Barabasi-Albert; mixed: by turns")
+        Literal["", "er", "ba", "mixed", "rmat", "chung_lu"],
+        about(
+            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; chung_lu: power-law degrees"
+        ),
     ] = ""
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
     p: Annotated[Share, about("er: probability of an edge")] = 0.15
-    d: Annotated[Positive, about("ba: edges that each new node brings")] = 4
+    d: Annotated[Positive, about("ba: edges that each new node brings; rmat, chung_lu: edges per node")] = 4
+    edges: Annotated[Count, about("rmat, chung_lu: edges drawn, repeats included; 0: nodes x d")] = 0
+    exponent: Annotated[
+        float, Meta(gt=2.0, le=100.0), about("chung_lu: of the power law of the expected degrees")
+    ] = 2.3
+    rmat_a: Annotated[Share, about("rmat: share of the edges in the first quarter of the matrix")] = 0.57
+    rmat_b: Annotated[Share, about("rmat: in the upper right quarter")] = 0.19
+    rmat_c: Annotated[Share, about("rmat: in the lower left quarter; the last one gets the rest")] = 0.19
     count: Annotated[Positive, about("generated graphs")] = 1
     generator_seed: Annotated[int, Meta(ge=-1), about("seed of the generator; -1: the case's seed")] = -1
     complement: Annotated[bool, about("use the complement graph (small graphs only)")] = False
@@ -163,7 +179,8 @@ class ParallelCase(Table, frozen=True):
     """How ranks share the work; no key here changes a result."""
 
     exchange: Annotated[
-        Literal["auto", "gather", "halo"], about("gather: all rows to all ranks; halo: only the rows needed")
+        Literal["auto", "gather", "halo", "staged"],
+        about("gather: all rows to all ranks; halo: only the rows needed; staged: one rank's rows at a time"),
     ] = "auto"
     transport: Annotated[
         Literal["auto", "direct", "staged"], about("direct: device memory to MPI; staged: through the host")
@@ -180,6 +197,9 @@ class MemoryCase(Table, frozen=True):
         Amount, about("largest graph brought to one rank, MB; beyond it bounds and baselines are skipped")
     ] = 4096.0
     max_decompressed_gb: Annotated[AboveZero, about("largest input file once decompressed, GB")] = 64.0
+    cache: Annotated[
+        str, about('folder, relative to the working one, that keeps graphs read from text; "": none')
+    ] = ""
 
 
 class OutputCase(Table, frozen=True):
@@ -193,7 +213,10 @@ class OutputCase(Table, frozen=True):
 class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
-    kind: Annotated[Literal["quality"], about("quality: approximation ratio by graph size")] = "quality"
+    kind: Annotated[
+        Literal["quality", "scaling"],
+        about("quality: approximation ratio by graph size; scaling: the performance model, checked"),
+    ] = "quality"
     families: Annotated[
         list[Literal["er", "ba"]], Meta(min_length=1), about("graph families, as graph.generator names them")
     ] = field(default_factory=lambda: ["ba", "er"])
@@ -211,6 +234,30 @@ class StudyCase(Table, frozen=True):
     data: Annotated[
         str, about('folder with ba.npz, er.npz; "": $LOCKSTEP_DATA/covers where set, else generated')
     ] = ""
+    measured: Annotated[
+        list[str],
+        Meta(min_length=1),
+        about("scaling: graphs to measure, such as er:1920:0.065 (nodes, p) and ba:14400:4 (nodes, d)"),
+    ] = field(default_factory=lambda: ["er:1920:0.065", "er:2000:0.15", "ba:14400:4"])
+    extrapolated: Annotated[
+        list[str], about("scaling: further graphs, by counts alone; the files of [graph] are followed too")
+    ] = field(default_factory=lambda: ["er:19200:0.15", "er:24000:0.15"])
+    batches: Annotated[
+        list[Positive], Meta(min_length=1), about("scaling: transitions of a training step")
+    ] = field(default_factory=lambda: [8, 96])
+    ranks: Annotated[list[Positive], Meta(min_length=1), about("scaling: numbers of ranks predicted")] = (
+        field(default_factory=lambda: [1, 2, 4, 6, 12, 24, 48, 96, 192, 384])
+    )
+    rounds: Annotated[Positive, about("scaling: timings of each step, one rank and all ranks by turns")] = 15
+    memory_graph: Annotated[str, about('scaling: graph whose peak memory is measured; "": none')] = (
+        "er:12000:0.15"
+    )
+    calibration: Annotated[
+        str,
+        about('a calibration.json, relative to the working directory; "": measured (dry run: built-in)'),
+    ] = ""
+    latency_us: Annotated[Amount, about("scaling: of a message between ranks, us; 0: as calibrated")] = 0.0
+    bandwidth_gbs: Annotated[Amount, about("scaling: into a rank, GB/s; 0: as calibrated")] = 0.0
 
 
 class Case(Table, frozen=True):

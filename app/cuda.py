@@ -11,6 +11,7 @@ import cupyx.scipy.sparse as cpsp
 import numpy as np
 
 from app.errors import NumericsError
+from app.products import Products
 
 Array = Any
 
@@ -46,15 +47,18 @@ __global__ void row_product(const long long r, const int k, const int m, const f
     for (int i = 0; i < k; ++i) sum += X[row * k + i] * W[i * m + col];
     Y[t] = sum;
 }
-__global__ void block_gram(const long long b, const int k, const int m, const long long* starts,
-                           const float* X, const float* D, float* Y) {
+__global__ void block_gram(const long long graphs, const long long b, const int k, const int m,
+                           const long long* starts, const float* X, const float* D, float* Y) {
     long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (t >= b * k * m) return;
     long long block = t / (k * m);
     int i = (t / m) % k;
     int j = t % m;
     float sum = 0.0f;
-    for (long long r = starts[block]; r < starts[block + 1]; ++r) sum += X[r * k + i] * D[r * m + j];
+    for (long long g = 0; g < graphs; ++g) {
+        const long long* s = starts + g * (b + 1) + block;
+        for (long long r = s[0]; r < s[1]; ++r) sum += X[r * k + i] * D[r * m + j];
+    }
     Y[t] = sum;
 }
 }
@@ -67,10 +71,11 @@ def available() -> bool:
     return bool(cp.cuda.is_available())
 
 
-class CudaDevice:
+class CudaDevice(Products):
     """One GPU; several ranks of a machine share its GPUs round-robin."""
 
     name = "gpu"
+    product = "a kernel of one thread per element"
     xp = cp
     portable = True  # the kernels' chains are those of the portable host path
 
@@ -97,9 +102,15 @@ class CudaDevice:
         """Wait until the stream is idle; called before every MPI call."""
         self.stream.synchronize()
 
-    def csr(self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, int]) -> Any:
-        """A CSR matrix on this GPU from host arrays; row offsets kept as int64 beside it for the kernels."""
-        A = cpsp.csr_matrix((cp.asarray(data), cp.asarray(indices), cp.asarray(indptr)), shape=shape)
+    def csr(
+        self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
+    ) -> Any:
+        """A CSR matrix on this GPU from host arrays (no data: all values one).
+
+        Row offsets are kept as int64 beside it for the kernels.
+        """
+        values = cp.ones(len(indices), dtype=cp.float32) if data is None else cp.asarray(data)
+        A = cpsp.csr_matrix((values, cp.asarray(indices), cp.asarray(indptr)), shape=shape)
         A.row_offsets = cp.asarray(indptr, dtype=cp.int64)
         return A
 
@@ -110,7 +121,7 @@ class CudaDevice:
         if size:
             self._kernel[name](((size + THREADS - 1) // THREADS,), (THREADS,), arguments)
 
-    def spmm_add(self, A: Any, X: Array, Y: Array) -> None:
+    def spmm_add(self, A: Any, X: Array, Y: Array, live: Array | None = None) -> None:
         """Y += A X; see HostDevice.spmm_add."""
         n, c = Y.shape
         indices = A.indices.astype(cp.int32, copy=False)
@@ -133,11 +144,13 @@ class CudaDevice:
 
     def block_gram(self, X: Array, D: Array, starts: np.ndarray) -> Array:
         """X^T D by blocks of rows; see HostDevice.block_gram."""
-        k, m, b = X.shape[1], D.shape[1], len(starts) - 1
+        k, m = X.shape[1], D.shape[1]
+        graphs, b = starts.shape[0], starts.shape[1] - 1
         out = cp.empty((b, k * m), dtype=cp.float32)
         starts = cp.asarray(starts, dtype=cp.int64)
         X, D = cp.ascontiguousarray(X), cp.ascontiguousarray(D)
-        self._launch("block_gram", b * k * m, np.int64(b), np.int32(k), np.int32(m), starts, X, D, out)
+        sizes = np.int64(graphs), np.int64(b), np.int32(k), np.int32(m)
+        self._launch("block_gram", b * k * m, *sizes, starts, X, D, out)
         return out
 
     def describe(self) -> str:

@@ -4,34 +4,44 @@ Every kernel adds in a documented left-to-right order, so that a row's bits depe
 how many rows the call has, nor on the rank or the position it is computed at (docs/architecture.md).
 """
 
+import time
+from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
 from app.errors import CaseError, NumericsError
+from app.native.products import NativeProducts, available
+from app.products import PLAIN, Finish, Members, Part, Products
 
 Array = Any  # a NumPy array on the host, a CuPy array on a GPU
-OCTET = 8  # rows of one dense product: with 8 a row's bits do not depend on its neighbours
+OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its neighbours
+LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of ones
 
 
-class HostDevice:
-    """NumPy and SciPy on one core of the host.
+class HostDevice(Products):
+    """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
-    portable   True: every product is one float32 chain (multiply, then add), without BLAS: the same bits on
-               other processors too, at two to five times the time of a step
-    reproducible  False: one BLAS call for a whole product; a row's bits then depend on the number of rows
+    portable   True: every sum of products is one float32 chain (multiply, then add), without BLAS: the same
+               bits on every processor, device and with or without compiled kernels
+               False: dense products by BLAS in blocks of 8 rows, which only this kind of processor repeats
+    reproducible  False (needs portable False): one BLAS call for a whole product; a row's bits then depend on
+               the number of rows
+    compiled   False: leave the compiled kernels aside
     """
 
     name = "cpu"
     xp: ModuleType = np
     direct = True  # MPI may read and write these arrays where they are
 
-    def __init__(self, portable: bool = False, reproducible: bool = True) -> None:
+    def __init__(self, portable: bool = True, reproducible: bool = True, compiled: bool = True) -> None:
         self.portable, self.reproducible = portable, reproducible
+        self.native = NativeProducts() if compiled and available() else None
         self._ramp = np.arange(0, dtype=np.int32)
         self._ones = np.ones(0, dtype=np.float32)
 
@@ -46,16 +56,63 @@ class HostDevice:
     def synchronize(self) -> None:
         """Wait for the device; nothing to wait for on the host."""
 
-    def csr(self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, int]) -> Any:
-        """A CSR matrix on this device from host arrays; data is float32."""
-        return sp.csr_array((data, indices, indptr), shape=shape, copy=False)
+    def csr(
+        self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
+    ) -> Any:
+        """A CSR matrix on this device from host arrays.
 
-    def spmm_add(self, A: Any, X: Array, Y: Array) -> None:
+        data   [nnz] float32, or None: all stored values are one, and take no memory
+        """
+        ones = np.broadcast_to(np.float32(1), len(indices))
+        A = sp.csr_array((ones if data is None else data, indices, indptr), shape=shape, copy=False)
+        if self.native:
+            A.record = self.native.record(A.indptr, A.indices, data, shape)
+        return A
+
+    def spmm_add(self, A: Any, X: Array, Y: Array, live: Array | None = None) -> None:
         """Y += A X, each entry a chain over the row's entries in stored order.
 
-        A   [n, m] CSR   X [m, c]   Y [n, c], all float32, X and Y row-major
+        A      [n, m] CSR   X [m, c]   Y [n, c], all float32, X and Y row-major
+        live   [n * states] or None: rows of Y are those of `states` states side by side, and where this is
+               zero nobody reads them: they may be left as they are
         """
-        _csr_chain(A.shape[0], A.shape[1], A.indptr, A.indices, A.data, X, Y)
+        if A.shape[0] != Y.shape[0] or A.shape[1] != X.shape[0] or X.shape[1] != Y.shape[1]:
+            raise NumericsError(f"sparse product: {A.shape} times {X.shape} does not fit {Y.shape}")
+        if self.native:
+            self.native.spmm_add(A.record, X, Y, live)
+        else:
+            self._spmm_plain(A, X, Y)
+
+    def _spmm_plain(self, A: Any, X: Array, Y: Array) -> None:
+        """spmm_add through SciPy, which wants stored values: ones are lent to a piece of rows at a time."""
+        if A.data.strides != (0,):
+            _csr_chain(A.shape[0], A.shape[1], A.indptr, A.indices, A.data, X, Y)
+            return
+        for lo, hi in _pieces(A.indptr, LENT_ONES):
+            first, last = int(A.indptr[lo]), int(A.indptr[hi])
+            indptr = (A.indptr[lo : hi + 1] - first).astype(A.indptr.dtype)
+            ones = self.ones(last - first)
+            _csr_chain(hi - lo, A.shape[1], indptr, A.indices[first:last], ones, X, Y[lo:hi])
+
+    @property
+    def multiplies_members(self) -> bool:
+        """True when one call can make the products of many graphs."""
+        return self.native is not None
+
+    def member_table(self, matrices: list[Any], rows: list[tuple[int, int, int]]) -> np.ndarray:
+        """What spmm_members needs of a batch, made once.
+
+        rows   for each matrix its first row in X and in Y, and how many states its nodes have
+        """
+        table = [(*A.record, *own) for A, own in zip(matrices, rows)]
+        return np.array(table, dtype=np.int64).reshape(len(table), -1)
+
+    def spmm_members(self, table: np.ndarray, X: Array, Y: Array, f: int, live: Array | None = None) -> None:
+        """Y += A X for every graph of a batch, its states side by side.
+
+        X, Y   rows of f columns (several may stand in one row of the array)   live [rows] as in spmm_add
+        """
+        self.native.spmm_members(table, X, Y, f, live)
 
     def fold(self, starts: np.ndarray, X: Array) -> Array:
         """Sums of consecutive rows: out[i] = X[starts[i]] + X[starts[i]+1] + ..., from the left.
@@ -63,13 +120,43 @@ class HostDevice:
         starts   [k+1] host integers, ascending     X [m, c] float32 row-major
         returns  [k, c]; an empty segment is zero
         """
+        if self.native:
+            return self.native.fold(starts, X)
         out = np.zeros((len(starts) - 1, X.shape[1]), dtype=np.float32)
         indptr = np.ascontiguousarray(starts, dtype=np.int32)
         _csr_chain(len(starts) - 1, X.shape[0], indptr, self.ramp(X.shape[0]), self.ones(X.shape[0]), X, out)
         return out
 
+    def fold_members(self, members: Members, X: Array) -> Array:
+        """Sums over the rows of each block and state; see Products.fold_members."""
+        return self.native.fold_members(members, X) if self.native else super().fold_members(members, X)
+
+    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN) -> Array:
+        """[parts] W and what follows it; see Products.dense."""
+        if self.native and self.portable:
+            return self.native.dense(parts, W, then)
+        return super().dense(parts, W, then)
+
+    def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
+        """[parts]^T D by row blocks; see Products.gram."""
+        if self.native and self.portable:
+            return self.native.gram(parts, D, starts, live)
+        return super().gram(parts, D, starts, live)
+
+    def score(self, parts: list[Part], W: Array, w: Array, then: Finish) -> Array:
+        """dense(parts, W, then) times w; see Products.score."""
+        if self.native and self.portable:
+            return self.native.score(parts, W, w, then)
+        return super().score(parts, W, w, then)
+
+    def gated_spread(self, values: Array, index: Array, gate: Array) -> Array:
+        """values[index] * (gate > 0); see Products.gated_spread."""
+        if self.native:
+            return self.native.gated_spread(values, index, gate)
+        return super().gated_spread(values, index, gate)
+
     def row_product(self, X: Array, W: Array) -> Array:
-        """X W in blocks of 8 rows, so that a row's bits depend on that row and W alone.
+        """X W so that a row's bits depend on that row and W alone.
 
         X   [r, k], r a multiple of 8     W [k, m]
         returns [r, m] row-major
@@ -77,11 +164,7 @@ class HostDevice:
         r, k = X.shape
         m = W.shape[1]
         if self.portable:
-            out = np.zeros((r, m), dtype=np.float32)
-            indptr = np.arange(0, r * k + 1, k, dtype=np.int64)
-            indices = np.broadcast_to(np.arange(k, dtype=np.int64), (r, k)).reshape(-1)
-            _csr_chain(r, k, indptr, indices, X.reshape(-1), W, out)
-            return out
+            return self.native.dense([Part(X)], W, PLAIN) if self.native else _chained_product(X, W)
         if not self.reproducible:
             return np.matmul(X, W)
         if m == 1:  # BLAS would take a matrix-vector path
@@ -91,43 +174,20 @@ class HostDevice:
         return np.matmul(X.reshape(-1, OCTET, k), W).reshape(r, m)
 
     def block_gram(self, X: Array, D: Array, starts: np.ndarray) -> Array:
-        """X^T D, one addend for each block of rows.
+        """X^T D, one addend for each row block: a chain over its rows, graph by graph.
 
-        X   [r, k]   D [r, m]   starts [b+1] host integers, multiples of 8
-        returns [b, k*m]; an empty block is zero
+        X   [r, k]   D [r, m]   starts [graphs, blocks+1] host integers: see Products.gram
+        returns [blocks, k*m]; an empty block is zero
         """
-        k, m = X.shape[1], D.shape[1]
-        blocks = len(starts) - 1
         if self.portable:
-            return self._chained_gram(X, D, starts)
-        out = np.zeros((blocks, k, m), dtype=np.float32)
-        rows = np.diff(starts)
-        filled = np.flatnonzero(rows)
-        # Blocks of equal length that follow each other go in one batched product.
-        breaks = np.flatnonzero(np.diff(rows[filled])) + 1
-        edges = [0, *breaks.tolist(), len(filled)]
-        for a, b in pairwise(edges):
-            if a == b:
-                continue
-            lo, hi, length = starts[filled[a]], starts[filled[b - 1] + 1], rows[filled[a]]
-            Xb = X[lo:hi].reshape(b - a, length, k).transpose(0, 2, 1)
-            out[filled[a:b]] = np.matmul(Xb, D[lo:hi].reshape(b - a, length, m))
-        return out.reshape(blocks, k * m)
-
-    def _chained_gram(self, X: Array, D: Array, starts: np.ndarray) -> Array:
-        """block_gram as one chain over the rows of each block, in row order."""
-        r, k = X.shape
-        blocks = len(starts) - 1
-        block_of = np.repeat(np.arange(blocks, dtype=np.int64), np.diff(starts))
-        indices = (block_of[:, None] * k + np.arange(k)).reshape(-1)
-        indptr = np.arange(0, r * k + 1, k, dtype=np.int64)
-        out = np.zeros((blocks * k, D.shape[1]), dtype=np.float32)
-        flat = np.ascontiguousarray(X).reshape(-1)
-        D = np.ascontiguousarray(D)
-        _sparsetools.csc_matvecs(
-            blocks * k, r, D.shape[1], indptr, indices, flat, D.reshape(-1), out.reshape(-1)
-        )
-        return out.reshape(blocks, k * D.shape[1])
+            return self.native.gram([Part(X)], D, starts) if self.native else _chained_gram(X, D, starts)
+        k, m = X.shape[1], D.shape[1]
+        graphs, blocks = starts.shape[0], starts.shape[1] - 1
+        addends = np.zeros((blocks, graphs, k * m), dtype=np.float32)
+        for g, own in enumerate(starts):
+            for b, (lo, hi) in enumerate(pairwise(own.tolist())):
+                addends[b, g] = (X[lo:hi].T @ D[lo:hi]).reshape(-1)
+        return self.fold(np.arange(blocks + 1) * graphs, addends.reshape(blocks * graphs, k * m))
 
     def ramp(self, m: int) -> np.ndarray:
         """[m] int32: 0, 1, ..., m-1 (a shared buffer: read only)."""
@@ -141,9 +201,27 @@ class HostDevice:
             self._ones = np.ones(max(m, 2 * len(self._ones)), dtype=np.float32)
         return self._ones[:m]
 
+    @property
+    def product(self) -> str:
+        """What makes sparse products."""
+        if self.native:
+            return "compiled kernel"
+        return f"SciPy {scipy.__version__}, no compiled kernel"
+
     def describe(self) -> str:
         """One line for the log."""
-        return "cpu, NumPy " + np.__version__ + (", portable products" if self.portable else "")
+        dense = "one chain per element" if self.portable else "BLAS"
+        return f"cpu, NumPy {np.__version__}, dense products: {dense}"
+
+
+def _pieces(indptr: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Row ranges that cover all rows, each of at most `most` stored entries (or one row)."""
+    lo, n = 0, len(indptr) - 1
+    while lo < n:
+        hi = int(np.searchsorted(indptr, int(indptr[lo]) + most, side="right")) - 1
+        hi = max(hi, lo + 1)
+        yield lo, hi
+        lo = hi
 
 
 def _csr_chain(
@@ -153,6 +231,32 @@ def _csr_chain(
     if not (X.flags.c_contiguous and Y.flags.c_contiguous):
         raise NumericsError("sparse product: operands must be row-major")
     _sparsetools.csr_matvecs(n, m, X.shape[1], indptr, indices, data, X.reshape(-1), Y.reshape(-1))
+
+
+def _chained_product(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """X W, each element one chain over the columns of X, through SciPy."""
+    (r, k), m = X.shape, W.shape[1]
+    out = np.zeros((r, m), dtype=np.float32)
+    indptr = np.arange(0, r * k + 1, k, dtype=np.int64)
+    indices = np.broadcast_to(np.arange(k, dtype=np.int64), (r, k)).reshape(-1)
+    _csr_chain(r, k, indptr, indices, X.reshape(-1), np.ascontiguousarray(W), out)
+    return out
+
+
+def _chained_gram(X: np.ndarray, D: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """block_gram as one chain over the rows of each block, graph by graph, through SciPy."""
+    (r, k), m = X.shape, D.shape[1]
+    graphs, blocks = starts.shape[0], starts.shape[1] - 1
+    # Stored rows are graph-major, and a column at a time is added: so a block's chain is in graph order.
+    block_of = np.repeat(
+        np.tile(np.arange(blocks, dtype=np.int64), graphs), np.diff(starts, axis=1).reshape(-1)
+    )
+    indices = (block_of[:, None] * k + np.arange(k)).reshape(-1)
+    indptr = np.arange(0, r * k + 1, k, dtype=np.int64)
+    out = np.zeros((blocks * k, m), dtype=np.float32)
+    flat, D = np.ascontiguousarray(X).reshape(-1), np.ascontiguousarray(D)
+    _sparsetools.csc_matvecs(blocks * k, r, m, indptr, indices, flat, D.reshape(-1), out.reshape(-1))
+    return out.reshape(blocks, k * m)
 
 
 def check_octets(device: Any, widths: tuple[tuple[int, int], ...] = ((16, 16), (40, 16), (24, 32))) -> None:
@@ -174,7 +278,30 @@ def check_octets(device: Any, widths: tuple[tuple[int, int], ...] = ((16, 16), (
             )
 
 
-def open_device(wanted: str, rank: int, portable: bool, reproducible: bool = True) -> Any:
+def product_rate(device: Any, repeat: int = 3) -> float:
+    """GB/s at which a sparse product of 16 columns gathers rows on this device; takes some milliseconds.
+
+    The graph is a small fixed one, so this tells kernels and machines apart, not graphs.
+    """
+    n, degree = 1 << 14, 16
+    rows = np.arange(n, dtype=np.int64)[:, None]
+    columns = np.sort((rows * 9973 + np.arange(degree) ** 3 * 7919) % n, axis=1)
+    indptr = np.arange(0, n * degree + 1, degree, dtype=np.int32)
+    A = device.csr(indptr, columns.astype(np.int32).reshape(-1), None, (n, n))
+    X, Y = (device.put(np.zeros((n, 16), dtype=np.float32)) for _ in range(2))
+    seconds = []
+    for _ in range(repeat + 1):
+        device.synchronize()
+        start = time.perf_counter()
+        device.spmm_add(A, X, Y)
+        device.synchronize()
+        seconds.append(time.perf_counter() - start)
+    return n * degree * (4 + 64) / min(seconds[1:]) / 1e9
+
+
+def open_device(
+    wanted: str, rank: int, portable: bool, reproducible: bool = True, compiled: bool = True
+) -> Any:
     """The device of this rank.
 
     wanted   "auto": a GPU where one can be used, else the host; "cpu"; "gpu" (an error where there is none)
@@ -192,4 +319,4 @@ def open_device(wanted: str, rank: int, portable: bool, reproducible: bool = Tru
             pass
         if wanted == "gpu":
             raise CaseError(f"device gpu: {reason}; use --device cpu or auto")
-    return HostDevice(portable, reproducible)
+    return HostDevice(portable and reproducible, reproducible, compiled)

@@ -10,21 +10,23 @@ from app.casetext import to_toml
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, raise_together
 from app.config import Case
+from app.device import product_rate
 from app.errors import CaseError, LockstepError
 from app.graphs.readers import open_edges
 from app.log import Log
+from app.model.plan import plan_lines
 from app.output import RunFolder, phase_table
 from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.rl.select import find_rule
 from app.rl.weights import load_weights
 from app.tasks.context import Context, open_group
-from app.tasks.quality import run_quality
+from app.tasks.quality import run_study
 from app.tasks.solve import run_solve
 from app.tasks.train import run_train
 from app.text import printable
 
-TASKS = {"train": run_train, "solve": run_solve, "study": run_quality}
+TASKS = {"train": run_train, "solve": run_solve, "study": run_study}
 
 
 def run(command: cli.Command) -> int:
@@ -60,6 +62,7 @@ def _run(command: cli.Command) -> int:
     log = Log(group.rank == 0, command.out, case.output.log_seconds)
     log.info("Lockstep %s: %s, task %s, seed %d", cli.VERSION, case.run.name, case.run.task, case.seed)
     log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", group.device.describe())
+    log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     start = time.perf_counter()
     result = TASKS[case.run.task](Context(case, group, log, folder))
     seconds = time.perf_counter() - start
@@ -120,3 +123,5 @@ def _print_plan(group: Group, command: cli.Command) -> None:
         source = open_edges(path, case.graph.format, int(case.memory.max_decompressed_gb * 1e9))
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")
+    for line in plan_lines(case, group.size):
+        print(f"# {printable(line)}")

@@ -130,18 +130,21 @@ def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[st
 
 
 def phase_table(group: Group, seconds: dict[str, float]) -> dict[str, Any]:
-    """Seconds min / mean / max over ranks by phase, and bytes sent. Ranks: all call, with the same phases."""
+    """Seconds by phase and bytes sent by kind of message, each min / mean / max over ranks. Ranks: all call."""
     both = {**seconds, **{f"comm.{k}": v for k, v in group.seconds.items()}}
-    names = sorted(set("\n".join(group.gather_texts("\n".join(sorted(both)))).split("\n")) - {""})
-    sent = sum(group.sent_bytes.values())
-    micro = np.array([int(both.get(n, 0.0) * 1e6) for n in names] + [sent], dtype=np.int64)
-    table = group.gather_integers(micro)
-    phases = {
-        name: {"min_s": column.min() / 1e6, "mean_s": column.mean() / 1e6, "max_s": column.max() / 1e6}
-        for name, column in zip(names, table.T)
+    sent = {**group.sent_bytes, "all": sum(group.sent_bytes.values())}
+    micro = {name: round(value * 1e6) for name, value in both.items()}
+    spans = {
+        name: (low / 1e6, mean / 1e6, high / 1e6) for name, (low, mean, high) in _over(group, micro).items()
     }
     return {
-        "seconds": phases,
-        "sent_bytes_mean": int(table[:, -1].mean()),
-        "sent_bytes_max": int(table[:, -1].max()),
+        "seconds": {n: dict(zip(("min_s", "mean_s", "max_s"), span)) for n, span in spans.items()},
+        "bytes": {n: dict(zip(("min", "mean", "max"), span)) for n, span in _over(group, sent).items()},
     }
+
+
+def _over(group: Group, values: dict[str, int]) -> dict[str, tuple[int, float, int]]:
+    """Minimum, mean and maximum over ranks of named integers, 0 where a rank has none. Ranks: all call."""
+    names = sorted(set("\n".join(group.gather_texts("\n".join(values))).split("\n")) - {""})
+    table = group.gather_integers(np.array([values.get(n, 0) for n in names], dtype=np.int64))
+    return {n: (int(c.min()), float(c.mean()), int(c.max())) for n, c in zip(names, table.T)}

@@ -95,6 +95,39 @@ def plot_quality(
     _save(figure, plt, folder, "quality.png")
 
 
+def plot_scaling(folder: RunFolder, log: Log, curves: list[dict[str, Any]], title: str) -> None:
+    """Seconds of a step over the number of ranks (RL4GO Fig. 7): lines are extrapolated, dots measured.
+
+    curves   lines with graph, step, ranks, seconds, measured_s ("": not measured)
+    """
+    plt = _figure(folder, log)
+    if plt is None:
+        return
+    steps = list(dict.fromkeys(row["step"] for row in curves))
+    figure, panels = plt.subplots(1, len(steps), figsize=(6 * len(steps), 4.8), squeeze=False)
+    for axes, step in zip(panels[0], steps):
+        for k, graph in enumerate(dict.fromkeys(row["graph"] for row in curves)):
+            rows = [row for row in curves if (row["graph"], row["step"]) == (graph, step)]
+            style = {"color": f"C{k % 10}", "marker": ".+x"[k // 10 % 3]}
+            axes.plot(*_pairs(rows, "seconds"), ls="--", lw=1.2, ms=4, label=graph, **style)
+            seen = [row for row in rows if row["measured_s"] != ""]
+            axes.plot(*_pairs(seen, "measured_s"), "o", color=style["color"], ms=6)
+        axes.plot([], [], "o", color="black", label="measured")
+        axes.plot([], [], "--", color="black", label="extrapolated by the model")
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_title(step)
+        axes.set_xlabel("ranks")
+        axes.set_ylabel("seconds a step")
+    panels[0][-1].legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    figure.suptitle(title, fontsize=9)
+    _save(figure, plt, folder, "scaling.png")
+
+
+def _pairs(rows: list[dict[str, Any]], key: str) -> tuple[list[int], list[float]]:
+    return [row["ranks"] for row in rows], [row[key] for row in rows]
+
+
 def _save(figure: Any, plt: Any, folder: RunFolder, name: str) -> None:
     figure.tight_layout()
     figure.savefig(folder.file(name), dpi=120)

@@ -21,6 +21,7 @@ from standin_device import StandInDevice
 
 from app.comm.group import Group
 from app.device import HostDevice
+from app.native.products import available
 
 WORLD = MPI.COMM_WORLD
 PARALLEL = WORLD.Get_size() > 1
@@ -59,11 +60,25 @@ def gpu():
     return device
 
 
-@pytest.fixture(params=["host", "stand-in", "gpu"])
+@pytest.fixture(scope="session")
+def compiled():
+    """The host with its compiled kernels; skips where they were not built."""
+    if not available():
+        pytest.skip("app/native was not built: python setup.py build_ext --inplace")
+    return HostDevice()
+
+
+@pytest.fixture(params=["host", "plain", "stand-in", "gpu"])
 def device(request):
-    """Each device in turn: NumPy, the strict stand-in for CuPy, and a GPU where there is one."""
+    """Each device in turn: the host with its compiled kernels and without, the stand-in for CuPy, and a GPU.
+
+    Without compiled kernels "host" is what "plain" would be, which is skipped.
+    """
     if request.param == "gpu":
         return request.getfixturevalue("gpu")
+    if request.param == "plain":
+        request.getfixturevalue("compiled")
+        return HostDevice(compiled=False)
     return HostDevice() if request.param == "host" else StandInDevice()
 
 

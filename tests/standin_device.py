@@ -8,9 +8,10 @@ import numpy as np
 import standin
 
 from app.device import HostDevice
+from app.products import Products
 
 
-class StandInDevice:
+class StandInDevice(Products):
     """A device whose arrays are standin.Array.
 
     direct   True: MPI is handed the memory of device arrays, through __cuda_array_interface__
@@ -22,7 +23,7 @@ class StandInDevice:
 
     def __init__(self, direct=False):
         self.direct = direct
-        self._host = HostDevice(portable=True)
+        self._host = HostDevice(compiled=False)
 
     def put(self, host):
         return standin.put(host)
@@ -35,9 +36,10 @@ class StandInDevice:
         standin.stream.synchronize()
 
     def csr(self, indptr, indices, data, shape):
+        data = np.ones(len(indices), dtype=np.float32) if data is None else data
         return standin.sparse.csr_matrix(tuple(standin.put(a) for a in (data, indices, indptr)), shape)
 
-    def spmm_add(self, A, X, Y):
+    def spmm_add(self, A, X, Y, live=None):
         out = _memory(Y)
         if (A.shape[1], X.shape[1]) != (X.shape[0], Y.shape[1]) or A.shape[0] != Y.shape[0]:
             raise ValueError(f"spmm_add: {A.shape} times {X.shape} does not fit {Y.shape}")
@@ -54,7 +56,9 @@ class StandInDevice:
 
     def block_gram(self, X, D, starts):
         X, D = np.ascontiguousarray(_float32(X)), np.ascontiguousarray(_float32(D))
-        return _wrap(self._host.block_gram(X, D, _starts(starts, X)))
+        for own in starts:
+            _starts(own, X)
+        return _wrap(self._host.block_gram(X, D, starts))
 
     def describe(self):
         return "stand-in for a gpu"

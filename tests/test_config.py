@@ -242,7 +242,7 @@ steps = 1
             "graph.d (command line): must be below the number of nodes (20), got 20",
         ),
         ("graph.generator=''", 'run.task = "solve" needs graphs'),
-        ("graph.generator='x'", 'graph.generator (command line): must be one of "", "ba", "er"'),
+        ("graph.generator='x'", 'graph.generator (command line): must be one of "", "ba", "chung_lu", "er"'),
         ("graph.path='nowhere.mtx'", 'graph.path (command line): no such file: "nowhere.mtx"'),
         ("graph.path='no*.mtx'", 'graph.path (command line): no file matches "no*.mtx"'),
         ("graph.path='/'", 'graph.path (command line): is a folder: "/"'),
@@ -256,10 +256,7 @@ steps = 1
             "agent.epsilon_end: must be at most agent.epsilon_start = 0.05, got 0.1",
         ),
         ("agent.replay_capacity=9", "agent.warmup: must be at most agent.replay_capacity = 9, got 64"),
-        (
-            "run={reproducible=false, portable=true}",
-            "run.portable (command line): needs run.reproducible = true",
-        ),
+        ("run.kernels='fast'", 'run.kernels (command line): must be one of "auto", "plain", got "fast"'),
         ("run.name='../x'", "run.name (command line): must be the name of a folder, without slashes"),
         ("policy.weights=''", "policy.weights (command line): must be"),
         ("train.steps", "train.steps (command line): must be section.key=value"),
@@ -267,7 +264,7 @@ steps = 1
         ("graph.path=no.mtx", 'graph.path (command line): no such file: "no.mtx"'),
         (
             "graph.generator=x",
-            'graph.generator (command line): must be one of "", "ba", "er", "mixed", got "x"',
+            'must be one of "", "ba", "chung_lu", "er", "mixed", "rmat", got "x"',
         ),
         ("run.name=a\x1b", "run.name (command line): must be text without control characters"),
         ("graph.pth=a.mtx", "unknown key graph.pth (command line): did you mean graph.path?"),
@@ -317,11 +314,18 @@ def test_numbers_in_a_file_carry_their_line(case_file):
 
 
 def test_conflicts_are_reported_together(case_file):
-    path = case_file('[graph]\ngenerator = "er"\n[run]\nportable = true\nreproducible = false\n')
+    path = case_file(
+        '[graph]\ngenerator = "er"\n[run]\nname = "a/b"\n[agent]\nwarmup = 9\nreplay_capacity = 8\n'
+    )
     assert mistakes(path)[1:] == [
         '  graph.nodes: must be at least 1 for generator = "er", got 0',
-        "  run.portable (line 4): needs run.reproducible = true",
+        "  agent.warmup (line 6): must be at most agent.replay_capacity = 8, got 9",
+        '  run.name (line 4): must be the name of a folder, without slashes, got "a/b"',
     ]
+
+
+def test_whole_blas_products_need_no_other_key(case_file):
+    assert load(case_file(SOLVABLE), ["run.reproducible=false"]).run.portable
 
 
 def test_training_reads_no_weights(case_file):

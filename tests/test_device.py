@@ -1,5 +1,6 @@
 """Kernels: whose bits depend on the row alone, and sums that are one chain from the left."""
 
+import itertools
 from itertools import pairwise
 
 import numpy as np
@@ -9,18 +10,27 @@ from standin_device import StandInDevice
 
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError, NumericsError
+from app.products import Finish, Members, Part
 
 WIDTHS = [(16, 16), (40, 16), (24, 32), (7, 16), (16, 1), (1, 8), (3, 3)]
 
 
-@pytest.fixture(params=["host", "portable", "stand-in", "gpu"])
+@pytest.fixture(params=["host", "plain", "blas", "blas, plain", "stand-in", "gpu"])
 def kernels(request):
-    """Each device, and the host's portable kernels too."""
-    if request.param == "gpu":
-        return request.getfixturevalue("gpu")
-    return (
-        StandInDevice() if request.param == "stand-in" else HostDevice(portable=request.param == "portable")
-    )
+    """Each device, and the host with BLAS for dense products too, both with and without compiled kernels."""
+    if request.param in ("gpu", "stand-in"):
+        return StandInDevice() if request.param == "stand-in" else request.getfixturevalue("gpu")
+    if "plain" in request.param:
+        request.getfixturevalue("compiled")  # without them this is what the other one is
+    return HostDevice(portable="blas" not in request.param, compiled="plain" not in request.param)
+
+
+@pytest.fixture(params=["host", "plain"])
+def portable(request):
+    """The host with its compiled kernels, and without."""
+    if request.param == "plain":
+        request.getfixturevalue("compiled")
+    return HostDevice(compiled=request.param == "host")
 
 
 def normal(seed, *shape):
@@ -74,23 +84,24 @@ def test_no_rows(kernels):
     X, W = kernels.put(np.zeros((0, 16), np.float32)), kernels.put(normal(1, 16, 4))
     assert kernels.row_product(X, W).shape == (0, 4)
     assert kernels.fold(np.array([0, 0, 0]), X).shape == (2, 16)
-    assert kernels.get(kernels.block_gram(X, X, np.array([0, 0]))).tolist() == [[0] * 256]
+    assert kernels.get(kernels.block_gram(X, X, np.array([[0, 0]]))).tolist() == [[0] * 256]
 
 
-def test_portable_row_products_are_chains():
+def test_portable_row_products_are_chains(portable):
     X, W = normal(1, 8, 30), normal(2, 30, 3)
-    product = HostDevice(portable=True).row_product(X, W)
+    product = portable.row_product(X, W)
     for i in range(8):
         assert product[i].tobytes() == chain(X[i][:, None] * W).tobytes()
 
 
-def test_the_stand_in_computes_what_the_portable_host_does():
-    host, device = HostDevice(portable=True), StandInDevice()
+def test_the_stand_in_computes_what_the_portable_host_does(portable):
+    host, device = portable, StandInDevice()
     X, W, D, starts = normal(1, 40, 6), normal(2, 6, 5), normal(3, 40, 5), np.array([0, 8, 8, 40])
+    cuts = np.array([[0, 8, 8], [8, 16, 40]])
     pairs = [
         (host.row_product(X, W), device.row_product(device.put(X), device.put(W))),
         (host.fold(starts, X), device.fold(starts, device.put(X))),
-        (host.block_gram(X, D, starts), device.block_gram(device.put(X), device.put(D), starts)),
+        (host.block_gram(X, D, cuts), device.block_gram(device.put(X), device.put(D), cuts)),
     ]
     for one, other in pairs:
         assert one.tobytes() == standin.host(other).tobytes()
@@ -114,7 +125,10 @@ def test_the_order_of_rows_decides(kernels, rows, total):
     assert kernels.get(kernels.fold(np.array([0, len(rows)]), X)).tolist() == [[total]]
 
 
-GRAM_STARTS = [[0, 8, 16, 24, 40, 40, 64], [0, 64], [0, 0, 32, 64, 64], [0] + [8 * i for i in range(1, 9)]]
+GRAM_STARTS = [
+    [[0, 8, 16, 24, 40, 40, 64]], [[0, 64]], [[0, 0, 32, 64, 64]], [[8 * i for i in range(9)]],
+    [[0, 8, 8, 24], [24, 24, 40, 64]], [[0, 8, 16], [16, 16, 16], [16, 48, 64]],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("starts", GRAM_STARTS, ids=str)
@@ -122,22 +136,35 @@ def test_block_gram(kernels, starts):
     X, D = integers(1, 64, 5), integers(2, 64, 3)
     starts = np.array(starts)
     out = kernels.get(kernels.block_gram(kernels.put(X), kernels.put(D), starts))
-    wanted = [(X[a:b].T @ D[a:b]).reshape(-1) for a, b in pairwise(starts)]
-    assert np.array_equal(out, np.stack(wanted))
+    wanted = [[(X[a:b].T @ D[a:b]).reshape(-1) for a, b in pairwise(own)] for own in starts]
+    assert np.array_equal(out, np.sum(wanted, axis=0))
 
 
 def test_a_blocks_gram_depends_on_the_block_alone(kernels):
     X, D = normal(1, 64, 5), normal(2, 64, 3)
-    whole = kernels.get(kernels.block_gram(kernels.put(X), kernels.put(D), np.array([0, 16, 32, 40, 64])))
+    whole = kernels.get(kernels.block_gram(kernels.put(X), kernels.put(D), np.array([[0, 16, 32, 40, 64]])))
     for i, (a, b) in enumerate([(0, 16), (16, 32), (32, 40), (40, 64)]):
-        alone = kernels.block_gram(kernels.put(X[a:b]), kernels.put(D[a:b]), np.array([0, b - a]))
+        alone = kernels.block_gram(kernels.put(X[a:b]), kernels.put(D[a:b]), np.array([[0, b - a]]))
         assert kernels.get(alone).tobytes() == whole[i].tobytes()
 
 
-def test_portable_grams_are_chains():
-    X, D = normal(1, 40, 4), normal(2, 40, 3)
-    out = HostDevice(portable=True).block_gram(X, D, np.array([0, 16, 40]))
-    for block, rows in enumerate((slice(0, 16), slice(16, 40))):
+def test_a_blocks_gram_depends_on_its_rows_alone(kernels):
+    """Two graphs of a block: the same bits wherever their rows stand."""
+    X, D = normal(1, 64, 5), normal(2, 64, 3)
+    whole = kernels.block_gram(kernels.put(X), kernels.put(D), np.array([[0, 16, 32], [32, 40, 64]]))
+    for i, (first, second) in enumerate([(slice(0, 16), slice(32, 40)), (slice(16, 32), slice(40, 64))]):
+        rows = [np.ascontiguousarray(np.concatenate([A[first], A[second]])) for A in (X, D)]
+        a, b = first.stop - first.start, len(rows[0])
+        alone = kernels.block_gram(*map(kernels.put, rows), np.array([[0, a], [a, b]]))
+        assert kernels.get(alone).tobytes() == kernels.get(whole)[i].tobytes()
+
+
+def test_portable_grams_are_chains(portable):
+    """Over the rows of a block, graph by graph, whichever method makes them."""
+    X, D, starts = normal(1, 64, 4), normal(2, 64, 3), np.array([[0, 16, 40], [40, 48, 64]])
+    out = portable.block_gram(X, D, starts)
+    assert out.tobytes() == portable.gram([Part(X)], D, starts).tobytes()
+    for block, rows in enumerate(([*range(16), *range(40, 48)], [*range(16, 40), *range(48, 64)])):
         for i in range(4):
             wanted = chain(X[rows, i : i + 1] * D[rows])
             assert out[block].reshape(4, 3)[i].tobytes() == wanted.tobytes()
@@ -153,7 +180,20 @@ def test_sparse_products_add_in_stored_order(kernels):
     assert kernels.get(Y).tolist() == [[0, 6], [5, 5], [1, 7]]
 
 
-@pytest.mark.parametrize("kernels", ["host", "portable", "stand-in"], indirect=True)
+@pytest.mark.parametrize("data", [None, [1, -2, 1, 0.5, 1, 3]], ids=["ones", "values"])
+def test_sparse_products_with_and_without_stored_values(kernels, data):
+    """Without them all are one; the sum goes on from what Y holds."""
+    indptr, indices = np.array([0, 3, 3, 6], np.int32), np.array([0, 1, 2, 0, 2, 1], np.int32)
+    values = None if data is None else np.array(data, np.float32)
+    dense = np.zeros((3, 3), np.float32)
+    dense[[0, 0, 0, 2, 2, 2], indices] = 1 if data is None else data
+    X, Y = integers(1, 3, 21), integers(2, 3, 21)
+    out = kernels.put(Y.copy())
+    kernels.spmm_add(kernels.csr(indptr, indices, values, (3, 3)), kernels.put(X), out)
+    assert np.array_equal(kernels.get(out), Y + dense @ X)
+
+
+@pytest.mark.parametrize("kernels", ["host", "plain", "stand-in"], indirect=True)
 def test_kernels_want_row_major_operands(kernels):
     X = kernels.put(np.zeros((8, 16), np.float32)).T
     with pytest.raises((NumericsError, TypeError), match="row-major"):
@@ -167,6 +207,103 @@ def test_octets(kernels):
     check_octets(kernels)
 
 
+# ---- layer products -----------------------------------------------------------------------------------
+
+
+def dense_by_rows(parts, W, then):
+    """Products.dense in float64, one row and one step after the other."""
+    out = []
+    for r in range(8):
+        Z = sum(W[k] * x for k, x in enumerate(x for part in parts for x in row_of(part, r)))
+        if then.base is not None:
+            Z = then.base[r] * (1 if then.base_scale is None else then.base_scale[r]) + Z
+        Z = np.maximum(Z, 0) if then.relu else Z
+        Z = Z * (1 if then.scale is None else then.scale[r])
+        out.append(Z if then.gate is None else np.where(then.gate[r] > 0, Z, 0))
+    return np.array(out)
+
+
+def row_of(part, r):
+    """Row r of a part, in float64."""
+    row = part.X[r if part.index is None else part.index[r]].astype(float)
+    return row if part.scale is None else row * part.scale[r]
+
+
+def on_device(device, value):
+    """A Part or Finish with its arrays on a device."""
+    moved = {name: device.put(x) if isinstance(x, np.ndarray) else x for name, x in vars(value).items()}
+    return type(value)(**moved)
+
+
+def finishes():
+    """Every combination of what may follow a product, with integers."""
+    base, gate = integers(11, 8, 5), integers(12, 8, 5)
+    base_scale, scale = (np.abs(integers(seed, 8)) % 3 for seed in (13, 14))
+    for flags in itertools.product((False, True), repeat=5):
+        with_base, with_base_scale, relu, with_scale, with_gate = flags
+        if with_base or not with_base_scale:
+            yield Finish(
+                base if with_base else None, base_scale if with_base_scale else None, relu,
+                scale if with_scale else None, gate if with_gate else None,
+            )  # fmt: skip
+
+
+def test_layer_products_are_what_they_say(kernels):
+    table, index, scale = integers(1, 3, 4), np.array([2, 0, 1, 1, 0, 2, 2, 0], np.int32), integers(2, 8)
+    kinds = [
+        [Part(integers(3, 8, 6))],
+        [Part(table, index), Part(integers(4, 8, 2))],
+        [Part(integers(5, 8, 1), scale=scale), Part(table, index, scale), Part(integers(6, 8, 1))],
+    ]
+    w = integers(8, 5, 1)
+    for parts, then in itertools.product(kinds, finishes()):
+        W = integers(7, 6, 5)
+        down = [on_device(kernels, part) for part in parts], kernels.put(W)
+        after = on_device(kernels, then)
+        wanted = dense_by_rows(parts, W, then)
+        assert np.array_equal(kernels.get(kernels.dense(*down, after)), wanted)
+        found = kernels.get(kernels.score(*down, kernels.put(w), after))
+        assert np.array_equal(found, wanted @ w[:, 0])
+        gram = kernels.get(kernels.gram(down[0], kernels.put(wanted.astype(np.float32)), np.array([[0, 8]])))
+        columns = np.array([[x for part in parts for x in row_of(part, r)] for r in range(8)])
+        assert np.array_equal(gram.reshape(6, 5), columns.T @ wanted)
+
+
+def test_a_scale_of_zero_leaves_nothing(kernels):
+    """Not a zero with a sign, and not the NaN of zero times infinity."""
+    X = np.full((8, 3), -1, np.float32)
+    X[1] = np.inf
+    scale = np.array([0, 0, 1, 0, 1, 0, 0, 0], np.float32)
+    parts, then = [Part(kernels.put(X))], Finish(scale=kernels.put(scale))
+    with np.errstate(invalid="ignore"):
+        Z = kernels.get(kernels.dense(parts, kernels.put(np.ones((3, 2), np.float32)), then))
+    assert Z.tolist() == [[-3 * s, -3 * s] for s in scale.tolist()]
+    assert not np.signbit(Z[scale == 0]).any()
+
+
+def test_gated_spread(kernels):
+    values, gate, index = integers(1, 3, 5), integers(2, 8, 5), np.array([0, 0, 1, 2, 2, 1, 0, 2], np.int32)
+    out = kernels.gated_spread(kernels.put(values), kernels.put(index), kernels.put(gate))
+    assert np.array_equal(kernels.get(out), np.where(gate > 0, values[index], 0))
+
+
+def test_fold_members(kernels):
+    """Two graphs in two blocks of rows, of two states and of one: sums by (block, state)."""
+    nodes = np.array([[0, 3, 5], [0, 0, 4]])
+    members = Members(nodes, [2, 1], [0, 2], [0, 10], 3)
+    X = integers(1, 14, 3)
+    first, second = X[:10].reshape(5, 2, 3), X[10:]
+    wanted = np.zeros((2, 3, 3))
+    for block, (own, other) in enumerate(([slice(0, 3), slice(0, 0)], [slice(3, 5), slice(0, 4)])):
+        wanted[block, :2], wanted[block, 2] = first[own].sum(axis=0), second[other].sum(axis=0)
+    found = kernels.get(kernels.fold_members(members, kernels.put(X)))
+    assert np.array_equal(found, wanted.reshape(2, 9))
+    assert members.rows.tolist() == [[0, 6, 10], [10, 10, 14]]
+
+
+# ---- the property of the BLAS -----------------------------------------------------------------------------
+
+
 class Uneven(HostDevice):
     """A BLAS whose last row of every eight takes another path."""
 
@@ -178,7 +315,7 @@ class Uneven(HostDevice):
 
 def test_octets_bite():
     with pytest.raises(NumericsError, match=r"run\.portable=true"):
-        check_octets(Uneven())
+        check_octets(Uneven(portable=False))
 
 
 @pytest.fixture
@@ -193,7 +330,10 @@ def gpu_missing(request):
 
 def test_opening_a_device(gpu_missing):
     assert open_device("cpu", 0, portable=True).portable
-    assert not open_device("cpu", 0, portable=False, reproducible=False).reproducible
+    assert not open_device("cpu", 0, portable=False).portable
+    plain = open_device("cpu", 0, portable=True, reproducible=False)
+    assert not plain.reproducible
+    assert not plain.portable  # chains would be reproducible
     if gpu_missing:
         assert open_device("auto", 0, portable=False).name == "cpu"
         with pytest.raises(CaseError, match="device gpu: CuPy"):
@@ -204,4 +344,14 @@ def test_opening_a_device(gpu_missing):
 
 def test_one_blas_call_for_a_whole_product():
     X, W = integers(1, 24, 6), integers(2, 6, 5)
-    assert np.array_equal(HostDevice(reproducible=False).row_product(X, W), X @ W)
+    device = HostDevice(portable=False, reproducible=False)
+    assert np.array_equal(device.row_product(X, W), X @ W)
+
+
+def test_what_a_device_says_of_itself(compiled):
+    assert compiled.product == "compiled kernel"
+    assert "no compiled kernel" in HostDevice(compiled=False).product
+    assert compiled.native
+    assert open_device("cpu", 0, portable=True).native
+    assert not open_device("cpu", 0, portable=True, compiled=False).native
+    assert "BLAS" in HostDevice(portable=False).describe()

@@ -32,7 +32,7 @@ def to_networkx(graph):
 def check(group, env, G, removed, n):
     """Degrees, removals and totals are those of the networkx graph that is left."""
     expected = np.array([G.degree(v) if v in G else 0 for v in range(n)])
-    columns = np.stack([env.degree_own, alive_of([env])[:, 0], env.chosen_at], axis=1)
+    columns = np.stack([env.degree_own, alive_of([env]), env.chosen_at], axis=1)
     assert not columns[env.block.n_real :, :2].any()
     degree, alive, chosen = whole_rows(group, env.block, columns).astype(int).T
     assert np.array_equal(degree, expected)
@@ -99,9 +99,9 @@ def test_environments_side_by_side(group):
         G = to_networkx(graph)
         G.remove_nodes_from(nodes)
         check(group, env, G, dict.fromkeys(nodes, 0), graph[0])
-    assert degrees_of(envs).shape == (sum(b.n_own for b in blocks), 1)
+    assert degrees_of(envs).shape == (sum(b.n_own for b in blocks),)
     assert degrees_of(envs).dtype == np.float32
-    assert np.array_equal(degrees_of(envs)[:, 0], np.concatenate([e.degree_own for e in envs]))
+    assert np.array_equal(degrees_of(envs), np.concatenate([e.degree_own for e in envs]))
 
 
 def test_totals_do_not_depend_on_ranks(group, solo):

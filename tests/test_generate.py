@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CaseError
+from app.graphs import chung_lu as chung_lu_module
 from app.graphs import generate, stream
+from app.graphs import rmat as rmat_module
+from app.graphs.chung_lu import chung_lu
 from app.graphs.generate import GENERATORS, barabasi_albert, erdos_renyi
 from app.graphs.graph import from_edges
+from app.graphs.rmat import rmat
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -109,3 +113,84 @@ def test_bad_parameters_are_named(kind, arguments, where):
     with pytest.raises(CaseError) as caught:
         GENERATORS[kind](*arguments)
     assert where in str(caught.value)
+
+
+# ---- R-MAT and Chung-Lu ------------------------------------------------------------------------------------
+
+QUADRANTS = (0.57, 0.19, 0.19)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 50, 64, 1000])
+@pytest.mark.parametrize("make", [lambda n: rmat(n, 500, QUADRANTS, 3), lambda n: chung_lu(n, 500, 2.3, 3)])
+def test_drawn_edges_are_repeatable_and_in_range(make, n, monkeypatch):
+    opened = make(n)
+    u, v = pairs(opened)
+    assert len(u) == len(v) == opened.lines == 500 and opened.nodes == n
+    assert min(u.min(), v.min()) >= 0 and max(u.max(), v.max()) < n
+    monkeypatch.setattr(stream, "CHUNK_EDGES", 77)
+    again = pairs(make(n))
+    assert np.array_equal(u, again[0]) and np.array_equal(v, again[1])
+
+
+@pytest.mark.parametrize("module", [rmat_module, chung_lu_module])
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_parts_of_drawn_edges_are_all_of_them(module, size, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 64)
+    opened = rmat(90, 300, QUADRANTS, 1) if module is rmat_module else chung_lu(90, 300, 3.0, 1)
+    wanted = np.stack(pairs(opened), axis=1)
+    found = [c[:2] for rank in range(size) for c in opened.part(opened, rank, size)]
+    found = np.concatenate([np.stack(c, axis=1) for c in found])
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, wanted.tolist()))
+
+
+def test_rmat_fills_the_quarters_as_asked():
+    draws = np.random.default_rng(0)
+    u, v = rmat_module._descend(1, 200_000, QUADRANTS, draws)
+    shares = np.bincount(2 * u + v, minlength=4) / 200_000
+    assert np.abs(shares - [0.57, 0.19, 0.19, 0.05]).max() < 0.005
+    u, v = rmat_module._descend(2, 200_000, QUADRANTS, draws)
+    assert (u * 4 + v == 0).mean() == pytest.approx(0.57**2, abs=0.005)
+    assert ((u == 3) & (v == 3)).mean() == pytest.approx(0.05**2, abs=0.001)
+
+
+def test_chung_lu_has_the_expected_degrees():
+    n, edges, exponent = 20_000, 200_000, 2.5
+    ends = chung_lu_module._Ends(n, edges, exponent)
+    drawn = np.bincount(ends.draw(2 * edges, np.random.default_rng(0)), minlength=n)
+    expected = np.diff(ends.sums) * (2 * edges / ends.total)
+    assert expected[0] == pytest.approx(math.sqrt(2 * edges), rel=0.2)
+    assert (np.diff(expected) <= 0).all()
+    # Twice the rank divides the degree by 2^(1/(exponent-1)) far from both ends.
+    assert expected[4000] / expected[8000] == pytest.approx(2 ** (1 / 1.5), rel=0.02)
+    for group in np.array_split(np.arange(n), 20):
+        mean = expected[group].sum()
+        assert abs(drawn[group].sum() - mean) < 6 * math.sqrt(mean)
+
+
+def test_a_large_power_law_graph():
+    n, edges = 400_000, 1_600_000
+    u, v = pairs(chung_lu(n, edges, 2.3, 1))
+    graph = from_edges(n, u, v)
+    assert 0.99 * edges < graph.edges <= edges
+    degrees = np.sort(graph.degrees())[::-1]
+    assert 1500 < degrees[0] < 2500
+    tail = degrees[:20_000]
+    assert 1 + 1 / np.mean(np.log(tail / tail[-1])) == pytest.approx(2.3, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: rmat(0, 5, QUADRANTS, 1), "graph.nodes: must be an integer 1.."),
+        (lambda: rmat(5, -1, QUADRANTS, 1), "graph.edges: must be an integer 0.."),
+        (lambda: rmat(5, 5, (0.5, 0.4, 0.3), 1), "sum of at most 1"),
+        (lambda: rmat(5, 5, (0, 0, 0), 1), "a = b = c = 0"),
+        (lambda: chung_lu(5, 5, 2.0, 1), "graph.exponent: must be above 2"),
+        (lambda: chung_lu(5, 5, math.nan, 1), "graph.exponent: must be above 2"),
+        (lambda: chung_lu(5, 5.0, 2.5, 1), "graph.edges: must be an integer"),
+        (lambda: chung_lu(5, 5, 2.5, -1), "graph.seed"),
+    ],
+)
+def test_parameters_that_are_refused(make, message):
+    with pytest.raises(CaseError, match=message):
+        make()

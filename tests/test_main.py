@@ -105,8 +105,13 @@ def test_the_result_has_every_field(runs):
     assert (result["backend"], result["ranks"]) == ("cpu", 2)
     assert len(result["digest"]) == 64
     phases = result["phases"]
-    assert {"seconds", "sent_bytes_mean", "sent_bytes_max"} <= set(phases)
-    assert 0 < phases["sent_bytes_mean"] <= phases["sent_bytes_max"]
+    assert {"seconds", "bytes"} <= set(phases)
+    for table, keys in (("seconds", ("min_s", "mean_s", "max_s")), ("bytes", ("min", "mean", "max"))):
+        for low, mean, high in ([span[key] for key in keys] for span in phases[table].values()):
+            assert 0 <= low <= mean <= high
+    sent = phases["bytes"]
+    assert sent["all"]["max"] > 0
+    assert sent["all"]["mean"] == pytest.approx(sum(s["mean"] for name, s in sent.items() if name != "all"))
     for phase in phases["seconds"].values():
         assert 0 <= phase["min_s"] <= phase["mean_s"] <= phase["max_s"]
     assert len(result["instances"]) == 3
@@ -117,7 +122,7 @@ def test_the_result_has_every_field(runs):
         assert 0 < instance["bound"] <= instance["objective"] <= instance["nodes"]
         assert instance["gap"] == round(instance["objective"] / instance["bound"] - 1, 6)
         assert all(value >= instance["bound"] for value in instance["baselines"].values())
-    assert result_of(runs[0][1])["phases"]["sent_bytes_max"] == 0
+    assert result_of(runs[0][1])["phases"]["bytes"]["all"]["max"] == 0
 
 
 def test_the_folder_says_what_was_run(runs):

@@ -222,7 +222,8 @@ def test_all_ranks_together_hold_the_graph_of_one(group, solo, name, complement)
 @pytest.mark.parametrize("name", ["plain", "weights", "ids with gaps", "one node", "no edges"])
 def test_complement(group, name):
     ids, A, _ = FILES[name].dense()
-    graph, _, _ = assemble(group, on_first(group, FILES[name].stream), complement=True)
+    graph, _, counts = assemble(group, on_first(group, FILES[name].stream), complement=True)
+    assert counts == assemble(group, on_first(group, FILES[name].stream))[2]  # what the file held, either way
     missing = ~A & ~np.eye(len(ids), dtype=bool)
     assert np.array_equal(dense_rows(graph)[0], missing[graph.lo : graph.hi])
     assert graph.edges == missing.sum() // 2

@@ -22,6 +22,7 @@ from app.config import PolicyCase
 from app.gnn.structure2vec import NodeInputs
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Totals
+from app.products import Part
 from app.recipes import PAPER_POLICY
 from app.rl.qnet import QNetwork
 from app.sparse.batch import StateBatch
@@ -120,13 +121,19 @@ def make_state_batch(group, exchange="auto"):
     blocks = make_blocks(group, GRAPHS, exchange)
     batch = StateBatch(group, [(b, len(r)) for b, r in zip(blocks, REMOVED)])
     alive = batch.alive_mask([np.array(r, dtype=np.int64) for _, r in STATES])
-    degree = batch.times(alive) * alive
+    degree = batch.times(alive[:, None])[:, 0] * alive
     return batch, alive, degree, [totals_of(residual(dense(g)[0], r)) for g, r in STATES]
 
 
 def evaluate(net, params, group, exchange="auto"):
     batch, alive, degree, totals = make_state_batch(group, exchange)
     return net.evaluate(params, batch, net.inputs(batch, alive, degree, totals), totals, pool=True)
+
+
+def backward(net, params, e, kept, dq):
+    """The gradient as one host vector."""
+    gradient = net.chosen_backward(params, e, kept, dq.astype(np.float32))
+    return e.batch.device.get(net.flatten(params, e.batch, gradient))
 
 
 def random_weights(net, seed):
@@ -185,7 +192,7 @@ def test_values_and_gradients_of_every_option(group, layers, features, head):
             close((half[:, 0] + c)[candidates], values[candidates], policy)
 
         # Gradients of sum over states of dq * q
-        flat = group.device.get(net.chosen_backward(params, e, kept, dq.astype(np.float32)))
+        flat = backward(net, params, e, kept, dq)
         expected = slopes(
             lambda w, policy=policy: sum(
                 c * reference(policy, w, *state)[..., v] for c, state, v in zip(dq, STATES, CHOSEN)
@@ -206,8 +213,7 @@ def test_gradients_do_not_depend_on_ranks_or_exchange(group, solo):
     for ranks, exchange in [(solo, "auto"), (group, "halo"), (group, "gather")]:
         e = evaluate(net, params, ranks, exchange)
         q, kept = net.chosen_values(params, e, np.array(CHOSEN))
-        gradient = net.chosen_backward(params, e, kept, np.ones(5, dtype=np.float32))
-        flats.append(q.tobytes() + group.device.get(gradient).tobytes())
+        flats.append(q.tobytes() + backward(net, params, e, kept, np.ones(5)).tobytes())
     assert flats[0] == flats[1] == flats[2]
 
 
@@ -217,7 +223,7 @@ def test_gradients_do_not_depend_on_ranks_or_exchange(group, solo):
 @pytest.mark.parametrize("head", ["separate", "mixing"])
 @pytest.mark.parametrize("features", ["paper", "scale_free"])
 def test_head_is_adjoint_to_its_backward(group, monkeypatch, head, features):
-    """With positive integers no relu bends: dq . (q(H + E) - q(H)) = <dH, E>, in exact arithmetic."""
+    """With positive integers no relu bends: dq . (q(H + E) - q(H)) = <dZ, E>, in exact arithmetic."""
     graphs = [random_graph(21, 0.3, 1), listed(9, (0, 1), (7, 8))]
     batch = StateBatch(group, [(b, c) for b, c in zip(make_blocks(group, graphs), (2, 1))])
     sizes, nodes, dq = (21, 21, 9), np.array([20, 4, 7]), np.array([2, -3, 1], dtype=np.float32)
@@ -226,34 +232,30 @@ def test_head_is_adjoint_to_its_backward(group, monkeypatch, head, features):
     params.set({name: np.abs(small_integers(i, *s)) + 1 for i, (name, s) in enumerate(net.shapes().items())})
 
     ones = own_states(group, batch, [np.ones((n, 1), dtype=np.float32) for n in sizes])
-    x = own_states(group, batch, [np.ones((n, net.F), dtype=np.float32) for n in sizes])
+    x = Part(group.device.put(np.ones((1, net.F), dtype=np.float32)), (0 * ones[:, 0]).astype(np.int32))
     H = own_states(group, batch, [np.abs(small_integers([7, s], n, K)) for s, n in enumerate(sizes)])
     E = own_states(group, batch, [np.abs(small_integers([8, s], n, K)) for s, n in enumerate(sizes)])
+    E = E * (H > 0)  # where an embedding is 0 relu is shut
     totals = [Totals(8, 0, 0)] * 3  # a mean over 8: exact
     forward_of = {"forward": lambda *args: (H, None)}
     received = []
     monkeypatch.setattr(net.embedding, "forward", lambda *args: forward_of["forward"]())
 
-    def backward(params, batch, inputs, saved, dH_own):
-        received.append(dH_own)
-        shape = (batch.blocks[0].rows.block_counts[group.rank], sum(p.stop - p.start for p in embedding))
-        return {"all": group.device.xp.zeros(shape, dtype=np.float32)}
-
-    embedding = [part for name, part in params.slices.items() if name.startswith("embed")]
-    monkeypatch.setattr(net.embedding, "backward", backward)
-    monkeypatch.setattr(net, "_assemble", lambda params, batch, parts, gradient: gradient)
+    monkeypatch.setattr(net.embedding, "backward", lambda *args: received.append(args[-1]))
 
     def values(H_own):
         forward_of["forward"] = lambda: (H_own, None)
-        e = net.evaluate(params, batch, NodeInputs(x, ones, ones), totals, pool=True)
+        column = ones[:, 0]
+        e = net.evaluate(params, batch, NodeInputs(x, column, column, column), totals, pool=True)
         return e, *net.chosen_values(params, e, nodes)
 
     e, q, kept = values(H)
-    gradient = net.chosen_backward(params, e, kept, dq)
-    (dH,) = received
+    gradient = net.chosen_backward(params, e, kept, dq).head
+    (dZ,) = received
     _, moved, _ = values(H + E)
     change = float((dq.astype(float) * (moved.astype(float) - q)).sum())
-    local = (group.device.get(dH).astype(float) * group.device.get(E)).sum() * 8
+    local = (group.device.get(dZ).astype(float) * group.device.get(E)).sum() * 8
+    assert not group.device.get(dZ)[group.device.get(H) == 0].any()
     assert change * 8 == group.sum_integers(np.array([int(local)]))[0] != 0
 
     # The same of each weight of the head: moving it by one changes q by its derivative
@@ -317,9 +319,8 @@ def test_paper_policy_is_equations_1_and_2(group):
     alive = batch.alive_mask([np.array(sorted(S))])
     A = residual(dense((n, edges, weights))[0], sorted(S))
     totals = [totals_of(A)]
-    e = net.evaluate(
-        params, batch, net.inputs(batch, alive, batch.times(alive) * alive, totals), totals, pool=True
-    )
+    degree = batch.times(alive[:, None])[:, 0] * alive
+    e = net.evaluate(params, batch, net.inputs(batch, alive, degree, totals), totals, pool=True)
     found = group.device.get(net.local_scores(params, e)) + group.device.get(net.pooled_scores(params, e))[0]
     found = whole_rows(group, block, found)
     close(found, score, "scores")

@@ -14,9 +14,12 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 @pytest.mark.timeout(660)
-@pytest.mark.parametrize(("ranks", "options"), [(2, []), (3, []), (4, ["-k", "not stand-in"])])
+@pytest.mark.parametrize(
+    ("ranks", "options"),
+    [(2, []), (3, ["-k", "not [plain"]), (4, ["-k", "not stand-in and not [plain"])],
+)
 def test_the_suite_on_ranks(ranks, options):
-    """On 4 ranks without the stand-in, for time: it is there on 2 and 3."""
+    """For time every device on 2 ranks, on 3 without the plain host, on 4 without the stand-in too."""
     code, printed = run_job([*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"], limit_s=600)
     assert code == 0, printed[-6000:]
 

@@ -144,17 +144,20 @@ def test_top_nodes_refuses_nan_on_all_ranks(group, at, wanted):
     scores = np.arange(37, dtype=np.float32)
     scores[at] = np.nan
     with pytest.raises(NumericsError, match="NaN"):
-        top_nodes(group, group.device, scores_of(group, env, scores), env, wanted)
+        top_nodes(group, group.device, keys_of(group, env, scores), wanted)
 
 
 # ---- the best of one state ----------------------------------------------------------------------------
 
 
-def scores_of(group, env, scores):
-    """The padded own rows of a whole score vector, on the device."""
-    own = np.zeros(env.block.n_own, dtype=np.float32)
-    own[: env.block.n_real] = scores[env.block.lo : env.block.lo + env.block.n_real]
-    return group.device.put(own)
+def keys_of(group, env, scores):
+    """The keys of the padded own rows of a whole score vector, on the device."""
+    device, block = group.device, env.block
+    own = np.zeros(block.n_own, dtype=np.float32)
+    own[: block.n_real] = scores[block.lo : block.lo + block.n_real]
+    nodes = device.put(block.lo + np.arange(block.n_own))
+    candidate = device.put(env.degree_own) > 0
+    return device.xp.where(candidate, make_keys(device.xp, device.put(own), nodes), 0)
 
 
 @pytest.mark.parametrize("graph", [random_graph(70, 0.05, 4), listed(9, (7, 8)), listed(30, (0, 1), (1, 29))])
@@ -166,7 +169,7 @@ def test_top_nodes_are_a_sort(group, graph):
         scores = (draws.integers(-2, 2, graph[0]) if few else draws.normal(size=graph[0])).astype(np.float32)
         ranked = sorted(candidates, key=lambda v, s=scores: (-s[v], v))
         for wanted in (1, 2, 7, 8, len(candidates), 500):
-            found = top_nodes(group, group.device, scores_of(group, env, scores), env, wanted)
+            found = top_nodes(group, group.device, keys_of(group, env, scores), wanted)
             assert found.tolist() == ranked[:wanted]
 
 
@@ -202,33 +205,33 @@ def test_adaptive_takes_8_4_2_1(group, n):
     for left in sorted({2, n - 1, n, *(n // part + step for part in (2, 4, 8) for step in (-1, 0, 1))}):
         env = GraphEnv(group, make_block(group, listed(n, *[(v, v + 1) for v in range(left - 1)])))
         assert env.totals.alive == left
-        scores = scores_of(group, env, -np.arange(n, dtype=np.float32))
-        found = RULES["adaptive"](group, group.device, scores, env, Share(n, 0.5))
+        keys = keys_of(group, env, -np.arange(n, dtype=np.float32))
+        found = RULES["adaptive"](group, group.device, keys, env, Share(n, 0.5))
         wanted = 8 if left > n / 2 else 4 if left > n / 4 else 2 if left > n / 8 else 1
         assert found.tolist() == list(range(wanted))
         if left in (9, n):  # N of the start of the episode counts, not the rows of a compacted graph
-            found = RULES["adaptive"](group, group.device, scores, env, Share(16 * n, 0.5))
+            found = RULES["adaptive"](group, group.device, keys, env, Share(16 * n, 0.5))
             assert found.tolist() == [0]
 
 
 def test_adaptive_takes_no_more_than_there_are(group):
     env = GraphEnv(group, make_block(group, listed(3, (0, 1), (1, 2))))
-    scores = scores_of(group, env, np.arange(3, dtype=np.float32))
-    assert RULES["adaptive"](group, group.device, scores, env, Share(3, 0.5)).tolist() == [2, 1, 0]
+    keys = keys_of(group, env, np.arange(3, dtype=np.float32))
+    assert RULES["adaptive"](group, group.device, keys, env, Share(3, 0.5)).tolist() == [2, 1, 0]
 
 
 def test_single_takes_the_best(group):
     env = GraphEnv(group, make_block(group, listed(30, (3, 29), (4, 5))))
-    scores = scores_of(group, env, np.arange(30, dtype=np.float32) % 29)
-    assert RULES["single"](group, group.device, scores, env, Share(30, 0.5)).tolist() == [5]
+    keys = keys_of(group, env, np.arange(30, dtype=np.float32) % 29)
+    assert RULES["single"](group, group.device, keys, env, Share(30, 0.5)).tolist() == [5]
 
 
 def test_fraction_skips_neighbours_of_better_nodes(group):
     path = listed(40, *[(v, v + 1) for v in range(39)])
     env = GraphEnv(group, make_block(group, path))
-    scores = scores_of(group, env, np.arange(40, dtype=np.float32))
+    keys = keys_of(group, env, np.arange(40, dtype=np.float32))
     for fraction, best in [(0.25, [39, 37, 35, 33, 31]), (0.001, [39]), (1.0, list(range(39, 0, -2)))]:
-        found = RULES["fraction"](group, group.device, scores, env, Share(40, fraction))
+        found = RULES["fraction"](group, group.device, keys, env, Share(40, fraction))
         assert found.tolist() == best
 
 

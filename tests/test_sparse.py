@@ -1,11 +1,14 @@
 """Sparse products on row partitions: exact adjoints, and one rank's bits on any number of ranks."""
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
 import pytest
+import standin
 from helpers import (
     dense,
+    edge_stream,
     exact_dot,
     growing_graph,
     listed,
@@ -16,8 +19,28 @@ from helpers import (
     small_integers,
     whole_states,
 )
+from helpers import (
+    residual as residual_of,
+)
+from mpi4py import MPI
 
+from app.comm.group import Group
+from app.device import HostDevice
+from app.partition.assemble import assemble
+from app.products import Part
+from app.rl import compact
+from app.rl.env import GraphEnv, step_together
+from app.rl.select import independent
+from app.sparse import rowblock
 from app.sparse.batch import StateBatch
+from app.sparse.rowblock import RowBlock
+
+
+def positive(graph):
+    """A graph with the absolute values of its weights."""
+    n, edges, weights = graph
+    return n, edges, np.abs(weights)
+
 
 # Graphs of a batch, and how many states of each.
 BATCHES = {
@@ -30,9 +53,18 @@ BATCHES = {
     "one node": ([listed(1)], [3]),
     "no edges": ([listed(30)], [2]),
     "hubs": ([growing_graph(500, 3, 7)], [1]),
+    "equal": ([random_graph(37, 0.2, 3), listed(9, (0, 8)), growing_graph(64, 2, 4)], [2, 2, 2]),
+    "positive": ([positive(random_graph(45, 0.2, 2, weighted=True))], [2]),
+    "two halves": ([listed(64, *[(i, i + 1) for i in range(63) if i != 31])], [1]),
 }
-EXCHANGES = ["gather", "halo"]
+EXCHANGES = ["gather", "halo", "staged"]
 everything = pytest.mark.parametrize("name", BATCHES)
+
+
+@pytest.fixture
+def ranks():
+    """All ranks on the host: for what has no part on the device."""
+    return Group(MPI.COMM_WORLD, HostDevice())
 
 
 def make_batch(group, name, exchange="auto", cuts=None):
@@ -115,7 +147,7 @@ def test_the_rows_of_a_member(group, device, name):
 def test_masks_of_removed_nodes(group, device, name):
     batch = make_batch(group, name)
     removed = removed_nodes(name)
-    mask = batch.alive_mask(removed)
+    mask = batch.alive_mask(removed)[:, None]
     for whole, gone, (A, _) in zip(whole_states(group, batch, mask), removed, per_state(name)):
         wanted = np.ones((len(A), 1))
         wanted[gone] = 0
@@ -132,24 +164,24 @@ def test_masks_of_removed_nodes(group, device, name):
 
 @everything
 @pytest.mark.parametrize("exchange", EXCHANGES)
-def test_neighbours_and_degrees(group, name, exchange):
-    for block, graph in zip(make_batch(group, name, exchange).blocks, BATCHES[name][0]):
+def test_neighbours_and_degrees(ranks, name, exchange):
+    for block, graph in zip(make_batch(ranks, name, exchange).blocks, BATCHES[name][0]):
         A, _ = dense(graph)
         mine = A[block.lo : block.lo + block.n_real]
         assert np.array_equal(block.degrees_own()[: block.n_real], mine.sum(axis=1))
         assert not block.degrees_own()[block.n_real :].any()
-        assert block.max_degree_own() == mine.sum(axis=1).max(initial=0)
+        assert block.max_degree == mine.sum(axis=1).max(initial=0)
         for node in range(block.n):
             assert np.array_equal(block.neighbours_own(node), np.flatnonzero(mine[:, node]))
             assert block.owns(node) == (block.lo <= node < block.lo + block.n_real)
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
-def test_host_values_of_extended_columns(group, exchange):
+def test_host_values_of_extended_columns(ranks, exchange):
     graph = growing_graph(200, 2, 1)
-    block = make_block(group, graph, exchange)
+    block = make_block(ranks, graph, exchange)
     values = np.arange(block.n_own) + block.lo
-    extended = block.extend_host(group, values)
+    extended = block.extend_host(ranks, values)
     indptr, columns = block.host_rows()
     A, _ = dense(graph)
     for row in range(block.n_real):
@@ -158,9 +190,9 @@ def test_host_values_of_extended_columns(group, exchange):
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
-def test_extended_columns_are_in_global_order(group, exchange):
+def test_extended_columns_are_in_global_order(ranks, exchange):
     """Own columns first, or ghosts of all ranks after them, would change the order of additions."""
-    block = make_block(group, random_graph(200, 0.03, 1), exchange)
+    block = make_block(ranks, random_graph(200, 0.03, 1), exchange)
     if block.columns is not None:
         assert (np.diff(block.columns) > 0).all()
         assert block.columns[block.own_at] == block.lo or block.n_own == 0
@@ -168,10 +200,117 @@ def test_extended_columns_are_in_global_order(group, exchange):
     assert all((np.diff(columns[a:b]) > 0).all() for a, b in pairwise(indptr))
 
 
-def test_the_cheaper_exchange_is_taken(group):
-    path = listed(400, *[(i, i + 1) for i in range(399)])
-    modes = [make_block(group, graph).plan.mode for graph in (path, random_graph(64, 0.9, 1))]
-    assert modes == (["none", "none"] if group.size == 1 else ["halo", "gather"])
+@pytest.mark.parametrize("exchange", ["gather", "halo"])
+def test_ghosts_and_boundary(ranks, exchange):
+    """Where nodes stand among the extended columns; which own rows, and which of theirs, are ghosts."""
+    graph = random_graph(200, 0.02, 1)
+    A, _ = dense(graph)
+    block = make_block(ranks, graph, exchange)
+    nodes = np.arange(200)
+    at = block.extended_of(nodes)
+    held = np.arange(block.n_ext) if block.columns is None else block.columns
+    assert np.array_equal(held[at[at >= 0]], nodes[at >= 0])
+    here = (nodes >= block.lo) & (nodes < block.lo + block.n_real)
+    needed = here | A[block.lo : block.lo + block.n_real].any(axis=0)
+    assert (at[needed] >= 0).all()
+    if exchange == "halo" and ranks.size > 1:
+        assert np.array_equal(at >= 0, needed)
+        abroad = A[block.lo : block.lo + block.n_real][:, ~here].any(axis=1)
+        assert np.array_equal(block.boundary_own()[: block.n_real], abroad)
+    pointers, rows = block.ghost_index()
+    for node in nodes[(at >= 0) & ~here]:
+        near = rows[pointers[at[node]] : pointers[at[node] + 1]]
+        assert np.array_equal(near, np.flatnonzero(A[block.lo : block.lo + block.n_real, node]))
+
+
+def test_the_cheaper_exchange_is_taken(ranks, monkeypatch):
+    """Few ghosts: halo; else a small array is gathered, and a large one comes in large enough stages."""
+    parts = []
+    for graph in (listed(400, *[(i, i + 1) for i in range(399)]), random_graph(64, 0.9, 1)):
+        parts.append(assemble(ranks, edge_stream(graph) if ranks.rank == 0 else None)[:2])
+    nbytes, found = 64 * 3 * 4, []
+    for gathered, stage in [(nbytes, 1), (nbytes - 1, nbytes // ranks.size + 1), (nbytes - 1, 1)]:
+        monkeypatch.setattr(rowblock, "GATHERED_BYTES", gathered)
+        monkeypatch.setattr(rowblock, "STAGE_BYTES", stage)
+        found += [RowBlock(ranks, *part, "auto", width).plan.mode for width in (3, 0) for part in parts]
+    several = [*["halo", "gather"] * 4, "halo", "staged", "halo", "gather"]
+    assert found == (["none"] * 12 if ranks.size == 1 else several)
+
+
+@everything
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("piece", [1 << 18, 5])
+def test_stored_entries(ranks, name, exchange, piece, monkeypatch):
+    """Rows in any order come back in global columns, whatever the pieces that a block was made in."""
+    monkeypatch.setattr(rowblock, "PIECE", piece)
+    for block, graph in zip(make_batch(ranks, name, exchange).blocks, BATCHES[name][0]):
+        A, M = dense(graph)
+        rows = np.arange(block.n_real)[::-2]
+        counts, columns = block.global_rows(rows)
+        same_counts, extended, weights = block.extended_rows(rows)
+        assert counts.tolist() == same_counts.tolist() == A[block.lo + rows].sum(axis=1).tolist()
+        globally = np.arange(block.n_ext) if block.columns is None else block.columns
+        assert np.array_equal(columns, globally[extended])
+        wanted = [np.flatnonzero(A[block.lo + row]) for row in rows]
+        assert np.array_equal(columns, np.concatenate([*wanted, []]))
+        found = np.ones(len(columns)) if weights is None else weights
+        assert np.array_equal(found, M[np.repeat(block.lo + rows, counts), columns])
+        degrees_here = A[block.lo : block.lo + block.n_real].sum(axis=0)
+        assert [len(block.neighbours_own(v)) for v in range(block.n)] == degrees_here.tolist()
+
+
+@everything
+def test_tiles(group, name):
+    """One for each rank, with columns counted from the rank's first row; an entry stands in one of them."""
+    for block, graph in zip(make_batch(group, name, "staged").blocks, BATCHES[name][0]):
+        if group.size == 1:
+            continue
+        A = dense(graph)[0][block.lo : block.lo + block.n_real]
+        assert [tile.shape for tile in block.A] == [(block.n_own, rows) for rows in block.own_counts]
+        for tile, first, last in zip(block.A, *(block.rows.offsets[i:].tolist() for i in (0, 1))):
+            found = tile.toarray()
+            found = found if isinstance(found, np.ndarray) else group.device.get(found)
+            assert np.array_equal(found[: block.n_real, : block.n - first], A[:, first:last])
+            assert found.sum() == A[:, first:last].sum()
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_memory_of_a_block(group, solo, exchange):
+    """At most 8 bytes for a stored entry; where columns are global numbers the graph's own array serves."""
+    n, p = 400, 0.3
+    for each in (group, solo):
+        stream = edge_stream(random_graph(n, p, 1)) if each.rank == 0 else None
+        part, rows, _ = assemble(each, stream)
+        block = RowBlock(each, part, rows, exchange)
+        entries = len(part.indices)
+        ghosts = np.count_nonzero((part.indices < part.lo) | (part.indices >= part.hi))
+        assert block.index_bytes() == 4 * entries + 4 * ghosts
+        shared = np.shares_memory(block.host_rows()[1], part.indices)
+        assert shared == (each.size == 1 or exchange == "gather") or entries == 0
+        if isinstance(each.device, HostDevice):  # the matrices hold no copies
+            tiles = block.A if block.plan.mode == "staged" else [block.A]
+            mine = zip(tiles, block._indices)
+            assert all(np.shares_memory(A.indices, kept) or not kept.size for A, kept in mine)
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_memory_while_a_block_is_made(ranks, exchange, monkeypatch):
+    """Beside what it keeps: pieces, and some bytes for each node."""
+    monkeypatch.setattr(rowblock, "PIECE", 1 << 12)
+    stream = edge_stream(random_graph(1000, 0.4, 1)) if ranks.rank == 0 else None
+    part, rows, _ = assemble(ranks, stream)
+    RowBlock(ranks, part, rows, exchange)
+    tracemalloc.start()
+    block = RowBlock(ranks, part, rows, exchange)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    held = block.index_bytes() - (part.indices.nbytes if block.plan.mode in ("none", "gather") else 0)
+    assert peak <= held + 100 * 1000 + 80 * (1 << 12)
+
+
+def test_weights_without_a_negative_one_are_not_copied(ranks):
+    batch = make_batch(ranks, "positive", "gather")
+    assert all(block.A_weights[1] is None for block in batch.blocks if block.A_weights)
 
 
 # ---- products ---------------------------------------------------------------------------------------------
@@ -181,7 +320,7 @@ def test_the_cheaper_exchange_is_taken(group):
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_products_are_those_of_dense_masked_matrices(group, name, exchange):
     batch, X_states = make_batch(group, name, exchange), drawn(name, 3, 1)
-    mask = batch.alive_mask(removed_nodes(name))
+    mask = batch.alive_mask(removed_nodes(name))[:, None]
     X_own = own_states(group, batch, X_states) * mask
     products = whole_states(group, batch, batch.times(X_own) * mask)
     for product, X, gone, (A, _) in zip(products, X_states, removed_nodes(name), per_state(name)):
@@ -195,7 +334,7 @@ def test_products_are_those_of_dense_masked_matrices(group, name, exchange):
 def test_the_product_is_its_own_adjoint(group, name, exchange):
     """<M A M X, Y> == <X, M A M Y> with small integers: every sum is exact."""
     batch = make_batch(group, name, exchange)
-    mask = batch.alive_mask(removed_nodes(name))
+    mask = batch.alive_mask(removed_nodes(name))[:, None]
     X_own, Y_own = (own_states(group, batch, drawn(name, 3, seed)) for seed in (1, 50))
     left = exact_dot(group, batch.times(X_own * mask) * mask, Y_own)
     right = exact_dot(group, X_own, batch.times(Y_own * mask) * mask)
@@ -230,26 +369,36 @@ def test_borders_between_ranks_do_not_change_bits(group, solo, name, exchange, w
         batch = make_batch(each, name, exchange, cuts)
         X_own = own_states(each, batch, X_states)
         Y_own = batch.times(X_own)
-        sums = [batch.pool(Y_own), batch.sum_blocks(batch.gram_part(X_own, Y_own))]
+        sums = [batch.pool(Y_own), batch.sum_blocks(batch.gram_part([Part(X_own)], Y_own))]
         results.append([*whole_states(each, batch, Y_own), *map(each.device.get, sums)])
     assert same_bits(*results)
 
 
-def test_a_batch_may_mix_exchanges(group, solo):
-    """One graph by halo and one by gather share one message."""
-    name = "mixed"
+@pytest.mark.parametrize(
+    ("name", "modes"),
+    [
+        ("mixed", ["halo", "gather", "halo"]),
+        ("mixed", ["halo", "staged", "gather"]),
+        ("mixed", ["staged", "gather", "staged"]),
+        ("equal", ["gather", "halo", "staged"]),
+        ("mixed weights", ["staged", "halo"]),
+    ],
+)
+def test_a_batch_may_mix_exchanges(group, solo, name, modes):
+    """Graphs by halo and by gather share one message; those in stages share broadcasts."""
     X_states, results = drawn(name, 2, 3, normal=True), []
     for each in (group, solo):
         graphs, states = BATCHES[name]
-        blocks = [
-            make_blocks(each, graphs, exchange)[g] for g, exchange in enumerate(["halo", "gather", "halo"])
-        ]
+        blocks = [make_blocks(each, graphs, exchange)[g] for g, exchange in enumerate(modes)]
         batch = StateBatch(each, list(zip(blocks, states)))
         X_own = own_states(each, batch, X_states)
         before = each.calls
         Y_own = batch.times(X_own)
-        assert each.calls == before + (each.size > 1)
-        results.append(whole_states(each, batch, Y_own))
+        staged = [block.own_counts for block in blocks if block.plan.mode == "staged"]
+        messages = np.count_nonzero(np.sum(staged, axis=0)) + any(mode != "staged" for mode in modes)
+        assert each.calls == before + (messages if each.size > 1 else 0)
+        sums = batch.weight_sums(batch.alive_mask(removed_nodes(name))[:, None])
+        results.append([*whole_states(each, batch, Y_own), *whole_states(each, batch, sums)])
     assert same_bits(*results)
 
 
@@ -258,11 +407,88 @@ def test_a_batch_may_mix_exchanges(group, solo):
 def test_weight_sums(group, name, exchange):
     batch = make_batch(group, name, exchange)
     removed = removed_nodes(name)
-    sums = whole_states(group, batch, batch.weight_sums(batch.alive_mask(removed)))
+    sums = whole_states(group, batch, batch.weight_sums(batch.alive_mask(removed)[:, None]))
     for found, gone, (_, M) in zip(sums, removed, per_state(name)):
         alive = np.ones(len(M))
         alive[gone] = 0
         assert np.array_equal(found, np.stack([np.maximum(M, 0) @ alive, np.maximum(-M, 0) @ alive], axis=1))
+
+
+@pytest.mark.parametrize("name", ["states", "mixed", "equal"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_products_in_steady_state(group, device, name, exchange):
+    """A second product takes the first one's buffers and leaves the first one's result alone."""
+    batch = make_batch(group, name, exchange)
+    X_own, Z_own = (own_states(group, batch, drawn(name, 3, seed)) for seed in (1, 2))
+    first = batch.times(X_own)
+    kept, scratch = device.get(first).copy(), dict(group._scratch)
+    puts = standin.crossings.puts
+    batch.times(Z_own)
+    travels = puts_of_products(batch) if not group.direct else 0
+    assert standin.crossings.puts - puts == travels
+    assert np.array_equal(device.get(first), kept)
+    assert {key: id(memory) for key, memory in group._scratch.items()} == {
+        key: id(memory) for key, memory in scratch.items()
+    }
+
+
+def puts_of_products(batch):
+    """Copies to the device that one product needs where MPI does not write there."""
+    group = batch.group
+    if group.size == 1:
+        return 0
+    staged = [block.own_counts for block in batch.blocks if block.plan.mode == "staged"]
+    ranks = np.flatnonzero(np.sum(staged, axis=0)) if staged else []
+    return (len(staged) < len(batch.blocks)) + len([rank for rank in ranks if rank != group.rank])
+
+
+# ---- who reads row blocks ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_residual_graphs(ranks, exchange, weighted):
+    """A compacted graph is the graph of the nodes that are left, in order."""
+    graph = random_graph(90, 0.1, 3, weighted=weighted)
+    residual = compact.begin(ranks, make_block(ranks, graph, exchange))
+    removed = np.arange(0, 90, 2)
+    step_together(ranks, [residual.env], [removed])
+    left = np.flatnonzero(residual_of(dense(graph)[0], removed).any(axis=1))
+    smaller = compact.compact(ranks, residual)
+    block = smaller.env.block
+    assert block.exchange == exchange
+    padded = ranks.gather_integers(np.array([block.n_own, len(np.flatnonzero(smaller.original >= 0))]))
+    numbers = np.concatenate(
+        [first + np.arange(real) for first, (_, real) in zip(np.cumsum(padded[:, 0]) - padded[:, 0], padded)]
+    )
+    M = np.zeros((block.n, block.n))
+    M[np.ix_(numbers, numbers)] = dense(graph)[1][np.ix_(left, left)]
+    counts, columns, weights = block.extended_rows(np.arange(block.n_own))
+    columns = columns if block.columns is None else block.columns[columns]
+    found = np.zeros((block.n_own, block.n))
+    found[np.repeat(np.arange(block.n_own), counts), columns] = 1 if weights is None else weights
+    assert np.array_equal(found, M[block.lo : block.lo + block.n_own])
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_independent_nodes(ranks, exchange):
+    graph = random_graph(80, 0.1, 5)
+    A, _ = dense(graph)
+    ordered = np.random.default_rng(1).permutation(80)[:50]
+    taken = []
+    for node in ordered:
+        if not A[node, taken].any():
+            taken.append(int(node))
+    assert independent(ranks, make_block(ranks, graph, exchange), ordered).tolist() == taken
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_the_scan_of_edges_finds_what_counters_find(ranks, exchange):
+    block = make_block(ranks, growing_graph(60, 2, 3), exchange)
+    envs = [GraphEnv(ranks, block, scan=scan) for scan in (False, True)]
+    for nodes in ([5], [0, 1, 7], [2]):
+        step_together(ranks, envs, [np.array(nodes)] * 2)
+        assert envs[0].totals == envs[1].totals
 
 
 # ---- sums over nodes --------------------------------------------------------------------------------------
@@ -279,7 +505,7 @@ def test_pooled_states(group, device, name):
 def test_grams(group, device, name):
     batch, X_states, D_states = make_batch(group, name), drawn(name, 3, 1), drawn(name, 2, 70)
     X_own, D_own = (own_states(group, batch, states) for states in (X_states, D_states))
-    gram = device.get(batch.sum_blocks(batch.gram_part(X_own, D_own)))
+    gram = device.get(batch.sum_blocks(batch.gram_part([Part(X_own)], D_own)))
     assert np.array_equal(gram.reshape(3, 2), sum(X.T @ D for X, D in zip(X_states, D_states)))
 
 
@@ -289,6 +515,6 @@ def test_sums_have_the_bits_of_one_rank(group, solo, name):
     for each in (group, solo):
         batch = make_batch(each, name)
         X_own, D_own = (own_states(each, batch, states) for states in (X_states, D_states))
-        sums = [batch.pool(X_own), batch.sum_blocks(batch.gram_part(X_own, D_own))]
+        sums = [batch.pool(X_own), batch.sum_blocks(batch.gram_part([Part(X_own)], D_own))]
         results.append([each.device.get(array) for array in sums])
     assert same_bits(*results)

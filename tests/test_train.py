@@ -1,6 +1,6 @@
 """Training: one digest on any number of ranks, targets by hand, and a policy that learns.
 
-python tests/test_train.py      prints the digest of a short training; under mpirun it must not change
+python tests/test_train.py      prints digests of short trainings; under mpirun they must not change
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import pytest
 from helpers import dense, growing_graph, listed, make_blocks, random_graph, residual, totals_of
 from jobs import mpirun, run_job
 from mpi4py import MPI
-from test_qnet import reference
+from test_qnet import close, reference, slopes
 
 from app.comm.group import Group
 from app.comm.guard import digest
@@ -28,6 +28,7 @@ from app.graphs.graph import from_edges
 from app.partition.rows import block_count
 from app.problems.mvc import MinimumVertexCover
 from app.recipes import PAPER_POLICY
+from app.rl import agent as agent_module
 from app.rl.agent import Agent
 from app.rl.dqn import train_policy
 from app.rl.env import GraphEnv, step_together
@@ -126,6 +127,48 @@ def test_the_ranks_train_alike_on_large_graphs(group, solo, name):
     assert trained(group, case, LARGE) == trained(solo, case, LARGE)
 
 
+@pytest.mark.parametrize("name", VARIANTS)
+def test_compiled_kernels_train_what_plain_ones_train(compiled, name):
+    case, graphs = VARIANTS[name]
+    plain = HostDevice(compiled=False)
+    found = {trained(Group(MPI.COMM_WORLD, device), case, graphs) for device in (compiled, plain)}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["host", "plain"])
+@pytest.mark.parametrize(("case", "graphs"), [(SHORT, SMALL), (FEW_STEPS, LARGE)], ids=["small", "large"])
+def test_the_ranks_train_alike_with_blas(kernels, case, graphs):
+    """Dense products by BLAS in blocks of 8 rows."""
+    device = HostDevice(portable=False, compiled=kernels)
+    found = {trained(Group(comm, device), case, graphs) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)}
+    assert len(found) == 1
+
+
+# Of all rows of a part: at most two states of the small graphs, or one.
+PARTS = {
+    "default": (SHORT, SMALL, 150),
+    "double": (changed(SHORT, agent={"double": True, "n_step": 2}), SMALL, 1),
+    "mixing": (changed(SHORT, policy={"head": "mixing", "layers": 3}), SMALL, 150),
+    "shared": (changed(SHORT, policy={"shared_layers": True, "edge_weights": True}), WEIGHTED, 150),
+    "paper": (msgspec.structs.replace(SHORT, policy=PAPER_POLICY), SMALL, 200),
+    "large": (FEW_STEPS, LARGE, 5000),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_ranks_train_alike_in_parts(group, solo, monkeypatch, name):
+    """A minibatch of more than PART_ROWS rows goes through the network in parts."""
+    case, graphs, rows = PARTS[name]
+    monkeypatch.setattr(agent_module, "PART_ROWS", rows)
+    parts = []
+    learn_part = Agent._learn_part
+    monkeypatch.setattr(
+        Agent, "_learn_part", lambda self, part, whole: parts.append(whole) or learn_part(self, part, whole)
+    )
+    assert trained(group, case, graphs) == trained(solo, case, graphs)
+    assert len(parts) > 2 * 2 * case.agent.batch  # of two trainings, each of more than one gradient step
+
+
 def test_a_plain_sum_over_ranks_is_noticed(group, solo):
     """The digest test can fail: an all-reduce of floats gives other bits."""
     if group.size == 1:
@@ -165,16 +208,22 @@ def test_another_seed_trains_otherwise(solo):
 
 
 @pytest.mark.mpi_skip
-@pytest.mark.parametrize("kernel", ["", "Haswell"])
-def test_other_kernels_and_hash_seeds(kernel):
-    """In OpenBLAS's Haswell kernels a row may depend on its neighbours; sets differ by hash seed."""
-    variables = {"OPENBLAS_CORETYPE": kernel} if kernel else {}
-    found = set()
-    for launch, seed in (([], "0"), (mpirun(2), "1")):
-        code, printed = run_job([*launch, sys.executable, __file__], PYTHONHASHSEED=seed, **variables)
-        assert code == 0, printed
-        found |= {line for line in printed.splitlines() if line.startswith("digest ")}
-    assert len(found) == 1, found
+def test_other_kernels_and_hash_seeds():
+    """In OpenBLAS's Haswell kernels a row may depend on its neighbours; sets differ by hash seed.
+
+    Without BLAS there is one digest, with it one for each of its kernels.
+    """
+    chains = set()
+    for kernel in ("", "Haswell"):
+        variables = {"OPENBLAS_CORETYPE": kernel} if kernel else {}
+        octets = set()
+        for launch, seed in (([], "0"), (mpirun(2), "1")):
+            code, printed = run_job([*launch, sys.executable, __file__], PYTHONHASHSEED=seed, **variables)
+            assert code == 0, printed
+            for start, found in (("chains ", chains), ("octets ", octets)):
+                found |= {line for line in printed.splitlines() if line.startswith(start)}
+        assert len(octets) == 1, octets
+    assert len(chains) == 1, chains
 
 
 # ---- the steps of Alg. 1 ------------------------------------------------------------------------------
@@ -212,32 +261,51 @@ def test_acting_greedily_is_the_best_score_and_exploring_uniform(group):
     assert len({b for _, b in drawn}) > 50
 
 
-@pytest.mark.parametrize(
-    ("head", "loss", "double"),
-    [("separate", "squared", False), ("separate", "huber", True), ("mixing", "squared", True)],
-)
-def test_loss_and_step_are_those_of_the_equations(group, head, loss, double):
-    """Target r + discount * max Q_target(s'), 0 at the end; double: at Q's argmax. Then one Adam step."""
-    graphs = [growing_graph(22, 2, 1), random_graph(17, 0.3, 2)]
-    policy = PolicyCase(dimension=3, hidden=4, head=head)
-    agent = make_agent(group, graphs, policy, loss=loss, double=double, learning_rate=0.01, target_every=2)
-    agent.target.draw_glorot(77)
+def four_transitions(graphs):
+    """Two of each graph, the last one into the end of its episode."""
     before = [[], [0, 5], [3], list(range(1, 17))]
     after = [[4], [0, 5, 1], [3, 0], list(range(17))]
     which, nodes = [0, 0, 1, 1], [4, 1, 0, 0]
-    assert not residual(dense(graphs[1])[0], after[3]).any()  # the last state is the end of its episode
+    assert not residual(dense(graphs[1])[0], after[3]).any()
     states = [
         [totals_of(residual(dense(graphs[g])[0], r)) for g, r in zip(which, part)] for part in (before, after)
     ]
     returns, discounts = np.array([-1, -2, 0.5, -1]), np.array([0.5, 0.25, 0.5, 0.5])
-    sample = Sample(
+    return Sample(
         np.array(which), np.array(nodes), returns.astype(np.float32), discounts.astype(np.float32),
         [np.array(r, dtype=np.int64) for r in before], [np.array(r, dtype=np.int64) for r in after], *states,
     )  # fmt: skip
 
+
+@pytest.mark.parametrize(("rows", "cuts"), [(1 << 15, [4]), (40, [1, 2, 1]), (44, [2, 2]), (1, [1, 1, 1, 1])])
+def test_a_sample_is_cut_into_parts_of_consecutive_states(group, monkeypatch, rows, cuts):
+    """At most PART_ROWS rows of all ranks, or one state."""
+    graphs = [growing_graph(22, 2, 1), random_graph(17, 0.3, 2)]
+    monkeypatch.setattr(agent_module, "PART_ROWS", rows)
+    parts = list(make_agent(group, graphs)._cut(four_transitions(graphs)))
+    assert [part.cut.stop - part.cut.start for part in parts] == cuts
+    assert [part.batch.states for part in parts] == cuts
+    assert [part.cut.start for part in parts] == [0, *np.cumsum(cuts)[:-1].tolist()]
+    sizes = [[part.batch.blocks[g].n for g in part.batch.member_of_state] for part in parts]
+    assert [n for part in sizes for n in part] == [22, 22, 17, 17]
+
+
+@pytest.mark.parametrize("part_rows", [1 << 15, 40, 1])
+@pytest.mark.parametrize(
+    ("head", "loss", "double"),
+    [("separate", "squared", False), ("separate", "huber", True), ("mixing", "squared", True)],
+)
+def test_loss_and_step_are_those_of_the_equations(group, monkeypatch, head, loss, double, part_rows):
+    """Target r + discount * max Q_target(s'), 0 at the end; double: at Q's argmax. Then one Adam step."""
+    monkeypatch.setattr(agent_module, "PART_ROWS", part_rows)
+    graphs = [growing_graph(22, 2, 1), random_graph(17, 0.3, 2)]
+    policy = PolicyCase(dimension=3, hidden=4, head=head)
+    agent = make_agent(group, graphs, policy, loss=loss, double=double, learning_rate=0.01, target_every=2)
+    agent.target.draw_glorot(77)
+    sample = four_transitions(graphs)
     w, w_target = ({k: a.astype(float) for k, a in p.host().items()} for p in (agent.params, agent.target))
     target = []
-    for g, removed, r, discount in zip(which, after, returns, discounts):
+    for g, removed, r, discount in zip(sample.graphs, sample.after, sample.returns, sample.discounts):
         candidates = residual(dense(graphs[g])[0], removed).any(axis=1)
         values, online = (reference(policy, x, graphs[g], removed) for x in (w_target, w))
         chooser = online if double else values
@@ -245,21 +313,24 @@ def test_loss_and_step_are_those_of_the_equations(group, head, loss, double):
         target.append(r + (discount * values[best] if candidates.any() else 0))
 
     def mean_loss(w):
-        q = [reference(policy, w, graphs[g], r)[v] for g, r, v in zip(which, before, nodes)]
-        e = np.abs(np.array(q) - target)
-        return np.mean(e**2 if loss == "squared" else np.where(e <= 1, e**2 / 2, e - 0.5))
+        states = zip(sample.graphs, sample.before, sample.nodes)
+        q = [reference(policy, w, graphs[g], r)[..., v] for g, r, v in states]
+        e = np.abs(np.stack(q, axis=-1) - target)
+        return np.mean(e**2 if loss == "squared" else np.where(e <= 1, e**2 / 2, e - 0.5), axis=-1)
 
-    discounts[3] = 0
+    gradients, update = [], agent.optimiser.update
+    monkeypatch.setattr(agent.optimiser, "update", lambda flat, g: gradients.append(g) or update(flat, g))
     found = agent.learn(sample)
     assert found == pytest.approx(mean_loss(w), rel=1e-4)
+    expected, gradient = slopes(mean_loss, w), group.device.get(gradients[0])
+    for name, part in agent.params.slices.items():
+        close(gradient[part].reshape(w[name].shape), expected[name], name)
     # Adam's first step has the length of the rate, against the sign of the gradient.
     for name, array in agent.params.host().items():
-        for at in np.ndindex(array.shape):
-            move = np.zeros(array.shape)
-            move[at] = 1e-6
-            slope = (mean_loss({**w, name: w[name] + move}) - mean_loss({**w, name: w[name] - move})) / 2e-6
-            if abs(slope) > 1e-4:
-                assert array[at] - w[name][at] == pytest.approx(-0.01 * np.sign(slope), rel=1e-3), (name, at)
+        sloping = np.abs(expected[name]) > 1e-4
+        assert sloping.any()
+        step = -0.01 * np.sign(expected[name][sloping])
+        assert (array - w[name])[sloping] == pytest.approx(step, rel=1e-3), name
     # The target network is copied every second step.
     assert digest(agent.target.host()) != digest(agent.params.host())
     agent.learn(sample)
@@ -337,7 +408,8 @@ def test_600_steps_beat_the_largest_degree():
 
 
 if __name__ == "__main__":
-    world = Group(MPI.COMM_WORLD, HostDevice())
-    digests = trained(world, SHORT, SMALL), trained(world, FEW_STEPS, LARGE)
-    if world.rank == 0:
-        print("digest", *digests)
+    for kind in ("chains", "octets"):
+        world = Group(MPI.COMM_WORLD, HostDevice(portable=kind == "chains"))
+        digests = trained(world, SHORT, SMALL), trained(world, FEW_STEPS, LARGE)
+        if world.rank == 0:
+            print(kind, *digests)

@@ -1,6 +1,7 @@
 """Group: a communicator together with a device. Its methods are the only places where ranks talk."""
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,14 @@ class Group:
 
     direct   True: MPI reads and writes device memory; False: device arrays are staged through the host.
              For host arrays there is no difference.
-    `sent_bytes` and `seconds` count what this rank sent and how long it sat in collectives, by phase name.
+    `sent_bytes` and `seconds` count what this rank sent and how long it sat in MPI calls, by phase:
+      gather      rows of all ranks to all ranks          exchange   to each rank the rows it needs
+      stage       rows of one rank to all, one rank after the other: the seconds are those spent waiting,
+                  not the work done while a broadcast is under way
+      decide      small integers: keys, totals, counts    sum        addends of floating-point sums
+      merge       rows that one rank each has filled      broadcast  whole values of one rank or of each
+    Methods that move rows take another of these names as `phase` where the rows are part of something else.
+    A row that several ranks receive counts once for each of them, whatever tree it takes.
     """
 
     def __init__(
@@ -28,64 +36,127 @@ class Group:
         self.sent_bytes: dict[str, int] = {}
         self.seconds: dict[str, float] = {}
         self.calls = 0
+        self._scratch: dict[tuple[str, str], Array] = {}
 
     # ---- moving rows ------------------------------------------------------------------------------------
 
-    def gather_rows(self, X_own: Array, counts: list[int]) -> Array:
+    def gather_rows(
+        self, X_own: Array, counts: list[int], out: Array | None = None, phase: str = "gather"
+    ) -> Array:
         """Bring all rows of a device array to every rank, in rank order.
 
         X_own    [counts[rank], f]   row-major
+        out      [sum(counts), f] device memory that may become the result, or None
         returns  [sum(counts), f]
         Ranks    all call; the result is the same on all (Allgatherv)
         """
         if self.size == 1:
             return X_own
-        return self._incoming(self._gather(self._outgoing(X_own), counts))
+        receive = out if self.direct else None
+        return self._incoming(self._gather(self._outgoing(X_own), counts, receive, phase))
 
-    def gather_host(self, part: np.ndarray, counts: list[int]) -> np.ndarray:
+    def gather_host(self, part: np.ndarray, counts: list[int], phase: str = "gather") -> np.ndarray:
         """gather_rows for a host array, whatever the device. Ranks: all call."""
-        return part if self.size == 1 else self._gather(np.ascontiguousarray(part), counts)
+        return part if self.size == 1 else self._gather(np.ascontiguousarray(part), counts, None, phase)
 
-    def exchange_rows(self, send: Array, send_counts: list[int], recv_counts: list[int]) -> Array:
+    def exchange_rows(
+        self,
+        send: Array,
+        send_counts: list[int],
+        recv_counts: list[int],
+        out: Array | None = None,
+        phase: str = "exchange",
+    ) -> Array:
         """Send rows of a device array to each rank and receive the rows that each rank sends here.
 
         send      [sum(send_counts), f]   rows for rank 0, then for rank 1, ...
+        out       [sum(recv_counts), f]   device memory that may become the result, or None
         returns   [sum(recv_counts), f]   rows from rank 0, then from rank 1, ...
+        recv_counts[rank] may exceed send_counts[rank]: these rows are left unset, for the caller to fill.
         Ranks     all call (Alltoallv)
         """
         if self.size == 1:
             return send
-        return self._incoming(self._exchange(self._outgoing(send), send_counts, recv_counts))
+        receive = out if self.direct else None
+        return self._incoming(self._exchange(self._outgoing(send), send_counts, recv_counts, receive, phase))
 
-    def exchange_host(self, send: np.ndarray, send_counts: list[int], recv_counts: list[int]) -> np.ndarray:
+    def exchange_host(
+        self, send: np.ndarray, send_counts: list[int], recv_counts: list[int], phase: str = "exchange"
+    ) -> np.ndarray:
         """exchange_rows for a host array, whatever the device. Ranks: all call."""
         if self.size == 1:
             return send
-        return self._exchange(np.ascontiguousarray(send), send_counts, recv_counts)
+        return self._exchange(np.ascontiguousarray(send), send_counts, recv_counts, None, phase)
 
     def exchange_counts(self, counts: list[int]) -> list[int]:
         """counts[r] goes to rank r; returns what each rank sent here. Ranks: all call."""
         if self.size == 1:
             return counts
         ones = [1] * self.size
-        return self._exchange(np.array(counts, dtype=np.int64), ones, ones).tolist()
+        return self._exchange(np.array(counts, dtype=np.int64), ones, ones, None, "exchange").tolist()
 
-    def _gather(self, send: Array, counts: list[int]) -> Array:
+    def stage_rows(self, X_own: Array, counts: list[int]) -> Iterator[tuple[int, Array]]:
+        """(rank, its rows) in ascending order of ranks, while the broadcast of the next rank is under way.
+
+        X_own    [counts[rank], f]   row-major, on the device; yielded as it is in this rank's turn
+        yields   rank, [counts[rank], f] device rows to read only, until the next turn; ranks without rows are
+                 left out. Two receive buffers of the largest stage serve all turns and calls.
+        Ranks    all call, and take every turn (Ibcast); two such loops must not be interleaved
+        """
+        if self.size == 1:
+            if counts[0]:
+                yield 0, X_own
+            return
+        send = self._outgoing(X_own)
+        order = [rank for rank, count in enumerate(counts) if count]
+        started = [self._start_stage(send, counts, rank, turn) for turn, rank in enumerate(order[:1])]
+        for turn, rank in enumerate(order):
+            request, rows = started.pop()
+            if turn + 1 < len(order):
+                started.append(self._start_stage(send, counts, order[turn + 1], turn + 1))
+            with _Clock(self, "stage"):
+                request.Wait()
+            yield rank, X_own if rank == self.rank else self._incoming(rows)
+
+    def _start_stage(self, send: Array, counts: list[int], rank: int, turn: int) -> tuple[MPI.Request, Array]:
+        """Begin the broadcast of a rank's rows; what it will fill, or these rows themselves."""
+        rows = send
+        if rank != self.rank:
+            slot, shape = f"stage {turn % 2}", (max(counts), *send.shape[1:])
+            if self.direct:
+                rows = self.scratch(slot, shape, send.dtype)[: counts[rank]]
+                self.device.synchronize()  # a queued product may still read what this buffer held
+            else:
+                rows = self._scratch_on(np, slot, shape, send.dtype)[: counts[rank]]
+        self._count("stage", rows.nbytes * (self.size - 1) if rank == self.rank else 0)
+        with _Clock(self, "stage"):
+            return self.comm.Ibcast(rows, root=rank), rows
+
+    def _gather(self, send: Array, counts: list[int], receive: Array | None, phase: str) -> Array:
         width = _row_size(send)
-        receive = self._empty_like(send, sum(counts))
+        receive = self._empty_like(send, sum(counts)) if receive is None else receive
         sizes = [c * width for c in counts]
-        self._count("gather", send.nbytes * (self.size - 1))
-        with _Clock(self, "gather"):
+        self._count(phase, send.nbytes * (self.size - 1))
+        with _Clock(self, phase):
             self.comm.Allgatherv(send, [receive, sizes, _offsets(sizes), _mpi_type(send)])
         return receive
 
-    def _exchange(self, send: Array, send_counts: list[int], recv_counts: list[int]) -> Array:
+    def _exchange(
+        self,
+        send: Array,
+        send_counts: list[int],
+        recv_counts: list[int],
+        receive: Array | None,
+        phase: str,
+    ) -> Array:
         width, kind = _row_size(send), _mpi_type(send)
-        receive = self._empty_like(send, sum(recv_counts))
+        receive = self._empty_like(send, sum(recv_counts)) if receive is None else receive
         out, into = [c * width for c in send_counts], [c * width for c in recv_counts]
-        self._count("exchange", send.nbytes - out[self.rank] * send.itemsize)
-        with _Clock(self, "exchange"):
-            self.comm.Alltoallv([send, out, _offsets(out), kind], [receive, into, _offsets(into), kind])
+        places = _offsets(into)
+        into[self.rank] = out[self.rank]
+        self._count(phase, send.nbytes - out[self.rank] * send.itemsize)
+        with _Clock(self, phase):
+            self.comm.Alltoallv([send, out, _offsets(out), kind], [receive, into, places, kind])
         return receive
 
     # ---- exact reductions -------------------------------------------------------------------------------
@@ -100,7 +171,7 @@ class Group:
         if self.size == 1:
             return values
         out = np.empty_like(values)
-        self._count("integers", values.nbytes)
+        self._count("decide", values.nbytes)
         with _Clock(self, "decide"):
             self.comm.Allreduce(values, out, op=MPI.SUM)
         return out
@@ -175,7 +246,9 @@ class Group:
         if self.size == 1:
             return [text]
         out = np.empty(sum(sizes), np.uint8)
-        self.comm.Allgatherv([data, MPI.BYTE], [out, sizes, _offsets(sizes), MPI.BYTE])
+        self._count("broadcast", data.nbytes * (self.size - 1))
+        with _Clock(self, "broadcast"):
+            self.comm.Allgatherv([data, MPI.BYTE], [out, sizes, _offsets(sizes), MPI.BYTE])
         ends = np.cumsum(sizes)
         return [out[e - s : e].tobytes().decode() for s, e in zip(sizes, ends)]
 
@@ -186,7 +259,7 @@ class Group:
         if self.size == 1:
             out[0] = values
             return out
-        self._count("integers", values.nbytes * (self.size - 1))
+        self._count("decide", values.nbytes * (self.size - 1))
         with _Clock(self, "decide"):
             self.comm.Allgather(values, out)
         return out
@@ -196,6 +269,22 @@ class Group:
         self.comm.Barrier()
 
     # ---- buffers and counters ---------------------------------------------------------------------------
+
+    def scratch(self, slot: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        """An unset row-major device array, in memory that the next call with this slot gets too.
+
+        The memory grows to the largest request and is kept: steady state allocates nothing.
+        """
+        return self._scratch_on(self.device.xp, slot, shape, dtype)
+
+    def _scratch_on(self, xp: Any, slot: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        size, key = int(np.prod(shape)), (slot, np.dtype(dtype).char)
+        held = self._scratch.get(key)
+        if held is None or held.shape[0] < size:
+            self._scratch.pop(key, None)  # the old memory may go before the new one comes
+            held = None
+            self._scratch[key] = held = xp.empty(size, dtype=dtype)
+        return held[:size].reshape(shape)
 
     def _outgoing(self, X: Array) -> Array:
         """A row-major buffer that MPI may read now: device memory, or its copy on the host."""

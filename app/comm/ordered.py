@@ -29,7 +29,7 @@ def sum_blocks(group: Group, part_own: Array, counts: list[int]) -> Array:
         return group.sum_floats(group.device.fold(np.array([0, part_own.shape[0]]), part_own)[0])
     if group.size > 1 and (part_own.shape[1] * blocks * 4 > GATHER_BYTES or group.size > 8):
         return _sum_by_slices(group, part_own, counts)
-    part_all = group.gather_rows(part_own, counts)
+    part_all = group.gather_rows(part_own, counts, phase="sum")
     return group.device.fold(np.array([0, blocks]), part_all)[0]
 
 
@@ -44,6 +44,6 @@ def _sum_by_slices(group: Group, part_own: Array, counts: list[int]) -> Array:
     by_rank = xp.ascontiguousarray(
         padded.reshape(part_own.shape[0], group.size, slice_width).transpose(1, 0, 2)
     ).reshape(-1, slice_width)
-    received = group.exchange_rows(by_rank, [counts[group.rank]] * group.size, counts)
+    received = group.exchange_rows(by_rank, [counts[group.rank]] * group.size, counts, phase="sum")
     mine = group.device.fold(np.array([0, sum(counts)]), received)
-    return group.gather_rows(mine, [1] * group.size).reshape(-1)[:width]
+    return group.gather_rows(mine, [1] * group.size, phase="sum").reshape(-1)[:width]

@@ -7,17 +7,18 @@ import numpy as np
 Array = Any
 
 
-def td_loss(q: np.ndarray, target: np.ndarray, kind: str) -> tuple[float, np.ndarray]:
-    """Mean loss of the temporal-difference errors and its gradient by q (Mnih et al. 2015, eq. 2).
+def td_loss(q: np.ndarray, target: np.ndarray, kind: str, whole: int) -> tuple[np.ndarray, np.ndarray]:
+    """Losses of temporal-difference errors, and the gradient of their mean by q (Mnih et al. 2015, eq. 2).
 
-    q, target   [B] float32 host arrays, the same on all ranks
+    q, target   [b] float32 host arrays, the same on all ranks
     kind        "squared": e^2     "huber": e^2/2 within 1, |e| - 1/2 beyond
-    returns     the mean over B, and d mean / dq [B]
+    whole       transitions the mean is over, of which these b may be a part
+    returns     [b] losses, and d mean / dq [b]
     """
     error = q - target
-    count = np.float32(len(q))
+    count = np.float32(whole)
     if kind == "squared":
-        return float((error * error).sum() / count), (2 / count) * error
+        return error * error, (2 / count) * error
     inside = np.abs(error) <= 1
-    loss = np.where(inside, 0.5 * error * error, np.abs(error) - 0.5)
-    return float(loss.sum() / count), np.clip(error, -1, 1) / count
+    losses = np.where(inside, 0.5 * error * error, np.abs(error) - 0.5)
+    return losses, np.clip(error, -1, 1) / count

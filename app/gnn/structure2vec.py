@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.gnn.parameters import Parameters
+from app.products import Finish, Part
 from app.sparse.batch import StateBatch
 
 Array = Any
@@ -13,17 +14,17 @@ Array = Any
 class NodeInputs:
     """What a state looks like to the network, on this rank.
 
-    x_own         [rows, F]   node features
-    alive_own     [rows, 1]   1 for nodes not removed: only their edges count
-    present_own   [rows, 1]   1 for nodes that have an embedding (with the paper's features also removed ones)
-    scale_own     [rows, 1]   factor of neighbour sums, or None: 1
+    x_own         node features as rows of a table: x.X[x.index] is [rows, F]
+    alive_own     [rows]      1 for nodes not removed: only their edges count
+    present_own   [rows]      1 for nodes that have an embedding (with the paper's features also removed ones)
+    scale_own     [rows]      factor of neighbour sums: 0 where not alive
     weights_own   [rows, 2]   sums of positive and of negated negative weights to live neighbours, or None
     """
 
-    x_own: Array
+    x_own: Part
     alive_own: Array
     present_own: Array
-    scale_own: Array | None = None
+    scale_own: Array
     weights_own: Array | None = None
 
 
@@ -32,7 +33,7 @@ class Structure2Vec:
 
     Source    RL4GO eq. 1:  h_v <- relu(theta1 x_v + theta4 sum_u h_u + theta3 sum_u relu(theta2 W(v,u)))
     Forward   T   = plus relu(theta2) + minus relu(-theta2)       [rows, K], the edge term before theta3
-              N_l = alive * scale * A (alive * H_{l-1})
+              N_l = scale * A (alive * H_{l-1})               scale is 0 where not alive
               U_l = [x | T | N_l | H_{l-1}]     Z_l = U_l W_l     H_l = present * relu(Z_l)
               H_0 = 0, so U_1 = [x | T]: the first round needs no product
               W stacks theta1, theta3, theta4 and, as an option, a weight of the node's own embedding
@@ -40,7 +41,7 @@ class Structure2Vec:
     Backward  dZ = dH * [H > 0]                 H > 0 just where Z > 0 on a present node
               dW_l = U_l^T dZ                   one addend per row block, summed over ranks by the caller
               dU = dZ W_l^T
-              dH_{l-1} = alive * A (alive * scale * dN) + dU[own part]     A is symmetric
+              dH_{l-1} = alive * A (scale * dN) + dU[own part]     A is symmetric
               dT = dU[edge part];  d relu(theta2) = plus^T dT,  d relu(-theta2) = minus^T dT
               dtheta2 = [theta2 > 0] d relu(theta2) - [theta2 < 0] d relu(-theta2)
     Ranks     rows partitioned, weights replicated; L-1 exchanges forward, L-1 backward
@@ -77,7 +78,8 @@ class Structure2Vec:
             shapes["embed.theta2"] = (1, self.K)
         return shapes
 
-    def _weight(self, params: Parameters, layer: int) -> Array:
+    def weight(self, params: Parameters, layer: int) -> Array:
+        """W of a round, counted from 0."""
         if self.shared:
             W = params["embed.W"]
             return W[: self.first_rows] if layer == 0 else W
@@ -88,63 +90,64 @@ class Structure2Vec:
         device, xp = batch.device, batch.device.xp
         fixed = [inputs.x_own]
         if self.edge_weights:
-            fixed.append(device.row_product(inputs.weights_own, self._relu_pair(xp, params)))
+            fixed.append(Part(device.row_product(inputs.weights_own, self.relu_pair(xp, params))))
+        masked_relu = Finish(relu=True, scale=inputs.present_own)
         saved, H_own = [], None
         for layer in range(self.layers):
             parts = list(fixed)
             if layer > 0:
-                parts.append(self._gather_neighbours(batch, inputs, H_own))
+                parts.append(Part(self._neighbours(batch, inputs, H_own), scale=inputs.scale_own))
                 if self.self_weight:
-                    parts.append(H_own)
-            U_own = xp.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
-            Z_own = device.row_product(U_own, self._weight(params, layer))
-            H_own = xp.maximum(Z_own, 0, out=Z_own)
-            H_own *= inputs.present_own
-            saved.append((U_own, H_own))
+                    parts.append(Part(H_own))
+            H_own = device.dense(parts, self.weight(params, layer), masked_relu)
+            saved.append((parts, H_own))
         return H_own, saved
 
-    def _gather_neighbours(self, batch: StateBatch, inputs: NodeInputs, H_own: Array) -> Array:
-        """N = alive * scale * A (alive * H); its own adjoint up to where the scale stands."""
+    @staticmethod
+    def _neighbours(batch: StateBatch, inputs: NodeInputs, H_own: Array) -> Array:
+        """A (alive * H); where only nodes that are alive have an embedding, A H."""
         if inputs.alive_own is not inputs.present_own:
-            H_own = H_own * inputs.alive_own
-        N_own = batch.times(H_own)
-        N_own *= inputs.alive_own
-        if inputs.scale_own is not None:
-            N_own *= inputs.scale_own
-        return N_own
+            H_own = H_own * inputs.alive_own[:, None]
+        return batch.times(H_own, inputs.alive_own)
 
     def backward(
-        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, saved: list[Any], dH_own: Array
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, saved: list[Any], dZ_own: Array
     ) -> dict[str, Array]:
-        """Gradient addends [owned blocks, size] by parameter name ("embed.theta2" as its two relu halves)."""
+        """Gradient addends [owned blocks, size] by parameter name ("embed.theta2" as its two relu halves).
+
+        dZ_own   [rows, K], dH_L * [H_L > 0]. Ranks: all call
+        """
         device, xp = batch.device, batch.device.xp
         parts: dict[str, Array] = {}
         dT_own = None
         for layer in reversed(range(self.layers)):
-            U_own, H_own = saved[layer]
-            W = self._weight(params, layer)
-            dZ_own = dH_own * (H_own > 0)
-            self._add(xp, parts, layer, batch.gram_part(U_own, dZ_own))
+            W = self.weight(params, layer)
+            self._add(xp, parts, layer, batch.gram_part(saved[layer][0], dZ_own, inputs.present_own))
             if self.edge_weights:
-                dT = device.row_product(dZ_own, xp.ascontiguousarray(W[self.F : self.first_rows].T))
+                dT = device.dense([Part(dZ_own)], W[self.F : self.first_rows].T)
                 dT_own = dT if dT_own is None else dT_own + dT
             if layer > 0:
-                dU_own = device.row_product(dZ_own, xp.ascontiguousarray(W[self.first_rows :].T))
-                dH_own = self._scatter_to_neighbours(batch, inputs, dU_own[:, : self.K])
-                if self.self_weight:
-                    dH_own += dU_own[:, self.K :]
+                dZ_own = self._through_layer(
+                    batch, inputs, W[self.first_rows :].T, dZ_own, saved[layer - 1][1]
+                )
         if self.edge_weights:
-            parts["embed.theta2"] = batch.gram_part(inputs.weights_own, dT_own)
+            parts["embed.theta2"] = batch.gram_part([Part(inputs.weights_own)], dT_own)
         return parts
 
-    def _scatter_to_neighbours(self, batch: StateBatch, inputs: NodeInputs, dN_own: Array) -> Array:
-        """Adjoint of _gather_neighbours."""
-        dN_own = dN_own * inputs.alive_own
-        if inputs.scale_own is not None:
-            dN_own *= inputs.scale_own
-        dH_own = batch.times(dN_own)
-        if inputs.alive_own is not inputs.present_own:
-            dH_own *= inputs.alive_own
+    def _through_layer(
+        self, batch: StateBatch, inputs: NodeInputs, Wt: Array, dZ_own: Array, H_own: Array
+    ) -> Array:
+        """dZ_{l-1} from dZ_l; Wt [K, K (+K)] is the part of W_l^T that meets N and H_{l-1} = H_own."""
+        device = batch.device
+        dN_own = device.dense([Part(dZ_own)], Wt[:, : self.K], Finish(scale=inputs.scale_own))
+        dH_own = batch.times(dN_own, inputs.alive_own)
+        alive_own = None if inputs.alive_own is inputs.present_own else inputs.alive_own
+        if self.self_weight:
+            then = Finish(base=dH_own, base_scale=alive_own, scale=inputs.present_own, gate=H_own)
+            return device.dense([Part(dZ_own)], Wt[:, self.K :], then)
+        if alive_own is not None:
+            dH_own *= alive_own[:, None]
+        dH_own *= H_own > 0
         return dH_own
 
     def _add(self, xp: Any, parts: dict[str, Array], layer: int, part: Array) -> None:
@@ -165,7 +168,7 @@ class Structure2Vec:
         return gradient
 
     @staticmethod
-    def _relu_pair(xp: Any, params: Parameters) -> Array:
+    def relu_pair(xp: Any, params: Parameters) -> Array:
         """[2, K]: relu(theta2) and relu(-theta2)."""
         theta2 = params["embed.theta2"]
         return xp.concatenate([xp.maximum(theta2, 0), xp.maximum(-theta2, 0)], axis=0)

@@ -1,10 +1,10 @@
 """Formats whose header counts nodes and edges: the header fields, and rows checked against the count."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from app.graphs.source import Source, shown
 from app.graphs.stream import Chunk
-from app.graphs.text import Layout, line_of_row, parse_rows, read_id
+from app.graphs.text import Layout, line_of_row, prepared, read_id, read_rows
 
 MOST_NODES = 1 << 40
 
@@ -19,27 +19,16 @@ def read_counts(source: Source, fields: list[bytes], line: int, content: bytes, 
     return counts
 
 
-def counted_rows(
-    source: Source,
-    skip: int,
-    layout: Layout,
-    most: int,
-    prepare: Callable[[bytes, int], bytes] | None = None,
-) -> Iterator[Chunk]:
-    """The rows after line `skip`; the row after the `most`-th is refused with its line.
-
-    prepare   makes whatever is no row in a piece of text blank, given its first line's number
-    """
+def counted_rows(source: Source, skip: int, layout: Layout, most: int) -> Iterator[Chunk]:
+    """The rows after line `skip`; the row after the `most`-th is refused with its line."""
     seen = 0
     for text, line in source.pieces(skip):
-        if prepare is not None:
-            text = prepare(text, line)
-        chunk = parse_rows(source, text, line, layout)
+        chunk = read_rows(source, text, line, layout)
         seen += len(chunk[0])
         if seen > most:
             row = len(chunk[0]) - (seen - most)
             raise source.error(
                 f"found more than {most} edge lines; the number that the header states would be right",
-                line_of_row(text, line, row),
+                line_of_row(prepared(text, line, layout), line, row),
             )
         yield chunk

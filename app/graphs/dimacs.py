@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from app.graphs.counted import counted_rows, read_counts
+from app.graphs.parts import has_parts, rows_of_part
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.text import Layout, fields_of
@@ -51,18 +53,28 @@ def _stream(source: Source, header: tuple[int, int, int], first: list[bytes]) ->
     nodes, edges, skip = header
     letter = first[0] if first and first[0] in (b"e", b"a") else b""
     columns = 3 if len(first) - bool(letter) == 3 else 2
-    layout = Layout(columns, first_id=1, last_id=nodes)
+    layout = Layout(columns, first_id=1, last_id=nodes, comments=b"c", letter=letter)
 
     def chunks(stream: EdgeStream) -> Iterator[Chunk]:
         others = _OtherLines(source, nodes, letter, stream)
         seen = 0
-        for chunk in counted_rows(source, skip, layout, 2 * edges, others.take_out):
+        for chunk in counted_rows(source, skip, replace(layout, prepare=others.take_out), 2 * edges):
             seen += len(chunk[0])
             yield chunk
         _compare_counts(source, stream, edges, seen, skip)
         stream.node_weights = others.node_weights()
 
-    return EdgeStream(graph_name(source.path), source.path, "dimacs", nodes, 1, columns == 3, chunks)
+    def part(stream: EdgeStream, rank: int, size: int) -> Iterator[Chunk]:
+        unseen = replace(stream, warnings=[])
+        others = _OtherLines(source, nodes, letter, unseen)
+        yield from rows_of_part(source, skip, replace(layout, prepare=others.take_out), rank, size)
+        if others.weights or unseen.warnings:
+            raise source.error("holds more than edges; reading it in one piece would be right")
+
+    return EdgeStream(
+        graph_name(source.path), source.path, "dimacs", nodes, 1, columns == 3, chunks,
+        part=part if has_parts(source) else None, lines=edges,
+    )  # fmt: skip
 
 
 def _compare_counts(source: Source, stream: EdgeStream, stated: int, seen: int, line: int) -> None:

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 
+from app.graphs.parts import part_of_rows
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.stream import Chunk, EdgeStream
-from app.graphs.text import Layout, blank_out, fields_of, parse_rows
+from app.graphs.text import Layout, blank_out, fields_of, read_rows
 
 COMMENTS = re.compile(rb"(?m)^[ \t]*[#%].*$")
 NUMBER_START = re.compile(rb"[+-]?\.?[0-9]|[+-]?(nan|inf)", re.IGNORECASE)
@@ -35,14 +36,17 @@ def _is_title(content: bytes) -> bool:
 def _stream(source: Source, content: bytes, skip: int, warnings: list[str]) -> EdgeStream:
     comma = b"," in content
     found = len(fields_of(content, comma))
-    layout = Layout(columns=3 if found == 3 else 2, comma=comma)
+    layout = Layout(columns=3 if found == 3 else 2, comma=comma, comments=b"#%", prepare=_without_comments)
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         for text, line in source.pieces(skip):
-            if b"#" in text or b"%" in text:
-                text = blank_out(text, COMMENTS)
-            yield parse_rows(source, text, line, layout)
+            yield read_rows(source, text, line, layout)
 
     return EdgeStream(
-        graph_name(source.path), source.path, "edges", None, 0, layout.columns == 3, chunks, warnings
-    )
+        graph_name(source.path), source.path, "edges", None, 0, layout.columns == 3, chunks, warnings,
+        part=part_of_rows(source, skip, layout),
+    )  # fmt: skip
+
+
+def _without_comments(text: bytes, _: int) -> bytes:
+    return blank_out(text, COMMENTS) if b"#" in text or b"%" in text else text

@@ -1,4 +1,4 @@
-"""Random graphs as edge streams: Erdős–Rényi and Barabási–Albert, defined by their arguments alone."""
+"""Random graphs as edge streams, defined by their arguments alone: Erdős–Rényi, Barabási–Albert."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,12 +7,14 @@ from itertools import islice
 import numpy as np
 
 from app.errors import CaseError
+from app.graphs.checks import MOST_NODES, check_count, check_seed
+from app.graphs.chung_lu import chung_lu
+from app.graphs.rmat import rmat
 from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
 from app.rng import stream
 
 # Most gaps drawn from one substream. Part of the definition of a graph: another number gives other graphs.
 BLOCK = 1 << 18
-MOST_NODES = 1 << 31
 
 
 def erdos_renyi(n: int, p: float, seed: int, name: str | None = None) -> EdgeStream:
@@ -21,9 +23,9 @@ def erdos_renyi(n: int, p: float, seed: int, name: str | None = None) -> EdgeStr
     Walks the pairs u < v in row order with geometric gaps (Batagelj and Brandes 2005, algorithm 1), whole
     blocks of gaps at a time; holds [n] row starts and one block.
     """
-    _check("n", n, 1, MOST_NODES)
-    _check("p", p, 0, 1)
-    _check("seed", seed, 0, 2**63 - 1)
+    check_count("n", n, 1, MOST_NODES)
+    _check_probability(p)
+    check_seed(seed)
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         u = np.arange(n, dtype=np.int64)
@@ -59,9 +61,9 @@ def barabasi_albert(n: int, d: int, seed: int, name: str | None = None) -> EdgeS
 
     Exactly networkx.barabasi_albert_graph(n, d, seed=seed), which is whole in memory while chunks() runs.
     """
-    _check("n", n, 2, MOST_NODES)
-    _check("d", d, 1, n - 1)
-    _check("seed", seed, 0, 2**63 - 1)
+    check_count("n", n, 2, MOST_NODES)
+    check_count("d", d, 1, n - 1)
+    check_seed(seed)
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         import networkx
@@ -75,13 +77,17 @@ def barabasi_albert(n: int, d: int, seed: int, name: str | None = None) -> EdgeS
     return EdgeStream(name or f"ba-{n}-{d}-{seed}", path, "generated", n, 0, False, chunks)
 
 
-def _check(key: str, value: float, low: float, high: float) -> None:
-    """Refuse a parameter outside low..high, NaN included; all but p must be integers."""
-    number = isinstance(value, int | np.integer) or (key == "p" and isinstance(value, float | np.floating))
-    if not number or isinstance(value, bool) or not low <= value <= high:
-        raise CaseError(
-            f"graph.{key}: must be {'' if key == 'p' else 'an integer '}{low}..{high}, got {value!r}"
-        )
+def _check_probability(p: float) -> None:
+    """Refuse what is no number 0..1, NaN included."""
+    number = isinstance(p, int | float | np.integer | np.floating) and not isinstance(p, bool)
+    if not number or not 0 <= p <= 1:
+        raise CaseError(f"graph.p: must be 0..1, got {p!r}")
 
 
-GENERATORS: dict[str, Callable[..., EdgeStream]] = {"er": erdos_renyi, "ba": barabasi_albert}
+# A generator takes the number of nodes, its parameters, a seed and a name.
+GENERATORS: dict[str, Callable[..., EdgeStream]] = {
+    "er": erdos_renyi,
+    "ba": barabasi_albert,
+    "rmat": rmat,
+    "chung_lu": chung_lu,
+}

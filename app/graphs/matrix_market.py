@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from app.graphs.counted import counted_rows, read_counts
+from app.graphs.parts import part_of_rows
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.text import Layout, blank_out, fields_of
@@ -58,17 +59,23 @@ def _read_sizes(source: Source, line: bytes, number: int) -> tuple[int, int]:
 
 def _stream(source: Source, field: str, nodes: int, entries: int, skip: int) -> EdgeStream:
     columns = 2 if field == "pattern" else 3
-    layout = Layout(columns, first_id=1, last_id=nodes, real=field == "real")
-
-    def prepare(text: bytes, _: int) -> bytes:
-        return blank_out(text, COMMENTS) if b"%" in text else text
+    layout = Layout(
+        columns, first_id=1, last_id=nodes, real=field == "real", comments=b"%", prepare=_without_comments
+    )
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         seen = 0
-        for chunk in counted_rows(source, skip, layout, entries, prepare):
+        for chunk in counted_rows(source, skip, layout, entries):
             seen += len(chunk[0])
             yield chunk
         if seen != entries:
             raise source.error(f"the header states {entries} entries, found {seen}", skip)
 
-    return EdgeStream(graph_name(source.path), source.path, "matrix_market", nodes, 1, columns == 3, chunks)
+    return EdgeStream(
+        graph_name(source.path), source.path, "matrix_market", nodes, 1, columns == 3, chunks,
+        part=part_of_rows(source, skip, layout), lines=entries,
+    )  # fmt: skip
+
+
+def _without_comments(text: bytes, _: int) -> bytes:
+    return blank_out(text, COMMENTS) if b"%" in text else text

@@ -1,6 +1,7 @@
 """Arrays of an .npz file, column by column, without pickle: sizes are checked before any reading."""
 
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ DAMAGE = (
     NotImplementedError,
     UnicodeError,
     SyntaxError,
+    tokenize.TokenError,
     MemoryError,
     OverflowError,
 )

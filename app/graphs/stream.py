@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-CHUNK_EDGES = 1 << 20
+CHUNK_EDGES = 1 << 18
 
 # u [k] int64, v [k] int64, w [k] float32 or None
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -22,6 +22,10 @@ class EdgeStream:
     weighted      True where chunks carry weights
     make          called with this stream, starts an iteration over its chunks
     warnings      one line each; complete once chunks() is exhausted
+    part          called with this stream, a rank and the number of ranks, starts an iteration over a rank's
+                  share of the edges: together all of them, in any order. It may fail where chunks() reads on,
+                  or refuses in better words. None: there are no parts
+    lines         the number of edges that all parts must have together, or None: any
     node_weights  [nodes] float32 once chunks() is exhausted, or None
     ids           [nodes] int64, only where the file names ids explicitly, or None
     """
@@ -36,6 +40,8 @@ class EdgeStream:
     warnings: list[str] = field(default_factory=list)
     node_weights: np.ndarray | None = None
     ids: np.ndarray | None = None
+    part: Callable[["EdgeStream", int, int], Iterator[Chunk]] | None = None
+    lines: int | None = None
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.

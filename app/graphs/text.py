@@ -1,10 +1,12 @@
 """Lines of numbers to arrays, strictly: a fast pass over a piece of text, a slow one to name the bad line."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from app.graphs.plain import parse_pairs
 from app.graphs.source import Source, shown
 from app.graphs.stream import Chunk
 
@@ -27,6 +29,9 @@ class Layout:
     first_id, last_id   the allowed ids; `first_id` becomes number 0
     comma     fields are separated by a comma instead of blanks
     real      weights may be written with a point and an exponent
+    comments  characters, at most two, that make a line a comment
+    letter    what every edge line starts with, or empty
+    prepare   makes whatever is no row in a piece of text blank, given its first line's number
     """
 
     columns: int
@@ -34,6 +39,9 @@ class Layout:
     last_id: int = LARGEST_ID
     comma: bool = False
     real: bool = True
+    comments: bytes = b""
+    letter: bytes = b""
+    prepare: Callable[[bytes, int], bytes] | None = None
 
     def right(self) -> str:
         """What would be right, for an error message."""
@@ -41,6 +49,27 @@ class Layout:
         weight = (" and a number" if self.real else " and an integer") if self.columns == 3 else ""
         between = "a comma" if self.comma else "blanks"
         return f"two node ids {self.first_id}..{last}{weight}, separated by {between}, would be right"
+
+
+def read_rows(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:
+    """The rows of a piece of text: plain lines by the compiled parser, the rest as `parse_rows` reads it.
+
+    text      whole lines as Source.clean leaves them, the first of them being line `line` of the file
+    returns   u [k] int64, v [k] int64 from 0, w [k] float32 or None
+    """
+    if layout.columns == 3 or layout.comma:
+        return parse_rows(source, prepared(text, line, layout), line, layout)
+    u, v, used = parse_pairs(text, layout.first_id, layout.last_id, layout.comments, layout.letter)
+    if used == len(text):
+        return u, v, None
+    line += text.count(b"\n", 0, used)
+    more_u, more_v, _ = parse_rows(source, prepared(text[used:], line, layout), line, layout)
+    return np.concatenate([u, more_u]), np.concatenate([v, more_v]), None
+
+
+def prepared(text: bytes, line: int, layout: Layout) -> bytes:
+    """The text with data lines and blank lines only."""
+    return text if layout.prepare is None else layout.prepare(text, line)
 
 
 def parse_rows(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:

@@ -1,24 +1,28 @@
-"""From a stream of edges on rank 0 to every rank's own rows of the symmetric adjacency matrix.
+"""From a stream of edges to every rank's own rows of the symmetric adjacency matrix.
 
-Rank 0 reads and deals the edges out in pieces, in the order of the file; from then on every step is an
-exchange, so that no rank ever holds more than its share and one piece. The result does not depend on the
-number of ranks.
+Each rank first holds a share of the raw edges, 8 bytes each: its part of the file, or what rank 0 read and
+dealt. From then on every step is an exchange in bounded pieces; raw edges give their memory back as their
+two entries go to the owners of the rows. So a rank never holds more than 16 bytes for each edge of its share,
+some numbers for each node, and one piece. The result does not depend on the number of ranks.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import raise_together, share_failure
+from app.comm.guard import raise_together
 from app.errors import GraphError
-from app.graphs.graph import Graph, build_rows, index_type
+from app.graphs.graph import Graph, index_type
+from app.graphs.kernels import count_ids, deal_pairs
+from app.graphs.pairs import Pairs
+from app.graphs.rows import Rows, row_builder
+from app.partition.deal import check_nodes, compact_ids, deal, read_part, share_header
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 
-MOST_NODES = (1 << 32) - 2
 COMPLEMENT_ENTRIES = 1 << 31  # directed entries: beyond this a complement is refused
+ROUTED_PAIRS = 1 << 17  # pairs of all ranks that one exchange moves
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,17 @@ class EdgeCounts:
     reversed: int
 
 
-@dataclass(eq=False)
-class _Dealt:
-    """This rank's share of the raw edges."""
+@dataclass(frozen=True, eq=False)
+class Built:
+    """This rank's rows, how rows are partitioned, and what the edges were.
 
-    u: np.ndarray
-    v: np.ndarray
-    weights: np.ndarray | None
+    block_ends   [blocks] int64, ends of raw edges in each block of rows, on all ranks
+    """
+
+    graph: Graph
+    rows: RowPartition
+    counts: EdgeCounts
+    block_ends: np.ndarray
 
 
 def assemble(
@@ -50,169 +58,133 @@ def assemble(
     self_loops: str = "drop",
     duplicates: str = "merge",
     balance: str = "edges",
+    parts: bool = False,
 ) -> tuple[Graph, RowPartition, EdgeCounts]:
     """This rank's rows of the graph that a stream describes.
 
     stream       an EdgeStream on rank 0; other ranks pass None
     blocks, cuts for a set of graphs that share them; 0 and None: by this graph alone
     complement   True: the graph of the missing edges
+    parts        True: every rank passes the same stream, and reads its own part of it
     Ranks        all call; errors of the reader are raised on all
     """
-    name, nodes, first_id, weighted = _share_header(group, stream)
-    if nodes > MOST_NODES:
-        raise GraphError(
-            f"{name}: {nodes} nodes; decisions are made on keys of 32 bits: at most {MOST_NODES}"
-        )
-    dealt = _deal(group, stream, weighted)
-    ids_part = None
+    built = build(group, stream, blocks, cuts, balance, parts)
+    refuse_unwanted(built, self_loops, duplicates)
+    graph = complement_of(group, built.graph) if complement else built.graph
+    return graph, built.rows, built.counts
+
+
+def build(
+    group: Group, stream: Any, blocks: int, cuts: np.ndarray | None, balance: str, parts: bool
+) -> Built:
+    """The rows of a stream's graph as they are; arguments as for `assemble`. Ranks: all call."""
+    name, nodes, first_id, weighted = share_header(group, stream)
+    check_nodes(name, nodes)
+    pairs = read_part(group, stream, weighted) if parts else None
+    if pairs is None:
+        pairs = deal(group, stream, weighted)
+    ids_part = ends = None
     if nodes < 0:
-        nodes, ids_part = _compact_ids(group, dealt)
-    lines, loops = group.sum_integers(np.array([len(dealt.u), np.count_nonzero(dealt.u == dealt.v)])).tolist()
-    _refuse(self_loops == "error" and loops, name, f"{loops} self loops", "graph.self_loops", "drop")
+        nodes, ids_part, ends = compact_ids(group, pairs)
+        check_nodes(name, nodes)
+    with raise_together(group, "counting edges"):
+        ends = _count_ends(name, pairs, nodes) if ends is None else ends
+    lines, loops = group.sum_integers(np.array([pairs.count, pairs.loops])).tolist()
     blocks = blocks or block_count(nodes)
     starts = block_starts(nodes, blocks)
-    if cuts is None:
-        cuts = cut_blocks(_block_weights(group, dealt, starts, balance), group.size)
-    rows = RowPartition(nodes, starts, cuts)
+    block_ends = group.sum_integers(_by_block(ends, starts))
+    rows = RowPartition(
+        nodes, starts, block_cuts(group, starts, block_ends, balance) if cuts is None else cuts
+    )
     lo, hi = rows.range_of(group.rank)
-    indptr, indices, weights, arcs_own = _route(group, dealt, rows)
+    indptr, indices, weights, arcs_own = _route(group, pairs, rows, _own_counts(group, ends, rows))
     entries, arcs = group.sum_integers(np.array([len(indices), arcs_own])).tolist()
-    edges = entries // 2
-    repeats = lines - loops - arcs
-    _refuse(duplicates == "error" and repeats, name, f"{repeats} repeated edges", "graph.duplicates", "merge")
-    if complement:
-        with raise_together(group, "taking the complement"):
-            indptr, indices = _complement(name, nodes, lo, hi, indptr, indices)
-        weights, edges = None, nodes * (nodes - 1) // 2 - edges
     ids = None if ids_part is None else _spread_rows(group, ids_part, rows)
-    node_weights = _deal_node_weights(group, stream, rows)
     graph = Graph(
-        name, nodes, lo, hi, indptr, indices.astype(index_type(nodes)), edges, weights, ids, first_id,
-        node_weights,
+        name, nodes, lo, hi, indptr, indices, entries // 2, weights, ids, first_id,
+        _deal_node_weights(group, stream, rows),
     )  # fmt: skip
-    return graph, rows, EdgeCounts(lines, loops, repeats, arcs - edges)
+    counts = EdgeCounts(lines, loops, lines - loops - arcs, arcs - entries // 2)
+    return Built(graph, rows, counts, block_ends)
 
 
-def _refuse(found: int | bool, name: str, what: str, key: str, remedy: str) -> None:
+def refuse_unwanted(built: Built, self_loops: str, duplicates: str) -> None:
+    """Raise where a case wants no loops or no repeats ("error"), on all ranks alike."""
+    name, counts = built.graph.name, built.counts
+    if self_loops == "error":
+        _refuse(counts.loops, name, "self loops", "graph.self_loops", "drop")
+    if duplicates == "error":
+        _refuse(counts.repeats, name, "repeated edges", "graph.duplicates", "merge")
+
+
+def _refuse(found: int, name: str, what: str, key: str, remedy: str) -> None:
     if found:
-        raise GraphError(f'{name}: {what}; clean the file, or set {key}="{remedy}" to let them pass')
+        raise GraphError(f'{name}: {found} {what}; clean the file, or set {key}="{remedy}" to let them pass')
 
 
-def _share_header(group: Group, stream: Any) -> tuple[str, int, int, bool]:
-    """Name, node count (-1: unknown), first id and whether weighted, from rank 0 to all."""
-    numbers = np.zeros(3, dtype=np.int64)
-    if group.rank == 0:
-        known = -1 if stream.nodes is None else stream.nodes
-        numbers[:] = known, stream.first_id, int(stream.weighted)
-    name = group.broadcast_text(stream.name if group.rank == 0 else "")
-    nodes, first_id, weighted = group.broadcast(numbers).tolist()
-    return name, nodes, first_id, bool(weighted)
-
-
-def _deal(group: Group, stream: Any, weighted: bool) -> _Dealt:
-    """Rank 0 reads piece by piece; each piece is dealt to the ranks in equal consecutive parts."""
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
-    source = _guarded(stream.chunks()) if group.rank == 0 else None
-    while True:
-        u = v = np.empty(0, dtype=np.int64)
-        w: np.ndarray | None = np.empty(0, dtype=np.float32)
-        failure, more = None, False
-        if source is not None:
-            piece, failure = next(source)
-            if piece is not None:
-                more, (u, v, w) = True, piece
-        share_failure(group, failure, "reading the graph")
-        if not group.max_integer(int(more)):
-            break
-        if group.size == 1:
-            parts.append((u, v, w))
-            continue
-        bounds = len(u) * np.arange(group.size + 1) // group.size
-        counts = group.broadcast(np.diff(bounds).astype(np.int64))
-        mine = [0] * group.size
-        mine[0] = int(counts[group.rank])
-        out = counts.tolist() if group.rank == 0 else [0] * group.size
-        pair = group.exchange_host(np.ascontiguousarray(np.stack([u, v], axis=1)), out, mine)
-        w_own = None
-        if weighted:
-            w_own = group.exchange_host(np.ascontiguousarray(w, dtype=np.float32), out, mine)
-        parts.append((pair[:, 0], pair[:, 1], w_own))
-    if not parts:
-        parts.append((np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)))
-    u, v, w = ([p[i] for p in parts] for i in range(3))
-    return _Dealt(np.concatenate(u), np.concatenate(v), np.concatenate(w) if weighted else None)
-
-
-def _guarded(chunks: Iterator[Any]) -> Iterator[tuple[Any, Exception | None]]:
-    """(piece, None) for each piece, then (None, None); (None, error) when reading fails."""
-    try:
-        for piece in chunks:
-            yield piece, None
-    except Exception as error:  # shared with all ranks by the caller
-        yield None, error
-    yield None, None
-
-
-def _compact_ids(group: Group, dealt: _Dealt) -> tuple[int, np.ndarray]:
-    """Number the ids that occur 0..n-1 in ascending order of id, and renumber the dealt edges.
-
-    returns   n, and this rank's consecutive share of the sorted ids (rank order = id order)
-    """
-    mine = np.unique(np.concatenate([dealt.u, dealt.v]))
-    # Sample sort: regular samples of every rank give the borders between ranks.
-    samples = mine[(len(mine) * np.arange(32)) // 32] if len(mine) else np.empty(0, np.int64)
-    counts = group.gather_integers(np.array([len(samples)]))[:, 0].tolist()
-    pool = np.sort(group.gather_host(samples, counts), kind="stable")
-    borders = pool[(len(pool) * np.arange(1, group.size)) // group.size] if len(pool) else pool
-    owner = np.searchsorted(borders, mine, side="right") if len(borders) else np.zeros(len(mine), np.int64)
-    out = np.bincount(owner, minlength=group.size).tolist()
-    into = group.exchange_counts(out)
-    asked = group.exchange_host(mine, out, into)
-    held = np.unique(asked)
-    sizes = group.gather_integers(np.array([len(held)]))[:, 0]
-    first = int(sizes[: group.rank].sum())
-    answers = group.exchange_host(first + np.searchsorted(held, asked), into, out)
-    dealt.u = answers[np.searchsorted(mine, dealt.u)]
-    dealt.v = answers[np.searchsorted(mine, dealt.v)]
-    return int(sizes.sum()), held
-
-
-def _block_weights(group: Group, dealt: _Dealt, starts: np.ndarray, balance: str) -> np.ndarray:
-    """[blocks] int64, the cost of each block: its rows, or its rows and entries."""
+def block_cuts(group: Group, starts: np.ndarray, block_ends: np.ndarray, balance: str) -> np.ndarray:
+    """[ranks+1] int64, cuts of the blocks that share out the rows ("rows"), or the rows and their entries."""
     rows = np.diff(starts)
     if balance == "rows" or group.size == 1:
-        return rows
-    ends = np.concatenate([dealt.u, dealt.v])
-    entries = np.bincount(np.searchsorted(starts[1:], ends, side="right"), minlength=len(rows))
+        return cut_blocks(rows, group.size)
     # A row costs about as much as sixteen entries: dense products against one gathered row each.
-    return 16 * rows + group.sum_integers(entries[: len(rows)])
+    return cut_blocks(16 * rows + block_ends, group.size)
 
 
-def _route(
-    group: Group, dealt: _Dealt, rows: RowPartition
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
+def _count_ends(name: str, pairs: Pairs, nodes: int) -> np.ndarray:
+    """[n] uint32, how many ends of this rank's pairs each node is."""
+    ends = np.zeros(nodes, dtype=np.uint32)
+    for piece in pairs.pieces():
+        if int(piece.max()) >= nodes:
+            raise GraphError(f"{name}: found node {piece.max()}; 0..{nodes - 1} would be right")
+        count_ids(piece, ends)
+    return ends
+
+
+def _by_block(ends: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """[blocks] int64, the sums of `ends` [n] over the rows of each block."""
+    sums = np.concatenate([[0], np.cumsum(ends, dtype=np.int64)])
+    return np.diff(sums[np.minimum(starts, len(ends))])
+
+
+def _own_counts(group: Group, ends: np.ndarray, rows: RowPartition) -> np.ndarray:
+    """[hi-lo] int64, how many entries each own row gets from all ranks."""
+    sizes = rows.row_counts()
+    mine = sizes[group.rank]
+    found = group.exchange_host(ends, sizes, [mine] * group.size)
+    return found.reshape(group.size, mine).sum(axis=0, dtype=np.int64)
+
+
+def _route(group: Group, pairs: Pairs, rows: RowPartition, counts: np.ndarray) -> Rows:
     """Send both directions of every edge to the rank that owns the row; build the CSR rows there.
 
+    counts    [hi-lo] how many entries each own row will get
     returns   indptr, indices, weights, and the distinct arcs as written in the file that start here
     """
-    lo, hi = rows.range_of(group.rank)
-    source = np.concatenate([dealt.u, dealt.v])
-    target = np.concatenate([dealt.v, dealt.u])
-    weights = None if dealt.weights is None else np.concatenate([dealt.weights, dealt.weights])
-    written = np.repeat(np.array([1, 0], dtype=np.int8), len(dealt.u))
-    dealt.u = dealt.v = np.empty(0, np.int64)
-    if group.size > 1:
-        owner = rows.owner(source)
-        order = np.argsort(owner, kind="stable")
-        out = np.bincount(owner, minlength=group.size).tolist()
+    lo, _ = rows.range_of(group.rank)
+    built = row_builder(rows.n, lo, counts, pairs.weights is not None)
+    most = max(1, ROUTED_PAIRS // group.size)
+    for _ in range(group.max_integer(-(-pairs.count // most))):
+        ends, weights = pairs.take(most)
+        if group.size == 1:
+            built.add_pairs(ends, weights)
+            continue
+        entries, weights, out = deal_pairs(ends, weights, rows.offsets, rows.n)
         into = group.exchange_counts(out)
-        source = group.exchange_host(source[order], out, into)
-        target = group.exchange_host(target[order], out, into)
-        written = group.exchange_host(written[order], out, into)
-        weights = None if weights is None else group.exchange_host(weights[order], out, into)
-    as_written = (written == 1) & (source != target)
-    arcs = len(np.unique((source[as_written] - lo) * rows.n + target[as_written]))
-    return *build_rows(source, target, weights, lo, hi), arcs
+        entries = group.exchange_host(entries, out, into)
+        built.add_entries(entries, None if weights is None else group.exchange_host(weights, out, into))
+    with raise_together(group, "sorting the rows"):
+        finished = built.finish()
+    return finished
+
+
+def complement_of(group: Group, graph: Graph) -> Graph:
+    """The same rows of the graph of the missing edges, without edge weights. Ranks: all call."""
+    with raise_together(group, "taking the complement"):
+        indptr, indices = _complement(graph.name, graph.n, graph.lo, graph.hi, graph.indptr, graph.indices)
+    edges = graph.n * (graph.n - 1) // 2 - graph.edges
+    indices = indices.astype(index_type(graph.n))
+    return replace(graph, indptr=indptr, indices=indices, edges=edges, weights=None)
 
 
 def _complement(

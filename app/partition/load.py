@@ -13,21 +13,30 @@ from app.config import Case, GraphCase
 from app.graphs.generate import GENERATORS
 from app.graphs.graph import Graph
 from app.graphs.readers import open_edges
-from app.partition.assemble import EdgeCounts, assemble
+from app.graphs.source import trace
+from app.graphs.stream import EdgeStream
+from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
+from app.partition.cache import Cache
 from app.partition.migrate import move_rows
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
 
+BY_PARTS = ("rmat", "chung_lu")  # generators whose edges every rank draws a part of
+
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A graph's rows on this rank, how rows are partitioned, and what the file held."""
+    """A graph's rows on this rank, how rows are partitioned, and what the file held.
+
+    source   "file", "cache" (the copy of an earlier reading), "generator" or "memory"
+    """
 
     graph: Graph
     rows: RowPartition
     counts: EdgeCounts
     warnings: tuple[str, ...] = ()
     complemented: bool = False
+    source: str = "memory"
 
 
 def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> list[Loaded]:
@@ -44,11 +53,44 @@ def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> lis
 
 
 def _load_file(group: Group, table: GraphCase, path: str, case: Case) -> Loaded:
+    source, parts = _open(group, table, path, int(case.memory.max_decompressed_gb * 1e9))
+    cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates))
+    built, origin = cache.fetch(case.parallel.partition), "cache"
+    if built is None:
+        built, origin = build(group, source, 0, None, case.parallel.partition, parts), "file"
+        refuse_unwanted(built, table.self_loops, table.duplicates)
+        cache.keep(built)
+    graph = complement_of(group, built.graph) if table.complement else built.graph
+    warnings = (*(source.warnings if source is not None else ()), *cache.warnings)
+    return Loaded(graph, built.rows, built.counts, warnings, table.complement, origin)
+
+
+def _open(group: Group, table: GraphCase, path: str, limit: int) -> tuple[EdgeStream | None, bool]:
+    """The stream of a file on rank 0, and on all ranks where every rank finds the same file and it has parts.
+
+    returns   stream or None; True: all ranks have it
+    Ranks     all call
+    """
     source: Any = None
     with raise_together(group, f"opening {path}"):
         if group.rank == 0:
-            source = open_edges(path, table.format, int(case.memory.max_decompressed_gb * 1e9))
-    return load_stream(group, source, table, case)
+            source = open_edges(path, table.format, limit)
+    if not group.max_integer(int(group.rank == 0 and source.part is not None)):
+        return source, False
+    if group.rank > 0:
+        source = _open_same(path, table.format, limit)
+    seen = group.gather_integers(np.array([0, 0, 0] if source is None else trace(path)))
+    if (seen == seen[0]).all():
+        return source, True
+    return source if group.rank == 0 else None, False
+
+
+def _open_same(path: str, format: str, limit: int) -> EdgeStream | None:
+    """The stream of a file on another rank than 0; None where it cannot be opened: disks may differ."""
+    try:
+        return open_edges(path, format, limit)
+    except Exception:  # rank 0 has opened it, and will read it for all
+        return None
 
 
 def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Loaded:
@@ -74,13 +116,26 @@ def generate_set(group: Group, case: GraphCase, seed: int, purpose: str) -> list
     if case.count == 1 and purpose == "instances":
         seeds = [base]  # one graph to solve is the generator's own graph of this seed
     families = ["ba", "er"] if case.generator == "mixed" else [case.generator]
-    parameters = {"er": case.p, "ba": case.d}
 
     def make(number: int) -> Any:
         family, n = families[number % len(families)], int(sizes[number])
-        return GENERATORS[family](n, parameters[family], int(seeds[number]), name=f"{family}-{n}-{number}")
+        parameters = parameters_of(case, family, n)
+        return GENERATORS[family](n, *parameters, int(seeds[number]), name=f"{family}-{n}-{number}")
 
-    return share_blocks(group, int(sizes.max()), [partial(make, i) for i in range(case.count)])
+    makers = [partial(make, i) for i in range(case.count)]
+    made = share_blocks(group, int(sizes.max()), makers, case.generator in BY_PARTS)
+    return [replace(item, source="generator") for item in made]
+
+
+def parameters_of(case: GraphCase, family: str, n: int) -> tuple[Any, ...]:
+    """What a generator takes between the number of nodes and the seed."""
+    edges = case.edges or n * case.d
+    return {
+        "er": (case.p,),
+        "ba": (case.d,),
+        "rmat": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
+        "chung_lu": (edges, case.exponent),
+    }[family]
 
 
 def with_shared_blocks(group: Group, loaded: list[Loaded]) -> list[Loaded]:
@@ -98,10 +153,12 @@ def with_shared_blocks(group: Group, loaded: list[Loaded]) -> list[Loaded]:
     return out
 
 
-def share_blocks(group: Group, largest: int, streams: list[Callable[[], Any]]) -> list[Loaded]:
+def share_blocks(
+    group: Group, largest: int, streams: list[Callable[[], Any]], parts: bool = False
+) -> list[Loaded]:
     """Assemble graphs of at most `largest` nodes with one number of blocks and one set of cuts.
 
-    streams   makers of edge streams, called on rank 0 only
+    streams   makers of edge streams, called on rank 0 only; with parts on all ranks, each for its part
     Ranks     all call
     """
     blocks = block_count(largest)
@@ -110,7 +167,7 @@ def share_blocks(group: Group, largest: int, streams: list[Callable[[], Any]]) -
     for make in streams:
         source: Any = None
         with raise_together(group, "generating a graph"):
-            if group.rank == 0:
+            if parts or group.rank == 0:
                 source = make()
-        out.append(Loaded(*assemble(group, source, blocks=blocks, cuts=cuts)))
+        out.append(Loaded(*assemble(group, source, blocks=blocks, cuts=cuts, parts=parts)))
     return out

@@ -1,5 +1,7 @@
 """Agent: policy and target networks, replay, optimiser (RL4GO Alg. 1: Act, Remember, Sample, Train)."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ from app.config import AgentCase
 from app.errors import NumericsError
 from app.gnn.loss import td_loss
 from app.gnn.optim import Adam
+from app.native.library import keep_freed_memory
 from app.rl.env import GraphEnv, alive_of, degrees_of
-from app.rl.qnet import Evaluation, QNetwork
+from app.rl.qnet import Gradient, QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay, Sample
 from app.rl.select import best_nodes, best_values, random_candidates
 from app.rng import stream
@@ -19,6 +22,7 @@ from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+PART_ROWS = 1 << 15  # rows of all ranks in one part of a minibatch: 2 MB an array with K=16
 
 
 class Agent:
@@ -42,6 +46,7 @@ class Agent:
     ) -> None:
         self.group, self.case, self.net, self.blocks = group, case, net, blocks
         self.seed, self.check_every = seed, check_every
+        keep_freed_memory()
         self.params = net.new_parameters(group.device, seed)
         self.target = self.params.copy()
         self.optimiser = Adam(
@@ -96,19 +101,23 @@ class Agent:
     # ---- learning ---------------------------------------------------------------------------------------
 
     def learn(self, sample: Sample) -> float:
-        """One gradient step on a minibatch; returns its loss. Ranks: all call; identical on all."""
-        graphs, counts = np.unique(sample.graphs, return_counts=True)
-        batch = StateBatch(self.group, [(self.blocks[g], int(c)) for g, c in zip(graphs, counts)])
-        alive0, alive1 = batch.alive_mask(sample.before), batch.alive_mask(sample.after)
-        degree0, degree1 = self._live_degrees(batch, alive0, alive1)
+        """One gradient step on a minibatch; returns its loss. Ranks: all call; identical on all.
 
-        target = sample.returns + sample.discounts * self._next_values(batch, sample, alive1, degree1)
-        now = self._evaluate(self.params, batch, alive0, degree0, sample.totals_before)
-        q, kept = self.net.chosen_values(self.params, now, sample.nodes)
-        loss, dq = td_loss(q, target.astype(np.float32), self.case.loss)
+        The minibatch goes through the network in parts whose arrays stay in the cache; the gradient is their
+        sum. How it is cut depends on the graphs alone.
+        """
+        gradient, losses = None, []
+        for part in self._cut(sample):
+            values, more = self._learn_part(part, len(sample.graphs))
+            losses.append(values)
+            if gradient is None:
+                gradient, batch = more, part.batch
+            else:
+                gradient.add(more)
+        loss = float(np.concatenate(losses).sum() / np.float32(len(sample.graphs)))
         if not np.isfinite(loss):
             raise NumericsError(f"the loss is {loss}: training diverged; lower agent.learning_rate")
-        self.optimiser.update(self.params.flat, self.net.chosen_backward(self.params, now, kept, dq))
+        self.optimiser.update(self.params.flat, self.net.flatten(self.params, batch, gradient))
 
         if self.optimiser.step % self.case.target_every == 0:
             self.target.flat[:] = self.params.flat
@@ -117,32 +126,65 @@ class Agent:
             check_same(self.group, digest(self.params.host()), what)
         return loss
 
+    def _cut(self, sample: Sample) -> Iterator["_SamplePart"]:
+        """Consecutive parts of a sample of at most PART_ROWS rows of all ranks, or one state."""
+        sizes = np.array([self.blocks[g].n for g in sample.graphs.tolist()])
+        ends = np.cumsum(sizes)
+        lo = 0
+        while lo < len(sizes):
+            before = int(ends[lo] - sizes[lo])
+            hi = max(int(np.searchsorted(ends, before + PART_ROWS, side="right")), lo + 1)
+            graphs, counts = np.unique(sample.graphs[lo:hi], return_counts=True)
+            members = [(self.blocks[g], c) for g, c in zip(graphs.tolist(), counts.tolist())]
+            yield _SamplePart(sample, slice(lo, hi), StateBatch(self.group, members))
+            lo = hi
+
+    def _learn_part(self, part: "_SamplePart", whole: int) -> tuple[np.ndarray, Gradient]:
+        """Losses of the transitions of a part, and its share of the gradient. Ranks: all call.
+
+        whole   transitions in the minibatch, over which the loss is averaged
+        """
+        sample, cut, batch = part.sample, part.cut, part.batch
+        alive0 = batch.alive_mask(sample.before[cut])
+        between = [after[len(before) :] for before, after in zip(sample.before[cut], sample.after[cut])]
+        alive1 = batch.alive_mask(between, alive0)
+        degree0, degree1 = self._live_degrees(batch, alive0, alive1)
+        later = self._next_values(batch, sample.totals_after[cut], alive1, degree1)
+        target = (sample.returns[cut] + sample.discounts[cut] * later).astype(np.float32)
+        inputs = self.net.inputs(batch, alive0, degree0, sample.totals_before[cut])
+        now = self.net.evaluate(self.params, batch, inputs, sample.totals_before[cut], pool=True)
+        q, kept = self.net.chosen_values(self.params, now, sample.nodes[cut])
+        losses, dq = td_loss(q, target, self.case.loss, whole)
+        return losses, self.net.chosen_backward(self.params, now, kept, dq)
+
     def _live_degrees(self, batch: StateBatch, alive0: Array, alive1: Array) -> tuple[Array, Array]:
-        """[rows, 1] live degrees of both sets of states, from one product."""
+        """[rows] live degrees of both sets of states, from one product."""
         xp = batch.device.xp
-        alive = xp.concatenate([alive0, alive1], axis=1)
-        degree = batch.times(alive) * alive
-        return xp.ascontiguousarray(degree[:, :1]), xp.ascontiguousarray(degree[:, 1:])
+        degree = batch.times(xp.stack([alive0, alive1], axis=1))
+        return degree[:, 0] * alive0, degree[:, 1] * alive1
 
-    def _evaluate(
-        self, params: Any, batch: StateBatch, alive_own: Array, degree_own: Array, totals: list[Any]
-    ) -> Evaluation:
-        inputs = self.net.inputs(batch, alive_own, degree_own, totals)
-        return self.net.evaluate(params, batch, inputs, totals, pool=True)
-
-    def _next_values(self, batch: StateBatch, sample: Sample, alive1: Array, degree1: Array) -> np.ndarray:
-        """[B] value of the next states by the target network (double DQN: at the online argmax)."""
-        totals = sample.totals_after
-        later = self._evaluate(self.target, batch, alive1, degree1, totals)
-        candidate_own = degree1[:, 0] > 0
+    def _next_values(self, batch: StateBatch, totals: list[Any], alive1: Array, degree1: Array) -> np.ndarray:
+        """[states] value of the next states by the target network (double DQN: at the online argmax)."""
+        inputs = self.net.inputs(batch, alive1, degree1, totals)
+        later = self.net.evaluate(self.target, batch, inputs, totals, pool=True)
+        candidate_own = degree1 > 0
         if self.case.double:
-            online = self._evaluate(self.params, batch, alive1, degree1, totals)
+            online = self.net.evaluate(self.params, batch, inputs, totals, pool=self.net.pools_to_choose)
             scores_own = self.net.local_scores(self.params, online)
             best = best_nodes(self.group, batch, scores_own, candidate_own)
             return self.net.chosen_values(self.target, later, best)[0]
         scores_own = self.net.local_scores(self.target, later)
         constant = batch.device.get(self.net.pooled_scores(self.target, later))
         return best_values(self.group, batch, scores_own, candidate_own) + constant
+
+
+@dataclass
+class _SamplePart:
+    """Some of the transitions of a sample, and the layout of their states."""
+
+    sample: Sample
+    cut: slice
+    batch: StateBatch
 
 
 def score_environments(
@@ -154,4 +196,4 @@ def score_environments(
     totals = [env.totals for env in envs]
     inputs = net.inputs(batch, put(alive_of(envs)), degree_own, totals)
     evaluation = net.evaluate(params, batch, inputs, totals, pool=False)
-    return net.local_scores(params, evaluation), degree_own[:, 0] > 0
+    return net.local_scores(params, evaluation), degree_own > 0

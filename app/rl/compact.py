@@ -15,6 +15,7 @@ from app.partition.rows import OCTET, RowPartition
 from app.rl.env import GraphEnv
 from app.sparse.rowblock import RowBlock
 
+PIECE = 1 << 14  # rows renumbered at a time: bounds the memory that this takes beside the new rows
 SMALLEST = 512  # padded rows of all ranks: below this an evaluation is all call overhead
 
 
@@ -43,8 +44,13 @@ def begin(group: Group, block: RowBlock) -> Residual:
 
 def worth_compacting(residual: Residual) -> bool:
     """True when fewer than half of the rows are still alive; the same on all ranks."""
+    return residual.env.totals.alive < least_alive(residual)
+
+
+def least_alive(residual: Residual) -> int:
+    """The alive nodes below which compaction pays: half of the rows; 0 for small graphs."""
     size = residual.env.block.n
-    return size > SMALLEST and 2 * residual.env.totals.alive < size
+    return (size + 1) // 2 if size > SMALLEST else 0
 
 
 def compact(group: Group, residual: Residual) -> Residual:
@@ -59,7 +65,7 @@ def compact(group: Group, residual: Residual) -> Residual:
     number = np.full(old.n_own, -1, dtype=np.int64)
     number[alive] = lo + np.arange(len(alive))
     graph = _alive_rows(old, alive, old.extend_host(group, number), rows, lo, padded, env.totals.degree_sum)
-    block = RowBlock(group, graph, rows, old.exchange)
+    block = RowBlock(group, graph, rows, old.exchange, old.width)
     original = np.full(padded, -1, dtype=np.int64)
     original[: len(alive)] = residual.original[alive]
     return Residual(GraphEnv(group, block), original, residual.first_step + env.steps)
@@ -75,16 +81,20 @@ def _alive_rows(
     degree_sum: int,
 ) -> Graph:
     """CSR rows of the alive nodes in new numbers."""
-    indptr, columns = old.host_rows()
-    degrees = np.diff(indptr)[alive]
-    entry = np.repeat(indptr[:-1][alive] - np.concatenate([[0], np.cumsum(degrees)[:-1]]), degrees)
-    entry = entry + np.arange(len(entry)) if len(entry) else entry.astype(np.int64)
-    target = number_ext[columns[entry]]
-    kept = target >= 0
+    kind = index_type(rows.n)
     counts = np.zeros(padded, dtype=np.int64)
-    counts[: len(alive)] = np.bincount(np.repeat(np.arange(len(alive)), degrees)[kept], minlength=len(alive))
-    weights = None if old.graph.weights is None else old.graph.weights[entry][kept]
+    targets, values = [np.empty(0, dtype=kind)], [np.empty(0, dtype=np.float32)]
+    for first in range(0, len(alive), PIECE):
+        part = alive[first : first + PIECE]
+        degrees, columns, weights = old.extended_rows(part)
+        target = number_ext[columns]
+        kept = target >= 0
+        row = np.repeat(np.arange(len(part)), degrees)[kept]
+        counts[first : first + len(part)] = np.bincount(row, minlength=len(part))
+        targets.append(target[kept].astype(kind))
+        if weights is not None:
+            values.append(weights[kept])
     return Graph(
-        old.graph.name, rows.n, lo, lo + padded, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        target[kept].astype(index_type(rows.n)), degree_sum // 2, weights,
+        old.name, rows.n, lo, lo + padded, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        np.concatenate(targets), degree_sum // 2, np.concatenate(values) if len(values) > 1 else None,
     )  # fmt: skip

@@ -48,7 +48,7 @@ def train_policy(
     snapshot  called with each evaluation: step and host copies of the weights
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
-    if not any(block.graph.edges for block in blocks):
+    if not any(block.edges for block in blocks):
         raise GraphError("training graphs: none of them has an edge, there is nothing to learn")
     net = QNetwork(case.policy, problem)
     agent = Agent(group, case.agent, net, blocks, case.seed, case.run.check_every)

@@ -19,6 +19,7 @@ class GraphEnv:
     degree_own   [n_own] int32   live degrees; 0 for removed, isolated and padding rows: a candidate has > 0
     chosen_at    [n_own] int32   the transition at which a node was removed, -1 before
     totals       exact integers of the whole graph, the same on all ranks
+    touched      local numbers of the own rows whose degree the last removal changed
     """
 
     def __init__(self, group: Group, block: RowBlock, scan: bool = False) -> None:
@@ -29,7 +30,8 @@ class GraphEnv:
         local = [np.count_nonzero(self.degree_own), self.degree_own.sum(), _share(self.degree_own).sum()]
         self.totals = Totals(*group.sum_integers(np.array(local, dtype=np.int64)).tolist())
         if scan:
-            self._source = block.graph.row_of()
+            counts, self._target = block.global_rows(np.arange(block.n_own))
+            self._source = np.repeat(np.arange(block.lo, block.lo + block.n_own), counts)
             self._edge_live = np.ones(len(self._source), dtype=bool)
 
     def remove_own(self, nodes: np.ndarray) -> np.ndarray:
@@ -53,6 +55,7 @@ class GraphEnv:
         new = (old - lost).astype(np.int32)
         isolated = self._scan_isolated(rows, nodes) if self.scan else np.count_nonzero(new == 0)
         degree[rows] = new
+        self.touched = rows
         gone = np.count_nonzero(old_own)
         change = _share(new).sum() - _share(old).sum() - _share(old_own).sum()
         return np.array([-isolated - gone, int(new.sum()) - int(old.sum()) - int(old_own.sum()), change])
@@ -64,9 +67,8 @@ class GraphEnv:
 
     def _scan_isolated(self, rows: np.ndarray, removed: np.ndarray) -> int:
         """The paper's two scans: delete edges of removed nodes, then look for neighbours with none left."""
-        target = self.block.graph.indices
         for v in removed:
-            self._edge_live &= (self._source != v) & (target != v)
+            self._edge_live &= (self._source != v) & (self._target != v)
         return sum(not np.any(self._edge_live & (self._source == row + self.block.lo)) for row in rows)
 
     def candidates_own(self) -> np.ndarray:
@@ -86,16 +88,16 @@ def step_together(group: Group, envs: list[GraphEnv], choices: list[np.ndarray])
 
 
 def degrees_of(envs: list[GraphEnv]) -> np.ndarray:
-    """[rows, 1] float32 live degrees of a batch that has one state per environment (host)."""
+    """[rows] float32 live degrees of a batch that has one state per environment (host)."""
     degree = np.concatenate([env.degree_own for env in envs]) if len(envs) > 1 else envs[0].degree_own
-    return degree.astype(np.float32)[:, None]
+    return degree.astype(np.float32)
 
 
 def alive_of(envs: list[GraphEnv]) -> np.ndarray:
-    """[rows, 1] float32, one for nodes not removed, zero on padding (host)."""
+    """[rows] float32, one for nodes not removed, zero on padding (host)."""
     parts = []
     for env in envs:
         alive = (env.chosen_at < 0).astype(np.float32)
         alive[env.block.n_real :] = 0
         parts.append(alive)
-    return np.concatenate(parts)[:, None]
+    return np.concatenate(parts)

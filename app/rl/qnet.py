@@ -9,6 +9,7 @@ from app.config import PolicyCase
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
 from app.problems.problem import Problem, Totals
+from app.products import Finish, Part
 from app.sparse.batch import StateBatch
 
 Array = Any
@@ -73,6 +74,11 @@ class QNetwork:
         params.draw_glorot(seed)
         return params
 
+    @property
+    def pools_to_choose(self) -> bool:
+        """True when a choice needs the sum over embeddings."""
+        return self.policy.head == "mixing"
+
     # ---- inputs -----------------------------------------------------------------------------------------
 
     def inputs(
@@ -80,24 +86,48 @@ class QNetwork:
     ) -> NodeInputs:
         """Node inputs of a batch of states.
 
-        alive_own    [rows, 1]   1 for nodes that were not removed, 0 on padding
-        degree_own   [rows, 1]   live degrees, 0 on removed nodes
+        alive_own    [rows] float32   1 for nodes that were not removed, 0 on padding
+        degree_own   [rows] float32   live degrees, 0 on removed nodes
         totals       one per state
         Ranks        all call (an exchange where edge weights are used)
         """
-        xp, put = batch.device.xp, batch.device.put
-        mean = np.array([[t.mean_degree()] for t in totals], dtype=np.float32)
-        mean_own = batch.spread(put(mean))
+        device, xp = batch.device, batch.device.xp
+        mean = np.array([t.mean_degree() for t in totals], dtype=np.float32)
         if self.paper:
             present_own = batch.alive_mask([np.empty(0, np.int64)] * batch.states)
-            x_own = (present_own - alive_own) * present_own
         else:
-            present_own = (degree_own > 0).astype(degree_own.dtype)
-            x_own = self.problem.features(self.policy.features, xp, degree_own, alive_own, mean_own)
-            alive_own = present_own
-        scale_own = 1 / mean_own if self.policy.mean_degree else None
-        weights_own = batch.weight_sums(alive_own) * alive_own if self.policy.edge_weights else None
+            present_own = alive_own = (degree_own > 0).astype(degree_own.dtype)
+        x_own = self._features(batch, alive_own, degree_own, mean)
+        scale_own = alive_own
+        if self.policy.mean_degree:
+            scale_own = alive_own * batch.spread(device.put(1 / mean))
+        weights_own = None
+        if self.policy.edge_weights:
+            alive_column = xp.ascontiguousarray(alive_own[:, None])
+            weights_own = batch.weight_sums(alive_column) * alive_column
         return NodeInputs(x_own, alive_own, present_own, scale_own, weights_own)
+
+    def _features(self, batch: StateBatch, alive_own: Array, degree_own: Array, mean: np.ndarray) -> Part:
+        """The features of every row, as rows of a table.
+
+        A feature is a function of the state's mean degree, the node's degree and whether it is alive: one
+        entry per state for removed nodes, then one for each degree. Tables are small and stay in the cache.
+        """
+        device, xp = batch.device, batch.device.xp
+        entries = 2 + max(block.max_degree for block in batch.blocks)
+        degree = np.tile(np.maximum(np.arange(entries, dtype=np.float32) - 1, 0), batch.states)[:, None]
+        alive = np.tile((np.arange(entries) > 0).astype(np.float32), batch.states)[:, None]
+        table = self.problem.features(
+            self.policy.features,
+            xp,
+            device.put(degree),
+            device.put(alive),
+            device.put(np.repeat(mean, entries)[:, None]),
+        )
+        code = ((degree_own + 1) * alive_own).astype(np.int32)
+        if batch.states > 1:
+            code += batch.state_of_row() * np.int32(entries)
+        return Part(table, code)
 
     # ---- forward ----------------------------------------------------------------------------------------
 
@@ -109,17 +139,20 @@ class QNetwork:
         pooled = None
         factor = np.array([[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals], dtype=np.float32)
         factor = batch.device.put(factor)
-        if pool or self.policy.head == "mixing":
+        if pool or self.pools_to_choose:
             pooled = batch.pool(H_own) * factor
         return Evaluation(batch, inputs, saved, H_own, pooled, factor)
 
     def local_scores(self, params: Parameters, e: Evaluation) -> Array:
-        """[rows] scores up to one constant per state: all that a choice needs."""
-        device = e.batch.device
-        Z = device.row_product(self._head_input(device.xp, e.H_own, e.inputs.x_own), params["head.theta6"])
+        """[rows] scores up to one constant per state, enough to choose by; 0 on rows without embedding."""
+        base = None
         if self.policy.head == "mixing":
-            Z = Z + e.batch.spread(self._small(device, e.pooled, params["head.theta5"]))
-        return device.row_product(device.xp.maximum(Z, 0), params["head.theta7b"])[:, 0]
+            base = e.batch.spread(self._small(e.batch.device, e.pooled, params["head.theta5"]))
+            base = e.batch.device.xp.broadcast_to(base, (e.batch.rows, self.hidden))
+        then = Finish(base=base, relu=True, scale=e.inputs.present_own)
+        return e.batch.device.score(
+            self._head_parts(e.H_own, e.inputs.x_own), params["head.theta6"], params["head.theta7b"], then
+        )
 
     def pooled_scores(self, params: Parameters, e: Evaluation) -> Array:
         """[states] the constant that local_scores leaves out."""
@@ -129,8 +162,14 @@ class QNetwork:
         hidden = xp.maximum(self._small(device, e.pooled, params["head.theta5"]), 0)
         return self._small(device, hidden, params["head.theta7a"])[:, 0]
 
-    def _head_input(self, xp: Any, H: Array, x: Array) -> Array:
-        return H if self.paper else xp.concatenate([H, x], axis=1)
+    def _head_parts(self, H: Array, x: Part) -> list[Part]:
+        """The columns of the head's input."""
+        return [Part(H)] if self.paper else [Part(H), x]
+
+    def _head_rows(self, xp: Any, e: Evaluation, rows: Array) -> Array:
+        """The head's input at some rows, written out."""
+        H = e.H_own[rows]
+        return H if self.paper else xp.concatenate([H, e.inputs.x_own.X[e.inputs.x_own.index[rows]]], axis=1)
 
     @staticmethod
     def _small(device: Any, X: Array, W: Array) -> Array:
@@ -156,7 +195,7 @@ class QNetwork:
         held = np.flatnonzero(row >= 0)
         rows_held = device.put(row[held])
         V = xp.zeros((batch.states, params["head.theta6"].shape[0]), dtype=np.float32)
-        V[device.put(held)] = self._head_input(xp, e.H_own[rows_held], e.inputs.x_own[rows_held])
+        V[device.put(held)] = self._head_rows(xp, e, rows_held)
         V = batch.group.merge_rows(V)
         Z6 = self._small(device, V, params["head.theta6"])
         Z5 = self._small(device, e.pooled, params["head.theta5"])
@@ -167,29 +206,30 @@ class QNetwork:
             q = q + self._small(device, xp.maximum(Z5, 0), params["head.theta7a"])
         return device.get(q[:, 0]), (V, Z6, Z5, held, rows_held)
 
-    def chosen_backward(self, params: Parameters, e: Evaluation, kept: Any, dq: np.ndarray) -> Array:
-        """Gradient [parameters] of a loss whose derivative by chosen_values is dq [states].
+    def chosen_backward(self, params: Parameters, e: Evaluation, kept: Any, dq: np.ndarray) -> "Gradient":
+        """Addends of the gradient of a loss whose derivative by chosen_values is dq [states].
 
-        Ranks     all call; identical on all
+        Ranks     all call
         """
         V, Z6, Z5, held, rows_held = kept
         device, xp = e.batch.device, e.batch.device.xp
         err = device.put(dq.astype(np.float32)[:, None])
-        gradient = {"head.theta7b": self._gram(device, xp.maximum(Z6, 0), err)}
+        head = {"head.theta7b": self._gram(device, xp.maximum(Z6, 0), err)}
         dZ6 = (err * params["head.theta7b"][:, 0]) * (Z6 > 0)
-        gradient["head.theta6"] = self._gram(device, V, dZ6)
+        head["head.theta6"] = self._gram(device, V, dZ6)
         if self.policy.head == "separate":
-            gradient["head.theta7a"] = self._gram(device, xp.maximum(Z5, 0), err)
+            head["head.theta7a"] = self._gram(device, xp.maximum(Z5, 0), err)
             dZ5 = (err * params["head.theta7a"][:, 0]) * (Z5 > 0)
         else:
             dZ5 = dZ6
-        gradient["head.theta5"] = self._gram(device, e.pooled, dZ5)
+        head["head.theta5"] = self._gram(device, e.pooled, dZ5)
         dV = self._small(device, dZ6, params["head.theta6"].T)
         dpool = self._small(device, dZ5, params["head.theta5"].T) * e.mean_factor
-        dH_own = e.batch.spread(dpool) * e.inputs.present_own
-        dH_own[rows_held] += dV[device.put(held), : self.K]
-        parts = self.embedding.backward(params, e.batch, e.inputs, e.saved, dH_own)
-        return self._assemble(params, e.batch, parts, gradient)
+        # dH = dpool everywhere, dV more at the chosen rows; dZ = dH * [H > 0].
+        dZ_own = device.gated_spread(dpool, e.batch.state_of_row(), e.H_own)
+        chosen = device.put(held)
+        dZ_own[rows_held] = (dpool[chosen] + dV[chosen, : self.K]) * (e.H_own[rows_held] > 0)
+        return Gradient(head, self.embedding.backward(params, e.batch, e.inputs, e.saved, dZ_own))
 
     @staticmethod
     def _gram(device: Any, X: Array, D: Array) -> Array:
@@ -198,22 +238,41 @@ class QNetwork:
         xp = device.xp
         Xp, Dp = (xp.zeros((rows, a.shape[1]), dtype=np.float32) for a in (X, D))
         Xp[: X.shape[0]], Dp[: D.shape[0]] = X, D
-        return device.block_gram(Xp, Dp, np.array([0, rows]))[0]
+        return device.block_gram(Xp, Dp, np.array([[0, rows]]))[0]
 
-    def _assemble(
-        self, params: Parameters, batch: StateBatch, parts: dict[str, Array], gradient: dict[str, Array]
-    ) -> Array:
-        """One flat gradient: the embedding's addends summed in one message, the head's as they are."""
+    def flatten(self, params: Parameters, batch: StateBatch, gradient: "Gradient") -> Array:
+        """The gradient [parameters]: the embedding's addends summed in one message, the head's as they are.
+
+        Ranks     all call; identical on all
+        """
         xp = batch.device.xp
-        names = list(parts)
-        summed = batch.sum_blocks(xp.ascontiguousarray(xp.concatenate([parts[n] for n in names], axis=1)))
-        at = 0
-        for name in names:
-            width = parts[name].shape[1]
-            gradient[name] = summed[at : at + width]
-            at += width
-        gradient = self.embedding.finish(params, gradient)
+        names = list(gradient.parts)
+        parts_own = [gradient.parts[n] for n in names]
+        summed = batch.sum_blocks(xp.ascontiguousarray(xp.concatenate(parts_own, axis=1)))
+        whole, at = dict(gradient.head), 0
+        for name, part_own in zip(names, parts_own):
+            whole[name] = summed[at : at + part_own.shape[1]]
+            at += part_own.shape[1]
+        whole = self.embedding.finish(params, whole)
         flat = xp.empty(params.size, dtype=np.float32)
-        for name, part in params.slices.items():
-            flat[part] = gradient[name].reshape(-1)
+        for name, columns in params.slices.items():
+            flat[columns] = whole[name].reshape(-1)
         return flat
+
+
+@dataclass
+class Gradient:
+    """A gradient of which the sum over nodes is still due.
+
+    head     by parameter name, the same on all ranks
+    parts    by parameter name, [owned blocks, size]: addends of this rank's row blocks
+    """
+
+    head: dict[str, Array]
+    parts: dict[str, Array]
+
+    def add(self, other: "Gradient") -> None:
+        """Add the gradient of another part of the minibatch, in place."""
+        for mine, more in ((self.head, other.head), (self.parts, other.parts)):
+            for name, value in more.items():
+                mine[name] += value

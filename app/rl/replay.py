@@ -47,7 +47,7 @@ class Sample:
     graphs [B] graph indices, ascending     nodes [B] chosen nodes
     returns [B] float32 discounted rewards of n steps
     discounts [B] float32 factor of the value after them, 0 at the end
-    before, after    removed nodes of the states and of the states n steps later
+    before, after    removed nodes of the states and of the states n steps later, which begin with the former
     """
 
     graphs: np.ndarray

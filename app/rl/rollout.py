@@ -10,22 +10,31 @@ from app.comm.group import Group
 from app.rl import compact
 from app.rl.agent import score_environments
 from app.rl.env import GraphEnv, step_together
+from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.select import Share, best_nodes, find_rule, independent
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
+RUN_STEPS = 256  # selections between looks at the clock, on one rank
 SIDE_BY_SIDE_ROWS = 1 << 18  # rows of one batch of graphs that are covered together
 
 
 def cover_one_at_a_time(group: Group, net: QNetwork, params: Any, blocks: list[RowBlock]) -> list[GraphEnv]:
-    """Cover graphs one node at a time, all of them side by side.
+    """Cover graphs one node at a time.
+
+    On one rank graph by graph with scores that follow the selections; on more all of them side by side, so
+    that they share their messages. The choices are the same.
 
     blocks    rows of graphs that share their row blocks (partition/load.py)
     returns   the finished environments, in order
     Ranks     all call; identical choices on all
     """
     envs = [GraphEnv(group, block) for block in blocks]
+    if group.size == 1 and all(can_follow(group, net, env) for env in envs):
+        for env in envs:
+            LiveScores(group, net, params, env).run(env.block.n, 0)
+        return envs
     for part in _parts(blocks):
         active = [i for i in part if envs[i].totals.degree_sum]
         batch = StateBatch(group, [(blocks[i], 1) for i in active])
@@ -85,36 +94,43 @@ def cover_graph(
     rule: str,
     fraction: float,
     progress: Callable[[int, GraphEnv], None] = lambda evaluations, env: None,
+    full: bool = False,
 ) -> Cover:
-    """Cover one graph: evaluate, select by a rule, update, until no edge is left.
+    """Cover one graph: score, select by a rule, update, until no edge is left.
 
-    The residual graph is compacted as it shrinks (rl/compact.py), which changes no bit.
+    Scores follow the selections where they can (rl/incremental.py), and the residual graph is compacted as it
+    shrinks (rl/compact.py); neither changes a bit.
 
-    progress   called after each evaluation
+    progress   called now and then with the number of selections
+    full       True: evaluate every state from the first row to the last, without compaction
     Ranks      all call; identical choices on all
     """
     choose = find_rule(rule)
     residual = compact.begin(group, block)
-    batch = StateBatch(group, [(block, 1)])
+    scores = make_scores(group, net, params, residual.env, full)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
-    evaluations = 0
     while residual.env.totals.degree_sum:
         env = residual.env
-        scores_own, candidate_own = score_environments(net, params, batch, [env])
-        if rule == "single":
-            nodes = best_nodes(group, batch, scores_own, candidate_own)
+        if rule == "single" and group.size == 1 and isinstance(scores, LiveScores):
+            scores.run(RUN_STEPS, compact.least_alive(residual))
+        elif rule == "single":
+            scores.remove(np.array([scores.best()]))
         else:
-            nodes = choose(group, group.device, scores_own, env, Share(block.n, fraction))
-        step_together(group, [env], [nodes])
-        evaluations += 1
-        progress(evaluations, env)
+            scores.remove(choose(group, group.device, scores.keys_own(), env, Share(block.n, fraction)))
+        progress(residual.first_step + env.steps, env)
         # The sums of a mixing head are cut in the row blocks of the whole graph.
-        if net.policy.head == "separate" and compact.worth_compacting(residual):
+        if not full and not net.pools_to_choose and compact.worth_compacting(residual):
             residual.write_back(chosen_at_own)
             residual = compact.compact(group, residual)
-            batch = StateBatch(group, [(residual.env.block, 1)])
+            scores = make_scores(group, net, params, residual.env, full)
     residual.write_back(chosen_at_own)
-    return finished_cover(group, block, chosen_at_own, evaluations)
+    return finished_cover(group, block, chosen_at_own, residual.first_step + residual.env.steps)
+
+
+def make_scores(group: Group, net: QNetwork, params: Any, env: GraphEnv, full: bool = False) -> Scores:
+    """Scores that follow the selections where that gives the same bits. Ranks: all call."""
+    kind = FullScores if full or not can_follow(group, net, env) else LiveScores
+    return kind(group, net, params, env)
 
 
 def count_cover(group: Group, cover_own: np.ndarray) -> int:

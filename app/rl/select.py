@@ -89,16 +89,20 @@ def best_values(group: Group, batch: Any, scores_own: Array, candidate_own: Arra
     return np.where(values == LOWEST, np.float32(0), values)
 
 
-def top_nodes(group: Group, device: Any, scores_own: Array, env: GraphEnv, wanted: int) -> np.ndarray:
+def best_of(group: Group, key: int) -> int:
+    """The node of the largest key over ranks. Ranks: all call, each with its own best; one MAX."""
+    keys = group.max_integers(np.array([key], dtype=np.uint64))
+    refuse_nan(keys)
+    return int(nodes_of(keys)[0])
+
+
+def top_nodes(group: Group, device: Any, keys_own: Array, wanted: int) -> np.ndarray:
     """The `wanted` best candidates of one state, best first, the same on all ranks.
 
-    scores_own   [n_own]
+    keys_own     [n_own] uint64, 0 where a node is no candidate
     Ranks        all call; each rank's best keys are gathered
     """
-    xp = device.xp
-    candidate = device.put(env.degree_own) > 0
-    nodes = xp.arange(env.block.lo, env.block.lo + env.block.n_own)
-    keys = xp.where(candidate, make_keys(xp, scores_own, nodes), 0)
+    xp, keys = device.xp, keys_own
     if len(keys) > wanted:
         keys = xp.partition(keys, len(keys) - wanted)[len(keys) - wanted :]
     keys = device.get(keys)
@@ -117,20 +121,14 @@ def independent(group: Group, block: RowBlock, ordered: np.ndarray) -> np.ndarra
     """
     if len(ordered) <= 1:
         return ordered
-    graph = block.graph
     by_number = np.argsort(ordered, kind="stable")
     numbers = ordered[by_number]
     own = np.flatnonzero((numbers >= block.lo) & (numbers < block.lo + block.n_real))
-    pairs = [np.empty((0, 2), dtype=np.int64)]
-    for i in own:
-        row = numbers[i] - block.lo
-        near = graph.indices[graph.indptr[row] : graph.indptr[row + 1]]
-        at = np.minimum(np.searchsorted(numbers, near), len(numbers) - 1)
-        hits = by_number[at[numbers[at] == near]]
-        me = by_number[i]
-        later = hits[hits > me]
-        pairs.append(np.stack([np.full(len(later), me), later], axis=1))
-    found = np.concatenate(pairs)
+    lengths, near = block.global_rows(numbers[own] - block.lo)
+    at = np.minimum(np.searchsorted(numbers, near), len(numbers) - 1)
+    hit = np.flatnonzero(numbers[at] == near)
+    found = np.stack([by_number[np.repeat(own, lengths)[hit]], by_number[at[hit]]], axis=1)
+    found = np.ascontiguousarray(found[found[:, 1] > found[:, 0]])
     counts = group.gather_integers(np.array([len(found)]))[:, 0].tolist()
     edges = group.gather_host(found, counts)
     return ordered[_first_come(len(ordered), edges)]
@@ -158,25 +156,26 @@ class Share:
     fraction: float
 
 
+# (group, device, keys_own [n_own] uint64, env, share) -> global nodes, the same on all ranks
 Rule = Callable[[Group, Any, Array, GraphEnv, Share], np.ndarray]
 
 
-def single(group: Group, device: Any, scores_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
+def single(group: Group, device: Any, keys_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
     """One node at a time (RL4GO Alg. 2)."""
-    return top_nodes(group, device, scores_own, env, 1)
+    return top_nodes(group, device, keys_own, 1)
 
 
-def adaptive(group: Group, device: Any, scores_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
+def adaptive(group: Group, device: Any, keys_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
     """The 8 / 4 / 2 / 1 best by the share of candidates left (RL4GO section 5.2)."""
     left, n = env.totals.alive, share.nodes
     wanted = 8 if 2 * left > n else 4 if 4 * left > n else 2 if 8 * left > n else 1
-    return top_nodes(group, device, scores_own, env, min(wanted, left))
+    return top_nodes(group, device, keys_own, min(wanted, left))
 
 
-def top_fraction(group: Group, device: Any, scores_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
+def top_fraction(group: Group, device: Any, keys_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
     """The best fraction of the candidates, skipping any that is adjacent to a better one taken."""
     wanted = max(1, int(share.fraction * env.totals.alive))
-    return independent(group, env.block, top_nodes(group, device, scores_own, env, wanted))
+    return independent(group, env.block, top_nodes(group, device, keys_own, wanted))
 
 
 RULES: dict[str, Rule] = {"single": single, "adaptive": adaptive, "fraction": top_fraction}

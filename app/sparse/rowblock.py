@@ -5,7 +5,10 @@ multiple of 8), ghosts of higher ranks. A row of a product is therefore summed i
 number of ranks.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import _sparsetools
@@ -14,147 +17,351 @@ from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
 from app.partition.rows import RowPartition
 
+HALO_SHARE = 0.7  # of the rows of a gather: beyond it packing and placing cost more than is saved
+GATHERED_BYTES = 8 << 20  # of a gathered array: what a rank's cache about holds
+STAGE_BYTES = 256 << 10  # of a stage: below it a broadcast costs its latency
+PIECE = 1 << 17  # stored entries handled at a time: bounds the memory that making a block takes beside it
+
 
 @dataclass(frozen=True)
-class HaloPlan:
+class ExchangePlan:
     """Which rows travel before a product.
 
-    mode        "none" (one rank), "gather" (all rows to all ranks) or "halo" (only the rows that are needed)
+    mode        "none"     one rank
+                "gather"   all rows to all ranks, in one message
+                "halo"     to each rank only the rows that it needs
+                "staged"   the rows of one rank after the other to all, each multiplied while the next travels
+    recv_counts for each rank the extended columns that are its rows; for this rank all own rows
     send_rows   halo: for each rank the own local rows it needs
-    recv_counts halo: ghost rows that come from each rank
     """
 
     mode: str
+    recv_counts: list[int]
     send_rows: list[np.ndarray] = field(default_factory=list)
-    recv_counts: list[int] = field(default_factory=list)
 
 
 class RowBlock:
     """Adjacency rows of one graph on one rank.
 
-    A          CSR on the device [n_own, n_ext], all stored values one
-    A_weights  the same pattern with the edge weights, or None when all are one
+    A          CSR on the device [n_own, n_ext], all stored values one; staged: a list of tiles, for each rank
+               the columns that are its rows, [n_own, own_counts[rank]]
+    A_weights  two like A, of the positive and of the negated negative edge weights (None: none is negative);
+               None when all weights are one
     n_own      padded rows of this rank; `n_real` of them are nodes, lo..lo+n_real-1
     n_ext      extended columns; `own_at` is where the own rows start among them
+    exchange   the mode that was asked for
+    width      columns of the operands that whole products are made with; 0 where changes are followed row by
+               row, which needs ghost rows: then "auto" is never "staged"
+    columns    [n_ext] int64 the global number of each extended column, or None: they are all rows
+    Memory     4 bytes for each stored directed edge ("none", "gather": in the graph's own array), and 4 more
+               for each whose column is a ghost; weights: 4 (unless staged: in the graph's own array), or 8
+               where some are negative
     """
 
-    def __init__(self, group: Group, graph: Graph, rows: RowPartition, exchange: str = "auto") -> None:
-        self.graph, self.rows, self.n, self.exchange = graph, rows, graph.n, exchange
+    def __init__(
+        self, group: Group, graph: Graph, rows: RowPartition, exchange: str = "auto", width: int = 0
+    ) -> None:
+        self.name, self.n, self.edges = graph.name, graph.n, graph.edges
+        self.rows, self.exchange, self.width, self._rank = rows, exchange, width, group.rank
         self.lo = int(rows.offsets[group.rank])
         self.n_own = int(rows.offsets[group.rank + 1]) - self.lo
         self.n_real = graph.hi - graph.lo
         self.own_counts = np.diff(rows.offsets).tolist()
         self.block_starts = rows.starts[rows.cuts[group.rank] : rows.cuts[group.rank + 1] + 1] - self.lo
-        ghosts = self._ghosts()
-        self.plan, columns = self._choose(group, ghosts, exchange)
-        self._make_matrices(group, columns)
-        self._index_columns(group)
+        self.columns: np.ndarray | None = None
+        self.plan = self._choose(group, graph)
+        self.own_at = sum(self.plan.recv_counts[: group.rank])
+        self.n_ext = sum(self.plan.recv_counts)
+        self._store(group, graph)
 
-    def _ghosts(self) -> np.ndarray:
-        """Sorted global numbers of the columns that other ranks own."""
-        touched = np.unique(self.graph.indices)
-        return touched[(touched < self.lo) | (touched >= self.lo + self.n_real)].astype(np.int64)
+    # ---- making -----------------------------------------------------------------------------------------
 
-    def _choose(self, group: Group, ghosts: np.ndarray, exchange: str) -> tuple[HaloPlan, np.ndarray | None]:
-        """The cheaper exchange by counted rows, agreed by all ranks, and the extended columns (None: all)."""
+    def _choose(self, group: Group, graph: Graph) -> ExchangePlan:
+        """How rows travel, agreed by all ranks from counts of rows.
+
+        "halo" where the rows that ranks need are at most HALO_SHARE of those a gather brings. Else the bytes
+        are those of a gather in any order, and memory decides: "staged", which holds the rows of two ranks
+        and not of all, where the gathered array of `width` columns would exceed GATHERED_BYTES and a rank's
+        share of it is at least STAGE_BYTES; "gather", one message, where not.
+        """
         if group.size == 1:
-            self.own_at, self.n_ext = 0, self.n_own
-            return HaloPlan("none"), None
+            return ExchangePlan("none", self.own_counts)
+        ghosts = self._ghosts(graph)
         received_halo = int(group.sum_integers(np.array([len(ghosts)]))[0])
-        received_gather = int(self.rows.offsets[-1]) * (group.size - 1)
-        if exchange == "gather" or (exchange == "auto" and received_halo > 0.7 * received_gather):
-            self.own_at, self.n_ext = self.lo, int(self.rows.offsets[-1])
-            return HaloPlan("gather"), None
-        owner = self.rows.owner(ghosts)
-        recv = np.bincount(owner, minlength=group.size).tolist()
+        total = int(self.rows.offsets[-1])
+        mode, nbytes = self.exchange, 4 * self.width * total
+        if mode == "auto" and received_halo <= HALO_SHARE * total * (group.size - 1):
+            mode = "halo"
+        elif mode == "auto":
+            large = nbytes > GATHERED_BYTES and nbytes >= STAGE_BYTES * group.size
+            mode = "staged" if large else "gather"
+        return self._halo(group, ghosts) if mode == "halo" else ExchangePlan(mode, self.own_counts)
+
+    def _ghosts(self, graph: Graph) -> np.ndarray:
+        """[k] ascending: the columns that other ranks own."""
+        touched = np.zeros(self.n, dtype=bool)
+        for piece in _slices(len(graph.indices)):
+            touched[graph.indices[piece]] = True
+        touched[self.lo : self.lo + self.n_real] = False
+        return np.flatnonzero(touched).astype(index_type(self.n))
+
+    def _halo(self, group: Group, ghosts: np.ndarray) -> ExchangePlan:
+        """Ask every rank for the ghosts it owns. Ranks: all call."""
+        recv = np.bincount(self.rows.owner(ghosts), minlength=group.size).tolist()
         send = group.exchange_counts(recv)
-        wanted = group.exchange_host(ghosts, recv, send) - self.lo
-        ends = np.cumsum(send)
-        send_rows = [wanted[e - s : e] for s, e in zip(send, ends)]
-        below = int(np.searchsorted(ghosts, self.lo))
-        own = np.arange(self.lo, self.lo + self.n_own, dtype=np.int64)
-        self.own_at, self.n_ext = below, len(ghosts) + self.n_own
-        columns = np.concatenate([ghosts[:below], own, ghosts[below:]])
-        return HaloPlan("halo", send_rows, recv), columns
+        wanted = group.exchange_host(ghosts, recv, send) - ghosts.dtype.type(self.lo)
+        send_rows = [wanted[end - count : end] for count, end in zip(send, np.cumsum(send))]
+        below = sum(recv[: group.rank])
+        own = np.arange(self.lo, self.lo + self.n_own, dtype=ghosts.dtype)
+        self.columns = np.concatenate([ghosts[:below], own, ghosts[below:]], dtype=np.int64)
+        recv[group.rank] = self.n_own
+        return ExchangePlan("halo", recv, send_rows)
 
-    def _make_matrices(self, group: Group, columns: np.ndarray | None) -> None:
-        """The device copies of the rows, in extended column numbers."""
-        graph = self.graph
-        indptr = np.full(self.n_own + 1, graph.indptr[-1], dtype=np.int64)
-        indptr[: self.n_real + 1] = graph.indptr
+    def _store(self, group: Group, graph: Graph) -> None:
+        """The index arrays, and the device's matrices.
+
+        Staged: one tile for each rank, else one. Tiles are arrays of their own: SciPy copies a small view.
+        _pointers  of each tile [n_own+1], where its rows begin
+        _indices   of each tile [nnz], columns counted from the tile's first
+        """
         kind = index_type(max(len(graph.indices), self.n_ext))
-        local = graph.indices if columns is None else self._positions(columns)
-        self._indptr, self._indices = indptr.astype(kind), local.astype(kind)
-        shape = (self.n_own, self.n_ext)
-        ones = np.ones(len(local), dtype=np.float32)
-        self.A = group.device.csr(self._indptr, self._indices, ones, shape)
-        self.A_weights = None
-        if graph.weights is not None and not np.all(graph.weights == 1):
-            self.A_weights = [
-                group.device.csr(self._indptr, self._indices, part, shape)
-                for part in (np.maximum(graph.weights, 0), np.maximum(-graph.weights, 0))
-            ]
-        self.columns = columns
+        indptr = np.full(self.n_own + 1, len(graph.indices), dtype=kind)
+        indptr[: self.n_real + 1] = graph.indptr
+        self._pointers, self._indices = [indptr], [self._number(graph.indices).astype(kind, copy=False)]
+        self._tile_firsts, self._own_tile = [0], 0
+        if group.size > 1:
+            self._index_ghosts()
+        weights = [[part] for part in self._split_weights(graph.weights)]
+        if self.plan.mode == "staged":
+            self._tile_firsts, self._own_tile = self.rows.offsets[:-1].tolist(), group.rank
+            self._pointers = self._cut_pointers(graph.indices)
+            self._indices = self._tile_major(graph.indices, self._indices[0])
+            for first, indices in zip(self._tile_firsts, self._indices):
+                indices -= indices.dtype.type(first)
+            weights = [self._tile_major(graph.indices, part) for (part,) in weights]
+        self._weights = weights
+        self.A, self.A_weights = self._matrix(group.device, [None] * len(self._indices)), None
+        if weights:
+            minus = self._matrix(group.device, weights[1]) if len(weights) > 1 else None
+            self.A_weights = [self._matrix(group.device, weights[0]), minus]
 
-    def _positions(self, columns: np.ndarray) -> np.ndarray:
-        """Extended position of each stored column. Own rows first is wrong: the list is in global order."""
-        position = np.searchsorted(columns[: self.own_at], self.graph.indices)
-        own = (self.graph.indices >= self.lo) & (self.graph.indices < self.lo + self.n_real)
-        position[own] = self.graph.indices[own] - self.lo + self.own_at
-        above = self.graph.indices >= self.lo + self.n_own
-        tail = self.own_at + self.n_own
-        position[above] = tail + np.searchsorted(columns[tail:], self.graph.indices[above])
-        return position
+    def _number(self, indices: np.ndarray) -> np.ndarray:
+        """[nnz] the extended column of each stored global column."""
+        if self.columns is None:
+            return indices
+        number = np.empty(int(self.rows.offsets[-1]), dtype=index_type(self.n_ext))
+        for piece in _slices(self.n_ext):
+            number[self.columns[piece]] = np.arange(piece.start, piece.stop)
+        out = np.empty(len(indices), dtype=number.dtype)
+        for piece in _slices(len(indices)):
+            out[piece] = number[indices[piece]]
+        return out
 
-    def _index_columns(self, group: Group) -> None:
-        """For each extended column the own rows that touch it: who is affected when a node changes."""
-        if group.size == 1:  # the matrix is symmetric
-            self._column_ptr, self._column_rows = self._indptr, self._indices
-            return
-        kind = self._indptr.dtype
-        self._column_ptr = np.empty(self.n_ext + 1, dtype=kind)
-        self._column_rows = np.empty(len(self._indices), dtype=kind)
-        data = np.ones(len(self._indices), dtype=np.int8)
-        _sparsetools.csr_tocsc(
-            self.n_own, self.n_ext, self._indptr, self._indices, data,
-            self._column_ptr, self._column_rows, np.empty_like(data),
-        )  # fmt: skip
+    def _index_ghosts(self) -> None:
+        """For each ghost column the own rows that touch it, ascending: who is affected when a node changes.
+
+        _ghost_ptr [n_ext+1], _ghost_rows. For an own column its row tells, since the matrix is symmetric.
+        """
+        pointers, indices = self._pointers[0], self._indices[0]
+        pieces = list(_row_pieces(pointers, max(PIECE, self.n_ext // 4)))
+        filled = np.zeros(self.n_ext + 1, dtype=pointers.dtype)
+        for lo, hi in pieces:
+            filled[1:] += np.bincount(indices[pointers[lo] : pointers[hi]], minlength=self.n_ext)
+        filled[1 + self.own_at : 1 + self.own_at + self.n_own] = 0
+        np.cumsum(filled, out=filled)
+        self._ghost_rows = np.empty(filled[-1], dtype=pointers.dtype)
+        for lo, hi in pieces:
+            starts, rows = self._ghosts_of(lo, hi)
+            touched = np.flatnonzero(starts[1:] != starts[:-1])
+            found = starts[touched + 1] - starts[touched]
+            self._ghost_rows[_ranges(filled[touched], found)] = rows
+            filled[touched] += found
+        # Each column has been filled up to where the next one begins.
+        filled[1:] = filled[:-1]
+        filled[0] = 0
+        self._ghost_ptr = filled
+
+    def _ghosts_of(self, lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
+        """The entries of own rows lo..hi-1 in ghost columns, by column: offsets [n_ext+1], and rows."""
+        pointers = self._pointers[0]
+        columns, kind = self._indices[0][pointers[lo] : pointers[hi]], pointers.dtype
+        ghost = (columns < self.own_at) | (columns >= self.own_at + self.n_own)
+        before = np.zeros(len(ghost) + 1, dtype=kind)
+        np.cumsum(ghost, out=before[1:])
+        before, columns = before[pointers[lo : hi + 1] - pointers[lo]], columns[ghost]
+        starts, rows = np.empty(self.n_ext + 1, dtype=kind), np.empty_like(columns)
+        data = np.empty((2, len(columns)), dtype=np.int8)  # values that the kernel moves along
+        _sparsetools.csr_tocsc(hi - lo, self.n_ext, before, columns, data[0], starts, rows, data[1])
+        rows += kind.type(lo)
+        return starts, rows
+
+    def _cut_pointers(self, columns: np.ndarray) -> list[np.ndarray]:
+        """For each rank's tile [n_own+1], where its rows begin."""
+        pointers, tiles = self._pointers[0], len(self.own_counts)
+        out = np.zeros((tiles, self.n_own + 1), dtype=pointers.dtype)
+        for lo, hi in _row_pieces(pointers, PIECE):
+            owner = self.rows.owner(columns[pointers[lo] : pointers[hi]])
+            row = np.repeat(np.arange(hi - lo), np.diff(pointers[lo : hi + 1]))
+            found = np.bincount(owner * (hi - lo) + row, minlength=tiles * (hi - lo))
+            out[:, lo + 1 : hi + 1] = found.reshape(tiles, hi - lo)
+        return list(np.cumsum(out, axis=1, out=out))
+
+    def _tile_major(self, columns: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
+        """The values [nnz] of the entries in global `columns`, one array for each tile, in the same order."""
+        out = [np.empty(pointers[-1], dtype=values.dtype) for pointers in self._pointers]
+        filled = np.zeros(len(out), dtype=np.int64)
+        for piece in _slices(len(columns)):
+            owner = self.rows.owner(columns[piece])
+            ordered = values[piece][np.argsort(owner.astype(np.uint16), kind="stable")]
+            ends = np.cumsum(np.bincount(owner, minlength=len(out)))
+            for tile, part in enumerate(np.split(ordered, ends[:-1])):
+                out[tile][filled[tile] : filled[tile] + len(part)] = part
+                filled[tile] += len(part)
+        return out
+
+    def _split_weights(self, weights: np.ndarray | None) -> list[np.ndarray]:
+        """The positive weights and, where there are any, the negated negative ones; [] for all ones."""
+        if weights is None or np.all(weights == 1):
+            return []
+        if (weights >= 0).all():
+            return [weights]
+        return [np.maximum(weights, 0), np.maximum(-weights, 0)]
+
+    def _matrix(self, device: Any, values: list[Any]) -> Any:
+        """The pattern with the values of each tile (None: ones) on the device: one matrix, or its tiles."""
+        widths = self.own_counts if self.plan.mode == "staged" else [self.n_ext]
+        parts = zip(self._pointers, self._indices, values, widths)
+        tiles = [device.csr(*arrays, (self.n_own, width)) for *arrays, width in parts]
+        return tiles if self.plan.mode == "staged" else tiles[0]
+
+    # ---- rows and columns (host) ------------------------------------------------------------------------
 
     def neighbours_own(self, node: int) -> np.ndarray:
-        """Local numbers of the own rows adjacent to a global node, ascending (host)."""
+        """Local numbers of the own rows adjacent to a global node, ascending."""
+        row = node - self.lo
+        if 0 <= row < self.n_own:
+            return self._own_part(row)
         at = node
         if self.columns is not None:
-            if self.lo <= node < self.lo + self.n_own:
-                at = node - self.lo + self.own_at
-            else:
-                at = int(np.searchsorted(self.columns, node))
-                if at == self.n_ext or self.columns[at] != node:
-                    return self._column_rows[:0]
-        return self._column_rows[self._column_ptr[at] : self._column_ptr[at + 1]]
+            at = int(self.columns.searchsorted(node))
+            if at == self.n_ext or self.columns[at] != node:
+                return self._ghost_rows[:0]
+        return self._ghost_rows[self._ghost_ptr[at] : self._ghost_ptr[at + 1]]
+
+    def _own_part(self, row: int) -> np.ndarray:
+        """The own rows among the neighbours of an own row."""
+        pointers = self._pointers[self._own_tile]
+        near = self._indices[self._own_tile][pointers[row] : pointers[row + 1]]
+        if self.plan.mode in ("none", "staged"):
+            return near
+        first, last = near.searchsorted((self.own_at, self.own_at + self.n_own))
+        return near[first:last] - near.dtype.type(self.own_at)
+
+    def extended_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """The stored entries of some own rows.
+
+        rows      [k] local numbers
+        returns   counts [k]; extended columns [sum of counts], ascending within a row; their weights float32,
+                  or None when all on this rank are one
+        """
+        starts = np.stack([pointers[rows] for pointers in self._pointers], axis=1)
+        counts = np.stack([pointers[rows + 1] for pointers in self._pointers], axis=1) - starts
+        places = (np.cumsum(counts) - counts.reshape(-1)).reshape(counts.shape)
+        columns = np.empty(int(counts.sum()), dtype=self._indices[0].dtype)
+        weights = np.zeros(len(columns), dtype=np.float32) if self._weights else None
+        for tile, first in enumerate(self._tile_firsts):
+            entries = _ranges(starts[:, tile], counts[:, tile])
+            at = _ranges(places[:, tile], counts[:, tile])
+            columns[at] = self._indices[tile][entries] + columns.dtype.type(first)
+            for sign, parts in zip((1, -1), self._weights):
+                weights[at] += sign * parts[tile][entries]
+        return counts.sum(axis=1), columns, weights
+
+    def global_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Counts [k] and global columns of the stored entries of own rows `rows` [k] (local numbers)."""
+        counts, columns, _ = self.extended_rows(rows)
+        return counts, columns if self.columns is None else self.columns[columns]
 
     def host_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row offsets [n_own+1] and extended columns [nnz] of the own rows (host, read only)."""
-        return self._indptr, self._indices
+        """Row offsets [n_own+1] and extended columns [nnz] of the own rows: read only; staged: made anew."""
+        if self.plan.mode != "staged":
+            return self._pointers[0], self._indices[0]
+        counts, columns, _ = self.extended_rows(np.arange(self.n_own))
+        return np.concatenate([[0], np.cumsum(counts)]), columns
+
+    def sent_rows(self, rank: int) -> np.ndarray:
+        """Local numbers of the own rows that another rank needs, ascending; none for this rank."""
+        if self.plan.mode == "halo":
+            return self.plan.send_rows[rank].astype(np.int64)
+        return np.arange(0 if rank == self._rank else self.n_own)
 
     def extend_host(self, group: Group, values_own: np.ndarray) -> np.ndarray:
         """[n_ext] host values of the extended columns from one value per own row. Ranks: all call."""
         if self.plan.mode == "none":
             return values_own
-        if self.plan.mode == "gather":
+        if self.plan.mode != "halo":
             return group.gather_host(values_own, self.own_counts)
         send = np.concatenate([values_own[rows] for rows in self.plan.send_rows])
         counts = [len(rows) for rows in self.plan.send_rows]
-        ghosts = group.exchange_host(send, counts, self.plan.recv_counts)
-        return np.concatenate([ghosts[: self.own_at], values_own, ghosts[self.own_at :]])
+        extended = group.exchange_host(send, counts, self.plan.recv_counts)
+        extended[self.own_at : self.own_at + self.n_own] = values_own
+        return extended
+
+    def extended_of(self, nodes: np.ndarray) -> np.ndarray:
+        """[k] int64, the extended column of each global node, -1 where none is held here."""
+        if self.columns is None:
+            return nodes
+        if not self.n_ext:
+            return np.full(len(nodes), -1)
+        at = np.minimum(self.columns.searchsorted(nodes), self.n_ext - 1)
+        return np.where(self.columns[at] == nodes, at, -1)
+
+    def boundary_own(self) -> np.ndarray:
+        """[n_own] bool, the own rows that other ranks hold as ghosts."""
+        boundary = np.full(self.n_own, self.plan.mode != "halo")
+        for rows in self.plan.send_rows:
+            boundary[rows] = True
+        return boundary
+
+    def ghost_index(self) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Offsets [n_ext+1] and own rows that touch each ghost column; None on one rank."""
+        return (None, None) if self.plan.mode == "none" else (self._ghost_ptr, self._ghost_rows)
 
     def owns(self, node: int) -> bool:
         """True where the node's row is held here."""
         return self.lo <= node < self.lo + self.n_real
 
     def degrees_own(self) -> np.ndarray:
-        """[n_own] int32, degrees of the own rows; zero on padding (host)."""
-        return np.diff(self._indptr).astype(np.int32)
+        """[n_own] int32, degrees of the own rows; zero on padding."""
+        return sum(np.diff(pointers) for pointers in self._pointers).astype(np.int32)
 
-    def max_degree_own(self) -> int:
+    @cached_property
+    def max_degree(self) -> int:
         """The largest degree among the own rows."""
-        return int(np.diff(self._indptr).max(initial=0))
+        return int(self.degrees_own().max(initial=0))
+
+    def index_bytes(self) -> int:
+        """Host memory of the stored column numbers, those of ghost columns included."""
+        held = sum(indices.nbytes for indices in self._indices)
+        return held + (0 if self.plan.mode == "none" else self._ghost_rows.nbytes)
+
+
+def _slices(length: int) -> Iterator[slice]:
+    """Consecutive slices of at most PIECE elements."""
+    return (slice(at, min(at + PIECE, length)) for at in range(0, length, PIECE))
+
+
+def _row_pieces(pointers: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that cover all, each of at most `most` stored entries or one row."""
+    lo, last = 0, len(pointers) - 1
+    while lo < last:
+        hi = int(np.searchsorted(pointers, int(pointers[lo]) + most, side="right")) - 1
+        hi = max(hi, lo + 1)
+        yield lo, hi
+        lo = hi
+
+
+def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """[sum of counts] int64: starts[0], starts[0] + 1, ..., then from starts[1], and so on."""
+    before = np.cumsum(counts, dtype=np.int64) - counts
+    return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))

@@ -23,7 +23,9 @@ def open_group(comm: Any, case: Case) -> Group:
     Ranks   all call
     """
     with raise_together(Group(comm, HostDevice()), "opening the device"):
-        device = open_device(case.run.device, comm.Get_rank(), case.run.portable, case.run.reproducible)
+        run = case.run
+        compiled = run.kernels == "auto"
+        device = open_device(run.device, comm.Get_rank(), run.portable, run.reproducible, compiled)
         direct = choose_transport(case.parallel.transport, device)
         if case.run.reproducible:
             check_octets(device)
@@ -61,7 +63,11 @@ class Context:
                 self.log.info("warning: %s", warning)
         return loaded
 
-    def rows(self, loaded: Loaded) -> RowBlock:
-        """The device rows of a loaded graph. Ranks: all call."""
+    def rows(self, loaded: Loaded, width: int = 0) -> RowBlock:
+        """The device rows of a loaded graph.
+
+        width     columns of the operands where every product is of all rows; 0: only changes are followed
+        Ranks     all call
+        """
         with self.log.phase("distribute"):
-            return RowBlock(self.group, loaded.graph, loaded.rows, self.case.parallel.exchange)
+            return RowBlock(self.group, loaded.graph, loaded.rows, self.case.parallel.exchange, width)

@@ -46,7 +46,8 @@ def learn(context: Context) -> tuple[Training, list[Loaded]]:
     log.info(
         "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)
     )
-    blocks, held = [context.rows(g) for g in graphs], [context.rows(g) for g in held_back]
+    width = case.policy.dimension
+    blocks, held = [context.rows(g, width) for g in graphs], [context.rows(g, width) for g in held_back]
 
     def record(row: dict[str, float]) -> None:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)

@@ -1,0 +1,177 @@
+"""CSR rows lo..hi-1 of a symmetric matrix from the entries of its pairs, in the memory that the entries take.
+
+Three builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
+kept (the largest weight). An entry is (row, doubled column + written), see kernels.py.
+
+    add_pairs(ends, weights)        both directions of pairs; only where all rows are held
+    add_entries(entries, weights)   entries whose rows are held
+    finish()                        indptr, columns, weights, and the number of distinct (u, v), u != v, that
+                                    stood so in the file
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from app.graphs import kernels
+from app.graphs.graph import index_type
+from app.native.library import address
+
+STEP = 1 << 17  # entries handled at a time
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, int]
+
+
+class RowBuilder(Protocol):
+    """See above."""
+
+    def add_pairs(self, ends: np.ndarray, weights: np.ndarray | None) -> None: ...
+    def add_entries(self, entries: np.ndarray, weights: np.ndarray | None) -> None: ...
+    def finish(self) -> Rows: ...
+
+
+def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool) -> RowBuilder:
+    """The builder that takes the least memory.
+
+    counts   [hi-lo] how many entries each row will get
+    """
+    rows = len(counts)
+    if weighted or 2 * rows * n >= 1 << 63:
+        return ListedRows(n, lo, counts, weighted)
+    if kernels.FINISH_ROWS and n < kernels.MOST_PLACED:
+        return PlacedRows(lo, counts)
+    return SortedRows(n, lo, counts)
+
+
+class PlacedRows:
+    """Entries are put straight into their rows, 4 bytes each, and sorted there (compiled)."""
+
+    def __init__(self, lo: int, counts: np.ndarray) -> None:
+        self.lo = lo
+        ends = np.cumsum(counts, dtype=np.int64)
+        self.starts = ends - counts
+        self.next = self.starts.copy()
+        self.entries = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint32)
+
+    def add_pairs(self, ends: np.ndarray, weights: np.ndarray | None = None) -> None:
+        kernels.PLACE_PAIRS(address(ends), len(ends), address(self.next), address(self.entries))
+
+    def add_entries(self, entries: np.ndarray, weights: np.ndarray | None = None) -> None:
+        kernels.PLACE_ENTRIES(
+            address(entries), len(entries), self.lo, address(self.next), address(self.entries)
+        )
+
+    def finish(self) -> Rows:
+        n = len(self.starts)
+        indptr = np.zeros(n + 1, dtype=np.int64)
+        written = kernels.FINISH_ROWS(
+            n, self.lo, address(self.starts), address(self.next), address(self.entries), address(indptr)
+        )
+        if written < 0:
+            raise MemoryError("no memory to sort the longest row")
+        self.entries.resize(int(indptr[-1]), refcheck=False)
+        return indptr, self.entries.view(np.int32), None, written
+
+
+class SortedRows:
+    """Entries are kept as one number each, 8 bytes, sorted, and turned to columns in the same memory."""
+
+    def __init__(self, n: int, lo: int, counts: np.ndarray) -> None:
+        self.n, self.lo, self.rows, self.filled = n, lo, len(counts), 0
+        self.keys = np.empty(int(counts.sum()), dtype=np.int64)
+
+    def add_pairs(self, ends: np.ndarray, weights: np.ndarray | None = None) -> None:
+        self.add_entries(kernels.both_directions(ends, np.uint64))
+
+    def add_entries(self, entries: np.ndarray, weights: np.ndarray | None = None) -> None:
+        keys = self.keys[self.filled : self.filled + len(entries)]
+        keys[:] = entries[:, 0]
+        keys -= self.lo
+        keys *= 2 * self.n
+        keys += entries[:, 1].astype(np.int64)
+        self.filled += len(entries)
+
+    def finish(self) -> Rows:
+        self.keys.sort()
+        kind = index_type(self.n)
+        columns = self.keys.view(kind)
+        degrees, at, written = np.zeros(self.rows, dtype=np.int64), 0, 0
+        for start in range(0, len(self.keys), STEP):
+            part = self.keys[start : start + STEP + 1].copy()
+            rows, kept, new = self._distinct(part, last=start + STEP >= len(self.keys))
+            # Columns take half the room of the keys or the same: they never pass what is still to be read.
+            columns[at : at + len(kept)] = kept
+            at, written = at + len(kept), written + new
+            if len(rows):
+                degrees[rows[0] : rows[-1] + 1] += np.bincount(rows - rows[0])
+        self.keys.resize(-(-at * np.dtype(kind).itemsize // 8), refcheck=False)
+        indptr = np.zeros(self.rows + 1, dtype=np.int64)
+        np.cumsum(degrees, out=indptr[1:])
+        return indptr, self.keys.view(kind)[:at], None, written
+
+    def _distinct(self, part: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray, int]:
+        """Rows and columns of the distinct entries of sorted keys, and how many of them were written.
+
+        part   [k+1], the last one belongs to the next part; [k] where there is none
+        """
+        pair = part >> 1
+        final = np.append(pair[1:] != pair[:-1], True) if last else pair[1:] != pair[:-1]
+        k = len(final)
+        rows = pair[:k] // self.n
+        columns = pair[:k] - rows * self.n
+        final &= columns != rows + self.lo
+        # Of equal entries the one that is written comes last.
+        return rows[final], columns[final], int(np.count_nonzero(part[:k][final] & 1))
+
+
+class ListedRows:
+    """Entries are kept as they come: for weights, and where a number for each entry would not fit 64 bits.
+
+    Sorting takes about 40 bytes an entry.
+    """
+
+    def __init__(self, n: int, lo: int, counts: np.ndarray, weighted: bool) -> None:
+        self.n, self.lo, self.rows = n, lo, len(counts)
+        self.entries: list[np.ndarray] = []
+        self.weights: list[np.ndarray] | None = [] if weighted else None
+
+    def add_pairs(self, ends: np.ndarray, weights: np.ndarray | None) -> None:
+        entries = kernels.both_directions(ends, np.uint32 if self.n < kernels.MOST_PLACED else np.uint64)
+        self.add_entries(entries, None if weights is None else np.repeat(weights, 2))
+
+    def add_entries(self, entries: np.ndarray, weights: np.ndarray | None) -> None:
+        self.entries.append(entries)
+        if self.weights is not None:
+            self.weights.append(weights)
+
+    def finish(self) -> Rows:
+        entries = np.concatenate([np.empty((0, 2), np.uint32), *self.entries])
+        weights = None
+        if self.weights is not None:
+            weights = np.concatenate([np.empty(0, np.float32), *self.weights])
+        self.entries, self.weights = [], None
+        one = entries.dtype.type(1)
+        keys = (entries[:, 1] >> one, entries[:, 0])
+        order = np.lexsort(keys if weights is None else (_ranked(weights), *keys))
+        rows, columns, flags = entries[order, 0], entries[order, 1] >> one, entries[order, 1] & one
+        starts = np.flatnonzero(_is_first(rows, columns))
+        ends = np.append(starts[1:], len(rows))[: len(starts)] - 1
+        arcs = np.maximum.reduceat(flags, starts) if len(starts) else flags
+        kept = rows[ends] != columns[ends]
+        ends, arcs = ends[kept], arcs[kept]
+        indptr = np.zeros(self.rows + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows[ends].astype(np.int64) - self.lo, minlength=self.rows), out=indptr[1:])
+        merged = None if weights is None else weights[order[ends]]
+        return indptr, columns[ends].astype(index_type(self.n)), merged, int(np.count_nonzero(arcs))
+
+
+def _is_first(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """[m] bool, whether a sorted entry differs from the one before it."""
+    first = np.ones(len(rows), dtype=bool)
+    first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    return first
+
+
+def _ranked(weights: np.ndarray) -> np.ndarray:
+    """[m] int32 in the order of the float32 weights, -0 before 0."""
+    bits = weights.view(np.int32)
+    return np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)

@@ -1,0 +1,402 @@
+"""Micro-benchmarks of a few seconds that give a machine's rates. None is a step that the model predicts.
+
+A graph of 8 nodes goes through both kinds of step, which gives what their calls cost beside the graph's work.
+"""
+
+import contextlib
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.turns import first_alone, only_this_rank
+from app.config import AgentCase
+from app.graphs.graph import from_edges
+from app.model.rates import (
+    Calibration,
+    DenseRate,
+    Kernels,
+    MessageRate,
+    PassRate,
+    ProductRate,
+)
+from app.native.library import keep_freed_memory
+from app.partition.rows import partition_rows
+from app.products import Finish, Part
+from app.rl.agent import Agent, score_environments
+from app.rl.env import GraphEnv
+from app.rl.qnet import QNetwork
+from app.rl.replay import Sample
+from app.rl.select import best_nodes
+from app.rng import stream
+from app.sparse.batch import StateBatch
+from app.sparse.rowblock import RowBlock
+
+ROUNDS = 7  # a rate is the median over rounds; every round times everything once
+SHORTEST_S = 1e-3  # of a timing; a shorter call is repeated
+WIDTHS = (1, 4, 16, 64, 256, 512)
+OPERANDS = (1 << 17, 1 << 20, 1 << 22, 1 << 24)  # bytes
+MOST_COLUMNS = 1 << 18  # nodes of an operand
+DEGREES = (8, 128)  # entries in a row: the difference tells entries from rows
+LINES = 400_000  # cache lines that a product reads, at least; and at least REUSE times its operand
+REUSE = 6
+ARRAY_ROWS = (1 << 11, 1 << 14, 1 << 16)
+POOL = 1 << 24  # numbers that operands are views of
+PLACES = 16  # that operands move through from call to call: a step seldom meets an array twice in a row
+MESSAGE_BYTES = (64, 1 << 14, 1 << 17, 1 << 20, 1 << 22)
+LARGEST_MERGE = 1 << 17
+TINY = 8
+
+
+class Pool:
+    """Arrays that move through one piece of memory: a call does not find its operands in the cache."""
+
+    def __init__(self, device: Any) -> None:
+        self.numbers = device.put(np.linspace(0.1, 1, POOL, dtype=np.float32))
+        self.turn = 0
+
+    def take(self, rows: int, columns: int) -> Any:
+        """The next [rows, columns]."""
+        size = rows * columns
+        self.turn += 1
+        at = size * (self.turn % min(PLACES, POOL // size))
+        return self.numbers[at : at + size].reshape(rows, columns)
+
+
+class Bench:
+    """Calls to be timed, round by round: a disturbance then meets all of them and no median.
+
+    group   all ranks begin each call at once, and the slowest counts; None: this rank alone
+    """
+
+    def __init__(self, device: Any, group: Group | None) -> None:
+        self.device, self.group = device, group
+        self.calls: dict[Any, tuple[Callable[[], Any], float]] = {}
+
+    def add(self, key: Any, call: Callable[[], Any], units: float = 1) -> None:
+        """A call, of which the seconds per unit are wanted."""
+        self.calls[key] = call, units
+
+    def run(self) -> dict[Any, float]:
+        """Median seconds per unit, by key. Ranks: with a group, all call."""
+        repeats = {key: self._agreed(self._repeats(call)) for key, (call, _) in self.calls.items()}
+        taken: dict[Any, list[float]] = {key: [] for key in self.calls}
+        for _ in range(ROUNDS):
+            for key, (call, _) in self.calls.items():
+                if self.group is not None:
+                    self.group.barrier()
+                taken[key].append(self._once(call, repeats[key]))
+        medians = {key: self._agreed(int(1e12 * statistics.median(times))) for key, times in taken.items()}
+        return {key: medians[key] / 1e12 / units for key, (_, units) in self.calls.items()}
+
+    def _repeats(self, call: Callable[[], Any]) -> int:
+        call()
+        return int(SHORTEST_S / max(self._once(call, 1), 1e-7)) + 1
+
+    def _agreed(self, value: int) -> int:
+        """The largest over the ranks."""
+        return value if self.group is None else self.group.max_integer(value)
+
+    def _once(self, call: Callable[[], Any], repeats: int) -> float:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        self.device.synchronize()
+        return (time.perf_counter() - start) / repeats
+
+
+def calibrate(group: Group, net: QNetwork, agent: AgentCase) -> Calibration:
+    """Rates of rank 0 alone, of all ranks at once, and of their collectives.
+
+    Ranks   all call; identical on all
+    """
+    base = resident_bytes()
+    keep_freed_memory()
+    device = group.device
+    together = measure_kernels(Bench(device, group if group.size > 1 else None), net, agent)
+    alone = together
+    if group.size > 1:
+        alone = first_alone(group, lambda: measure_kernels(Bench(device, None), net, agent)) or together
+    messages = measure_messages(group) if group.size > 1 else {}
+    measured = Calibration(
+        machine_name(), device.describe(), group.size, group.size > (os.cpu_count() or 1), alone, together,
+        messages, group.max_integer(base),
+    )  # fmt: skip
+    text = group.broadcast_text(msgspec.json.encode(measured).decode())
+    return msgspec.json.decode(text, type=Calibration)
+
+
+def resident_bytes(key: str = "VmRSS") -> int:
+    """Memory of this process as the system counts it: now, or the most so far (VmHWM); 0 where unknown."""
+    try:
+        with open("/proc/self/status") as file:
+            return next((int(line.split()[1]) << 10 for line in file if line.startswith(key)), 0)
+    except OSError:
+        return 0
+
+
+def reset_peak() -> None:
+    """Forget the most memory so far, where Linux lets a process do that."""
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+def machine_name() -> str:
+    """Processor and cores, in a line."""
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration), open("/proc/cpuinfo") as file:
+        model = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    return f"{os.cpu_count()} cores of {model}"
+
+
+# ---- kernels ----------------------------------------------------------------------------------------------
+
+
+def measure_kernels(bench: Bench, net: QNetwork, agent: AgentCase) -> Kernels:
+    """Rates of one rank."""
+    pool = Pool(bench.device)
+    _add_products(bench, pool)
+    _add_dense(bench, pool, net)
+    _add_passes(bench, pool)
+    _add_calls(bench, net, agent)
+    entries = np.arange(1 << 12, dtype=np.float32)[:, None]
+    degree, ones = bench.device.put(entries), bench.device.put(np.ones_like(entries))
+    features = partial(net.problem.features, net.policy.features, bench.device.xp, degree, ones, ones)
+    bench.add("feature", features, len(entries))
+    found = bench.run()
+    return Kernels(
+        [_product_rate(found, width) for width in WIDTHS],
+        {kind: _dense_rate(found, kind, net) for kind in ("dense", "gram")},
+        {kind: _pass_rate(found, kind) for kind in ("element", "take", "reduce", "skip dense", "skip gram")},
+        found["feature"],
+        _call_seconds(found),
+    )
+
+
+def _sizes(width: int) -> list[int]:
+    return [size for size in OPERANDS if size // (4 * width) <= MOST_COLUMNS]
+
+
+def _add_products(bench: Bench, pool: Pool) -> None:
+    """Rows of random columns."""
+    draws = stream(0, "calibrate")
+    for width in WIDTHS:
+        for size in _sizes(width):
+            columns = size // (4 * width)
+            entries = max(LINES // -(-width // 16), REUSE * columns)
+            for degree in DEGREES:
+                rows = -(-entries // degree)
+                indices = np.sort(draws.integers(0, columns, (rows, degree), dtype=np.int32), axis=1)
+                indptr = np.arange(0, rows * degree + 1, degree, dtype=np.int32)
+                A = bench.device.csr(indptr, indices.reshape(-1), None, (rows, columns))
+                Y = bench.device.xp.zeros((rows, width), dtype=np.float32)
+                # The operand stays where it is: bringing it in is a pass over it, counted beside the product.
+                X = pool.numbers[: columns * width].reshape(columns, width)
+                bench.add(
+                    ("product", width, size, degree), partial(bench.device.spmm_add, A, X, Y), rows * degree
+                )
+
+
+def _product_rate(found: dict[Any, float], width: int) -> ProductRate:
+    """Seconds per entry of rows of d entries are entry_s + row_s / d."""
+    sizes, entry_s, row_s = _sizes(width), [], []
+    for size in sizes:
+        short, long = (found["product", width, size, degree] for degree in DEGREES)
+        row = max(short - long, 0.0) / (1 / DEGREES[0] - 1 / DEGREES[1])
+        row_s.append(row)
+        entry_s.append(max(long - row / DEGREES[1], 0.0))
+    return ProductRate(width, [float(size) for size in sizes], entry_s, row_s)
+
+
+def _add_dense(bench: Bench, pool: Pool, net: QNetwork) -> None:
+    """A round of the embedding and its weight gradient: features by index alone, and with two parts more.
+
+    "skip", "skip gram": half of the rows are masked.
+    """
+    draws = stream(0, "calibrate/mask")
+    # Rows are (node, state); a node that one state has removed is gone from later ones too.
+    half = draws.random((max(ARRAY_ROWS) // 8, 1)) < draws.random(8)
+    for rows in ARRAY_ROWS:
+        starts = partition_rows(rows, 1, blocks=min(256, rows // 8)).starts[None, :]
+        ones = bench.device.xp.ones(rows, dtype=np.float32)
+        index = bench.device.put(np.arange(rows, dtype=np.int32) % 64)
+        mask = bench.device.put(half.reshape(-1)[:rows].astype(np.float32))
+        for parts in (1, 3):
+            left = partial(_left, pool, net, rows, index, ones, parts)
+            forward = partial(_forward, bench.device, left, net, ones)
+            bench.add(("dense", rows, parts), forward, rows)
+            bench.add(
+                ("gram", rows, parts), partial(_gram, bench.device, left, pool, net, starts, ones), rows
+            )
+            bench.add(("skip dense", rows, parts), partial(_forward, bench.device, left, net, mask), rows)
+            bench.add(
+                ("skip gram", rows, parts), partial(_gram, bench.device, left, pool, net, starts, mask), rows
+            )
+
+
+def _left(pool: Pool, net: QNetwork, rows: int, index: Any, scale: Any, parts: int) -> list[Part]:
+    """Columns of the left operand: F, or F + 2 K."""
+    out = [Part(pool.take(64, net.F), index)]
+    if parts > 1:
+        out += [Part(pool.take(rows, net.K), None, scale), Part(pool.take(rows, net.K))]
+    return out
+
+
+def _forward(device: Any, left: Callable[[], list[Part]], net: QNetwork, scale: Any) -> None:
+    parts = left()
+    W = device.xp.full((sum(part.X.shape[1] for part in parts), net.K), 0.01, dtype=np.float32)
+    device.dense(parts, W, Finish(relu=True, scale=scale))
+
+
+def _gram(
+    device: Any, left: Callable[[], list[Part]], pool: Pool, net: QNetwork, starts: np.ndarray, live: Any
+) -> None:
+    device.gram(left(), pool.take(len(live), net.K), starts, live)
+
+
+def _dense_rate(found: dict[Any, float], kind: str, net: QNetwork) -> DenseRate:
+    row_s, madd_s, padded = [], [], -(-net.K // 16) * 16
+    for rows in ARRAY_ROWS:
+        narrow, wide = found[kind, rows, 1], found[kind, rows, 3]
+        madd = max(wide - narrow, 0.0) / (2 * net.K * padded)
+        madd_s.append(madd)
+        row_s.append(max(narrow - madd * net.F * padded, 0.0))
+    return DenseRate([float(4 * rows * net.K) for rows in ARRAY_ROWS], row_s, madd_s)
+
+
+def _add_passes(bench: Bench, pool: Pool) -> None:
+    few = bench.device.put(np.ones(64, dtype=np.float32))
+    for rows in ARRAY_ROWS:
+        index = bench.device.put(np.arange(rows, dtype=np.int32) % 64)
+        bench.add(("element", rows), partial(_square, pool, rows), 16 * rows)
+        bench.add(("take", rows), partial(few.__getitem__, index), rows)
+        bench.add(("reduce", rows), partial(_reduce, pool, rows), 2 * rows)
+
+
+def _square(pool: Pool, rows: int) -> None:
+    x = pool.take(rows, 16)
+    x * x
+
+
+def _reduce(pool: Pool, rows: int) -> None:
+    """The largest number of each of 8 states, and where it is."""
+    x = pool.take(rows // 8, 8)
+    x.max(axis=0), x.argmax(axis=0)
+
+
+def _pass_rate(found: dict[Any, float], kind: str) -> PassRate:
+    """By the bytes of an array of 16 columns; "skip": beyond half of a row that is made."""
+    made = kind.removeprefix("skip ")
+    if made != kind:
+        more = {key: found[kind, *key] - found[made, *key] / 2 for key in product(ARRAY_ROWS, (1, 3))}
+        values = [max((more[rows, 1] + more[rows, 3]) / 2, 0.0) for rows in ARRAY_ROWS]
+    else:
+        values = [found[kind, rows] for rows in ARRAY_ROWS]
+    return PassRate([64.0 * rows for rows in ARRAY_ROWS], values)
+
+
+# ---- calls ------------------------------------------------------------------------------------------------
+
+
+def _add_calls(bench: Bench, net: QNetwork, case: AgentCase) -> None:
+    """Both steps on graphs of 8 nodes: of 1 and 33 states of one graph, and of 32 states of 32 graphs."""
+    solo = only_this_rank(bench.device)
+    agent = Agent(solo, case, net, [_tiny_block(solo) for _ in range(32)], 0, 0)
+    batch, env = StateBatch(solo, [(agent.blocks[0], 1)]), GraphEnv(solo, agent.blocks[0])
+
+    def evaluate() -> None:
+        best_nodes(solo, batch, *score_environments(net, agent.params, batch, [env]))
+
+    bench.add("evaluation", evaluate)
+    for name, graphs in (("one", [0]), ("many", [0] * 33), ("mixed", list(range(32)))):
+        bench.add(name, partial(agent.learn, _tiny_sample(graphs, env)))
+    bench.add("step", partial(agent.optimiser.update, agent.params.flat, 0 * agent.target.flat))
+
+
+def _call_seconds(found: dict[Any, float]) -> dict[str, float]:
+    """What a step costs once, for each part, for each state, and for each graph in it."""
+    state = max(found["many"] - found["one"], 0.0) / 32
+    member = max(found["mixed"] - found["one"] - 31 * state, 0.0) / 31
+    part = max(found["one"] - state - member - found["step"], 0.0)
+    both = {"evaluation": found["evaluation"], "step": found["step"]}
+    return {**both, "part": part, "state": state, "member": member}
+
+
+def _tiny_block(solo: Group) -> RowBlock:
+    around = np.arange(TINY)
+    graph = from_edges(TINY, around, (around + 1) % TINY, name="ring")
+    return RowBlock(solo, graph, partition_rows(TINY, 1))
+
+
+def _tiny_sample(graphs: list[int], env: GraphEnv) -> Sample:
+    """States from which nothing was removed, and after the first choice."""
+    size = len(graphs)
+    none, first = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    ones = np.ones(size, dtype=np.float32)
+    return Sample(
+        np.array(graphs), np.zeros(size, dtype=np.int64), -ones, 0.5 * ones, [none] * size, [first] * size,
+        [env.totals] * size, [env.totals] * size,
+    )  # fmt: skip
+
+
+# ---- collectives ------------------------------------------------------------------------------------------
+
+
+def measure_messages(group: Group) -> dict[str, MessageRate]:
+    """Collectives by the bytes that a rank receives. Ranks: all call."""
+    bench = Bench(group.device, group)
+    makers = {"max": _max, "merge": _merge, "gather": _gather, "exchange": _exchange, "stage": _stage}
+    for kind, make in makers.items():
+        for size in MESSAGE_BYTES:
+            if kind not in ("max", "merge") or size <= LARGEST_MERGE:
+                bench.add((kind, size), make(group, size))
+    found = bench.run()
+    out = {}
+    for kind in makers:
+        sizes = [size for name, size in found if name == kind]
+        out[kind] = MessageRate([float(size) for size in sizes], [found[kind, size] for size in sizes])
+    return out
+
+
+def _rows(group: Group, size: int) -> tuple[Any, int]:
+    """This rank's rows of 16 numbers, of which the others together have `size` bytes; how many rows."""
+    rows = max(size // (64 * (group.size - 1)), 1)
+    return group.device.xp.ones((rows, 16), dtype=np.float32), rows
+
+
+def _max(group: Group, size: int) -> Callable[[], Any]:
+    keys = np.ones(max(size // 8, 1), dtype=np.uint64)
+    return lambda: group.max_integers(keys)
+
+
+def _merge(group: Group, size: int) -> Callable[[], Any]:
+    X = group.device.xp.ones((max(size // 64, 1), 16), dtype=np.float32)
+    return lambda: group.merge_rows(X)
+
+
+def _gather(group: Group, size: int) -> Callable[[], Any]:
+    X, rows = _rows(group, size)
+    out = group.device.xp.empty((rows * group.size, 16), dtype=np.float32)
+    return lambda: group.gather_rows(X, [rows] * group.size, out)
+
+
+def _exchange(group: Group, size: int) -> Callable[[], Any]:
+    X, rows = _rows(group, size)
+    counts = [rows] * group.size
+    counts[group.rank] = 0
+    send = group.device.xp.concatenate([X] * (group.size - 1))
+    out = group.device.xp.empty_like(send)
+    return lambda: group.exchange_rows(send, counts, counts, out)
+
+
+def _stage(group: Group, size: int) -> Callable[[], Any]:
+    X, rows = _rows(group, size)
+    return lambda: [rank for rank, _ in group.stage_rows(X, [rows] * group.size)]

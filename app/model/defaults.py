@@ -1,0 +1,5 @@
+"""Rates where no calibration is given."""
+
+from app.model.rates import Calibration
+
+DEFAULTS: Calibration

@@ -1,0 +1,156 @@
+"""Layout: what each of P ranks holds and sends of a graph, as counts; P need not be running.
+
+Exact where the graph's rows are at hand (`count`, `of_blocks`), else the expectation for a graph whose edges
+do not care about node numbers (`estimate`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.comm.group import Group
+from app.graphs.graph import Graph
+from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
+from app.sparse.rowblock import GATHERED_BYTES, HALO_SHARE, STAGE_BYTES, RowBlock
+
+ROW_COST = 16  # stored entries that a row costs as much as, when cuts balance "edges" (partition/assemble.py)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Counts of a row partition; arrays are [ranks] int64.
+
+    n, entries       nodes, and stored directed entries, of the whole graph
+    max_degree       of the whole graph
+    mode             how rows travel: "none", "gather", "halo" or "staged" (sparse/rowblock.py)
+    exact            False: ghosts and sent rows are expectations
+    rows, stored     padded rows, and stored entries, of each rank
+    ghosts           distinct columns of a rank that others own
+    ghost_entries    stored entries in such columns
+    sent             rows that a rank sends in one halo exchange, once for each receiver
+    blocks           row blocks of each rank
+    """
+
+    name: str
+    n: int
+    entries: int
+    max_degree: int
+    mode: str
+    exact: bool
+    rows: np.ndarray
+    stored: np.ndarray
+    ghosts: np.ndarray
+    ghost_entries: np.ndarray
+    sent: np.ndarray
+    blocks: np.ndarray
+
+    @property
+    def ranks(self) -> int:
+        """P."""
+        return len(self.rows)
+
+    @property
+    def total_rows(self) -> int:
+        """Padded rows of all ranks."""
+        return int(self.rows.sum())
+
+    @property
+    def heaviest(self) -> int:
+        """The rank that is waited for: of rows and entries together the most."""
+        return int(np.argmax(ROW_COST * self.rows + self.stored))
+
+    def extended(self, rank: int) -> int:
+        """Extended rows of a rank."""
+        if self.mode == "halo":
+            return int(self.rows[rank] + self.ghosts[rank])
+        return self.total_rows
+
+
+def choose_mode(exchange: str, ranks: int, total: int, ghosts: int, width: int = 0) -> str:
+    """The rule of RowBlock, from counts alone.
+
+    total   padded rows of all ranks     ghosts   summed over ranks     width   as for RowBlock
+    """
+    if ranks == 1:
+        return "none"
+    if exchange != "auto":
+        return exchange
+    if ghosts <= HALO_SHARE * total * (ranks - 1):
+        return "halo"
+    gathered = 4 * width * total
+    return "staged" if gathered > GATHERED_BYTES and gathered >= STAGE_BYTES * ranks else "gather"
+
+
+def count(graph: Graph, ranks: int, exchange: str = "auto", balance: str = "edges", width: int = 0) -> Layout:
+    """The layout of a whole graph on any number of ranks, counted from its rows.
+
+    Cuts are those of one graph that is read; repeated edges in its file, which weigh there, are
+    not known here.
+    """
+    starts = block_starts(graph.n, block_count(graph.n))
+    ends = np.minimum(starts, graph.n)
+    weights = np.diff(starts)
+    if balance == "edges" and ranks > 1:
+        weights = ROW_COST * weights + np.diff(graph.indptr[ends])
+    partition = RowPartition(graph.n, starts, cut_blocks(weights, ranks))
+    return _counted(graph, partition, exchange, width)
+
+
+def _counted(graph: Graph, partition: RowPartition, exchange: str, width: int) -> Layout:
+    """Ghosts and sent rows of every rank of a partition."""
+    offsets = partition.offsets
+    bounds = np.minimum(offsets, graph.n)
+    pointers = graph.indptr[bounds]
+    ranks = len(offsets) - 1
+    ghosts, ghost_entries, sent = (np.zeros(ranks, dtype=np.int64) for _ in range(3))
+    for rank in range(ranks if ranks > 1 else 0):
+        columns = graph.indices[pointers[rank] : pointers[rank + 1]]
+        lo, hi = bounds[rank], bounds[rank + 1]
+        touched = np.zeros(graph.n, dtype=bool)
+        touched[columns] = True
+        touched[lo:hi] = False
+        before = np.concatenate([[0], np.cumsum(touched)])
+        ghosts[rank] = before[-1]
+        ghost_entries[rank] = len(columns) - np.count_nonzero((columns >= lo) & (columns < hi))
+        sent += np.diff(before[bounds])
+    mode = choose_mode(exchange, ranks, int(offsets[-1]), int(ghosts.sum()), width)
+    return Layout(
+        graph.name, graph.n, len(graph.indices), int(graph.degrees().max(initial=0)), mode, True,
+        np.diff(offsets), np.diff(pointers), ghosts, ghost_entries, sent, np.diff(partition.cuts),
+    )  # fmt: skip
+
+
+def estimate(
+    name: str, n: int, entries: int, ranks: int, exchange: str = "auto", width: int = 0, max_degree: int = 0
+) -> Layout:
+    """The expected layout when only counts are known: equal shares, neighbours anywhere.
+
+    A node of another rank is a ghost here unless all of its d = entries/n neighbours are elsewhere:
+    (n - n/P) (1 - (1 - 1/P)^d) ghosts a rank. max_degree 0: four deviations of a Poisson number above d.
+    """
+    blocks = block_count(n)
+    starts = block_starts(n, blocks)
+    cuts = cut_blocks(np.diff(starts), ranks)
+    rows = np.diff(starts[cuts])
+    degree = entries / max(n, 1)
+    stored = (rows * degree).astype(np.int64)
+    ghosts = ((n - rows) * (1 - (1 - 1 / ranks) ** degree)).astype(np.int64)
+    ghost_entries = (stored * (1 - rows / max(n, 1))).astype(np.int64)
+    mode = choose_mode(exchange, ranks, int(starts[-1]), int(ghosts.sum()), width)
+    return Layout(
+        name, n, entries, max_degree or int(degree + 4 * degree**0.5), mode, False,
+        rows, stored, ghosts, ghost_entries, ghosts.copy(), np.diff(cuts),
+    )  # fmt: skip
+
+
+def of_blocks(group: Group, block: RowBlock) -> Layout:
+    """The layout of a graph that the running ranks hold. Ranks: all call; identical on all."""
+    plan = block.plan
+    ghosts = sum(plan.recv_counts) - block.n_own if plan.mode == "halo" else 0
+    touching = block.ghost_index()[0]
+    held = 0 if touching is None else int(touching[-1])
+    stored = int(block.degrees_own().sum(dtype=np.int64))
+    sent = sum(len(rows) for rows in plan.send_rows)
+    mine = [block.n_own, stored, ghosts, held, sent, len(block.block_starts) - 1, block.max_degree]
+    table = group.gather_integers(np.array(mine)).T
+    return Layout(block.name, block.n, int(table[1].sum()), int(table[6].max()), plan.mode, True, *table[:6])

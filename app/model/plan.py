@@ -1,0 +1,184 @@
+"""What a case will take, from headers of files and parameters of generators alone (--dry-run)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.config import Case, GraphCase
+from app.errors import CaseError
+from app.graphs.generate import GENERATORS
+from app.graphs.readers import open_edges
+from app.model import memory
+from app.model.defaults import DEFAULTS
+from app.model.layout import Layout, estimate
+from app.model.rates import Calibration, Network, Rates, load_calibration
+from app.model.work import States, evaluation, learning
+from app.problems.table import make_problem
+from app.rl.qnet import QNetwork
+from app.rl.weights import default_weights, load_weights
+
+CANDIDATES = tuple(1 << k for k in range(11))  # numbers of ranks among which the fastest is named
+EPISODE = States(
+    1, 0.5, 0.3
+)  # of a typical state of training: live nodes, and removed ones as a share of all
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Graphs of one table: how many, and nodes and stored entries of a typical one."""
+
+    name: str
+    count: int
+    n: int
+    entries: int
+
+
+def graph_case(text: str) -> GraphCase:
+    """The table of a graph such as er:1920:0.065 or ba:14400:4. Raises CaseError."""
+    family, *numbers = text.split(":")
+    try:
+        nodes, parameter = int(numbers[0]), float(numbers[1])
+        known = family in GENERATORS and len(numbers) == 2 and nodes > 0 and parameter > 0
+    except (ValueError, IndexError, OverflowError):
+        known = False
+    if not known or (family != "er" and parameter != int(parameter)):
+        right = f"NAME:NODES:PARAMETER, such as er:1920:0.065, NAME one of {', '.join(GENERATORS)}"
+        raise CaseError(f"study: a graph must be {right}, got {text!r}")
+    if family == "er":
+        return GraphCase(generator=family, nodes=nodes, p=parameter)
+    return GraphCase(generator=family, nodes=nodes, d=int(parameter))
+
+
+def expected_entries(table: GraphCase) -> int:
+    """Stored directed entries that a generator makes, in expectation, repeats included."""
+    n = mean_nodes(table)
+    if table.generator == "er":
+        return int(n * (n - 1) * table.p)
+    if table.generator == "mixed":
+        return int(n * (n - 1) * table.p / 2 + table.d * n)
+    return 2 * (table.edges or table.d * n)
+
+
+def mean_nodes(table: GraphCase) -> int:
+    """Nodes of a typical generated graph."""
+    return table.nodes if isinstance(table.nodes, int) else sum(table.nodes) // 2
+
+
+def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
+    """The graphs of a table; in words what is not known before reading."""
+    for path in [table.path] if isinstance(table.path, str) else table.path:
+        stream = open_edges(path, table.format, int(case.memory.max_decompressed_gb * 1e9))
+        if stream.nodes is None or stream.lines is None:
+            yield f"{stream.name}: its header has no counts: memory and time are known once it is read"
+        else:
+            yield Counts(stream.name, 1, stream.nodes, 2 * stream.lines)
+    if table.generator:
+        name = f"{table.count} x {table.generator}" if table.count > 1 else table.generator
+        yield Counts(name, table.count, mean_nodes(table), expected_entries(table))
+
+
+def plan_lines(case: Case, ranks: int) -> Iterator[str]:
+    """Memory of a rank and seconds of a step for the graphs of a case, as lines of text."""
+    study = case.study
+    calibration = load_calibration(study.calibration) if study.calibration else DEFAULTS
+    origin = study.calibration or f"built-in rates ({DEFAULTS.machine})"
+    yield f"estimates by {origin}; study.calibration=FILE takes those of a scaling study"
+    trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
+    if case.run.task == "solve":
+        net = _network(case, trains)
+        for counts in counts_of(case, case.graph):
+            yield from _solving(case, net, calibration, counts, ranks)
+    if trains:
+        net = _network(case, True)
+        for counts in counts_of(case, case.train.graphs or case.graph):
+            yield from _training(case, net, calibration, counts, ranks)
+
+
+def _network(case: Case, trains: bool) -> QNetwork:
+    """The network of the case, or of the weights that it takes."""
+    policy, wanted = case.policy, case.policy.weights
+    if not trains:
+        policy = load_weights(default_weights(case.problem.name) if wanted == "default" else wanted).policy
+    return QNetwork(policy, make_problem(case.problem.name))
+
+
+def _layout(case: Case, counts: Counts, ranks: int) -> Layout:
+    return estimate(
+        counts.name, counts.n, counts.entries, ranks, case.parallel.exchange, case.policy.dimension
+    )
+
+
+def _solving(
+    case: Case, net: QNetwork, calibration: Calibration, counts: Counts | str, ranks: int
+) -> Iterator[str]:
+    """Memory, and one full evaluation; selections that are followed cost less."""
+    if isinstance(counts, str):
+        yield counts
+        return
+    layout = _layout(case, counts, ranks)
+    held = memory.peak(net, layout, States(), "evaluation", calibration.base_bytes)
+    held |= memory.following(net, layout, layout.heaviest)
+    yield _memory_line(counts, ranks, layout, held)
+    network = _given_network(case)
+    seconds = {
+        p: Rates(calibration, p, network).total(evaluation(net, _layout(case, counts, p)))
+        for p in {ranks, *CANDIDATES}
+    }
+    yield (
+        f"{counts.name}: {_time(seconds[ranks])} a full policy evaluation on {ranks} ranks; "
+        f"{_best(seconds)} ranks would be the fastest"
+    )
+
+
+def _training(
+    case: Case, net: QNetwork, calibration: Calibration, counts: Counts | str, ranks: int
+) -> Iterator[str]:
+    """Memory, one training step, and all of train.steps."""
+    if isinstance(counts, str):
+        yield counts
+        return
+    layout, agent = _layout(case, counts, ranks), case.agent
+    distinct = round(counts.count * (1 - (1 - 1 / counts.count) ** agent.batch))
+    states = States(agent.batch, EPISODE.live, EPISODE.removed * counts.n, max(distinct, 1))
+    held = memory.peak(net, layout, states, "learning", calibration.base_bytes)
+    rest = memory.total(memory.at_rest(layout, layout.heaviest))
+    held["further graphs"] = (counts.count - 1) * rest
+    held["replay"] = 8 * agent.replay_capacity + 40 * min(agent.replay_capacity, case.train.steps)
+    yield _memory_line(counts, ranks, layout, held)
+    seconds, step = {}, 0.0
+    for p in {ranks, *CANDIDATES}:
+        rates, there = Rates(calibration, p, _given_network(case)), _layout(case, counts, p)
+        learn = rates.total(learning(net, there, states, agent.double))
+        act = rates.total(evaluation(net, there, EPISODE))
+        seconds[p] = case.train.steps * (agent.gradient_steps * learn + act)
+        step = learn if p == ranks else step
+    yield (
+        f"{counts.name}: {_time(step)} a training step of {agent.batch} on {ranks} ranks; {case.train.steps} "
+        f"environment steps with their evaluations {_time(seconds[ranks])}, held-back graphs not counted; "
+        f"{_best(seconds)} ranks would be the fastest"
+    )
+
+
+def _given_network(case: Case) -> Network:
+    return Network(1e-6 * case.study.latency_us, 1e9 * case.study.bandwidth_gbs)
+
+
+def _best(seconds: dict[int, float]) -> int:
+    return min(sorted(seconds), key=seconds.__getitem__)
+
+
+def _memory_line(counts: Counts, ranks: int, layout: Layout, held: dict[str, int]) -> str:
+    terms = ", ".join(f"{name} {_size(nbytes)}" for name, nbytes in held.items())
+    return (
+        f"{counts.name}: {counts.n} nodes, {counts.entries} stored entries; {_size(memory.total(held))} "
+        f"a rank on {ranks} ranks (exchange {layout.mode}): {terms}"
+    )
+
+
+def _size(nbytes: float) -> str:
+    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 600 else f"{seconds / 3600:.2g} h"

@@ -1,0 +1,220 @@
+"""Rates of a machine, and the seconds of a step's terms by them.
+
+A Calibration is what app/model/calibrate.py measured, as JSON; DEFAULTS stand in where nothing was measured.
+"""
+
+import math
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from app.errors import CaseError
+from app.model.work import MESSAGES, Term
+
+TILE = 64  # columns that a compiled product takes at once; below it 16, 4 and 1 at a time (native/products.c)
+LANES = 16  # columns of a dense product are padded to a multiple of this
+LATENCY_S, BYTES_S = 2e-6, 10e9  # of a network of which nothing was measured
+Seconds = Annotated[float, Meta(ge=0)]
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """Lists of equal length, ascending in their first."""
+
+
+class ProductRate(Table, frozen=True):
+    """A sparse product of one width: for operands of `nbytes` seconds per entry, and per row."""
+
+    width: int
+    nbytes: list[float]
+    entry_s: list[Seconds]
+    row_s: list[Seconds]
+
+
+class DenseRate(Table, frozen=True):
+    """A dense product: for arrays [rows, K] of `nbytes` seconds per row, and per multiply-add."""
+
+    nbytes: list[float]
+    row_s: list[Seconds]
+    madd_s: list[Seconds]
+
+
+class PassRate(Table, frozen=True):
+    """A pass over an array of `nbytes`: seconds per number."""
+
+    nbytes: list[float]
+    number_s: list[Seconds]
+
+
+class MessageRate(Table, frozen=True):
+    """A collective by bytes received; the first is as good as empty."""
+
+    nbytes: list[float]
+    seconds: list[Seconds]
+
+
+class Kernels(Table, frozen=True):
+    """One rank's rates.
+
+    passes      "element", "take", "reduce", "skip dense", "skip gram"     dense   "dense", "gram"
+    feature_s   seconds per entry of a feature table
+    calls       seconds per call, without the work that grows with the graph: "evaluation"; of a gradient step
+                "step", "part", "state", "member"
+    """
+
+    products: list[ProductRate]
+    dense: dict[str, DenseRate]
+    passes: dict[str, PassRate]
+    feature_s: Seconds
+    calls: dict[str, Seconds]
+
+
+class Calibration(Table, frozen=True):
+    """What was measured where.
+
+    ranks      ranks that measured together; rates of one rank while the others rest are `alone`, while all do
+               the same `together`
+    messages   collectives of these ranks, by kind
+    base_bytes resident memory of a rank before it holds any graph
+    """
+
+    machine: str
+    backend: str
+    ranks: int
+    oversubscribed: bool
+    alone: Kernels
+    together: Kernels
+    messages: dict[str, MessageRate]
+    base_bytes: int
+
+    def text(self) -> str:
+        """As JSON."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=1).decode() + "\n"
+
+
+class Network(Struct, frozen=True):
+    """The network between ranks: numbers to use in place of those measured; 0: as measured.
+
+    latency_s   of one message     bytes_s   bytes per second that a rank receives
+    """
+
+    latency_s: float = 0.0
+    bytes_s: float = 0.0
+
+
+def load_calibration(path: str) -> Calibration:
+    """A calibration.json."""
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=Calibration)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CaseError(f"study.calibration: {path}: {reason}; a calibration.json would be right") from None
+
+
+class Rates:
+    """Seconds of terms on P ranks of a calibrated machine."""
+
+    def __init__(self, calibration: Calibration, ranks: int, network: Network | None = None) -> None:
+        self.calibration, self.ranks, self.network = calibration, ranks, network or Network()
+        self.kernels = calibration.alone if ranks == 1 else calibration.together
+        self._products = {rate.width: rate for rate in self.kernels.products}
+
+    def total(self, terms: list[Term]) -> float:
+        """Seconds of a step."""
+        return sum(self.seconds(term) for term in terms)
+
+    def by_part(self, terms: list[Term]) -> dict[str, float]:
+        """Seconds by the part of a step: embedding, evaluation, environment, learning, and messages."""
+        out: dict[str, float] = {}
+        for term in terms:
+            part = "messages" if term.kind in MESSAGES else term.part
+            out[part] = out.get(part, 0.0) + self.seconds(term)
+        return out
+
+    def seconds(self, term: Term) -> float:
+        """Seconds of one term."""
+        if term.kind in MESSAGES:
+            each = self._message(MESSAGES[term.kind][1], term.amounts[1])
+        elif term.kind == "product":
+            each = self._product(*term.amounts)
+        elif term.kind in self.kernels.dense:
+            each = self._dense(self.kernels.dense[term.kind], *term.amounts)
+        elif term.kind in self.kernels.passes:
+            numbers, nbytes = term.amounts
+            rate = self.kernels.passes[term.kind]
+            each = numbers * between(rate.nbytes, rate.number_s, nbytes)
+        elif term.kind == "feature":
+            each = term.amounts[0] * self.kernels.feature_s
+        else:
+            each = term.amounts[0] * self.kernels.calls[term.name]
+        return term.times * each
+
+    def _dense(self, rate: DenseRate, rows: float, k: int, m: int, nbytes: float) -> float:
+        padded = -(-m // LANES) * LANES
+        row_s, madd_s = (between(rate.nbytes, values, nbytes) for values in (rate.row_s, rate.madd_s))
+        return rows * (row_s + madd_s * k * padded)
+
+    def _product(self, entries: float, rows: float, width: int, nbytes: float) -> float:
+        """Tiles of 64 columns are one pass over the entries; what is left takes one for 16, 4 or 1 column."""
+        wide, rest = width // TILE * TILE, width % TILE
+        seconds = self._wide_product(entries, rows, wide, nbytes) if wide else 0.0
+        for columns in (16, 4, 1):
+            passes, rest = divmod(rest, columns)
+            rate = self._products[columns]
+            entry_s, row_s = (between(rate.nbytes, v, nbytes) for v in (rate.entry_s, rate.row_s))
+            seconds += passes * (entries * entry_s + rows * row_s)
+        return seconds
+
+    def _wide_product(self, entries: float, rows: float, width: int, nbytes: float) -> float:
+        """Between measured widths by the tile: beyond the largest as for it."""
+        widths = sorted(w for w in self._products if w >= TILE)
+        tiles = width / TILE
+        costs = []
+        for w in widths:
+            rate = self._products[w]
+            entry_s, row_s = (between(rate.nbytes, v, nbytes) for v in (rate.entry_s, rate.row_s))
+            costs.append((entries * entry_s + rows * row_s) / (w / TILE))
+        return tiles * between([float(w) for w in widths], costs, width)
+
+    def _message(self, kind: str, received: float) -> float:
+        """Latency by rounds of messages, then what the bytes take beyond an empty message."""
+        rate, turns = self.calibration.messages.get(kind), rounds(kind, self.ranks)
+        latency_s, bytes_s = self.network.latency_s, self.network.bytes_s
+        if rate is None:
+            latency_s, bytes_s = latency_s or LATENCY_S, bytes_s or BYTES_S
+        if latency_s:
+            latency = latency_s * turns
+        else:
+            latency = rate.seconds[0] * turns / rounds(kind, self.calibration.ranks)
+        if bytes_s:
+            return latency + received / bytes_s
+        return latency + _along(rate.nbytes, rate.seconds, received) - rate.seconds[0]
+
+
+def rounds(kind: str, ranks: int) -> int:
+    """Messages that a rank waits for in a row.
+
+    log2 P as in eqs. 3 and 5; one for each other rank where rows are exchanged or staged
+    """
+    if ranks == 1:
+        return 0
+    return ranks - 1 if kind in ("exchange", "stage") else math.ceil(math.log2(ranks))
+
+
+def between(sizes: list[float], values: list[float], size: float) -> float:
+    """The value at a size, linear in its logarithm, constant beyond the ends."""
+    if size <= sizes[0]:
+        return values[0]
+    for low, high, before, after in zip(sizes, sizes[1:], values, values[1:]):
+        if size <= high:
+            share = math.log(size / low) / math.log(high / low)
+            return before + share * (after - before)
+    return values[-1]
+
+
+def _along(sizes: list[float], values: list[float], size: float) -> float:
+    """The value at a size, linear; beyond the largest with the slope of the last piece."""
+    pieces = list(zip(sizes, sizes[1:], values, values[1:]))
+    low, high, before, after = next((piece for piece in pieces if size <= piece[1]), pieces[-1])
+    return before + max(size - low, 0) / (high - low) * (after - before)

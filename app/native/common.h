@@ -1,0 +1,18 @@
+/* What all kernel files share. Every sum is one left-to-right chain of float32 (multiply, then add); lanes of a
+ * vector register are different outputs, so the width of the registers changes no bit. */
+#ifndef LOCKSTEP_COMMON_H
+#define LOCKSTEP_COMMON_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* One binary for all x86-64 processors: the loader picks the widest registers there are. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)
+#define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define WIDE
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+#endif

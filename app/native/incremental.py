@@ -1,0 +1,167 @@
+"""The state of incremental inference on one rank as incremental.c sees it."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from app.native.library import address, function
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+LAYERS, CHUNK, BLOCK, LANES = 16, 256, 64, 16  # as in incremental.c
+
+
+class _Net(ctypes.Structure):
+    _fields_ = (
+        *((name, Long) for name in ("layers", "K", "F", "hidden", "self_weight", "head_F")),
+        ("W", Pointer * LAYERS), ("theta6", Pointer), ("theta7", Pointer),
+    )  # fmt: skip
+
+
+class _State(ctypes.Structure):
+    _fields_ = (
+        *((name, Long) for name in ("n_own", "n_ext", "own_at", "lo", "steps")),
+        *((name, Pointer) for name in ("indptr", "indices", "ghost_ptr", "ghost_rows")),
+        *((name, Pointer) for name in ("columns", "boundary")),
+        ("net", ctypes.POINTER(_Net)), ("table", Pointer),
+        ("factor", ctypes.c_float), ("full_share", ctypes.c_float),
+        ("degree", Pointer), ("chosen_at", Pointer), ("X", Pointer * LAYERS),
+        *((name, Pointer) for name in ("key", "top", "mark", "touched", "changed", "affected", "ghosts")),
+        ("scratch", Pointer),
+        *((name, Long) for name in ("round", "n_touched", "n_changed", "n_ghosts")),
+        ("totals", Long * 3), ("rows_made", Long), ("layers_full", Long),
+    )  # fmt: skip
+
+
+S = ctypes.POINTER(_State)
+BEST = function("lk_inc_best", S, returns=ctypes.c_uint64)
+REMOVE = function("lk_inc_remove", S, Pointer, Long, Pointer)
+LAYER = function("lk_inc_layer", S, Long)
+REFRESH = function("lk_inc_refresh", S, Long)
+PACK = function("lk_inc_pack", S, Long, Pointer, returns=Long)
+UNPACK = function("lk_inc_unpack", S, Long, Pointer, Long)
+RUN = function("lk_inc_run", S, Long, Long, ctypes.c_int, ctypes.POINTER(ctypes.c_int), returns=Long)
+
+
+def available() -> bool:
+    """True where the library was built."""
+    return None not in (BEST, REMOVE, LAYER, REFRESH, PACK, UNPACK, RUN)
+
+
+class IncrementalState:
+    """Arrays and counters of one environment; see incremental.c.
+
+    env       a GraphEnv (its degrees and choices are updated in place) on a block that is not staged
+    X         [layers-1, n_ext, K] float32
+    weights   one matrix per layer; head: theta6, theta7
+    sizes     K, columns of the table, hidden, self weight, columns of the table that the head uses
+    boundary  [n_own] bool, own rows that other ranks hold, or None on one rank
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        X: np.ndarray,
+        weights: list[np.ndarray],
+        head: tuple[np.ndarray, np.ndarray],
+        sizes: tuple[int, int, int, bool, int],
+        boundary: np.ndarray | None,
+        full_share: float,
+    ) -> None:
+        block = env.block
+        K, F, hidden, self_weight, head_F = sizes
+        n, padded = block.n_own, -(-K // LANES) * LANES
+        indptr, indices = block.host_rows()
+        ghost_ptr, ghost_rows = block.ghost_index()
+        self.key = np.zeros(n, dtype=np.uint64)
+        top = np.zeros(-(-n // BLOCK), dtype=np.uint64)
+        lists = [np.zeros(max(n, 1), dtype=np.int32) for _ in range(4)]
+        ghosts = np.empty(max(block.n_ext, 1), dtype=np.int32)
+        scratch = np.empty(CHUNK * (2 * padded + 2), dtype=np.float32)
+        weights = [_padded(W) for W in weights]
+        theta6, theta7 = _padded(head[0]), np.ascontiguousarray(head[1])
+        self.width = 1 + K
+        self._net = _Net(len(weights), K, F, hidden, int(self_weight), head_F)
+        self._net.theta6, self._net.theta7 = address(theta6), address(theta7)
+        for layer, W in enumerate(weights):
+            self._net.W[layer] = address(W)
+        s = self._state = _State(n, block.n_ext, block.own_at, block.lo)
+        s.net = ctypes.pointer(self._net)
+        s.indptr, s.indices = address(indptr), address(indices)
+        s.ghost_ptr, s.ghost_rows = address(ghost_ptr), address(ghost_rows)
+        s.columns, s.boundary, s.full_share = address(block.columns), address(boundary), full_share
+        s.degree, s.chosen_at = address(env.degree_own), address(env.chosen_at)
+        s.key, s.top, s.ghosts, s.scratch = address(self.key), address(top), address(ghosts), address(scratch)
+        s.mark, s.touched, s.changed, s.affected = (address(a) for a in lists)
+        for layer in range(len(X)):
+            s.X[layer] = address(X[layer])
+        # The structure holds addresses only.
+        self._held = (
+            indptr,
+            indices,
+            ghost_ptr,
+            ghost_rows,
+            block.columns,
+            boundary,
+            env,
+            X,
+            weights,
+            theta6,
+        )
+        self._held += (theta7, top, lists, ghosts, scratch)
+        self._change = np.zeros(3, dtype=np.int64)
+
+    def set_mean(self, table: np.ndarray, factor: float) -> None:
+        """Features [2 + largest degree, F] and factor of neighbour sums."""
+        self._table = table
+        self._state.table, self._state.factor = address(table), factor
+
+    def best(self) -> int:
+        """The largest key."""
+        return BEST(self._state)
+
+    def remove(self, nodes: np.ndarray, steps: int) -> np.ndarray:
+        """Remove global nodes [k] in transition `steps`, make layer 0; returns the totals' change [3]."""
+        nodes = np.ascontiguousarray(nodes, dtype=np.int64)
+        self._state.steps = steps
+        REMOVE(self._state, address(nodes), len(nodes), address(self._change))
+        return self._change
+
+    def layer(self, layer: int) -> None:
+        """The rows of a later layer that can have changed."""
+        LAYER(self._state, layer)
+
+    def refresh(self, layer: int) -> None:
+        """Every row of a layer."""
+        REFRESH(self._state, layer)
+
+    def pack(self, layer: int) -> np.ndarray:
+        """[k, 1+K] records of the changed rows that other ranks hold."""
+        records = np.empty((self._state.n_changed, self.width), dtype=np.float32)
+        return records[: PACK(self._state, layer, address(records))]
+
+    def unpack(self, layer: int, records: np.ndarray) -> None:
+        """Take records of other ranks."""
+        records = np.ascontiguousarray(records)
+        UNPACK(self._state, layer, address(records), len(records))
+
+    def run(
+        self, most: int, least_alive: int, follows_mean: bool, totals: tuple[int, int, int], steps: int
+    ) -> tuple[int, tuple[int, int, int], bool]:
+        """Select the best node again and again; returns the steps made, the totals, whether NaN was met."""
+        bad = ctypes.c_int(0)
+        self._state.totals[:] = totals
+        self._state.steps = steps
+        made = RUN(self._state, most, least_alive, int(follows_mean), bad)
+        return made, tuple(self._state.totals), bool(bad.value)
+
+    def counters(self) -> tuple[int, int]:
+        """Rows computed so far, and layers that were made anew because a selection touched too much."""
+        return self._state.rows_made, self._state.layers_full
+
+
+def _padded(W: np.ndarray) -> np.ndarray:
+    """A copy with columns padded by zeros to a multiple of LANES."""
+    out = np.zeros((W.shape[0], -(-W.shape[1] // LANES) * LANES), dtype=np.float32)
+    out[:, : W.shape[1]] = W
+    return out

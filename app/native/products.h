@@ -1,0 +1,46 @@
+/* What products.c offers the other kernel files. */
+#ifndef LOCKSTEP_PRODUCTS_H
+#define LOCKSTEP_PRODUCTS_H
+
+#include "common.h"
+
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors are never passed between compiled functions */
+
+typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t i16 __attribute__((vector_size(64), aligned(4), may_alias));
+
+#define LOAD16(p) (*(const v16 *)(p))
+#define STORE16(p, v) (*(v16 *)(p) = (v))
+
+/* Some columns of the left operand: row r is X[index ? index[r] : r][0..k-1], times scale[r] where given. */
+typedef struct {
+    const float *X;
+    int64_t ld, k;
+    const int32_t *index;
+    const float *scale;
+} Part;
+
+typedef struct {
+    int64_t rows, parts, m, mp; /* mp: m padded to a multiple of 16 */
+    const Part *part;
+    const float *W; /* [sum k][mp], padded by zeros */
+    float *Z;
+    int64_t ldz;
+    const float *base;
+    int64_t ldbase;
+    const float *base_scale;
+    int64_t relu;
+    const float *scale;
+    const float *gate;
+    int64_t ldgate;
+    const float *w; /* [m], or null: then out [rows] gets the chain of Z w, and Z is not written */
+    float *out;
+    const float *start; /* [*][mp], or null: row r's chain begins with start[start_index[r]] */
+    const int32_t *start_index;
+} Dense;
+
+/* See products.c. */
+void lk_dense(const Dense *d);
+
+#endif

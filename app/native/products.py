@@ -1,0 +1,218 @@
+"""The compiled products (products.c): the chains of app/device.py without temporaries."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from app.errors import NumericsError
+from app.native.library import address, function
+from app.products import Finish, Members, Part
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+LANES = 16  # columns of the small matrix are padded to a multiple of this
+
+
+class _Part(ctypes.Structure):
+    _fields_ = (("X", Pointer), ("ld", Long), ("k", Long), ("index", Pointer), ("scale", Pointer))
+
+
+class _Dense(ctypes.Structure):
+    _fields_ = (
+        ("rows", Long), ("parts", Long), ("m", Long), ("mp", Long), ("part", ctypes.POINTER(_Part)),
+        ("W", Pointer), ("Z", Pointer), ("ldz", Long), ("base", Pointer), ("ldbase", Long),
+        ("base_scale", Pointer), ("relu", Long), ("scale", Pointer), ("gate", Pointer), ("ldgate", Long),
+        ("w", Pointer), ("out", Pointer), ("start", Pointer), ("start_index", Pointer),
+    )  # fmt: skip
+
+
+class _Gram(ctypes.Structure):
+    _fields_ = (
+        ("graphs", Long), ("blocks", Long), ("parts", Long), ("m", Long), ("part", ctypes.POINTER(_Part)),
+        ("starts", Pointer), ("D", Pointer), ("live", Pointer), ("out", Pointer),
+    )  # fmt: skip
+
+
+SPMM_LIVE = function(
+    "lk_spmm_live", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer, Pointer
+)
+SPMM_MEMBERS = function("lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer)
+FOLD = function("lk_fold", Long, Pointer, Pointer, Long, Pointer)
+POOL = function(
+    "lk_pool", Long, Long, Pointer, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer
+)  # fmt: skip
+SPREAD = function("lk_gated_spread", Long, Long, Pointer, Pointer, Pointer, Pointer)
+DENSE = function("lk_dense", ctypes.POINTER(_Dense))
+GRAM = function("lk_gram", ctypes.POINTER(_Gram))
+
+
+def available() -> bool:
+    """True where the library was built."""
+    return None not in (SPMM_LIVE, SPMM_MEMBERS, FOLD, POOL, SPREAD, DENSE, GRAM)
+
+
+class NativeProducts:
+    """The kernels behind HostDevice's methods of the same names."""
+
+    def record(
+        self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
+    ) -> tuple[int, ...]:
+        """What spmm_add needs of a CSR matrix, taken once."""
+        if indptr.dtype != indices.dtype:
+            raise NumericsError("sparse product: row offsets and columns must have one type")
+        return *shape, int(indices.itemsize == 8), address(indptr), address(indices), address(data)
+
+    def spmm_add(
+        self, record: tuple[int, ...], X: np.ndarray, Y: np.ndarray, live: np.ndarray | None = None
+    ) -> None:
+        """Y += A X."""
+        _check_rows(X, Y)
+        c = X.shape[1]
+        f = c if live is None else c * record[0] // max(len(live), 1)
+        SPMM_LIVE(*record, c, f, address(X), address(Y), _vector(live, np.float32))
+
+    def spmm_members(
+        self, table: np.ndarray, X: np.ndarray, Y: np.ndarray, f: int, live: np.ndarray | None = None
+    ) -> None:
+        """Y += A X for every graph of a batch; table [graphs, 9]: a record, rows in X and Y, states."""
+        _check_rows(X, Y)
+        SPMM_MEMBERS(len(table), address(table), f, address(X), address(Y), _vector(live, np.float32))
+
+    def fold(self, starts: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Sums of consecutive rows."""
+        _check_rows(X)
+        starts = np.ascontiguousarray(starts, dtype=np.int64)
+        out = np.empty((len(starts) - 1, X.shape[1]), dtype=np.float32)
+        FOLD(len(out), address(starts), address(X), X.shape[1], address(out))
+        return out
+
+    def fold_members(self, members: Members, X: np.ndarray) -> np.ndarray:
+        """Sums over the rows of each row block, for every state."""
+        _check_rows(X)
+        blocks, f = members.nodes.shape[1] - 1, X.shape[1]
+        out = np.empty((blocks, members.states * f), dtype=np.float32)
+        POOL(
+            len(members.counts), blocks, address(members.nodes), address(members.at), address(members.counts),
+            address(members.first), members.states, f, address(X), address(out),
+        )  # fmt: skip
+        return out
+
+    def dense(self, parts: list[Part], W: np.ndarray, then: Finish) -> np.ndarray:
+        """[parts] W and what follows it."""
+        Z = np.empty((_extent(parts)[0], W.shape[1]), dtype=np.float32)
+        self._dense(parts, W, then, Z, None, None)
+        return Z
+
+    def score(self, parts: list[Part], W: np.ndarray, w: np.ndarray, then: Finish) -> np.ndarray:
+        """The rows of dense(parts, W, then) times w, which are never written."""
+        out = np.empty(_extent(parts)[0], dtype=np.float32)
+        self._dense(parts, W, then, None, np.ascontiguousarray(w), out)
+        return out
+
+    def _dense(
+        self,
+        parts: list[Part],
+        W: np.ndarray,
+        then: Finish,
+        Z: np.ndarray | None,
+        w: np.ndarray | None,
+        out: np.ndarray | None,
+    ) -> None:
+        rows, columns = _extent(parts)
+        k, m = W.shape
+        if columns != k:
+            raise NumericsError(f"dense product: {columns} columns times {k} rows")
+        padded = -(-m // LANES) * LANES
+        if padded != m or not W.flags.c_contiguous:
+            wide = np.zeros((k, padded), dtype=np.float32)
+            wide[:, :m] = W
+            W = wide
+        start, index = None, None
+        if parts[0].index is not None and parts[0].scale is None and 2 * len(parts[0].X) < rows:
+            # The first columns are those of a small table: their part of the chain is made once per entry.
+            index, first = parts[0].index, parts[0].X.shape[1]
+            start = np.empty((len(parts[0].X), padded), dtype=np.float32)
+            DENSE(
+                _Dense(
+                    len(start),
+                    1,
+                    padded,
+                    padded,
+                    _parts([Part(parts[0].X)]),
+                    address(W),
+                    address(start),
+                    padded,
+                )
+            )
+            parts, W = parts[1:], W[first:]
+        base, gate = then.base, then.gate
+        DENSE(
+            _Dense(
+                rows, len(parts), m, padded, _parts(parts), address(W), address(Z), m, address(base),
+                _row_length(base), _vector(then.base_scale, np.float32), int(then.relu), _vector(then.scale, np.float32),
+                address(gate), _row_length(gate), address(w), address(out), address(start), address(index),
+            )
+        )  # fmt: skip
+
+    def gated_spread(self, values: np.ndarray, index: np.ndarray, gate: np.ndarray) -> np.ndarray:
+        """values[index] * (gate > 0)."""
+        _check_rows(values, gate)
+        out = np.empty_like(gate)
+        SPREAD(*gate.shape, address(values), address(index), address(gate), address(out))
+        return out
+
+    def gram(
+        self, parts: list[Part], D: np.ndarray, starts: np.ndarray, live: np.ndarray | None = None
+    ) -> np.ndarray:
+        """[parts]^T D by row blocks."""
+        _, columns = _extent(parts)
+        _check_rows(D)
+        m, blocks = D.shape[1], starts.shape[1] - 1
+        out = np.zeros((blocks, columns * m), dtype=np.float32)
+        starts = np.ascontiguousarray(starts, dtype=np.int64)
+        GRAM(
+            _Gram(
+                len(starts), blocks, len(parts), m, _parts(parts), address(starts), address(D),
+                _vector(live, np.float32), address(out),
+            )
+        )  # fmt: skip
+        return out
+
+
+def _check_rows(*operands: np.ndarray) -> None:
+    for X in operands:
+        if not (X.flags.c_contiguous and X.dtype == np.float32):
+            raise NumericsError("product: operands must be float32 and row-major")
+
+
+def _extent(parts: list[Part]) -> tuple[int, int]:
+    """Rows and columns of parts side by side."""
+    first = parts[0]
+    rows = first.X.shape[0] if first.index is None else len(first.index)
+    return rows, sum(part.X.shape[1] for part in parts)
+
+
+def _row_length(X: np.ndarray | None) -> int:
+    """Elements from one row of a (view of a) row-major matrix to the next."""
+    if X is None:
+        return 0
+    if X.dtype != np.float32 or (X.size and X.shape[1] > 1 and X.strides[1] != 4):
+        raise NumericsError("product: operands must be float32 and row-major")
+    return X.strides[0] // 4
+
+
+def _parts(parts: list[Part]) -> Any:
+    out = (_Part * len(parts))()
+    for entry, part in zip(out, parts):
+        entry.X, entry.ld, entry.k = address(part.X), _row_length(part.X), part.X.shape[1]
+        entry.index, entry.scale = _vector(part.index, np.int32), _vector(part.scale, np.float32)
+    return out
+
+
+def _vector(values: np.ndarray | None, kind: type) -> int:
+    """The address of one number per row; 0 for None."""
+    if values is None:
+        return 0
+    if values.dtype != kind or not values.flags.c_contiguous:
+        raise NumericsError(f"product: one number per row must be {kind.__name__} and contiguous")
+    return address(values)

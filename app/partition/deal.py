@@ -1,0 +1,160 @@
+"""A stream's raw edges on the ranks: each reads its part of the file, or rank 0 reads and deals.
+
+Either way a rank holds a share of the edges as the file has them (graphs/pairs.py), in no particular order;
+ids are then numbered.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import share_failure
+from app.errors import GraphError
+from app.graphs.kernels import count_ids, renumber
+from app.graphs.pairs import Pairs, check_ends
+
+MOST_NODES = (1 << 32) - 2
+SMALL_TABLE = 1 << 16  # ids: up to here a table of all of them is always worth its memory
+PIECE, END, FAILED = 1, 2, 3
+
+
+def check_nodes(name: str, nodes: int) -> None:
+    if nodes > MOST_NODES:
+        raise GraphError(
+            f"{name}: {nodes} nodes; decisions are made on keys of 32 bits: at most {MOST_NODES}"
+        )
+
+
+def share_header(group: Group, stream: Any) -> tuple[str, int, int, bool]:
+    """Name, node count (-1: unknown), first id and whether weighted, from rank 0 to all."""
+    numbers = np.zeros(3, dtype=np.int64)
+    if group.rank == 0:
+        known = -1 if stream.nodes is None else stream.nodes
+        numbers[:] = known, stream.first_id, int(stream.weighted)
+    name = group.broadcast_text(stream.name if group.rank == 0 else "")
+    nodes, first_id, weighted = group.broadcast(numbers).tolist()
+    return name, nodes, first_id, bool(weighted)
+
+
+def read_part(group: Group, stream: Any, weighted: bool) -> Pairs | None:
+    """This rank's part of a stream; None on all ranks where one of them failed, or edges are missing.
+
+    The stream is then to be read from its start, for its message, or for what only that understands.
+    """
+    pairs, failed = Pairs(weighted), 0
+    try:
+        for u, v, w in stream.part(stream, group.rank, group.size):
+            pairs.append(u, v, w)
+    except Exception:  # whatever it is, reading from the start meets it again
+        failed = 1
+    lines, failures = group.sum_integers(np.array([pairs.count, failed])).tolist()
+    return pairs if not failures and stream.lines in (None, lines) else None
+
+
+def deal(group: Group, stream: Any, weighted: bool) -> Pairs:
+    """Rank 0 reads piece by piece; each piece is dealt to the ranks in equal consecutive parts."""
+    pairs = Pairs(weighted)
+    source = _guarded(stream.chunks()) if group.rank == 0 else None
+    while True:
+        piece, failure = next(source) if source is not None else (None, None)
+        head = np.zeros(3, dtype=np.int64)
+        if group.rank == 0:
+            wide = piece is not None and _largest(piece) >> 32
+            state = FAILED if failure else END if piece is None else PIECE
+            head[:] = state, 0 if piece is None else len(piece[0]), bool(wide)
+        state, count, wide = group.broadcast(head).tolist()
+        if state == FAILED:
+            share_failure(group, failure, "reading the graph")
+        if state == END:
+            return pairs
+        if group.size > 1:
+            piece = _deal_piece(group, piece, count, np.int64 if wide else np.uint32, weighted)
+        pairs.append(*piece)
+
+
+def _largest(piece: Any) -> int:
+    return max(int(ends.max(initial=0)) for ends in piece[:2])
+
+
+def _deal_piece(group: Group, piece: Any, count: int, kind: type, weighted: bool) -> tuple:
+    """This rank's consecutive part of rank 0's piece of `count` edges."""
+    counts = np.diff(count * np.arange(group.size + 1) // group.size).tolist()
+    into = [counts[group.rank]] + [0] * (group.size - 1)
+    out, u, v, w = [0] * group.size, *(np.empty(0, kind) for _ in range(2)), np.empty(0, np.float32)
+    if group.rank == 0:
+        out, (u, v, w) = counts, piece
+    ends = group.exchange_host(np.stack([u, v], axis=1).astype(kind), out, into)
+    w_own = group.exchange_host(np.asarray(w, dtype=np.float32), out, into) if weighted else None
+    return ends[:, 0], ends[:, 1], w_own
+
+
+def _guarded(chunks: Iterator[Any]) -> Iterator[tuple[Any, Exception | None]]:
+    """(piece, None) for each piece, then (None, None); (None, error) when reading fails."""
+    try:
+        for piece in chunks:
+            check_ends(*piece[:2])
+            yield piece, None
+    except Exception as error:  # shared with all ranks by the caller
+        yield None, error
+    yield None, None
+
+
+# ---- ids --------------------------------------------------------------------------------------------------
+
+
+def compact_ids(group: Group, pairs: Pairs) -> tuple[int, np.ndarray, np.ndarray | None]:
+    """Number the ids that occur 0..n-1 in ascending order of id, and renumber the pairs.
+
+    returns   n, this rank's consecutive share of the sorted ids (rank order = id order), and what
+              `_count_ends` returns where it is known already
+    """
+    largest = group.max_integer(pairs.largest)
+    lines = int(group.sum_integers(np.array([pairs.count]))[0])
+    if largest < max(lines // group.size, SMALL_TABLE):
+        return _compact_by_table(group, pairs, largest)
+    return *_compact_by_sorting(group, pairs), None
+
+
+def _compact_by_table(group: Group, pairs: Pairs, largest: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """compact_ids through a table of all ids up to the largest."""
+    table = np.zeros(largest + 1, dtype=np.uint32)
+    count_ids(pairs.ends, table)
+    ids = np.flatnonzero(group.max_integers((table > 0).astype(np.uint8)))
+    ends = table[ids]
+    if len(ids) <= largest:
+        table[ids] = np.arange(len(ids), dtype=np.uint32)
+        renumber(table, pairs.ends)
+    bounds = len(ids) * np.arange(group.size + 1) // group.size
+    return len(ids), ids[bounds[group.rank] : bounds[group.rank + 1]].astype(np.int64), ends
+
+
+def _compact_by_sorting(group: Group, pairs: Pairs) -> tuple[int, np.ndarray]:
+    """compact_ids by a sample sort of the ids that occur."""
+    mine = _distinct(pairs)
+    # Regular samples of every rank give the borders between ranks.
+    samples = mine[(len(mine) * np.arange(32)) // 32] if len(mine) else mine
+    counts = group.gather_integers(np.array([len(samples)]))[:, 0].tolist()
+    pool = np.sort(group.gather_host(samples, counts), kind="stable")
+    borders = pool[(len(pool) * np.arange(1, group.size)) // group.size] if len(pool) else pool
+    owner = np.searchsorted(borders, mine, side="right") if len(borders) else np.zeros(len(mine), np.int64)
+    out = np.bincount(owner, minlength=group.size).tolist()
+    into = group.exchange_counts(out)
+    asked = group.exchange_host(mine, out, into)
+    held = np.unique(asked)
+    sizes = group.gather_integers(np.array([len(held)]))[:, 0]
+    first = int(sizes[: group.rank].sum())
+    check_nodes("ids", int(sizes.sum()))
+    pairs.renumber(mine, group.exchange_host(first + np.searchsorted(held, asked), into, out))
+    return int(sizes.sum()), held
+
+
+def _distinct(pairs: Pairs) -> np.ndarray:
+    """[m] int64, ascending: the ids that occur in this rank's pairs."""
+    found, waiting = np.empty(0, np.int64), []
+    for piece in pairs.pieces():
+        waiting.append(np.unique(piece).astype(np.int64))
+        if sum(map(len, waiting)) > len(found):
+            found, waiting = np.unique(np.concatenate([found, *waiting])), []
+    return np.unique(np.concatenate([found, *waiting]))

@@ -1,0 +1,130 @@
+"""Products of a network's layers as every device can make them: compositions of row_product and block_gram.
+
+HostDevice replaces them by compiled kernels where those were built; the bits are the same.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+@dataclass
+class Part:
+    """Some columns of the left operand of a product.
+
+    X       [*, k] float32, a row may be longer than k (a view of columns)
+    index   [rows] int32 or None: row r is X[index[r]]
+    scale   [rows] float32 or None: row r is multiplied by scale[r]
+    """
+
+    X: Array
+    index: Array | None = None
+    scale: Array | None = None
+
+    def rows(self) -> Array:
+        """[rows, k], written out."""
+        X = self.X if self.index is None else self.X[self.index]
+        return X if self.scale is None else X * self.scale[:, None]
+
+
+@dataclass
+class Finish:
+    """What follows a product, in this order, each only where given.
+
+    Z = base * base_scale + Z;  Z = max(Z, 0) where relu;  Z *= scale;  Z *= (gate > 0)
+    A row whose scale is 0 is 0, whatever it would have been.
+    base, gate [rows, m]     base_scale, scale [rows]
+    """
+
+    base: Array | None = None
+    base_scale: Array | None = None
+    relu: bool = False
+    scale: Array | None = None
+    gate: Array | None = None
+
+
+class Members:
+    """The graphs of a batch as sums over nodes see them: rows are (graph, node, state), see sparse/batch.py.
+
+    nodes      [graphs, blocks+1] int64   row block b of graph g: its nodes nodes[g, b] .. nodes[g, b+1] - 1
+    rows       [graphs, blocks+1] int64   the same in rows of the batch
+    counts     [graphs] int64             states of each graph
+    first, at  [graphs] int64             its first state, and its first row
+    """
+
+    def __init__(
+        self, nodes: np.ndarray, counts: list[int], first: list[int], at: list[int], states: int
+    ) -> None:
+        self.nodes, self.states = nodes, states
+        self.counts, self.first, self.at = (np.array(a, dtype=np.int64) for a in (counts, first, at))
+        self.rows = nodes * self.counts[:, None] + self.at[:, None]
+
+
+PLAIN = Finish()
+
+
+class Products:
+    """Layer products of a device that has `xp`, `row_product` and `block_gram`."""
+
+    xp: Any
+    multiplies_members = False  # True: the device has spmm_members (HostDevice)
+
+    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN) -> Array:
+        """[parts] W and what follows it; an element is one chain over the columns of all parts in order.
+
+        W         [sum of k, m]
+        returns   [rows, m], rows a multiple of 8
+        """
+        xp = self.xp
+        rows = [part.rows() for part in parts]
+        U = xp.concatenate(rows, axis=1) if len(rows) > 1 else xp.ascontiguousarray(rows[0])
+        Z = self.row_product(U, xp.ascontiguousarray(W))
+        if then.base is not None:
+            base = then.base if then.base_scale is None else then.base * then.base_scale[:, None]
+            Z = base + Z
+        if then.relu:
+            Z = xp.maximum(Z, 0, out=Z)
+        if then.scale is not None:
+            scale = then.scale[:, None]
+            Z = xp.where(scale != 0, Z * scale, 0)
+        if then.gate is not None:
+            Z *= then.gate > 0
+        return Z
+
+    def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
+        """[parts]^T D, one addend per row block: a chain over the rows of the block, graph by graph.
+
+        D         [rows, m]
+        starts    [graphs, blocks+1] int64 host: block b of graph g is rows starts[g, b] .. starts[g, b+1]-1
+        live      [rows] or None: D is zero where this is, and such rows may be left out
+        returns   [blocks, sum of k * m]
+        """
+        xp = self.xp
+        rows = [part.rows() for part in parts]
+        U = xp.concatenate(rows, axis=1) if len(rows) > 1 else xp.ascontiguousarray(rows[0])
+        return self.block_gram(U, D, starts)
+
+    def fold_members(self, members: Members, X: Array) -> Array:
+        """Sums over the rows of each row block, for every state.
+
+        X         [rows, f]
+        returns   [blocks, states*f]
+        """
+        f, blocks = X.shape[1], members.nodes.shape[1] - 1
+        out = self.xp.zeros((blocks, members.states * f), dtype=X.dtype)
+        layout = zip(members.nodes, members.counts.tolist(), members.first.tolist(), members.at.tolist())
+        for nodes, count, first, at in layout:
+            rows = X[at : at + int(nodes[-1]) * count].reshape(int(nodes[-1]), count * f)
+            out[:, first * f : (first + count) * f] = self.fold(nodes, rows)
+        return out
+
+    def score(self, parts: list[Part], W: Array, w: Array, then: Finish) -> Array:
+        """[rows], each row of dense(parts, W, then) times w [m, 1], as one chain."""
+        return self.row_product(self.dense(parts, W, then), w)[:, 0]
+
+    def gated_spread(self, values: Array, index: Array, gate: Array) -> Array:
+        """[rows, m], row r is values[index[r]] * (gate[r] > 0)."""
+        return values[index] * (gate > 0)

@@ -1,0 +1,375 @@
+"""Scores that follow the residual graph: after a selection only what changed is computed again.
+
+A selection changes the degrees of the neighbours of the removed nodes; layer by layer the rows that can
+differ are those rows, the neighbours of rows that did differ, and with a self weight these rows themselves.
+They are computed with the operations of a full evaluation, so every score keeps the bits of one; rows whose
+bits stayed the same are passed on to nobody. When the mean degree that enters all features moves
+(Totals.mean_degree: a few dozen times in a run), everything is computed anew.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.comm.group import Group
+from app.native import incremental as native
+from app.problems.problem import Totals
+from app.products import Finish, Part
+from app.rl.agent import score_environments
+from app.rl.env import GraphEnv
+from app.rl.qnet import QNetwork
+from app.rl.select import best_of, make_keys, refuse_nan
+from app.sparse.batch import StateBatch
+
+Array = Any
+FULL_SHARE = 0.25  # of the stored entries: where a selection touches more, a layer is made anew
+MESSAGE_WORDS = 1 << 10  # of records in the message that every rank sends for every layer
+
+
+class Scores(Protocol):
+    """The keys of the candidates of one environment, and the selections that change them."""
+
+    env: GraphEnv
+
+    def keys_own(self) -> Array:
+        """[n_own] uint64 on the device, 0 where a node is no candidate. Ranks: all call."""
+        ...
+
+    def best(self) -> int:
+        """The global node of the largest key of all ranks. Ranks: all call; identical on all."""
+        ...
+
+    def remove(self, nodes: np.ndarray) -> None:
+        """Select nodes [k] (global, the same on all ranks). Ranks: all call."""
+        ...
+
+
+class FullScores:
+    """Every state evaluated from the first row to the last: any network, any device."""
+
+    def __init__(self, group: Group, net: QNetwork, params: Any, env: GraphEnv) -> None:
+        self.group, self.net, self.params, self.env = group, net, params, env
+        self.batch = StateBatch(group, [(env.block, 1)])
+
+    def keys_own(self) -> Array:
+        """[n_own] uint64 keys on the device. Ranks: all call."""
+        xp = self.group.device.xp
+        scores_own, candidate_own = score_environments(self.net, self.params, self.batch, [self.env])
+        nodes = xp.arange(self.env.block.lo, self.env.block.lo + self.env.block.n_own)
+        return xp.where(candidate_own, make_keys(xp, scores_own, nodes), 0)
+
+    def best(self) -> int:
+        """The best candidate. Ranks: all call."""
+        keys = self.keys_own()
+        top = int(keys.max()) if len(keys) else 0
+        return best_of(self.group, top)
+
+    def remove(self, nodes: np.ndarray) -> None:
+        """Select nodes. Ranks: all call."""
+        self.env.settle(self.group.sum_integers(self.env.remove_own(nodes)))
+
+
+def can_follow(group: Group, net: QNetwork, env: GraphEnv) -> bool:
+    """True where LiveScores gives the bits of FullScores. Ranks: all call; identical on all.
+
+    Not with a mixing head (its scores all change with the sum over nodes), with weighted edges as an input,
+    on a staged exchange (no rank holds ghost rows; on such dense graphs nearly every row changes), on a GPU,
+    or without reproducible products.
+    """
+    device = group.device
+    # A rank may hold only weights of one where others do not.
+    weights = int(net.policy.edge_weights and env.block.A_weights is not None)
+    weighted = group.max_integer(weights) if net.policy.edge_weights else 0
+    staged = env.block.plan.mode == "staged"
+    return (
+        device.name == "cpu" and device.reproducible and not (net.pools_to_choose or weighted or staged)
+        and not env.scan
+    )  # fmt: skip
+
+
+class LiveScores:
+    """Scores of one environment, kept up to date.
+
+    Ranks   each keeps its rows, and of every layer but the last the ghost rows that its neighbours read. A
+            selection costs one MAX, then for each layer but the last one gathering of messages: the change of
+            the totals, and the changed rows that others hold as (node, row) records
+    Memory  (layers - 1) * K * 4 bytes for each extended row, and 33 bytes for each own row
+    """
+
+    def __init__(self, group: Group, net: QNetwork, params: Any, env: GraphEnv) -> None:
+        self.group, self.net, self.params, self.env = group, net, params, env
+        self.layers = net.policy.layers
+        shape = self.layers - 1, env.block.n_ext, net.K
+        narrow = env.block.host_rows()[1].dtype == np.int32
+        compiled = group.device.native and group.device.portable and native.available()
+        kind = NativeRows if compiled and narrow else PlainRows
+        self.rows = kind(group, net, params, env, np.zeros(shape, dtype=np.float32))
+        self.refresh()
+
+    def keys_own(self) -> Array:
+        """[n_own] uint64 keys (read only)."""
+        return self.rows.key
+
+    def best(self) -> int:
+        """The best candidate. Ranks: all call."""
+        return best_of(self.group, self.rows.best())
+
+    def refresh(self) -> None:
+        """Everything from the degrees. Ranks: all call."""
+        self.mean = self.env.totals.mean_degree()
+        self.rows.set_mean(*feature_table(self.net, self.params, self.group.device, self.env))
+        block = self.env.block
+        for layer in range(self.layers):
+            self.rows.refresh(layer)
+            if layer < self.layers - 1 and self.group.size > 1:
+                X = self.rows.X[layer]
+                own = np.ascontiguousarray(X[block.own_at : block.own_at + block.n_own])
+                X[:] = block.extend_host(self.group, own)
+
+    def remove(self, nodes: np.ndarray) -> None:
+        """Select nodes [k]. Ranks: all call."""
+        change = self.rows.remove(nodes)
+        if self.group.size > 1:
+            change = self._exchange(0, change)
+        self.env.settle(change)
+        if self.follows_mean and self.env.totals.mean_degree() != self.mean:
+            self.refresh()
+            return
+        for layer in range(1, self.layers):
+            if self.group.size > 1 and layer > 1:
+                self._exchange(layer - 1, np.zeros(3, dtype=np.int64))
+            self.rows.layer(layer)
+
+    def run(self, most: int, least_alive: int) -> None:
+        """Select the best node up to `most` times, while `least_alive` nodes are alive; one rank only."""
+        while most > 0 and self.env.totals.degree_sum and self.env.totals.alive >= least_alive:
+            most -= self.rows.run(most, least_alive, self.follows_mean)
+            if self.follows_mean and self.env.totals.mean_degree() != self.mean:
+                self.refresh()
+
+    @property
+    def follows_mean(self) -> bool:
+        """True when the state's mean degree is an input."""
+        return not self.net.paper or self.net.policy.mean_degree
+
+    def _exchange(self, layer: int, change: np.ndarray) -> np.ndarray:
+        """Bring the changed rows of a layer to all ranks; returns the sum over ranks of `change` [3].
+
+        Every rank sends one message of equal length: change, number of records, the first records. Only where
+        a rank has more of them a second one follows.
+        Ranks   all call
+        """
+        group = self.group
+        records = (
+            self.rows.pack(layer) if layer < self.layers - 1 else np.empty((0, 1 + self.net.K), np.float32)
+        )
+        most = MESSAGE_WORDS // records.shape[1]
+        message = np.zeros((1, 8 + most * records.shape[1]), dtype=np.float32)
+        message[0, :8].view(np.int64)[:] = *change, len(records)
+        inline = min(len(records), most)
+        message[0, 8 : 8 + inline * records.shape[1]] = records[:inline].reshape(-1)
+        messages = group.gather_host(message, [1] * group.size)
+        heads = np.ascontiguousarray(messages[:, :8]).view(np.int64)
+        rest = np.maximum(heads[:, 3] - most, 0).tolist()
+        more = group.gather_host(records[inline:], rest) if sum(rest) else records[:0]
+        for rank in range(group.size):
+            if rank == group.rank:
+                continue
+            count = min(int(heads[rank, 3]), most)
+            if count:
+                first = messages[rank, 8 : 8 + count * records.shape[1]].reshape(count, -1)
+                self.rows.unpack(layer, first)
+            if rest[rank]:
+                at = sum(rest[:rank])
+                self.rows.unpack(layer, more[at : at + rest[rank]])
+        return heads[:, :3].sum(axis=0)
+
+
+def feature_table(net: QNetwork, params: Any, device: Any, env: GraphEnv) -> tuple[Array, float]:
+    """What a row looks like for each degree [2 + largest degree, F (+K)] in this state, and the sums' factor.
+
+    Entry 1 + d is for degree d; with edge weights (all one here) the edge term of eq. 1 follows the features.
+    """
+    entries = 2 + env.block.max_degree
+    degree = np.maximum(np.arange(entries, dtype=np.float32) - 1, 0)[:, None]
+    alive = (np.arange(entries) > 0).astype(np.float32)[:, None]
+    mean = np.full((entries, 1), env.totals.mean_degree(), dtype=np.float32)
+    table = net.problem.features(net.policy.features, np, degree, alive, mean)
+    if net.policy.edge_weights:
+        plus_minus = np.concatenate([degree, np.zeros_like(degree)], axis=1)
+        padded = np.zeros((-(-entries // 8) * 8, 2), dtype=np.float32)
+        padded[:entries] = plus_minus
+        T = device.row_product(padded, net.embedding.relu_pair(np, params))[:entries]
+        table = np.concatenate([table, T], axis=1)
+    factor = float(np.float32(1) / mean[0, 0]) if net.policy.mean_degree else 1.0
+    return np.ascontiguousarray(table), factor
+
+
+class PlainRows:
+    """The rows of one rank in NumPy and SciPy."""
+
+    def __init__(self, group: Group, net: QNetwork, params: Any, env: GraphEnv, X: np.ndarray) -> None:
+        self.device, self.net, self.params, self.env, self.X = group.device, net, params, env, X
+        self.block = env.block
+        self.key = np.zeros(self.block.n_own, dtype=np.uint64)
+        self.ghosts = np.empty(0, dtype=np.int64)
+        self.boundary = self.block.boundary_own() if group.size > 1 else None
+
+    def set_mean(self, table: np.ndarray, factor: float) -> None:
+        """Features and factor of the state's mean degree."""
+        self.table, self.factor = table, np.float32(factor)
+
+    def best(self) -> int:
+        """The largest key."""
+        return int(self.key.max(initial=0))
+
+    def remove(self, nodes: np.ndarray) -> np.ndarray:
+        """Remove nodes, make layer 0; returns this rank's change of the totals [3]."""
+        change = self.env.remove_own(nodes)
+        at = self.block.extended_of(nodes)
+        self.X[:, at[at >= 0]] = 0
+        rows = self.env.touched
+        self.key[rows] = 0
+        own = nodes[(nodes >= self.block.lo) & (nodes < self.block.lo + self.block.n_real)] - self.block.lo
+        self.key[own] = 0
+        self.touched = rows[self.env.degree_own[rows] > 0]
+        self._make(0, self.touched)
+        return change
+
+    def layer(self, layer: int) -> None:
+        """The rows of a later layer that can have changed."""
+        near = [self.touched]
+        if self.net.policy.self_weight:
+            near.append(self.changed)
+        near += [self.block.neighbours_own(int(v)) for v in self.changed + self.block.lo]
+        columns = self.block.columns
+        ghosts = self.ghosts if columns is None else columns[self.ghosts]
+        near += [self.block.neighbours_own(int(v)) for v in ghosts]
+        rows = np.unique(np.concatenate(near))
+        rows = rows[self.env.degree_own[rows] > 0]
+        if self.block.degrees_own()[rows].sum() > FULL_SHARE * len(self.block.host_rows()[1]):
+            rows = np.flatnonzero(self.env.degree_own)
+        self._make(layer, rows)
+
+    def refresh(self, layer: int) -> None:
+        """Every row of a layer."""
+        if layer == 0:
+            self.key[:] = 0
+        if layer < len(self.X):
+            self.X[layer, self.block.own_at : self.block.own_at + self.block.n_own] = 0
+        self._make(layer, np.flatnonzero(self.env.degree_own))
+
+    def _make(self, layer: int, rows: np.ndarray) -> None:
+        """Make a layer's rows; keep which of them changed, or in the last layer the keys."""
+        self.ghosts = self.ghosts[:0]
+        self.changed = rows[:0]
+        if not len(rows):
+            return
+        code = np.zeros(-(-len(rows) // 8) * 8, dtype=np.int32)
+        code[: len(rows)] = self.env.degree_own[rows] + 1
+        own = np.zeros(len(code), dtype=np.int32)
+        own[: len(rows)] = rows + self.block.own_at
+        parts = [Part(self.table, code)]
+        if layer > 0:
+            parts.append(Part(self._sums(self.X[layer - 1], rows, len(code))))
+            if self.net.policy.self_weight:
+                parts.append(Part(self.X[layer - 1], own))
+        H = self.device.dense(parts, self.net.embedding.weight(self.params, layer), Finish(relu=True))
+        if layer < len(self.X):
+            at = own[: len(rows)]
+            made = H[: len(rows)]
+            differs = (made.view(np.int32) != self.X[layer, at].view(np.int32)).any(axis=1)
+            self.X[layer, at] = made
+            self.changed = rows[differs]
+            return
+        x = Part(self.table[:, : self.net.F], code)
+        theta6, theta7 = self.params["head.theta6"], self.params["head.theta7b"]
+        head = [Part(H)] if self.net.paper else [Part(H), x]
+        scores = self.device.score(head, theta6, theta7, Finish(relu=True))[: len(rows)]
+        self.key[rows] = make_keys(np, scores, rows + self.block.lo)
+
+    def _sums(self, X: np.ndarray, rows: np.ndarray, padded: int) -> np.ndarray:
+        """[padded, K] factor times the sum over neighbours."""
+        counts, columns, _ = self.block.extended_rows(rows)
+        indptr = np.zeros(padded + 1, dtype=columns.dtype)
+        np.cumsum(counts, out=indptr[1 : len(rows) + 1])
+        indptr[len(rows) + 1 :] = indptr[len(rows)]
+        N = np.zeros((padded, self.net.K), dtype=np.float32)
+        self.device.spmm_add(self.device.csr(indptr, columns, None, (padded, len(X))), X, N)
+        N *= self.factor
+        return N
+
+    def pack(self, layer: int) -> np.ndarray:
+        """[k, 1+K] the changed rows that other ranks hold: the global node's bits, then the row."""
+        rows = self.changed[self.boundary[self.changed]]
+        records = np.empty((len(rows), 1 + self.net.K), dtype=np.float32)
+        records[:, 0] = (rows + self.block.lo).astype(np.uint32).view(np.float32)
+        records[:, 1:] = self.X[layer, self.block.own_at + rows]
+        return records
+
+    def unpack(self, layer: int, records: np.ndarray) -> None:
+        """Take records of other ranks; they count as changed for the next layer."""
+        nodes = np.ascontiguousarray(records[:, 0]).view(np.uint32).astype(np.int64)
+        at = self.block.extended_of(nodes)
+        held = at >= 0
+        self.X[layer, at[held]] = records[held, 1:]
+        self.ghosts = np.concatenate([self.ghosts, at[held]])
+
+    def run(self, most: int, least_alive: int, follows_mean: bool) -> int:
+        """One selection; see NativeRows.run."""
+        key = self.best()
+        refuse_nan(np.array([key], dtype=np.uint64))
+        change = self.remove(np.array([0xFFFFFFFF - (key & 0xFFFFFFFF)], dtype=np.int64))
+        for layer in range(1, self.net.policy.layers):
+            self.layer(layer)
+        self.env.settle(change)
+        return 1
+
+
+class NativeRows:
+    """The rows of one rank through the compiled kernels (app/native/incremental.c)."""
+
+    def __init__(self, group: Group, net: QNetwork, params: Any, env: GraphEnv, X: np.ndarray) -> None:
+        self.env, self.X = env, X
+        weights = [net.embedding.weight(params, layer) for layer in range(net.policy.layers)]
+        head = params["head.theta6"], params["head.theta7b"]
+        sizes = net.K, net.embedding.first_rows, net.hidden, net.policy.self_weight, 0 if net.paper else net.F
+        boundary = env.block.boundary_own() if group.size > 1 else None
+        self.state = native.IncrementalState(env, X, weights, head, sizes, boundary, FULL_SHARE)
+        self.key = self.state.key
+
+    def set_mean(self, table: np.ndarray, factor: float) -> None:
+        """Features and factor of the state's mean degree."""
+        self.state.set_mean(table, factor)
+
+    def best(self) -> int:
+        """The largest key."""
+        return self.state.best()
+
+    def remove(self, nodes: np.ndarray) -> np.ndarray:
+        """Remove nodes, make layer 0; returns this rank's change of the totals [3]."""
+        return self.state.remove(nodes, self.env.steps)
+
+    def layer(self, layer: int) -> None:
+        """The rows of a later layer that can have changed."""
+        self.state.layer(layer)
+
+    def refresh(self, layer: int) -> None:
+        """Every row of a layer."""
+        self.state.refresh(layer)
+
+    def pack(self, layer: int) -> np.ndarray:
+        """[k, 1+K] the changed rows that other ranks hold."""
+        return self.state.pack(layer)
+
+    def unpack(self, layer: int, records: np.ndarray) -> None:
+        """Take records of other ranks."""
+        self.state.unpack(layer, records)
+
+    def run(self, most: int, least_alive: int, follows_mean: bool) -> int:
+        """Select the best node up to `most` times, until the mean degree moves; returns the steps made."""
+        steps, totals, bad = self.state.run(most, least_alive, follows_mean, self.env.totals, self.env.steps)
+        self.env.totals, self.env.steps = Totals(*totals), self.env.steps + steps
+        if bad:
+            refuse_nan(np.array([self.state.best()], dtype=np.uint64))
+        return steps

@@ -1,0 +1,184 @@
+"""Exchange: how the rows of a batch reach the ranks that multiply by them, and the products themselves."""
+
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.sparse.rowblock import RowBlock
+
+Array = Any
+
+
+class Exchange:
+    """What a batch moves before a sparse product; made once for a batch.
+
+    blocks, counts   row blocks of the graphs, and how many states each has
+    at               [graphs+1] the first flat row of each graph: rows are (graph, node, state)
+    unit             flat rows that always travel together: those of a node, where all graphs have equally
+                     many states. Row numbers below are in units.
+    Graphs whose rows are one matrix share one message and are multiplied with an array of extended rows; the
+    tiles of "staged" graphs are multiplied one broadcast after the other. The bits are the same: either way a
+    row is one chain in global column order.
+    """
+
+    def __init__(self, group: Group, blocks: list[RowBlock], counts: list[int], at: list[int]) -> None:
+        self.group, self.device, self.blocks = group, group.device, blocks
+        self.unit = max(gcd(*counts), 1)
+        self.counts = [count // self.unit for count in counts]
+        self.at = [row // self.unit for row in at]
+        modes = [block.plan.mode for block in blocks]
+        self.whole = [g for g, mode in enumerate(modes) if mode != "staged"]
+        self.staged = [g for g, mode in enumerate(modes) if mode == "staged"]
+        # [members, ranks] rows that come from each rank, own rows included
+        self._table = self._received(self.whole)
+        self._stages = self._received(self.staged)
+        self._gathers = all(modes[g] == "gather" for g in self.whole)
+        self._sends: tuple[Array, list[int]] | None = None
+        self._order: Array | None = None
+        self._tables: dict[tuple[int, ...], Any] = {}
+
+    def _received(self, members: list[int]) -> np.ndarray:
+        """[members, ranks] int64, the rows of each member that come from each rank."""
+        rows = [np.multiply(self.blocks[g].plan.recv_counts, self.counts[g]) for g in members]
+        return np.array(rows, dtype=np.int64).reshape(len(members), self.group.size)
+
+    # ---- products ---------------------------------------------------------------------------------------
+
+    def multiply(self, X_own: Array, matrices: list[list[Any]], live_own: Array | None = None) -> list[Array]:
+        """One exchange of X, then for each graph the product with each of its matrices.
+
+        X_own      [rows, f] row-major
+        matrices   for each graph equally many: A or other values in its pattern (RowBlock.A), None for zero
+        live_own   [rows] or None: rows of the products where this is zero may be left out
+        returns    as many arrays [rows, f] as a graph has matrices, each output row one chain in global
+                   column order
+        Ranks      all call
+        """
+        rows, f = X_own.shape
+        flat = (rows // self.unit, self.unit * f)
+        products = [self.device.xp.zeros((rows, f), dtype=X_own.dtype) for _ in matrices[0]]
+        X, Ys = X_own.reshape(flat), [Y.reshape(flat) for Y in products]
+        if self.whole:
+            starts = _starts(self._table.sum(axis=1))
+            self._add_products(
+                self.whole, [matrices[g] for g in self.whole], self._extend(X), starts, Ys, live_own
+            )
+        if self.staged:
+            stages = self.group.stage_rows(self._pick(X, self.staged), self._stages.sum(axis=0).tolist())
+            for rank, X_stage in stages:
+                tiles = [[None if A is None else A[rank] for A in matrices[g]] for g in self.staged]
+                self._add_products(self.staged, tiles, X_stage, _starts(self._stages[:, rank]), Ys, live_own)
+        return products
+
+    def _add_products(
+        self,
+        members: list[int],
+        matrices: list[list[Any]],
+        X: Array,
+        x_at: list[int],
+        products: list[Array],
+        live_own: Array | None,
+    ) -> None:
+        """products[k] += matrices[member][k] X, for rows of each member from x_at in X."""
+        for k, Y in enumerate(products):
+            if len(members) > 1 and self.device.multiplies_members:
+                self._add_together(members, [own[k] for own in matrices], X, x_at, Y, live_own)
+                continue
+            for g, own, x in zip(members, matrices, x_at):
+                A, count = own[k], self.counts[g]
+                if A is None:
+                    continue
+                (n, m), width = A.shape, count * X.shape[1]
+                X_g = X[x : x + m * count].reshape(m, width)
+                rows = slice(self.at[g] * self.unit, self.at[g + 1] * self.unit)
+                live_g = None if live_own is None else live_own[rows]
+                self.device.spmm_add(A, X_g, Y[self.at[g] : self.at[g + 1]].reshape(n, width), live_g)
+
+    def _add_together(
+        self,
+        members: list[int],
+        matrices: list[Any],
+        X: Array,
+        x_at: list[int],
+        Y: Array,
+        live_own: Array | None,
+    ) -> None:
+        """Y += A X for all members in one call of the device."""
+        key = tuple(id(A) for A in matrices)
+        if key not in self._tables:
+            held = [i for i, A in enumerate(matrices) if A is not None]
+            rows = [(x_at[i], self.at[members[i]], self.counts[members[i]]) for i in held]
+            rows = (np.array(rows) * self.unit).tolist()
+            self._tables[key] = self.device.member_table([matrices[i] for i in held], rows)
+        self.device.spmm_members(self._tables[key], X, Y, X.shape[1] // self.unit, live_own)
+
+    # ---- extended rows ----------------------------------------------------------------------------------
+
+    def _extend(self, X: Array) -> Array:
+        """Own and received rows of the graphs of one matrix, graph by graph in global order.
+
+        The array may be used again by the next call. Ranks: all call.
+        """
+        if self.group.size == 1:
+            return self._pick(X, self.whole)
+        received = self._receive(self._pick(X, self.whole))
+        if len(self.whole) == 1:
+            return received
+        if self._order is None:
+            self._order = self.device.put(self._graph_order())
+        out = self.group.scratch("extended", received.shape, X.dtype)
+        return _take(self.device.xp, received, self._order, out)
+
+    def _receive(self, X: Array) -> Array:
+        """The rows from rank 0, then from rank 1, ..., own rows in their place, each graph by graph."""
+        group, counts = self.group, self._table.sum(axis=0).tolist()
+        out = group.scratch("received", (sum(counts), X.shape[1]), X.dtype)
+        if self._gathers:
+            return group.gather_rows(X, counts, out)
+        if self._sends is None:
+            self._sends = self._sent_rows()
+        index, sizes = self._sends
+        sent = group.scratch("sent", (sum(sizes), X.shape[1]), X.dtype)
+        received = group.exchange_rows(_take(self.device.xp, X, index, sent), sizes, counts, out)
+        first = sum(counts[: group.rank])
+        received[first : first + X.shape[0]] = X
+        return received
+
+    def _sent_rows(self) -> tuple[Array, list[int]]:
+        """The own rows that each rank needs, rank by rank and graph by graph; how many go to each rank."""
+        at = _starts([self.at[g + 1] - self.at[g] for g in self.whole])
+        sizes, parts = [0] * self.group.size, [np.empty(0, dtype=np.int64)]
+        for rank in range(self.group.size):
+            for g, first in zip(self.whole, at):
+                count = self.counts[g]
+                rows = first + self.blocks[g].sent_rows(rank)[:, None] * count + np.arange(count)
+                parts.append(rows.reshape(-1))
+                sizes[rank] += rows.size
+        return self.device.put(np.concatenate(parts)), sizes
+
+    def _graph_order(self) -> np.ndarray:
+        """[extended rows] int64, where the rows received rank by rank belong in the order of the graphs."""
+        by_rank = np.array(_starts(self._table.T.reshape(-1))).reshape(self._table.T.shape).T
+        sizes = self._table.reshape(-1)
+        shift = by_rank.reshape(-1) - np.array(_starts(sizes))
+        return np.repeat(shift, sizes) + np.arange(sizes.sum())
+
+    def _pick(self, X: Array, members: list[int]) -> Array:
+        """The own rows of some graphs, one after the other; X itself where those are all."""
+        if len(members) == len(self.blocks):
+            return X
+        return self.device.xp.concatenate([X[self.at[g] : self.at[g + 1]] for g in members])
+
+
+def _starts(sizes: Any) -> list[int]:
+    """Where each of consecutive pieces begins."""
+    return (np.cumsum(sizes) - sizes).tolist()
+
+
+def _take(xp: Any, X: Array, index: Array, out: Array) -> Array:
+    """out[i] = X[index[i]], in order."""
+    if isinstance(X, np.ndarray):  # NumPy's default mode copies `out` first
+        return np.take(X, index, axis=0, out=out, mode="clip")
+    return xp.take(X, index, axis=0, out=out)

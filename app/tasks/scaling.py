@@ -1,0 +1,308 @@
+"""Task study, kind scaling: the performance model calibrated, checked, and followed to many ranks.
+
+Measured are both kinds of step on one rank and on all running ranks, by turns. Everything else is
+extrapolated (RL4GO section 7.5, Fig. 7), and says so.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from operator import itemgetter
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import digest
+from app.comm.turns import only_this_rank, seconds_alone, seconds_together
+from app.config import GraphCase
+from app.graphs.generate import GENERATORS
+from app.model import memory
+from app.model.calibrate import calibrate, reset_peak, resident_bytes
+from app.model.curve import Machine, curve
+from app.model.layout import Layout, count, estimate, of_blocks
+from app.model.plan import expected_entries, graph_case
+from app.model.rates import Calibration, Network, Rates, load_calibration
+from app.model.steps import Step, make_step
+from app.model.work import States, sent_bytes
+from app.partition.assemble import gather_whole
+from app.partition.load import Loaded, load_stream, parameters_of
+from app.problems.table import make_problem
+from app.report import plot_scaling
+from app.rl.qnet import QNetwork
+from app.sparse.rowblock import RowBlock
+from app.tasks.context import Context
+
+SHORTEST_S = 0.01  # of a timing; a shorter step is repeated
+COLUMNS = (
+    "graph", "step", "ranks", "seconds", "speedup", "sent_bytes", "memory_mb", "exchange", "counts",
+    "measured_s",
+)  # fmt: skip
+
+
+def run_scaling(context: Context) -> dict[str, Any]:
+    """Calibrate, measure, compare, extrapolate. Ranks: all call."""
+    study, log = context.case.study, context.log
+    tables = {text: graph_case(text) for text in (*study.measured, *study.extrapolated)}
+    memory_row = _peak_memory(context) if study.memory_graph else None
+    calibration = _calibration(context)
+    net = _network(context)
+    rows, digests, layouts = [], {}, []
+    for text in study.measured:
+        found, same = _measure(context, calibration, net, tables[text], text)
+        rows += found
+        digests |= same
+        layouts.append(partial(_count, context, _loaded(context, context.group, tables[text], text)))
+    layouts += [partial(_estimated, context, tables[text], text) for text in study.extrapolated]
+    layouts += [partial(_count, context, loaded) for loaded in _files(context)]
+    curves = _curves(context, calibration, net, layouts)
+    _mark_measured(curves, rows)
+    _say(context, rows, curves)
+    if context.folder is not None:
+        context.folder.write_text("scaling.csv", _csv(curves))
+        if context.case.output.plots:
+            plot_scaling(context.folder, log, curves, _title(context, calibration))
+    whole = digest({name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in digests.items()})
+    return {"digest": whole, "measured": rows, "memory": memory_row, "curves": curves, "instances": []}
+
+
+# ---- what is measured -------------------------------------------------------------------------------------
+
+
+def _calibration(context: Context) -> Calibration:
+    """The file of the case, or rates measured now; kept in the run's folder. Ranks: all call."""
+    case, group, log = context.case, context.group, context.log
+    if case.study.calibration:
+        log.info("rates of %s", case.study.calibration)
+        return load_calibration(case.study.calibration)
+    with log.phase("calibrate"):
+        measured = calibrate(group, _network(context), case.agent)
+    if context.folder is not None:
+        context.folder.write_text("calibration.json", measured.text())
+    if measured.oversubscribed:
+        log.info(
+            "more ranks than cores: times are those of an oversubscribed machine, only bytes are compared"
+        )
+    return measured
+
+
+def _network(context: Context) -> QNetwork:
+    return QNetwork(context.case.policy, make_problem(context.case.problem.name))
+
+
+def _loaded(context: Context, group: Group, table: GraphCase, name: str) -> Loaded:
+    """A generated graph, partitioned like one that is read. Ranks of the group: all call."""
+    family, n, seed = table.generator, int(table.nodes), context.case.seed
+    source = None
+    if group.rank == 0:
+        source = GENERATORS[family](n, *parameters_of(table, family, n), seed, name=name)
+    return load_stream(group, source, GraphCase(), context.case)
+
+
+def _rows(context: Context, group: Group, loaded: Loaded) -> RowBlock:
+    width = context.case.policy.dimension
+    return RowBlock(group, loaded.graph, loaded.rows, context.case.parallel.exchange, width)
+
+
+def _measure(
+    context: Context, calibration: Calibration, net: QNetwork, table: GraphCase, name: str
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """One line for each step and number of ranks, and a digest of each step. Ranks: all call."""
+    group, solo = context.group, only_this_rank(context.device)
+    block = _rows(context, group, _loaded(context, group, table, name))
+    layout = of_blocks(group, block)
+    # Only rank 0 is timed alone; the others take the same counts from their own.
+    alone = _rows(context, solo, _loaded(context, solo, table, name)) if group.size > 1 else block
+    rows, digests = [], {}
+    for batch in (0, *context.case.study.batches):
+        both = [
+            make_step(g, net, context.case.agent, b, batch, context.case.seed)
+            for g, b in ((solo, alone), (group, block))
+        ]
+        sent, digests[f"{name} {both[1].name}"] = _sent(group, both[1])
+        seconds = _by_turns(context, *both)
+        layouts = {1: of_blocks(solo, alone), group.size: layout}
+        for ranks, taken in seconds.items():
+            rows.append(_compared(calibration, both[1], layouts[ranks], taken, sent))
+            context.log.info("%s", _line(rows[-1]))
+    return rows, digests
+
+
+def _sent(group: Group, step: Step) -> tuple[np.ndarray, str]:
+    """[ranks] bytes that each rank sends in the step, and its result. Ranks: all call."""
+    before = sum(group.sent_bytes.values())
+    result = step.run()
+    sent = sum(group.sent_bytes.values()) - before
+    return group.gather_integers(np.array([sent]))[:, 0], result
+
+
+def _by_turns(context: Context, alone: Step, together: Step) -> dict[int, list[float]]:
+    """Seconds of the step by number of ranks; who begins changes each round. Ranks: all call."""
+    group, rounds = context.group, context.case.study.rounds
+    first = seconds_together(group, together.run)
+    repeats = group.max_integer(int(SHORTEST_S / max(first, 1e-6)) + 1)
+    actions = {group.size: partial(seconds_together, group, partial(_repeat, together.run, repeats))}
+    if group.size > 1:
+        actions[1] = partial(seconds_alone, group, partial(_repeat, alone.run, repeats))
+        actions[1]()
+    taken: dict[int, list[float]] = {ranks: [] for ranks in sorted(actions)}
+    for turn in range(rounds):
+        for ranks in sorted(actions, reverse=bool(turn % 2)):
+            taken[ranks].append(actions[ranks]() / repeats)
+    return taken
+
+
+def _repeat(action: Callable[[], Any], times: int) -> None:
+    for _ in range(times):
+        action()
+
+
+def _compared(
+    calibration: Calibration, step: Step, layout: Layout, taken: list[float], sent: np.ndarray
+) -> dict[str, Any]:
+    """A step on some ranks: prediction beside measurement. Seconds are those of rank 0's clock."""
+    rates = Rates(calibration, layout.ranks)
+    predicted = rates.total(step.terms(layout, layout.heaviest))
+    counted = [sum(sent_bytes(step.terms(layout, rank)).values()) for rank in range(layout.ranks)]
+    measured = max(median(taken), 1e-9)  # ranks that slept have no time of their own
+    low, high = np.quantile(taken, (0.25, 0.75)).tolist()
+    return {
+        "graph": layout.name, "step": step.name, "ranks": layout.ranks, "exchange": layout.mode,
+        "predicted_s": predicted, "measured_s": measured, "quartiles_s": [low, high],
+        "ratio": predicted / measured, "parts_s": rates.by_part(step.terms(layout, layout.heaviest)),
+        "predicted_bytes": max(counted), "sent_bytes": int(sent.max()) if layout.ranks > 1 else 0,
+        "bytes_agree": layout.ranks == 1 or counted == sent.tolist(),
+        "oversubscribed": layout.ranks > (os.cpu_count() or 1),
+    }  # fmt: skip
+
+
+def _peak_memory(context: Context) -> dict[str, Any]:
+    """Peak of this process while a large graph is read and evaluated, beside the model. Ranks: all call."""
+    group, text = context.group, context.case.study.memory_graph
+    base = group.gather_integers(np.array([resident_bytes()]))[:, 0]
+    reset_peak()
+    net = _network(context)
+    block = _rows(context, group, _loaded(context, group, graph_case(text), text))
+    layout = of_blocks(group, block)
+    make_step(group, net, context.case.agent, block, 0, context.case.seed).run()
+    found = group.gather_integers(np.array([resident_bytes("VmHWM")]))[:, 0]
+    predicted = [
+        memory.total(memory.peak(net, layout, States(), "evaluation", int(base[rank]), rank))
+        for rank in range(group.size)
+    ]
+    rank = int(np.argmax(found))
+    row = {
+        "graph": text, "ranks": group.size, "edges": layout.entries // 2, "base_bytes": int(base[rank]),
+        "predicted_bytes": predicted[rank], "measured_bytes": int(found[rank]),
+        "terms": memory.peak(net, layout, States(), "evaluation", int(base[rank]), rank),
+    }  # fmt: skip
+    context.log.info(
+        "%s, %d ranks: peak memory of a rank %.0f MB, predicted %.0f MB (ratio %.2f; base %.0f MB)",
+        text, group.size, found[rank] / 1e6, predicted[rank] / 1e6, predicted[rank] / max(found[rank], 1),
+        base[rank] / 1e6,
+    )  # fmt: skip
+    return row
+
+
+# ---- what is extrapolated ---------------------------------------------------------------------------------
+
+
+def _files(context: Context) -> list[Loaded]:
+    """The graphs of [graph], else those of the folder `large` beside study.data. Ranks: all call."""
+    table, data = context.case.graph, context.case.study.data
+    folder = os.path.join(os.path.dirname(data), "large") if data else ""
+    if not (table.path or table.generator) and folder and os.path.isdir(folder):
+        paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+        table = GraphCase(path=[path for path in paths if os.path.isfile(path)])
+    return context.load(table, "instances")
+
+
+def _count(context: Context, loaded: Loaded) -> Callable[[int], Layout]:
+    """Layouts by counting where the whole graph fits a rank, else by expectation. Ranks: all call."""
+    graph, width = loaded.graph, context.case.policy.dimension
+    exchange = context.case.parallel.exchange
+    if 8 * graph.edges > 1e6 * context.case.memory.whole_graph_mb:
+        degree = context.group.max_integer(int(graph.degrees().max(initial=0)))
+        return partial(_by_counts, graph.name, graph.n, 2 * graph.edges, exchange, width, degree)
+    whole = gather_whole(context.group, graph, loaded.rows)
+    balance = context.case.parallel.partition
+    return lambda ranks: count(whole, ranks, exchange, balance, width)
+
+
+def _estimated(context: Context, table: GraphCase, name: str) -> Callable[[int], Layout]:
+    exchange, width = context.case.parallel.exchange, context.case.policy.dimension
+    return partial(_by_counts, name, int(table.nodes), expected_entries(table), exchange, width, 0)
+
+
+def _by_counts(
+    name: str, n: int, entries: int, exchange: str, width: int, max_degree: int, ranks: int
+) -> Layout:
+    return estimate(name, n, entries, ranks, exchange, width, max_degree)
+
+
+def _curves(
+    context: Context,
+    calibration: Calibration,
+    net: QNetwork,
+    makers: list[Callable[[], Callable[[int], Layout]]],
+) -> list[dict[str, Any]]:
+    """Both steps of every graph on the ranks of the study. Ranks: all call."""
+    study = context.case.study
+    machine = Machine(calibration, Network(1e-6 * study.latency_us, 1e9 * study.bandwidth_gbs))
+    out = []
+    for make in makers:
+        layouts = cache(make())
+        for batch in (0, study.batches[0]):
+            out += curve(machine, net, layouts, study.ranks, batch, context.case.agent.double)
+    return out
+
+
+def _mark_measured(curves: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+    """Put measured seconds beside predicted ones."""
+    key = itemgetter("graph", "step", "ranks")
+    found = {key(row): row["measured_s"] for row in rows if not row["oversubscribed"]}
+    for point in curves:
+        point["measured_s"] = found.get(key(point), "")
+
+
+# ---- what is said -----------------------------------------------------------------------------------------
+
+
+def _title(context: Context, calibration: Calibration) -> str:
+    """Where the numbers of a plot come from."""
+    study = context.case.study
+    latency = f"{study.latency_us:g} us" if study.latency_us else "latency as calibrated"
+    bandwidth = f"{study.bandwidth_gbs:g} GB/s" if study.bandwidth_gbs else "bandwidth as calibrated"
+    return f"rates and messages of {calibration.ranks} ranks on one machine; network: {latency}, {bandwidth}"
+
+
+def _line(row: dict[str, Any]) -> str:
+    """A measured step in words."""
+    times = f"{1e3 * row['predicted_s']:.2f} ms predicted, {1e3 * row['measured_s']:.2f} ms measured"
+    ratio = "oversubscribed" if row["oversubscribed"] else f"ratio {row['ratio']:.2f}"
+    sent = ""
+    if row["ranks"] > 1:
+        agree = "as predicted" if row["bytes_agree"] else f"predicted {row['predicted_bytes']}"
+        sent = f"; {row['sent_bytes']} bytes sent, {agree}; exchange {row['exchange']}"
+    return f"{row['graph']}, {row['step']}, {row['ranks']} ranks: {times}, {ratio}{sent}"
+
+
+def _say(context: Context, rows: list[dict[str, Any]], curves: list[dict[str, Any]]) -> None:
+    """The extrapolated curves, one line for each graph and step."""
+    log = context.log
+    log.info("extrapolated strong scaling, ms per step (speedup):")
+    for graph, step in dict.fromkeys((row["graph"], row["step"]) for row in curves):
+        points = [row for row in curves if (row["graph"], row["step"]) == (graph, step)]
+        shown = "  ".join(f"{p['ranks']}: {1e3 * p['seconds']:.3g} ({p['speedup']:.1f})" for p in points)
+        log.info("%s, %s (%s counts)  %s", graph, step, points[0]["counts"], shown)
+
+
+def _csv(curves: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(curves)
+    return text.getvalue()

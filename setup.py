@@ -1,0 +1,25 @@
+"""Builds the optional compiled kernels (app/native). Without a C compiler the package installs all the same.
+
+The shared library has no Python in it: it is loaded through ctypes, so that Python's headers are not needed.
+"""
+
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+# No contraction: a multiply followed by an add must round twice, as NumPy and SciPy do.
+FLAGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-g0", "-Wall"]
+FOLDER = Path("app") / "native"
+
+setup(
+    ext_modules=[
+        Extension(
+            "app.native._kernels",
+            sources=sorted(str(path) for path in FOLDER.glob("*.c")),
+            depends=sorted(str(path) for path in FOLDER.glob("*.h")),
+            extra_compile_args=FLAGS,
+            extra_link_args=["-lm"],
+            optional=True,
+        )
+    ]
+)

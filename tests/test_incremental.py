@@ -1,0 +1,187 @@
+"""Scores that follow the selections have the bits of a full evaluation, on any number of ranks."""
+
+import numpy as np
+import pytest
+from conftest import WORLD
+from helpers import growing_graph, listed, make_block, random_graph
+from mpi4py import MPI
+
+from app.comm.group import Group
+from app.config import PolicyCase
+from app.device import HostDevice
+from app.errors import NumericsError
+from app.problems.mvc import MinimumVertexCover
+from app.rl import incremental
+from app.rl.env import GraphEnv
+from app.rl.incremental import FullScores, LiveScores, can_follow
+from app.rl.qnet import QNetwork
+from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.rl.select import RULES, Share
+
+PAPER = {"features": "paper", "shared_layers": True, "self_weight": False, "mean_degree": False}
+POLICIES = {
+    "default": {},
+    "three rounds": {"layers": 3},
+    "one round": {"layers": 1},
+    "wide": {"dimension": 64},
+    "odd widths": {"dimension": 21, "hidden": 7},
+    "no self weight": {"self_weight": False, "layers": 3},
+    "edge term": {"edge_weights": True},
+    "paper": PAPER,
+    "paper, self weight": {**PAPER, "self_weight": True, "layers": 4},
+    "paper, mean degree": {**PAPER, "mean_degree": True},
+}
+
+
+@pytest.fixture(params=["compiled", "plain", "blas"])
+def host(request):
+    """Each kind of host arithmetic that gives the same bits on any number of ranks."""
+    if request.param == "compiled" and HostDevice().native is None:
+        pytest.skip("the compiled kernels were not built")
+    return HostDevice(portable=request.param != "blas", compiled=request.param == "compiled")
+
+
+@pytest.fixture
+def ranks():
+    """All ranks of the session on the host."""
+    return Group(WORLD, HostDevice())
+
+
+def network(policy, seed=3):
+    """A network and parameters on the host."""
+    net = QNetwork(PolicyCase(**policy), MinimumVertexCover())
+    return net, net.new_parameters(HostDevice(), seed)
+
+
+def follow(group, net, params, block, choose, every=1):
+    """Run to the end by `choose`, comparing all keys with a full evaluation at every `every`-th state."""
+    env = GraphEnv(group, block)
+    live, full = LiveScores(group, net, params, env), FullScores(group, net, params, env)
+    chosen = []
+    while env.totals.degree_sum:
+        if len(chosen) % every == 0:
+            np.testing.assert_array_equal(live.keys_own(), full.keys_own())
+        nodes = choose(live, env)
+        live.remove(nodes)
+        chosen.append(nodes.tolist())
+    return chosen
+
+
+def one(live, env):
+    """The best node."""
+    return np.array([live.best()])
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_every_state_has_the_bits_of_a_full_evaluation(host, policy):
+    group = Group(WORLD, host)
+    net, params = network(policy)
+    for graph in (growing_graph(60, 3, 1), random_graph(40, 0.1, 2)):
+        for exchange in ("auto", "gather", "halo"):
+            follow(group, net, params, make_block(group, graph, exchange), one)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule(host, rule):
+    group = Group(WORLD, host)
+    net, params = network({})
+    block = make_block(group, growing_graph(150, 3, 5))
+
+    def choose(live, env):
+        return RULES[rule](group, group.device, live.keys_own(), env, Share(block.n, 0.05))
+
+    follow(group, net, params, block, choose)
+
+
+@pytest.mark.parametrize("policy", [{}, {"layers": 3}, PAPER], ids=["default", "three rounds", "paper"])
+def test_a_larger_graph(ranks, policy):
+    group = ranks
+    net, params = network(policy)
+    follow(group, net, params, make_block(group, growing_graph(2100, 3, 7)), one, every=191)
+
+
+def test_random_removals_and_several_at_once(ranks):
+    """Nodes that are no candidates, neighbours of each other, and many."""
+    group = ranks
+    net, params = network({"layers": 3})
+    block = make_block(group, growing_graph(200, 4, 8))
+    draws = np.random.default_rng(5)
+
+    def choose(live, env):
+        left = np.setdiff1d(np.arange(block.n), removed)
+        nodes = draws.choice(left, min(len(left), int(draws.integers(1, 9))), replace=False)
+        removed.extend(nodes.tolist())
+        return nodes
+
+    removed = []
+    follow(group, net, params, block, choose)
+
+
+def test_a_full_layer_where_much_is_touched(ranks, monkeypatch):
+    group = ranks
+    net, params = network({"layers": 3})
+    block = make_block(group, growing_graph(120, 3, 9))
+    covers = []
+    for share in (0.0, 0.25, 10.0):
+        monkeypatch.setattr(incremental, "FULL_SHARE", share)
+        covers.append(follow(group, net, params, block, one))
+    assert covers[0] == covers[1] == covers[2]
+
+
+def test_long_messages(ranks, monkeypatch):
+    """More changed rows than the first message holds."""
+    group = ranks
+    net, params = network({})
+    monkeypatch.setattr(incremental, "MESSAGE_WORDS", 40)
+    follow(group, net, params, make_block(group, growing_graph(150, 4, 10), "halo"), one)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_covers_are_those_of_full_evaluations_and_of_one_rank(ranks, rule):
+    group, solo = ranks, Group(MPI.COMM_SELF, HostDevice())
+    net, params = network({})
+    graph = growing_graph(700, 3, 11)  # large enough to be compacted on the way
+    alone, block = make_block(solo, graph), make_block(group, graph)
+    expected = cover_graph(solo, net, params, alone, rule, 0.02, full=True)
+    for full in (False, True):
+        cover = cover_graph(group, net, params, block, rule, 0.02, full=full)
+        whole = group.gather_host(cover.chosen_at_own[: block.n_real], block.rows.row_counts())
+        np.testing.assert_array_equal(whole, expected.chosen_at_own[: alone.n_real])
+        assert cover.evaluations == expected.evaluations
+
+
+def test_one_at_a_time_on_any_number_of_ranks(ranks):
+    group, solo = ranks, Group(MPI.COMM_SELF, HostDevice())
+    net, params = network({})
+    graphs = [growing_graph(60, 3, 1), random_graph(60, 0.1, 2), listed(60, (0, 1)), listed(60)]
+    steps = [
+        env.steps for env in cover_one_at_a_time(group, net, params, [make_block(group, g) for g in graphs])
+    ]
+    alone = [
+        env.steps for env in cover_one_at_a_time(solo, net, params, [make_block(solo, g) for g in graphs])
+    ]
+    assert steps == alone
+
+
+def test_what_cannot_be_followed_is_evaluated_in_full(group, device):
+    weighted = make_block(group, random_graph(40, 0.2, 1, weighted=True))
+    plain = make_block(group, random_graph(40, 0.2, 1))
+    host = group.device.name == "cpu"
+    assert can_follow(group, network({})[0], GraphEnv(group, plain)) == host
+    assert can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, plain)) == host
+    assert not can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, weighted))
+    assert not can_follow(group, network({"head": "mixing"})[0], GraphEnv(group, plain))
+    assert not can_follow(group, network({})[0], GraphEnv(group, plain, scan=True))
+    careless = Group(WORLD, HostDevice(portable=False, reproducible=False))
+    assert not can_follow(
+        careless, network({})[0], GraphEnv(careless, make_block(careless, listed(3, (0, 1))))
+    )
+
+
+def test_nan_is_refused(host):
+    group = Group(WORLD, host)
+    net, params = network({})
+    params.flat[:] = np.nan
+    block = make_block(group, growing_graph(40, 2, 1))
+    with pytest.raises(NumericsError, match="NaN"):
+        cover_graph(group, net, params, block, "single", 0.02)

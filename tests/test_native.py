@@ -1,0 +1,352 @@
+"""app/native: the compiled kernels have the bits of the plain path, and the package runs without them."""
+
+import shutil
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from jobs import ROOT, run_job
+
+from app import device as device_module
+from app.device import HostDevice
+from app.errors import NumericsError
+from app.products import Finish, Members, Part
+
+pytestmark = pytest.mark.mpi_skip  # nothing here knows of other ranks
+PLAIN = HostDevice(compiled=False)
+# Around the widths of vector registers, and of the tiles of the kernels.
+WIDTHS = (1, 2, 3, 5, 16, 17, 31, 32, 48, 64, 65, 128, 200)
+ROWS = (0, 1, 5, 6, 7, 8, 13, 40)
+everywhere = pytest.mark.parametrize("width", WIDTHS)
+widths, rows, seeds = st.sampled_from(WIDTHS), st.sampled_from(ROWS), st.integers(0, 10**6)
+flags = st.booleans()
+
+
+def normal(draws, *shape):
+    """Numbers of many magnitudes, so that another order of additions shows."""
+    return (draws.standard_normal(shape) * 10.0 ** draws.integers(-3, 4, shape)).astype(np.float32)
+
+
+def same(found, expected):
+    """The same bits in the same shape."""
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert found.tobytes() == expected.tobytes()
+
+
+# ---- sparse products ----------------------------------------------------------------------------------
+
+ROW_LENGTHS = {
+    "no rows": [],
+    "one row": [3],
+    "empty rows": [0, 0, 4, 0, 1, 0, 0],
+    "no entries": [0] * 9,
+    "hub": [1, 2, 300, 0, 2, 25, 24, 13, 12, 11],
+    "random": np.random.default_rng(1).integers(0, 40, 60).tolist(),
+}
+
+
+def stored(lengths, columns, kind):
+    """Row offsets and columns, not sorted and with repeats: any order of entries must be kept."""
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(kind)
+    return indptr, np.random.default_rng(2).integers(0, columns, indptr[-1]).astype(kind)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("name", ROW_LENGTHS)
+@everywhere
+def test_sparse_products(compiled, width, name, kind):
+    draws = np.random.default_rng(3)
+    indptr, indices = stored(ROW_LENGTHS[name], 50, kind)
+    n, shape = len(indptr) - 1, (len(indptr) - 1, 50)
+    X, Y = normal(draws, 51, width)[1:], normal(draws, n + 1, width)[1:]
+    for data in (None, normal(draws, len(indices))):
+        expected = Y.copy()
+        PLAIN.spmm_add(PLAIN.csr(indptr, indices, data, shape), X, expected)
+        found = Y.copy()
+        compiled.spmm_add(compiled.csr(indptr, indices, data, shape), X, found)
+        same(found, expected)
+        # SciPy narrows the indices of a small matrix: here they are given to the kernel as they are.
+        found = Y.copy()
+        compiled.native.spmm_add(compiled.native.record(indptr, indices, data, shape), X, found)
+        same(found, expected)
+
+
+@pytest.mark.parametrize("width", [64, 65, 128, 200])
+def test_sparse_products_larger_than_the_caches(compiled, width):
+    """Rows are then fetched ahead, by another distance."""
+    draws = np.random.default_rng(4)
+    columns = (9 << 20) // (4 * width)
+    indptr, indices = stored([0, 900, 24, 25, 23, 1], columns, np.int32)
+    X = draws.standard_normal((columns, width), dtype=np.float32)
+    for data in (None, normal(draws, len(indices))):
+        out = [np.zeros((6, width), dtype=np.float32) for _ in range(2)]
+        for device, Y in zip((compiled, PLAIN), out):
+            device.spmm_add(device.csr(indptr, indices, data, (6, columns)), X, Y)
+        same(*out)
+
+
+@pytest.mark.parametrize("most", [1, 7, 300])
+@pytest.mark.parametrize("name", ROW_LENGTHS)
+def test_stored_ones_are_lent_in_pieces(monkeypatch, name, most):
+    """The plain path makes a few ones at a time: pieces of rows, a row of more than that as one piece."""
+    monkeypatch.setattr(device_module, "LENT_ONES", most)
+    indptr, indices = stored(ROW_LENGTHS[name], 50, np.int32)
+    shape, X = (len(indptr) - 1, 50), normal(np.random.default_rng(5), 50, 3)
+    found, expected = (np.ones((shape[0], 3), dtype=np.float32) for _ in range(2))
+    PLAIN.spmm_add(PLAIN.csr(indptr, indices, None, shape), X, found)
+    PLAIN.spmm_add(PLAIN.csr(indptr, indices, np.ones(len(indices), np.float32), shape), X, expected)
+    same(found, expected)
+
+
+# ---- dense rows times a small matrix ------------------------------------------------------------------
+
+
+def draw_part(draws, n, width, indexed, scaled, view):
+    """A part of n rows: a table or n rows, of which some columns are left out in a view."""
+    table = 4 if indexed else n
+    X = normal(draws, table, width + 3)[:, 1 : width + 1] if view else normal(draws, table, width)
+    index = draws.integers(0, table, n).astype(np.int32) if indexed else None
+    return Part(X, index, draw_scale(draws, n) if scaled else None)
+
+
+def draw_scale(draws, n):
+    """[n] factors, none of them negative, a third of them zero."""
+    return (draws.random(n) * (draws.random(n) < 2 / 3)).astype(np.float32)
+
+
+def draw_finish(draws, n, m, with_base, base_scaled, relu, scaled, gated):
+    """What follows a product, each step where its flag is set."""
+    base = normal(draws, n, m) if with_base else None
+    base_scale = draw_scale(draws, n) if with_base and base_scaled else None
+    gate = normal(draws, n, m) * (draws.random((n, m)) < 0.7) if gated else None
+    gate = None if gate is None else gate.astype(np.float32)
+    return Finish(base, base_scale, relu, draw_scale(draws, n) if scaled else None, gate)
+
+
+parts_of = st.lists(st.tuples(widths, flags, flags, flags), min_size=1, max_size=3)
+finish_of = st.tuples(flags, flags, flags, flags, flags)
+ALL, NONE = (True,) * 5, (False,) * 5
+
+
+@given(seeds, rows, parts_of, widths, finish_of, flags)
+@example(1, 13, [(16, True, False, False), (16, False, True, True)], 16, ALL, False)
+@example(2, 40, [(16, False, True, False)], 17, ALL, True)
+@example(3, 7, [(7, True, True, True)], 1, (True, False, True, False, False), False)
+@example(4, 40, [(39, False, False, False)], 32, (False, False, True, True, False), False)
+@example(5, 0, [(5, False, False, False)], 3, NONE, False)
+@example(6, 13, [(5, False, False, False)], 3, (False, False, False, True, True), True)
+def test_dense_products_and_scores(compiled, seed, n, kinds, m, steps, transposed):
+    draws = np.random.default_rng(seed)
+    parts = [draw_part(draws, n, *kind) for kind in kinds]
+    k = sum(part.X.shape[1] for part in parts)
+    W, w = normal(draws, m, k).T if transposed else normal(draws, k, m), normal(draws, m, 1)
+    then = draw_finish(draws, n, m, *steps)
+    same(compiled.dense(parts, W, then), PLAIN.dense(parts, W, then))
+    same(compiled.score(parts, W, w, then), PLAIN.score(parts, W, w, then))
+    if not any(steps):
+        same(compiled.dense(parts, W), PLAIN.dense(parts, W))
+
+
+@everywhere
+def test_every_step_after_a_product(compiled, width):
+    """All combinations, in both of the kernel's forms: whole tiles of 16 columns, and what is left."""
+    draws = np.random.default_rng(6)
+    parts = [draw_part(draws, 13, 17, True, True, False), draw_part(draws, 13, 2, False, False, True)]
+    W, w = normal(draws, 19, width), normal(draws, width, 1)
+    for mask in range(32):
+        then = draw_finish(draws, 13, width, *[bool(mask >> bit & 1) for bit in range(5)])
+        same(compiled.dense(parts, W, then), PLAIN.dense(parts, W, then))
+        same(compiled.score(parts, W, w, then), PLAIN.score(parts, W, w, then))
+
+
+@everywhere
+def test_a_base_that_is_one_row_for_all(compiled, width):
+    """As a view whose rows are one and the same memory."""
+    draws = np.random.default_rng(7)
+    parts, W = [Part(normal(draws, 8, 5))], normal(draws, 5, width)
+    then = Finish(base=np.broadcast_to(normal(draws, 1, width), (8, width)), relu=True)
+    same(compiled.dense(parts, W, then), PLAIN.dense(parts, W, then))
+
+
+@everywhere
+def test_a_product_is_a_chain_of_rounded_steps(compiled, width):
+    """Multiply, round, add, round: one with a fused multiply-add has other bits."""
+    draws = np.random.default_rng(8)
+    X, W = normal(draws, 7, 31), normal(draws, 31, width)
+    total = np.zeros((7, width), dtype=np.float32)
+    for k in range(31):
+        total = total + X[:, k : k + 1] * W[k]
+    same(compiled.dense([Part(X)], W), total)
+
+
+@pytest.mark.parametrize("width", [3, 16, 17])
+def test_numbers_that_are_none_pass_on(compiled, width):
+    """Infinities and NaN where the plain path has them: weights that diverged are noticed later."""
+    draws = np.random.default_rng(9)
+    X = normal(draws, 40, 6)
+    X[[3, 9, 11], [0, 5, 2]] = np.inf, np.nan, -np.inf
+    W = normal(draws, 6, width)
+    for steps in (NONE, ALL, (False, False, True, True, False), (True, False, True, False, True)):
+        then = draw_finish(draws, 40, width, *steps)
+        with np.errstate(invalid="ignore", over="ignore"):
+            found, expected = (device.dense([Part(X)], W, then) for device in (compiled, PLAIN))
+        assert np.array_equal(found, expected, equal_nan=True)
+
+
+# ---- weight gradients ---------------------------------------------------------------------------------
+
+
+def draw_starts(draws, graphs, blocks, longest):
+    """[graphs, blocks+1] offsets: blocks of 0 to `longest` rows, one graph after the other."""
+    sizes = draws.integers(0, longest + 1, (graphs, blocks)) * (draws.random((graphs, blocks)) < 0.7)
+    ends = np.cumsum(sizes.reshape(-1)).reshape(graphs, blocks)
+    return np.concatenate([ends[:, :1] - sizes[:, :1], ends], axis=1)
+
+
+@given(seeds, st.integers(1, 4), st.integers(1, 5), st.sampled_from([3, 140]), parts_of, widths)
+@example(1, 1, 1, 300, [(16, False, False, False)], 16)
+@example(2, 3, 4, 140, [(7, True, False, False), (16, False, True, True), (16, False, False, False)], 17)
+@example(3, 2, 5, 0, [(3, False, False, False)], 5)
+def test_grams(compiled, seed, graphs, blocks, longest, kinds, m):
+    """Blocks of more rows than the kernel takes at a time, and of none."""
+    draws = np.random.default_rng(seed)
+    starts = draw_starts(draws, graphs, blocks, longest)
+    n = int(starts[-1, -1])
+    parts = [draw_part(draws, n, *kind) for kind in kinds]
+    live = draw_scale(draws, n)
+    D = normal(draws, n, m) * (live > 0)[:, None]
+    found = compiled.gram(parts, D, starts)
+    same(found, PLAIN.gram(parts, D, starts))
+    same(compiled.gram(parts, D, starts, live), found)  # rows of zeros may be left out
+    same(PLAIN.gram(parts, D, starts, live), found)
+    assert found.shape == (blocks, sum(part.X.shape[1] for part in parts) * m)
+    same(compiled.gram(parts, D, np.asfortranarray(starts)), found)
+
+
+@everywhere
+def test_grams_of_every_width(compiled, width):
+    draws = np.random.default_rng(10)
+    starts = np.array([[0, 300, 300], [300, 310, 319]])
+    for k in WIDTHS:
+        parts, D = [Part(normal(draws, 319, k))], normal(draws, 319, width)
+        same(compiled.gram(parts, D, starts), PLAIN.gram(parts, D, starts))
+
+
+# ---- sums of rows, and rows from a table --------------------------------------------------------------
+
+
+@given(seeds, st.lists(st.integers(0, 9), min_size=0, max_size=8), st.integers(0, 3), widths)
+@example(1, [], 0, 3)
+@example(2, [0, 0, 0], 0, 16)
+@example(3, [200, 0, 1], 2, 65)
+def test_folds(compiled, seed, lengths, first, width):
+    starts = first + np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    X = normal(np.random.default_rng(seed), int(starts[-1]) + 2, width)
+    for kind in (np.int64, np.int32):
+        same(compiled.fold(starts.astype(kind), X), PLAIN.fold(starts.astype(kind), X))
+
+
+@given(seeds, st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 5), widths)
+@example(1, [96], 3, 16)
+def test_sums_of_the_states_of_several_graphs(compiled, seed, counts, blocks, f):
+    draws = np.random.default_rng(seed)
+    nodes = np.stack([draw_starts(draws, 1, blocks, 9)[0] for _ in counts])
+    at = np.concatenate([[0], np.cumsum(nodes[:, -1] * counts)]).tolist()
+    first = np.concatenate([[0], np.cumsum(counts)]).tolist()
+    members = Members(nodes, counts, first[:-1], at[:-1], first[-1])
+    X = normal(draws, at[-1], f)
+    same(compiled.fold_members(members, X), PLAIN.fold_members(members, X))
+
+
+@given(seeds, rows, widths)
+def test_gated_spreads(compiled, seed, n, m):
+    draws = np.random.default_rng(seed)
+    values, index = normal(draws, 4, m), draws.integers(0, 4, n).astype(np.int32)
+    gate = normal(draws, n, m) * (draws.random((n, m)) < 0.7)
+    gate = gate.astype(np.float32)
+    same(compiled.gated_spread(values, index, gate), PLAIN.gated_spread(values, index, gate))
+
+
+# ---- what a kernel would misread ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [lambda X: X.astype(np.float64), np.asfortranarray], ids=["type", "order"])
+def test_operands_that_a_kernel_would_misread_are_refused(compiled, wrong):
+    X = normal(np.random.default_rng(11), 8, 8)
+    A = compiled.csr(np.arange(9, dtype=np.int32), np.arange(8, dtype=np.int32), None, (8, 8))
+    index, starts = np.zeros(8, dtype=np.int32), np.array([[0, 8]])
+    members = Members(starts, [1], [0], [0], 1)
+    for call in (
+        lambda: compiled.spmm_add(A, wrong(X), X.copy()),
+        lambda: compiled.spmm_add(A, X, wrong(X)),
+        lambda: compiled.fold(starts[0], wrong(X)),
+        lambda: compiled.fold_members(members, wrong(X)),
+        lambda: compiled.dense([Part(wrong(X))], X),
+        lambda: compiled.dense([Part(X)], X, Finish(base=wrong(X))),
+        lambda: compiled.dense([Part(X)], X, Finish(gate=wrong(X))),
+        lambda: compiled.gram([Part(wrong(X))], X, starts),
+        lambda: compiled.gram([Part(X)], wrong(X), starts),
+        lambda: compiled.gated_spread(wrong(X), index, X),
+        lambda: compiled.gated_spread(X, index, wrong(X)),
+    ):
+        with pytest.raises(NumericsError, match="row-major"):
+            call()
+
+
+def test_operands_that_do_not_fit_are_refused(compiled):
+    X = normal(np.random.default_rng(12), 8, 8)
+    with pytest.raises(NumericsError, match="8 columns times 7 rows"):
+        compiled.dense([Part(X)], X[:7])
+    with pytest.raises(NumericsError, match="one type"):
+        compiled.native.record(np.zeros(9, dtype=np.int64), np.zeros(0, dtype=np.int32), None, (8, 8))
+
+
+# ---- building -----------------------------------------------------------------------------------------
+
+USE = """
+import sys
+import numpy as np
+from app.device import HostDevice
+from app.native.library import kernels
+from app.products import Part
+X = np.arange(64, dtype=np.float32).reshape(8, 8)
+assert (HostDevice().dense([Part(X)], X) == X @ X).all()
+print("kernels" if kernels() else "no kernels", HostDevice().product)
+"""
+
+
+@pytest.fixture
+def built(tmp_path):
+    """Builds a copy of the package with some compiler; what setup.py and a use of the copy print."""
+    pytest.importorskip("setuptools", reason="setuptools is not installed: nothing builds the package")
+    tree, out = tmp_path / "tree", tmp_path / "built"
+    left_out = shutil.ignore_patterns("_kernels*", "__pycache__", "*.npz")
+    shutil.copytree(ROOT / "app", tree / "app", ignore=left_out)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+
+    def build(compiler):
+        build = [sys.executable, "setup.py", "build", "--build-lib", out]
+        code, said = run_job(build, 280, tree, CC=compiler)
+        assert code == 0, said
+        code, printed = run_job([sys.executable, "-c", USE], 60, out, PYTHONPATH=str(out))
+        assert code == 0, printed
+        return said, printed
+
+    return build
+
+
+def test_without_a_compiler_the_package_is_built_all_the_same(built):
+    said, printed = built("/bin/false")
+    assert "app.native._kernels" in said  # it was tried
+    assert printed.startswith("no kernels SciPy")
+
+
+def test_with_a_compiler_the_kernels_are_built(built):
+    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler on PATH")
+    said, printed = built(compiler)
+    assert printed.startswith("kernels compiled"), said

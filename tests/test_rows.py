@@ -1,0 +1,296 @@
+"""Pairs, rows made of them (compiled and by NumPy the same), plain lines, and kept files."""
+
+from itertools import pairwise
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import GraphError
+from app.graphs import kernels, pairs, plain, rows, source
+from app.graphs.graph import build_rows
+from app.graphs.kept import Damaged, KeptReader, KeptWriter
+from app.graphs.pairs import Pairs
+from app.graphs.text import Layout, parse_rows, prepared, read_rows
+
+pytestmark = pytest.mark.mpi_skip
+COMPILED = kernels.FINISH_ROWS is not None
+compiled = pytest.mark.skipif(not COMPILED, reason="the compiled kernels are not built")
+KERNELS = ("COUNT_IDS", "RENUMBER", "DEAL_PAIRS", "PLACE_PAIRS", "PLACE_ENTRIES", "FINISH_ROWS")
+
+
+def without_kernels():
+    """The NumPy paths."""
+    return mock.patch.multiple(kernels, **dict.fromkeys(KERNELS))
+
+
+# ---- rows -------------------------------------------------------------------------------------------------
+
+
+def reference(n, lo, hi, ends, weights):
+    """indptr, columns, weights, and distinct written arcs of rows lo..hi-1."""
+    u, v = ends.astype(np.int64).T
+    both = np.concatenate([u, v]), np.concatenate([v, u])
+    held = (both[0] >= lo) & (both[0] < hi)
+    w = None if weights is None else np.concatenate([weights, weights])[held]
+    arcs = {(a, b) for a, b in zip(u.tolist(), v.tolist()) if a != b and lo <= a < hi}
+    return *build_rows(both[0][held], both[1][held], w, lo, hi), len(arcs)
+
+
+def same(found, wanted):
+    for mine, right in zip(found, wanted):
+        assert (mine is None) == (right is None)
+        assert np.array_equal(mine, right)
+
+
+@st.composite
+def raw_edges(draw):
+    """n, ends [m, 2]: sparse or full of repeats, some rows long."""
+    n = draw(st.integers(1, 90))
+    seed, m = draw(st.integers(0, 2**32)), draw(st.integers(0, 400))
+    draws = np.random.default_rng(seed)
+    ends = draws.integers(0, n, (m, 2))
+    if draw(st.booleans()):
+        ends[: m // 2, 0] = draws.integers(0, n)
+    return n, ends.astype(np.uint32)
+
+
+@pytest.mark.parametrize("native", [pytest.param(True, marks=compiled), False])
+@given(raw_edges(), st.integers(0, 3), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_rows_of_dealt_pairs(native, graph, ranks, weighted):
+    n, ends = graph
+    weights = np.random.default_rng(n).integers(-2, 3, len(ends)).astype(np.float32) if weighted else None
+    offsets = np.array([0, *sorted(n * (r + 1) // (ranks + 1) for r in range(ranks)), n])
+    with mock.patch.object(kernels, "MOST_PLACED", kernels.MOST_PLACED) if native else without_kernels():
+        entries, dealt, counts = kernels.deal_pairs(ends, weights, offsets, n)
+        firsts = np.concatenate([[0], np.cumsum(counts)])
+        for r, (lo, hi) in enumerate(pairwise(offsets)):
+            mine = slice(firsts[r], firsts[r + 1])
+            per_row = np.bincount(entries[mine, 0].astype(np.int64) - lo, minlength=hi - lo)
+            builder = rows.row_builder(n, int(lo), per_row, weighted)
+            builder.add_entries(entries[mine], None if dealt is None else dealt[mine])
+            same(builder.finish(), reference(n, lo, hi, ends, weights))
+
+
+@pytest.mark.parametrize("kind", ["placed", "sorted", "listed"])
+@given(graph=raw_edges())
+@settings(max_examples=100, deadline=None)
+def test_every_builder_makes_the_same_rows(kind, graph):
+    n, ends = graph
+    if kind == "placed" and not COMPILED:
+        return
+    counts = np.bincount(ends.reshape(-1), minlength=n)
+    builder = {
+        "placed": lambda: rows.PlacedRows(0, counts),
+        "sorted": lambda: rows.SortedRows(n, 0, counts),
+        "listed": lambda: rows.ListedRows(n, 0, counts, False),
+    }[kind]()
+    half = len(ends) // 2
+    for part in (ends[:half], ends[half:]):
+        builder.add_pairs(np.ascontiguousarray(part), None)
+    with mock.patch.object(rows, "STEP", 7):
+        found = builder.finish()
+    assert found[1].dtype == np.int32
+    same(found, reference(n, 0, n, ends, None))
+
+
+def test_more_nodes_than_32_bits_of_columns():
+    n, hub = (1 << 31) + 5, 1 << 31
+    ends = np.array([[0, hub], [hub, 1], [1, 0], [0, hub], [hub, hub]], dtype=np.uint32)
+    entries, _, counts = kernels.deal_pairs(ends, None, np.array([0, 2, n]), n)
+    assert entries.dtype == np.uint64 and counts == [5, 5]
+    builder = rows.SortedRows(n, 0, np.array([3, 2]))
+    builder.add_entries(entries[:5], None)
+    indptr, columns, _, written = builder.finish()
+    assert columns.dtype == np.int64
+    assert (indptr.tolist(), columns.tolist(), written) == ([0, 2, 4], [1, hub, 0, hub], 2)
+    assert isinstance(
+        rows.row_builder(1 << 32, 0, np.broadcast_to(np.int64(0), 1 << 31), False), rows.ListedRows
+    )
+
+
+@compiled
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 32, 33, 48, 49, 300, 70_000])
+def test_rows_of_every_length_are_sorted(length):
+    n = 100_000
+    columns = np.random.default_rng(length).integers(0, n, length)
+    ends = np.stack([np.full(length, 5), columns], axis=1).astype(np.uint32)
+    builder = rows.PlacedRows(0, np.bincount(ends.reshape(-1), minlength=n))
+    builder.add_pairs(ends, None)
+    same(builder.finish(), reference(n, 0, n, ends, None))
+
+
+@pytest.mark.parametrize("native", [pytest.param(True, marks=compiled), False])
+def test_counting_and_renumbering(native):
+    ends = np.random.default_rng(1).integers(0, 50, (500, 2)).astype(np.uint32)
+    table = np.random.default_rng(2).permutation(50).astype(np.uint32)
+    count, wanted = np.zeros(50, np.uint32), table[ends]
+    with mock.patch.object(kernels, "MOST_PLACED", kernels.MOST_PLACED) if native else without_kernels():
+        kernels.count_ids(ends, count)
+        kernels.renumber(table, ends)
+    assert np.array_equal(count, np.bincount(np.argsort(table)[ends.reshape(-1)], minlength=50))
+    assert np.array_equal(ends, wanted)
+
+
+# ---- pairs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("far", [0, 1 << 33])
+def test_pairs_grow_widen_and_give_back(weighted, far, monkeypatch):
+    monkeypatch.setattr(pairs, "STEP", 16)
+    draws, held, u, v = np.random.default_rng(3), Pairs(weighted), [], []
+    for turn in range(40):
+        a, b = draws.integers(0, 30, (2, draws.integers(0, 9))) + far * (turn == 20)
+        held.append(a, b, np.arange(len(a), dtype=np.float32))
+        u, v = [*u, *a], [*v, *b]
+    u, v = np.array(u), np.array(v)
+    assert np.array_equal(held.ends, np.stack([u, v], axis=1)) and held.wide == (far > 0)
+    assert (held.count, held.loops, held.largest) == (len(u), (u == v).sum(), max(u.max(), v.max()))
+    ids, numbers = np.unique(np.stack([u, v], axis=1), return_inverse=True)
+    held.renumber(ids, np.arange(len(ids)))
+    assert not held.wide and len(held.memory) == 2 * held.count
+    numbers, taken = numbers.reshape(-1, 2), []
+    while held.count:
+        ends, w = held.take(7)
+        assert (w is not None) == weighted and len(ends) <= 7 and len(held.memory) == 2 * held.count
+        taken.insert(0, ends)
+    assert np.array_equal(np.concatenate(taken), numbers)
+
+
+def test_negative_numbers_are_refused():
+    with pytest.raises(GraphError, match="negative node number"):
+        Pairs(False).append(np.array([0]), np.array([-1]), None)
+
+
+# ---- plain lines ------------------------------------------------------------------------------------------
+
+LAYOUTS = {
+    "edges": Layout(2, comments=b"#%"),
+    "from 1": Layout(2, first_id=1, last_id=10**7, comments=b"%"),
+    "letter": Layout(2, first_id=1, last_id=99, comments=b"c", letter=b"e"),
+}
+TOKENS = [
+    "0", "1", "7", "98", "99", "100", "12345678", "123456789", "999999999999999999", "1000000000000000000",
+    "9223372036854775807", "9223372036854775808", "007", "00000000000000000000001", "-1", "+1", "1.5", "x",
+    "e", "c", "#", "%", "\0", "\v", ",",
+]  # fmt: skip
+
+
+def strip(text, layout):
+    """What the reader's own `prepare` would do to comments and letters, obviously right."""
+    lines = []
+    for line in text.split(b"\n"):
+        bare = line.lstrip(b" \t")
+        if layout.comments and bare[:1] and bare[:1] in layout.comments:
+            line = b""
+        elif layout.letter and bare[:1] == layout.letter and bare[1:2] in (b" ", b"\t"):
+            line = bare[1:]
+        elif layout.letter and bare:
+            line = b"?"
+        lines.append(line)
+    return b"\n".join(lines)
+
+
+def outcome(work):
+    """u, v of a chunk as lists, or the message of its error."""
+    try:
+        u, v, _ = work()
+    except GraphError as error:
+        return str(error)
+    return u.tolist(), v.tolist()
+
+
+@compiled
+@pytest.mark.parametrize("name", LAYOUTS)
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_plain_lines_are_read_as_the_strict_parser_reads_them(name, data):
+    good = ["1 2", "3\t4", " 5  6 ", "", "  ", "77 88\r"]
+    if name == "letter":
+        good = [f"e {line}" if line.strip() else line for line in good]
+    odd = st.lists(st.sampled_from([*TOKENS, " ", "\t", "  ", "\r"]), max_size=6).map("".join)
+    lines = data.draw(st.lists(st.sampled_from([*good, "# 1 2", "c x", "% 9"]) | odd, max_size=12))
+    text = "\n".join([*lines, ""]).encode()
+    layout = LAYOUTS[name]
+    text = text if b"\0" in text else source.Source("g").clean(text, 1)
+    where, least = source.Source("g"), layout.first_id
+
+    def slow():
+        return parse_rows(where, strip(text, layout), 1, layout)
+
+    u, v, used = plain.parse_pairs(text, least, layout.last_id, layout.comments, layout.letter)
+    assert used == 0 or text[used - 1 : used] == b"\n"
+    head, wanted = text[:used], outcome(slow)
+    if used == len(text):
+        assert (u.tolist(), v.tolist()) == wanted
+    assert outcome(lambda: parse_rows(where, strip(head, layout), 1, layout)) == (
+        u.tolist(), v.tolist(),
+    )  # fmt: skip
+    # Together with what is left, the same rows or the same error.
+    whole = Layout(**{**vars(layout), "prepare": lambda part, line: strip(part, layout)})
+    assert outcome(lambda: read_rows(where, text, 1, whole)) == wanted
+    assert prepared(text, 1, layout) == text
+
+
+@compiled
+def test_plain_ids_of_every_length():
+    ids = [10**k + d for k in range(18) for d in (-1, 0, 7)]
+    text = "".join(f"{i} {j}\n" for i, j in zip(ids, reversed(ids))).encode()
+    u, v, used = plain.parse_pairs(text, 0, 2**63 - 1)
+    assert u.tolist() == ids and v.tolist() == ids[::-1] and used == len(text)
+    for cut in range(len(text) - 40, len(text)):
+        u, _, used = plain.parse_pairs(text[:cut], 0, 2**63 - 1)
+        assert used == text.rfind(b"\n", 0, cut) + 1 and len(u) == text.count(b"\n", 0, used)
+
+
+# ---- kept files -------------------------------------------------------------------------------------------
+
+
+def keep(path, key="k", pieces=3):
+    writer = KeptWriter(str(path), key)
+    big = np.arange(400_000, dtype=np.int64)
+    writer.write("big", big.dtype, len(big), iter(np.array_split(big, pieces)))
+    writer.write("none", np.dtype(np.float32), 0, iter([]))
+    writer.write("small", np.dtype(np.int32), 5, iter([np.arange(5, dtype=np.int32)]))
+    writer.close()
+    return big
+
+
+def test_kept_arrays_are_read_in_part(tmp_path):
+    path = tmp_path / "g.npz"
+    big = keep(path)
+    reader = KeptReader(str(path), "k")
+    for lo, hi in [(0, 400_000), (0, 0), (131_071, 131_073), (131_072, 262_144), (399_999, 400_000)]:
+        assert np.array_equal(reader.read("big", lo, hi), big[lo:hi])
+    assert reader.read("small").tolist() == [0, 1, 2, 3, 4] and len(reader.read("none")) == 0
+    reader.close()
+    with np.load(path) as plainly:
+        assert np.array_equal(plainly["big"], big)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["g.npz"]
+
+
+def test_no_changed_byte_of_a_kept_file_is_believed(tmp_path):
+    path = tmp_path / "g.npz"
+    big = keep(path)
+    right = path.read_bytes()
+    with pytest.raises(Damaged, match="seal"):
+        KeptReader(str(path), "other key")
+    draws = np.random.default_rng(0)
+    places = [*range(0, 200, 7), *draws.integers(0, len(right), 60), *range(len(right) - 900, len(right), 11)]
+    for at in places:
+        path.write_bytes(right[:at] + bytes([right[at] ^ 0x11]) + right[at + 1 :])
+        try:
+            reader = KeptReader(str(path), "k")
+            found = reader.read("big"), reader.read("small")
+        except (Damaged, OSError):
+            continue
+        # A byte of a file name or a time in the archive may differ; no number may.
+        assert np.array_equal(found[0], big) and found[1].tolist() == [0, 1, 2, 3, 4]
+    for size in (0, 10, len(right) // 2, len(right) - 1):
+        path.write_bytes(right[:size])
+        with pytest.raises(Damaged):
+            KeptReader(str(path), "k").read("big")
