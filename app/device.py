@@ -149,6 +149,14 @@ class HostDevice(Products):
             return self.native.score(parts, W, w, then)
         return super().score(parts, W, w, then)
 
+    def best_rows(
+        self, members: Members, score: Array, candidate: Array, lowest: np.float32, least: np.float32
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best candidate of every state; see Products.best_rows."""
+        if self.native:
+            return self.native.best_rows(members, score, candidate, lowest, least)
+        return super().best_rows(members, score, candidate, lowest, least)
+
     def gated_spread(self, values: Array, index: Array, gate: Array) -> Array:
         """values[index] * (gate > 0); see Products.gated_spread."""
         if self.native:

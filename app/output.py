@@ -130,7 +130,7 @@ def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[st
 
 
 def phase_table(group: Group, seconds: dict[str, float]) -> dict[str, Any]:
-    """Seconds by phase and bytes sent by kind of message, each min / mean / max over ranks. Ranks: all call."""
+    """Seconds by phase, bytes sent by kind of message: min / mean / max over ranks. Ranks: all call."""
     both = {**seconds, **{f"comm.{k}": v for k, v in group.seconds.items()}}
     sent = {**group.sent_bytes, "all": sum(group.sent_bytes.values())}
     micro = {name: round(value * 1e6) for name, value in both.items()}

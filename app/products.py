@@ -75,13 +75,17 @@ class Products:
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN) -> Array:
         """[parts] W and what follows it; an element is one chain over the columns of all parts in order.
 
+        parts     none: the product is zero, and `then.base` has its shape
         W         [sum of k, m]
         returns   [rows, m], rows a multiple of 8
         """
         xp = self.xp
-        rows = [part.rows() for part in parts]
-        U = xp.concatenate(rows, axis=1) if len(rows) > 1 else xp.ascontiguousarray(rows[0])
-        Z = self.row_product(U, xp.ascontiguousarray(W))
+        if parts:
+            rows = [part.rows() for part in parts]
+            U = xp.concatenate(rows, axis=1) if len(rows) > 1 else xp.ascontiguousarray(rows[0])
+            Z = self.row_product(U, xp.ascontiguousarray(W))
+        else:
+            Z = xp.zeros(then.base.shape, dtype=then.base.dtype)
         if then.base is not None:
             base = then.base if then.base_scale is None else then.base * then.base_scale[:, None]
             Z = base + Z
@@ -124,6 +128,30 @@ class Products:
     def score(self, parts: list[Part], W: Array, w: Array, then: Finish) -> Array:
         """[rows], each row of dense(parts, W, then) times w [m, 1], as one chain."""
         return self.row_product(self.dense(parts, W, then), w)[:, 0]
+
+    def best_rows(
+        self, members: Members, score: Array, candidate: Array, lowest: np.float32, least: np.float32
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best candidate of every state, as one small array from the device.
+
+        score      [rows]   raised to `least`; the first of equal ones wins, NaN is above all
+        candidate  [rows] bool
+        returns    score [states] float32 (`lowest` where there is none), local row of the node [states] int64
+        """
+        xp, tops, rows = self.xp, [], []
+        masked = xp.where(candidate, xp.maximum(score, least), lowest)
+        for nodes, count, at in zip(
+            members.nodes[:, -1].tolist(), members.counts.tolist(), members.at.tolist()
+        ):
+            if nodes == 0:
+                tops.append(xp.full(count, lowest, dtype=np.float32))
+                rows.append(xp.zeros(count, dtype=np.int32))
+            else:
+                X = masked[at : at + nodes * count].reshape(nodes, count)
+                tops.append(X.max(axis=0))
+                rows.append(X.argmax(axis=0).astype(np.int32))
+        both = self.get(xp.stack([xp.concatenate(tops).view(np.int32), xp.concatenate(rows)]))
+        return np.ascontiguousarray(both[0]).view(np.float32), both[1].astype(np.int64)
 
     def gated_spread(self, values: Array, index: Array, gate: Array) -> Array:
         """[rows, m], row r is values[index[r]] * (gate[r] > 0)."""

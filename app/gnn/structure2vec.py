@@ -16,16 +16,19 @@ class NodeInputs:
 
     x_own         node features as rows of a table: x.X[x.index] is [rows, F]
     alive_own     [rows]      1 for nodes not removed: only their edges count
+    candidate_own [rows]      1 for nodes with a live edge
     present_own   [rows]      1 for nodes that have an embedding (with the paper's features also removed ones)
     scale_own     [rows]      factor of neighbour sums: 0 where not alive
-    weights_own   [rows, 2]   sums of positive and of negated negative weights to live neighbours, or None
+    weights_own   [rows, 2]   sums of positive and of negated negative weights to live neighbours, or None;
+                  where all weights are one, rows of a table with the index of x_own
     """
 
     x_own: Part
     alive_own: Array
+    candidate_own: Array
     present_own: Array
     scale_own: Array
-    weights_own: Array | None = None
+    weights_own: Part | None = None
 
 
 class Structure2Vec:
@@ -42,7 +45,7 @@ class Structure2Vec:
               dW_l = U_l^T dZ                   one addend per row block, summed over ranks by the caller
               dU = dZ W_l^T
               dH_{l-1} = alive * A (scale * dN) + dU[own part]     A is symmetric
-              dT = dU[edge part];  d relu(theta2) = plus^T dT,  d relu(-theta2) = minus^T dT
+              [d relu(theta2); d relu(-theta2)] = sum_l ([plus | minus]^T dZ_l) W_l[edge part]^T
               dtheta2 = [theta2 > 0] d relu(theta2) - [theta2 < 0] d relu(-theta2)
     Ranks     rows partitioned, weights replicated; L-1 exchanges forward, L-1 backward
     Differs   1. with shared=False each round has its own W; 2. neighbour sums may be scaled; 3. own
@@ -87,10 +90,8 @@ class Structure2Vec:
 
     def forward(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> tuple[Array, list[Any]]:
         """H_own [rows, K] and what backward needs. Ranks: all call."""
-        device, xp = batch.device, batch.device.xp
-        fixed = [inputs.x_own]
-        if self.edge_weights:
-            fixed.append(Part(device.row_product(inputs.weights_own, self.relu_pair(xp, params))))
+        device = batch.device
+        fixed = self._fixed_parts(params, batch, inputs)
         masked_relu = Finish(relu=True, scale=inputs.present_own)
         saved, H_own = [], None
         for layer in range(self.layers):
@@ -103,35 +104,47 @@ class Structure2Vec:
             saved.append((parts, H_own))
         return H_own, saved
 
+    def _fixed_parts(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> list[Part]:
+        """x and T, which are the same in every round; where T is a function of the degree, in one table."""
+        if not self.edge_weights:
+            return [inputs.x_own]
+        device, weights = batch.device, inputs.weights_own
+        T = device.row_product(weights.X, self.relu_pair(device.xp, params))
+        if weights.index is None:
+            return [inputs.x_own, Part(T)]
+        return [Part(device.xp.concatenate([inputs.x_own.X, T], axis=1), weights.index)]
+
     @staticmethod
     def _neighbours(batch: StateBatch, inputs: NodeInputs, H_own: Array) -> Array:
         """A (alive * H); where only nodes that are alive have an embedding, A H."""
         if inputs.alive_own is not inputs.present_own:
-            H_own = H_own * inputs.alive_own[:, None]
+            then = Finish(base=H_own, base_scale=inputs.alive_own)
+            H_own = batch.device.dense([], H_own[:0], then)
         return batch.times(H_own, inputs.alive_own)
 
     def backward(
         self, params: Parameters, batch: StateBatch, inputs: NodeInputs, saved: list[Any], dZ_own: Array
     ) -> dict[str, Array]:
-        """Gradient addends [owned blocks, size] by parameter name ("embed.theta2" as its two relu halves).
+        """Gradient addends [owned blocks, size] by parameter name ("edges L": [plus | minus]^T dZ_L).
 
         dZ_own   [rows, K], dH_L * [H_L > 0]. Ranks: all call
         """
-        device, xp = batch.device, batch.device.xp
+        device = batch.device
         parts: dict[str, Array] = {}
-        dT_own = None
         for layer in reversed(range(self.layers)):
             W = self.weight(params, layer)
-            self._add(xp, parts, layer, batch.gram_part(saved[layer][0], dZ_own, inputs.present_own))
+            columns = saved[layer][0] + ([inputs.weights_own] if self.edge_weights else [])
+            last = layer == self.layers - 1
+            live_own = inputs.present_own if last or self.self_weight else inputs.alive_own
+            part = batch.gram_part(columns, dZ_own, live_own)
             if self.edge_weights:
-                dT = device.dense([Part(dZ_own)], W[self.F : self.first_rows].T)
-                dT_own = dT if dT_own is None else dT_own + dT
+                parts[f"edges {layer}"] = part[:, -2 * self.K :]
+                part = part[:, : -2 * self.K]
+            self._add(parts, layer, part)
             if layer > 0:
                 dZ_own = self._through_layer(
                     batch, inputs, W[self.first_rows :].T, dZ_own, saved[layer - 1][1]
                 )
-        if self.edge_weights:
-            parts["embed.theta2"] = batch.gram_part([Part(inputs.weights_own)], dT_own)
         return parts
 
     def _through_layer(
@@ -145,12 +158,9 @@ class Structure2Vec:
         if self.self_weight:
             then = Finish(base=dH_own, base_scale=alive_own, scale=inputs.present_own, gate=H_own)
             return device.dense([Part(dZ_own)], Wt[:, self.K :], then)
-        if alive_own is not None:
-            dH_own *= alive_own[:, None]
-        dH_own *= H_own > 0
-        return dH_own
+        return device.dense([], Wt[:0], Finish(base=dH_own, base_scale=alive_own, gate=H_own))
 
-    def _add(self, xp: Any, parts: dict[str, Array], layer: int, part: Array) -> None:
+    def _add(self, parts: dict[str, Array], layer: int, part: Array) -> None:
         """Collect one layer's addends; a shared W sums them over layers, from the last to the first."""
         if not self.shared:
             parts[f"embed.W{layer + 1}"] = part
@@ -160,11 +170,18 @@ class Structure2Vec:
             parts["embed.W"][:, : part.shape[1]] += part
 
     def finish(self, params: Parameters, gradient: dict[str, Array]) -> dict[str, Array]:
-        """Turn the summed halves of theta2 into its gradient; the other entries pass."""
-        if self.edge_weights:
-            theta2 = params["embed.theta2"][0]
-            halves = gradient["embed.theta2"].reshape(2, self.K)
-            gradient["embed.theta2"] = halves[0] * (theta2 > 0) - halves[1] * (theta2 < 0)
+        """Turn the summed edge terms into the gradient of theta2; the other entries pass."""
+        if not self.edge_weights:
+            return gradient
+        device, halves = params.device, None
+        for layer in reversed(range(self.layers)):
+            summed = device.xp.zeros((8, self.K), dtype=params.flat.dtype)
+            summed[:2] = gradient.pop(f"edges {layer}").reshape(2, self.K)
+            Wt = device.xp.ascontiguousarray(self.weight(params, layer)[self.F : self.first_rows].T)
+            term = device.row_product(summed, Wt)
+            halves = term if halves is None else halves + term
+        theta2 = params["embed.theta2"][0]
+        gradient["embed.theta2"] = halves[0] * (theta2 > 0) - halves[1] * (theta2 < 0)
         return gradient
 
     @staticmethod

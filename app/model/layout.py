@@ -4,6 +4,7 @@ Exact where the graph's rows are at hand (`count`, `of_blocks`), else the expect
 do not care about node numbers (`estimate`).
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ class Layout:
     ghosts           distinct columns of a rank that others own
     ghost_entries    stored entries in such columns
     sent             rows that a rank sends in one halo exchange, once for each receiver
+    partners         ranks that it receives any from
     blocks           row blocks of each rank
     """
 
@@ -42,6 +44,7 @@ class Layout:
     ghosts: np.ndarray
     ghost_entries: np.ndarray
     sent: np.ndarray
+    partners: np.ndarray
     blocks: np.ndarray
 
     @property
@@ -102,7 +105,7 @@ def _counted(graph: Graph, partition: RowPartition, exchange: str, width: int) -
     bounds = np.minimum(offsets, graph.n)
     pointers = graph.indptr[bounds]
     ranks = len(offsets) - 1
-    ghosts, ghost_entries, sent = (np.zeros(ranks, dtype=np.int64) for _ in range(3))
+    ghosts, ghost_entries, sent, partners = (np.zeros(ranks, dtype=np.int64) for _ in range(4))
     for rank in range(ranks if ranks > 1 else 0):
         columns = graph.indices[pointers[rank] : pointers[rank + 1]]
         lo, hi = bounds[rank], bounds[rank + 1]
@@ -112,11 +115,13 @@ def _counted(graph: Graph, partition: RowPartition, exchange: str, width: int) -
         before = np.concatenate([[0], np.cumsum(touched)])
         ghosts[rank] = before[-1]
         ghost_entries[rank] = len(columns) - np.count_nonzero((columns >= lo) & (columns < hi))
-        sent += np.diff(before[bounds])
+        received = np.diff(before[bounds])
+        sent += received
+        partners[rank] = np.count_nonzero(received)
     mode = choose_mode(exchange, ranks, int(offsets[-1]), int(ghosts.sum()), width)
     return Layout(
         graph.name, graph.n, len(graph.indices), int(graph.degrees().max(initial=0)), mode, True,
-        np.diff(offsets), np.diff(pointers), ghosts, ghost_entries, sent, np.diff(partition.cuts),
+        np.diff(offsets), np.diff(pointers), ghosts, ghost_entries, sent, partners, np.diff(partition.cuts),
     )  # fmt: skip
 
 
@@ -125,8 +130,9 @@ def estimate(
 ) -> Layout:
     """The expected layout when only counts are known: equal shares, neighbours anywhere.
 
-    A node of another rank is a ghost here unless all of its d = entries/n neighbours are elsewhere:
-    (n - n/P) (1 - (1 - 1/P)^d) ghosts a rank. max_degree 0: four deviations of a Poisson number above d.
+    A node of another rank is a ghost here unless none of its neighbours, a Poisson number of mean
+    d = entries/n, is here: (n - n/P) (1 - exp(-d/P)) ghosts a rank. max_degree 0: four
+    deviations above d.
     """
     blocks = block_count(n)
     starts = block_starts(n, blocks)
@@ -134,12 +140,12 @@ def estimate(
     rows = np.diff(starts[cuts])
     degree = entries / max(n, 1)
     stored = (rows * degree).astype(np.int64)
-    ghosts = ((n - rows) * (1 - (1 - 1 / ranks) ** degree)).astype(np.int64)
+    ghosts = ((n - rows) * (1 - math.exp(-degree / ranks))).astype(np.int64)
     ghost_entries = (stored * (1 - rows / max(n, 1))).astype(np.int64)
     mode = choose_mode(exchange, ranks, int(starts[-1]), int(ghosts.sum()), width)
     return Layout(
         name, n, entries, max_degree or int(degree + 4 * degree**0.5), mode, False,
-        rows, stored, ghosts, ghost_entries, ghosts.copy(), np.diff(cuts),
+        rows, stored, ghosts, ghost_entries, ghosts.copy(), np.minimum(ghosts, ranks - 1), np.diff(cuts),
     )  # fmt: skip
 
 
@@ -151,6 +157,8 @@ def of_blocks(group: Group, block: RowBlock) -> Layout:
     held = 0 if touching is None else int(touching[-1])
     stored = int(block.degrees_own().sum(dtype=np.int64))
     sent = sum(len(rows) for rows in plan.send_rows)
-    mine = [block.n_own, stored, ghosts, held, sent, len(block.block_starts) - 1, block.max_degree]
+    partners = sum(c > 0 for c in plan.recv_counts) - (block.n_own > 0) if ghosts else 0
+    blocks = len(block.block_starts) - 1
+    mine = [block.n_own, stored, ghosts, held, sent, partners, blocks, block.max_degree]
     table = group.gather_integers(np.array(mine)).T
-    return Layout(block.name, block.n, int(table[1].sum()), int(table[6].max()), plan.mode, True, *table[:6])
+    return Layout(block.name, block.n, int(table[1].sum()), int(table[7].max()), plan.mode, True, *table[:7])

@@ -167,15 +167,11 @@ def _best(seconds: dict[int, float]) -> int:
 
 
 def _memory_line(counts: Counts, ranks: int, layout: Layout, held: dict[str, int]) -> str:
-    terms = ", ".join(f"{name} {_size(nbytes)}" for name, nbytes in held.items())
+    whole, terms = memory.size(memory.total(held)), memory.words(held)
     return (
-        f"{counts.name}: {counts.n} nodes, {counts.entries} stored entries; {_size(memory.total(held))} "
+        f"{counts.name}: {counts.n} nodes, {counts.entries} stored entries; {whole} "
         f"a rank on {ranks} ranks (exchange {layout.mode}): {terms}"
     )
-
-
-def _size(nbytes: float) -> str:
-    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"
 
 
 def _time(seconds: float) -> str:

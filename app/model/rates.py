@@ -14,6 +14,7 @@ from app.model.work import MESSAGES, Term
 
 TILE = 64  # columns that a compiled product takes at once; below it 16, 4 and 1 at a time (native/products.c)
 LANES = 16  # columns of a dense product are padded to a multiple of this
+FAR_BYTES = 8 << 20  # of an operand, beyond which no result is left out
 LATENCY_S, BYTES_S = 2e-6, 10e9  # of a network of which nothing was measured
 Seconds = Annotated[float, Meta(ge=0)]
 
@@ -74,7 +75,7 @@ class Calibration(Table, frozen=True):
 
     ranks      ranks that measured together; rates of one rank while the others rest are `alone`, while all do
                the same `together`
-    messages   collectives of these ranks, by kind
+    messages   collectives of these ranks, by kind; "round": of messages that carry nothing
     base_bytes resident memory of a rank before it holds any graph
     """
 
@@ -135,9 +136,9 @@ class Rates:
     def seconds(self, term: Term) -> float:
         """Seconds of one term."""
         if term.kind in MESSAGES:
-            each = self._message(MESSAGES[term.kind][1], term.amounts[1])
+            each = self._message(MESSAGES[term.kind][1], *term.amounts[1:])
         elif term.kind == "product":
-            each = self._product(*term.amounts)
+            each = self._any_product(*term.amounts)
         elif term.kind in self.kernels.dense:
             each = self._dense(self.kernels.dense[term.kind], *term.amounts)
         elif term.kind in self.kernels.passes:
@@ -154,6 +155,27 @@ class Rates:
         padded = -(-m // LANES) * LANES
         row_s, madd_s = (between(rate.nbytes, values, nbytes) for values in (rate.row_s, rate.madd_s))
         return rows * (row_s + madd_s * k * padded)
+
+    def _any_product(
+        self, entries: float, rows: float, width: int, nbytes: float, state: int, removed: float
+    ) -> float:
+        """A product that leaves out results of removed nodes, where these are whole vectors, or a full one.
+
+        Four vectors of 16 are made together where more than two are wanted, else one by one. With states
+        along an episode, of which the latest has removed twice the mean, the number of live states among any
+        n is n outside that share of the nodes, and else any of 0..n alike.
+        """
+        if not removed or state % LANES or nbytes > FAR_BYTES:
+            return self._product(entries, rows, width, nbytes)
+        each = min(state, TILE) // LANES
+        together = TILE // (LANES * each)
+        tile, vector = (self._product(entries, rows, columns, nbytes) for columns in (TILE, LANES))
+        spread = min(2 * removed, 1.0) / (together + 1)
+        costs = [tile if held * each > 2 else held * each * vector for held in range(together + 1)]
+        mean = spread * sum(costs) + max(1 - 2 * removed, 0.0) * costs[-1]
+        tiles, rest = divmod(width, TILE)
+        full = self._product(entries, rows, tiles * TILE, nbytes) / max(tiles * tile, 1e-30)
+        return tiles * mean * full + rest / LANES * vector * (1 - removed)
 
     def _product(self, entries: float, rows: float, width: int, nbytes: float) -> float:
         """Tiles of 64 columns are one pass over the entries; what is left takes one for 16, 4 or 1 column."""
@@ -177,29 +199,16 @@ class Rates:
             costs.append((entries * entry_s + rows * row_s) / (w / TILE))
         return tiles * between([float(w) for w in widths], costs, width)
 
-    def _message(self, kind: str, received: float) -> float:
-        """Latency by rounds of messages, then what the bytes take beyond an empty message."""
-        rate, turns = self.calibration.messages.get(kind), rounds(kind, self.ranks)
-        latency_s, bytes_s = self.network.latency_s, self.network.bytes_s
+    def _message(self, kind: str, received: float, turns: float) -> float:
+        """A collective of the ranks that calibrated, and further messages in a row, where there are any."""
+        rate, network = self.calibration.messages.get(kind), self.network
         if rate is None:
-            latency_s, bytes_s = latency_s or LATENCY_S, bytes_s or BYTES_S
-        if latency_s:
-            latency = latency_s * turns
-        else:
-            latency = rate.seconds[0] * turns / rounds(kind, self.calibration.ranks)
-        if bytes_s:
-            return latency + received / bytes_s
+            return turns * (network.latency_s or LATENCY_S) + received / (network.bytes_s or BYTES_S)
+        there = self.calibration.messages["round"].seconds[0]
+        latency = rate.seconds[0] - there + turns * (network.latency_s or there)
+        if network.bytes_s:
+            return latency + received / network.bytes_s
         return latency + _along(rate.nbytes, rate.seconds, received) - rate.seconds[0]
-
-
-def rounds(kind: str, ranks: int) -> int:
-    """Messages that a rank waits for in a row.
-
-    log2 P as in eqs. 3 and 5; one for each other rank where rows are exchanged or staged
-    """
-    if ranks == 1:
-        return 0
-    return ranks - 1 if kind in ("exchange", "stage") else math.ceil(math.log2(ranks))
 
 
 def between(sizes: list[float], values: list[float], size: float) -> float:

@@ -2,7 +2,7 @@
 
 paper                               here, on the heaviest rank: S states, R rows (of all states), E entries
 eq. 3  N^2/P B K rho    sums        (L-1) E lines of S K numbers: the first round has none, it starts at zero
-       N^2/P B K L      weights     0, or R: edge weights are rank two (gnn/structure2vec.py)
+       N^2/P B K L      weights     0: rank two, and a function of the degree where all are one
        N/P B K (2+K..)  dense       R K (rows of W) multiply-adds a round; dead rows are left out
        alpha L log2 P   latency     L-1 exchanges, and one MAX
        beta L B K N     all-reduce  S K numbers of each row of other ranks (gather, staged), or ghost (halo)
@@ -15,21 +15,23 @@ sec. 6 (3)              environment a few passes over R rows; updates of O(degre
 
 A term is one kind of work and its amounts; rates (rates.py) turn it into seconds. Kinds and amounts:
 
-    product                  entries, rows, columns of the operand, its bytes
+    product                  entries, rows, columns of the operand, its bytes, columns of one state, and the
+                             share of results that are left out
     dense, gram              rows, k, m, bytes of a [rows, K]
     element, take, reduce    numbers, bytes of the array
     skip dense, skip gram    masked rows, bytes of a [rows, K]
     feature                  entries of feature tables
     call                     times; the name says of what
-    one of MESSAGES          bytes that the rank sends, bytes that it receives
+    one of MESSAGES          bytes that the rank sends, that it receives, messages that follow one another
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.comm.ordered import GATHER_BYTES
 from app.model.layout import Layout
-from app.rl.agent import PART_ROWS
+from app.rl import agent
 from app.rl.qnet import QNetwork
 
 # kind: the phase that Group counts its bytes in, and the collective it is
@@ -82,17 +84,21 @@ class Work:
 
     # ---- building blocks --------------------------------------------------------------------------------
 
-    def look_at(self, states: States, times: int = 1) -> None:
-        """The states of the terms that follow, each counted `times` times."""
+    def look_at(self, states: States, times: int = 1, acting: bool = False) -> None:
+        """The states of the terms that follow, each counted `times` times; acting: only to choose."""
         self.S, self.G, self.states, self.times = states.count, states.graphs, states, times
         self.R = self.own * self.S
-        # With the paper's features removed nodes have an embedding too.
-        self.present = self.R * (1.0 if self.net.paper else states.live)
-        self.live = self.R * states.live
+        self.live = self.present = self.R * states.live
+        if self.net.paper and (self.net.pools_to_choose or not acting):
+            self.present = self.R  # removed nodes have an embedding too
 
     def add(self, name: str, kind: str, *amounts: float) -> None:
         """One more term."""
         self.terms.append(Term(self.part, name, kind, amounts, self.times))
+
+    def message(self, name: str, kind: str, sent: int, received: int, turns: int | None = None) -> None:
+        """A collective; turns None: log2 P messages follow one another, as in eqs. 3 and 5."""
+        self.add(name, kind, sent, received, math.ceil(math.log2(self.P)) if turns is None else turns)
 
     def passes(self, name: str, numbers: float, kind: str = "element") -> None:
         """Passes over arrays of 4-byte numbers, of which [R, K] is the largest."""
@@ -105,8 +111,11 @@ class Work:
         # A mask of 0 and 1 in no order: the processor guesses wrong most often where both are as frequent.
         self.add(f"{name}: skipped rows", f"skip {kind}", 4 * live * (1 - live) * self.R, 4 * self.R * self.K)
 
-    def product(self, name: str, width: int) -> None:
-        """A X for every state, X of `width` columns: clear, exchange, multiply (sparse/exchange.py)."""
+    def product(self, name: str, width: int, live: bool = True) -> None:
+        """A X for every state, X of `width` columns: clear, exchange, multiply (sparse/exchange.py).
+
+        live   results of removed nodes are left out
+        """
         layout, columns = self.layout, width * self.S // self.G
         self.passes(f"{name}: clear", self.R * width)
         self._exchange(f"{name}: rows", width)
@@ -115,7 +124,8 @@ class Work:
         self.passes(f"{name}: operand", int(held) * stages * width * self.S)
         self.add(
             f"{name}: multiply", "product", int(layout.stored[self.rank]) * self.G,
-            self.own * self.G * stages, columns, 4 * int(held) * columns,
+            self.own * self.G * stages, columns, 4 * int(held) * columns, width,
+            self.states.removed / max(layout.n, 1) if live else 0.0,
         )  # fmt: skip
 
     def _exchange(self, name: str, width: int) -> None:
@@ -123,11 +133,12 @@ class Work:
         if layout.mode == "halo":
             sent, ghosts = int(layout.sent[self.rank]), int(layout.ghosts[self.rank])
             self.passes(f"{name}, packed and placed", (sent + self.own) * width * self.S)
-            self.add(name, "exchange", sent * size, ghosts * size)
+            self.message(name, "exchange", sent * size, ghosts * size, int(layout.partners[self.rank]))
         elif self.P > 1:
             others = layout.total_rows - self.own
-            kind = "stage" if layout.mode == "staged" else "gather"
-            self.add(name, kind, self.own * size * (self.P - 1), others * size)
+            staged = layout.mode == "staged"
+            kind, turns = ("stage", self.P - 1) if staged else ("gather", None)
+            self.message(name, kind, self.own * size * (self.P - 1), others * size, turns)
 
     def sum_blocks(self, name: str, width: int) -> None:
         """One addend [width] of each row block, chained in order (comm/ordered.py)."""
@@ -135,12 +146,12 @@ class Work:
         if others and (4 * width * blocks > GATHER_BYTES or self.P > 8):
             piece = 4 * -(-width // self.P)
             self.passes(f"{name}: sliced", own * width * 2)
-            self.add(f"{name}: slices", "slices", own * piece * others, (blocks - own) * piece)
+            self.message(f"{name}: slices", "slices", own * piece * others, (blocks - own) * piece, others)
             self.passes(f"{name}: chain", blocks * piece / 4)
-            self.add(f"{name}: results", "addends", piece * others, piece * others)
+            self.message(f"{name}: results", "addends", piece * others, piece * others)
             return
         if others:
-            self.add(f"{name}: addends", "addends", 4 * own * width * others, 4 * (blocks - own) * width)
+            self.message(f"{name}: addends", "addends", 4 * own * width * others, 4 * (blocks - own) * width)
         self.passes(f"{name}: chain", blocks * width)
 
     # ---- the network ------------------------------------------------------------------------------------
@@ -150,27 +161,27 @@ class Work:
         policy = self.net.policy
         several = self.S > 1
         self.part = "environment"
-        self.add("feature tables", "feature", self.S * (2 + self.layout.max_degree))
+        self.entries = self.S * (2 + self.layout.max_degree)
+        self.add("feature tables", "feature", self.entries)
         mask = 4 if self.net.paper else 2
         self.passes("masks and codes", self.R * (mask + 3 + 2 * several + policy.mean_degree))
         if several and policy.mean_degree:
             self.passes("mean degrees", self.R, "take")
-        self.part = "embedding"
-        if self.edge_weights:
-            self.product("edge weights", 1)
-            self.passes("edge weights: pairs", 5 * self.R)
-            self.dense("edge term", self.R, 2, self.K)
 
     def embed(self) -> None:
-        """Structure2Vec.forward: eq. 1."""
+        """Structure2Vec.forward: eq. 1. Features (and edge terms) meet W in a table, once for each entry."""
         self.part = "embedding"
-        embedding = self.net.embedding
-        self.dense("round 1", self.present, embedding.first_rows, self.K)
-        for layer in range(1, self.L):
-            if self.net.paper:
+        first, later = self.net.embedding.first_rows, self.net.embedding.later_rows
+        for layer in range(self.L):
+            self.add("feature rows", "dense", self.entries, first, self.K, 4 * self.entries * self.K)
+            if layer and self.present > self.live:
                 self.passes("live rows", self.R * self.K)
-            self.product("neighbour sums", self.K)
-            self.dense(f"round {layer + 1}", self.present, embedding.later_rows, self.K)
+                self.passes("rows without sums", (self.present - self.live) * self.K)
+            if layer:
+                self.product("neighbour sums", self.K)
+            self.dense(
+                f"round {layer + 1}", self.live if layer else self.present, layer and later - first, self.K
+            )
 
     def pool(self) -> None:
         """Sums of embeddings over nodes."""
@@ -184,15 +195,15 @@ class Work:
         head = self.K + (0 if self.net.paper else self.net.F)
         if self.net.pools_to_choose:
             self.passes("pooled half of every row", self.R * self.net.hidden, "take")
-        self.dense("scores", self.present, head, self.net.hidden)
+        self.dense("scores", self.live, head, self.net.hidden)
 
     def choose(self) -> None:
-        """The best candidate of each state: two passes over the scores, one MAX."""
+        """The best candidate of each state: a pass over the scores, one MAX."""
         self.part = "evaluation"
-        self.passes("candidates", 3 * self.R)
-        self.passes("best rows", 2 * self.R, "reduce")
+        self.passes("candidates", self.R)
+        self.passes("best rows", self.R, "reduce")
         if self.P > 1:
-            self.add("decision", "max", 8 * self.S, 8 * self.S)
+            self.message("decision", "max", 8 * self.S, 8 * self.S)
 
     def backward(self) -> None:
         """Structure2Vec.backward and the gradient's addends."""
@@ -200,15 +211,12 @@ class Work:
         embedding = self.net.embedding
         self.passes("gradient of embeddings", 2 * self.R * self.K)
         for layer in reversed(range(self.L)):
-            rows = embedding.later_rows if layer else embedding.first_rows
-            self.dense(f"weight gradient {layer + 1}", self.present, rows, self.K, "gram")
-            if self.edge_weights:
-                self.dense("edge gradient", self.R, self.K, self.K)
-                self.passes("edge gradient: sum", self.R * self.K if layer < self.L - 1 else 0)
+            columns = (embedding.later_rows if layer else embedding.first_rows) + 2 * self.edge_weights
+            everywhere = layer == self.L - 1 or self.net.policy.self_weight
+            rows = self.present if everywhere else self.live
+            self.dense(f"weight gradient {layer + 1}", rows, columns, self.K, "gram")
             if layer:
                 self.through_layer()
-        if self.edge_weights:
-            self.dense("gradient of theta2", self.R, 2, self.K, "gram")
 
     def through_layer(self) -> None:
         """dZ of the round before: one product, as forward."""
@@ -217,15 +225,15 @@ class Work:
         if self.net.policy.self_weight:
             self.dense("own gradient", self.present, self.K, self.K)
         else:
-            self.passes("gate", self.R * self.K * (3 if self.net.paper else 2))
+            self.passes("gate", 2 * self.R * self.K)
 
     def embedding_parameters(self) -> int:
-        """Numbers of a gradient's addend; theta2 as its two halves."""
+        """Numbers of a gradient's addend; theta2 as two halves for each round."""
         embedding, policy = self.net.embedding, self.net.policy
         rows = embedding.later_rows * (self.L - 1) + embedding.first_rows
         if policy.shared_layers:
             rows = embedding.later_rows if self.L > 1 else embedding.first_rows
-        return self.K * (rows + 2 * self.edge_weights)
+        return self.K * (rows + 2 * self.L * self.edge_weights)
 
 
 def evaluation(
@@ -236,7 +244,7 @@ def evaluation(
     rank   whose share; None: the heaviest
     """
     work = Work(net, layout, layout.heaviest if rank is None else rank)
-    work.look_at(states)
+    work.look_at(states, acting=True)
     work.part = "environment"
     work.add("evaluation", "call", 1)
     work.passes("degrees and masks", 4 * work.R)
@@ -251,7 +259,7 @@ def learning(
 ) -> list[Term]:
     """One gradient step on a minibatch: Agent.learn, without the comparison of weights every check_every.
 
-    states   those of the minibatch; parts of at most PART_ROWS rows go through the network one by one
+    states   those of the minibatch; parts of it go through the network one by one
     """
     work = Work(net, layout, layout.heaviest if rank is None else rank)
     for count, times in parts_of(layout.n, states.count):
@@ -267,8 +275,9 @@ def learning(
 
 
 def parts_of(n: int, states: int) -> list[tuple[int, int]]:
-    """(states of a part, how many such parts) of a minibatch of graphs of n nodes."""
-    most = max(PART_ROWS // max(n, 1), 1)
+    """(states of a part, how many such parts) of a minibatch of graphs of n nodes: as Agent cuts it."""
+    rows = max(agent.PART_ROWS, min(4 * n, agent.MOST_ROWS))
+    most = max(rows // max(n, 1), 1)
     whole, rest = divmod(states, most)
     return [(count, times) for count, times in ((most, whole), (rest, 1)) if count and times]
 
@@ -278,11 +287,11 @@ def _learn_part(work: Work, double: bool) -> None:
     work.part = "learning"
     work.add("part", "call", 1)
     work.part = "environment"
-    removed = 2 * work.S * work.states.removed
+    removed = work.S * work.states.removed
     work.passes("states of rows", 5 * work.R)
     work.passes("removed nodes", MASK_PASSES * removed)
     work.passes("removed nodes: rows", MASK_TAKES * removed, "take")
-    work.product("live degrees", 2)
+    work.product("live degrees", 2, live=False)
     _evaluate(work, pool=True)
     if double:
         work.embed()
@@ -309,7 +318,7 @@ def _merge(work: Work, width: int) -> None:
     """The chosen rows, on all ranks."""
     work.part = "evaluation"
     if work.P > 1:
-        work.add("chosen rows", "merge", 4 * work.S * width, 4 * work.S * width)
+        work.message("chosen rows", "merge", 4 * work.S * width, 4 * work.S * width)
 
 
 def sent_bytes(terms: list[Term]) -> dict[str, int]:

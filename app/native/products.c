@@ -1,6 +1,25 @@
 /* Products of app/device.py. One output element is one left-to-right chain; registers hold different outputs. */
 #include "products.h"
 
+/* The first `width` of 16 columns; the others are zero, and are not written. */
+INLINE v16 load_part(const float *x, int64_t width) {
+    float pad[16];
+    if (width == 16) return LOAD16(x);
+    memset(pad, 0, sizeof pad);
+    memcpy(pad, x, (size_t)width * 4);
+    return LOAD16(pad);
+}
+
+INLINE void store_part(float *x, int64_t width, v16 v) {
+    float pad[16];
+    if (width == 16) {
+        STORE16(x, v);
+        return;
+    }
+    STORE16(pad, v);
+    memcpy(x, pad, (size_t)width * 4);
+}
+
 /* ---- sparse times dense ----------------------------------------------------------------------------------
  * Y += A X. A row of X is fetched some entries before its use: into the second-level cache where rows are long
  * and X is larger than the caches, else into the first. */
@@ -141,58 +160,29 @@ void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const flo
  * X[index[r]]) and scaled by a number per row. Then, in this order and each only where given:
  *   Z = base * base_scale + Z;  Z = max(Z, 0);  Z *= scale;  Z *= (gate > 0). */
 
-/* What follows the product, for one row and 16 columns; with `w` the running chain of the score. */
-INLINE float finish(const Dense *d, int64_t r, int64_t at, v16 z, float score) {
-    const int64_t width = d->m - at;
-    float out[16], other[16];
-    if (width >= 16) {
-        if (d->base) {
-            v16 b = LOAD16(d->base + r * d->ldbase + at);
-            if (d->base_scale) b *= d->base_scale[r];
-            z = b + z;
-        }
-        if (d->relu) z = (v16)((i16)z & ~(i16)(z < 0.0f));
-        if (d->scale) z *= d->scale[r];
-        if (d->gate) {
-            v16 g = LOAD16(d->gate + r * d->ldgate + at);
-            i16 open = g > 0.0f;
-            z = z * (v16)(open & (i16)((v16){} + 1.0f));
-        }
-        if (!d->w) {
-            STORE16(d->Z + r * d->ldz + at, z);
-            return score;
-        }
-        STORE16(out, z);
-        for (int j = 0; j < 16; ++j) score += out[j] * d->w[at + j];
-        return score;
-    }
+/* What follows the product, for one row and 16 columns. */
+INLINE v16 finish(const Dense *d, int64_t r, int64_t at, int64_t width, v16 z) {
     if (d->base) {
-        memset(other, 0, sizeof other);
-        memcpy(other, d->base + r * d->ldbase + at, (size_t)width * 4);
-        v16 b = LOAD16(other);
+        v16 b = load_part(d->base + r * d->ldbase + at, width);
         if (d->base_scale) b *= d->base_scale[r];
         z = b + z;
     }
     if (d->relu) z = (v16)((i16)z & ~(i16)(z < 0.0f));
     if (d->scale) z *= d->scale[r];
-    STORE16(out, z);
-    for (int64_t j = 0; j < width; ++j) {
-        float v = out[j];
-        if (d->gate) v = v * (d->gate[r * d->ldgate + at + j] > 0.0f ? 1.0f : 0.0f);
-        if (d->w) score += v * d->w[at + j];
-        else d->Z[r * d->ldz + at + j] = v;
+    if (d->gate) {
+        const i16 open = load_part(d->gate + r * d->ldgate + at, width) > 0.0f;
+        z = z * (v16)(open & (i16)((v16){} + 1.0f));
     }
-    return score;
+    return z;
 }
 
-enum { CHUNK = 126 }; /* rows handled together: their operands stay in the first-level cache */
+enum { MOST_HIDDEN = 4096, CHUNK = 126 }; /* rows handled together: their operands stay in the first-level cache */
 
 /* R rows `at_row`, all tiles of 16 columns. */
 #define DENSE_ROWS(R)                                                                                         \
-    INLINE void dense_##R(const Dense *d, const int64_t *at_row) {                                            \
-        float score[R];                                                                                       \
-        for (int i = 0; i < R; ++i) score[i] = 0.0f;                                                          \
+    INLINE void dense_##R(const Dense *d, const int64_t *at_row, float *hidden) {                             \
         for (int64_t at = 0; at < d->mp; at += 16) {                                                          \
+            const int64_t width = d->m - at < 16 ? d->m - at : 16;                                            \
             v16 z[R];                                                                                         \
             for (int i = 0; i < R; ++i)                                                                       \
                 z[i] = d->start ? LOAD16(d->start + (int64_t)d->start_index[at_row[i]] * d->mp + at) : (v16){};\
@@ -217,37 +207,59 @@ enum { CHUNK = 126 }; /* rows handled together: their operands stay in the first
                         for (int i = 0; i < R; ++i) z[i] += x[i][k] * row;                                    \
                     }                                                                                         \
             }                                                                                                 \
-            for (int i = 0; i < R; ++i) score[i] = finish(d, at_row[i], at, z[i], score[i]);                  \
+            for (int i = 0; i < R; ++i) {                                                                     \
+                z[i] = finish(d, at_row[i], at, width, z[i]);                                                 \
+                if (d->w) STORE16(hidden + i * d->mp + at, z[i]);                                             \
+                else store_part(d->Z + at_row[i] * d->ldz + at, width, z[i]);                                 \
+            }                                                                                                 \
         }                                                                                                     \
-        if (d->w)                                                                                             \
+        if (d->w) {                                                                                           \
+            float score[R];                                                                                   \
+            for (int i = 0; i < R; ++i) score[i] = 0.0f;                                                      \
+            for (int64_t j = 0; j < d->m; ++j)                                                                \
+                for (int i = 0; i < R; ++i) score[i] += hidden[i * d->mp + j] * d->w[j];                      \
             for (int i = 0; i < R; ++i) d->out[at_row[i]] = score[i];                                         \
+        }                                                                                                     \
     }
 DENSE_ROWS(6)
 DENSE_ROWS(1)
 
-/* A row whose `scale` is 0 is 0: it is not computed. The rows of a chunk that are left are listed without a branch,
- * since which they are cannot be predicted. */
+/* A row whose `scale` is 0 is 0: it is not computed. Where every part has a scale (the same for all) and that is 0 for a
+ * row, the row is what its chain starts with. The rows of a chunk are listed without a branch, since which they are
+ * cannot be predicted. */
 WIDE void lk_dense(const Dense *given) {
-    int64_t rows[CHUNK];
-    Part part[4];
+    int64_t rows[CHUNK], others[CHUNK];
+    float hidden[6 * MOST_HIDDEN];
+    Part part[4] = {{0}};
     Dense copy = *given; /* not reachable through the pointers that are written: it can stay in registers */
     const Dense *d = &copy;
     for (int64_t p = 0; p < copy.parts; ++p) part[p] = given->part[p];
     copy.part = part;
+    const float *met = copy.parts ? part[0].scale : 0;
+    for (int64_t p = 1; p < copy.parts; ++p)
+        if (part[p].scale != met) met = 0;
+    Dense bare = copy;
+    bare.parts = 0;
     for (int64_t lo = 0; lo < d->rows; lo += CHUNK) {
         const int64_t hi = lo + CHUNK < d->rows ? lo + CHUNK : d->rows;
-        int64_t held = 0, i = 0;
+        int64_t held = 0, plain = 0, i = 0;
         for (int64_t r = lo; r < hi; ++r) {
+            const int live = !d->scale || d->scale[r] != 0.0f, full = !met || met[r] != 0.0f;
             rows[held] = r;
-            held += !d->scale || d->scale[r] != 0.0f;
+            held += live & full;
+            others[plain] = r;
+            plain += live & !full;
         }
-        if (held < hi - lo) {
-            if (d->w) memset(d->out + lo, 0, (size_t)(hi - lo) * 4);
-            else
-                for (int64_t r = lo; r < hi; ++r) memset(d->Z + r * d->ldz, 0, (size_t)d->m * 4);
+        for (int64_t k = 0; k < plain; ++k) dense_1(&bare, others + k, hidden);
+        if (held + plain < hi - lo) {
+            for (int64_t r = lo; r < hi; ++r) {
+                if (d->scale[r] != 0.0f) continue;
+                if (d->w) d->out[r] = 0.0f;
+                else memset(d->Z + r * d->ldz, 0, (size_t)d->m * 4);
+            }
         }
-        for (; i + 6 <= held; i += 6) dense_6(d, rows + i);
-        for (; i < held; ++i) dense_1(d, rows + i);
+        for (; i + 6 <= held; i += 6) dense_6(d, rows + i, hidden);
+        for (; i < held; ++i) dense_1(d, rows + i, hidden);
     }
 }
 
@@ -264,25 +276,7 @@ typedef struct {
     float *out;
 } Gram;
 
-INLINE v16 load_part(const float *x, int64_t width) {
-    float pad[16];
-    if (width == 16) return LOAD16(x);
-    memset(pad, 0, sizeof pad);
-    memcpy(pad, x, (size_t)width * 4);
-    return LOAD16(pad);
-}
-
-INLINE void store_part(float *x, int64_t width, v16 v) {
-    float pad[16];
-    if (width == 16) {
-        STORE16(x, v);
-        return;
-    }
-    STORE16(pad, v);
-    memcpy(x, pad, (size_t)width * 4);
-}
-
-/* Live rows of a chunk: where they stand in D, and for one part their elements and scales. */
+/* Some rows of a chunk: where they stand in D, and for one part their elements and scales. */
 typedef struct {
     int64_t count, row[CHUNK];
     const float *x[CHUNK];
@@ -323,12 +317,16 @@ INLINE void gram_chunk(const Gram *g, Rows *rows, int64_t lo, int64_t hi, float 
         rows->row[rows->count] = r;
         rows->count += !g->live || g->live[r] != 0.0f;
     }
+    const Rows all = *rows;
     for (int64_t p = 0; p < g->parts; ++p) {
         const Part *part = g->part + p;
-        for (int64_t i = 0; i < rows->count; ++i) {
-            const int64_t r = rows->row[i];
-            rows->x[i] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;
-            rows->scale[i] = part->scale ? part->scale[r] : 1.0f;
+        rows->count = 0;
+        for (int64_t i = 0; i < all.count; ++i) {
+            const int64_t r = all.row[i], at = rows->count;
+            rows->row[at] = r;
+            rows->x[at] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;
+            rows->scale[at] = part->scale ? part->scale[r] : 1.0f;
+            rows->count += rows->scale[at] != 0.0f; /* a row times 0 adds nothing */
         }
         for (int64_t at = 0; at < g->m; at += 16) {
             if (g->m - at < 16) gram_tiles(g, rows, part->scale != 0, part->k, at, g->m - at, out);
@@ -383,5 +381,24 @@ WIDE void lk_gated_spread(int64_t rows, int64_t m, const float *values, const in
         const float *v = values + (int64_t)index[r] * m, *g = gate + r * m;
         float *o = out + r * m;
         for (int64_t j = 0; j < m; ++j) o[j] = v[j] * (g[j] > 0.0f ? 1.0f : 0.0f);
+    }
+}
+
+/* For every state of every graph its best candidate: top [states] (LOWEST: none), where [states] its local row. The
+ * first of equal scores wins, as in an argmax; a NaN is above all. */
+void lk_best_rows(int64_t graphs, const int64_t *at, const int64_t *counts, const int64_t *first, const int64_t *rows,
+                  const float *score, const uint8_t *candidate, float lowest, float least, float *top, int64_t *where) {
+    for (int64_t g = 0; g < graphs; ++g) {
+        const float *x = score + at[g];
+        const uint8_t *c = candidate + at[g];
+        float *best = top + first[g];
+        int64_t *row = where + first[g];
+        for (int64_t s = 0; s < counts[g]; ++s) best[s] = lowest, row[s] = 0;
+        for (int64_t i = 0; i < rows[g]; ++i, x += counts[g], c += counts[g])
+            for (int64_t s = 0; s < counts[g]; ++s) {
+                if (!c[s]) continue;
+                const float v = x[s] < least ? least : x[s];
+                if (v > best[s] || (v != v && best[s] == best[s])) best[s] = v, row[s] = i;
+            }
     }
 }

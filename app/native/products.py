@@ -43,12 +43,13 @@ POOL = function(
 )  # fmt: skip
 SPREAD = function("lk_gated_spread", Long, Long, Pointer, Pointer, Pointer, Pointer)
 DENSE = function("lk_dense", ctypes.POINTER(_Dense))
+BEST_ROWS = function("lk_best_rows", Long, *(Pointer,) * 6, ctypes.c_float, ctypes.c_float, Pointer, Pointer)
 GRAM = function("lk_gram", ctypes.POINTER(_Gram))
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (SPMM_LIVE, SPMM_MEMBERS, FOLD, POOL, SPREAD, DENSE, GRAM)
+    return None not in (SPMM_LIVE, SPMM_MEMBERS, FOLD, POOL, SPREAD, DENSE, GRAM, BEST_ROWS)
 
 
 class NativeProducts:
@@ -99,7 +100,8 @@ class NativeProducts:
 
     def dense(self, parts: list[Part], W: np.ndarray, then: Finish) -> np.ndarray:
         """[parts] W and what follows it."""
-        Z = np.empty((_extent(parts)[0], W.shape[1]), dtype=np.float32)
+        rows = _extent(parts)[0] if parts else len(then.base)
+        Z = np.empty((rows, W.shape[1]), dtype=np.float32)
         self._dense(parts, W, then, Z, None, None)
         return Z
 
@@ -118,7 +120,7 @@ class NativeProducts:
         w: np.ndarray | None,
         out: np.ndarray | None,
     ) -> None:
-        rows, columns = _extent(parts)
+        rows, columns = _extent(parts) if parts else (len(then.base), 0)
         k, m = W.shape
         if columns != k:
             raise NumericsError(f"dense product: {columns} columns times {k} rows")
@@ -128,7 +130,7 @@ class NativeProducts:
             wide[:, :m] = W
             W = wide
         start, index = None, None
-        if parts[0].index is not None and parts[0].scale is None and 2 * len(parts[0].X) < rows:
+        if parts and parts[0].index is not None and parts[0].scale is None and 2 * len(parts[0].X) < rows:
             # The first columns are those of a small table: their part of the chain is made once per entry.
             index, first = parts[0].index, parts[0].X.shape[1]
             start = np.empty((len(parts[0].X), padded), dtype=np.float32)
@@ -160,6 +162,19 @@ class NativeProducts:
         out = np.empty_like(gate)
         SPREAD(*gate.shape, address(values), address(index), address(gate), address(out))
         return out
+
+    def best_rows(
+        self, members: Members, score: np.ndarray, candidate: np.ndarray, lowest: float, least: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best candidate of every state."""
+        top, where = np.empty(members.states, dtype=np.float32), np.empty(members.states, dtype=np.int64)
+        rows = np.ascontiguousarray(members.nodes[:, -1])
+        BEST_ROWS(
+            len(rows), address(members.at), address(members.counts), address(members.first), address(rows),
+            _vector(score, np.float32), _vector(candidate, np.bool_), lowest, least,
+            address(top), address(where),
+        )  # fmt: skip
+        return top, where
 
     def gram(
         self, parts: list[Part], D: np.ndarray, starts: np.ndarray, live: np.ndarray | None = None

@@ -23,6 +23,7 @@ from app.sparse.rowblock import RowBlock
 
 Array = Any
 PART_ROWS = 1 << 15  # rows of all ranks in one part of a minibatch: 2 MB an array with K=16
+MOST_ROWS = 1 << 18  # of larger graphs
 
 
 class Agent:
@@ -127,13 +128,18 @@ class Agent:
         return loss
 
     def _cut(self, sample: Sample) -> Iterator["_SamplePart"]:
-        """Consecutive parts of a sample of at most PART_ROWS rows of all ranks, or one state."""
+        """Consecutive parts of a sample, of at most PART_ROWS rows of all ranks.
+
+        Of larger graphs up to four states go together, while they have at most MOST_ROWS: they share what a
+        part and a row of the adjacency cost.
+        """
         sizes = np.array([self.blocks[g].n for g in sample.graphs.tolist()])
         ends = np.cumsum(sizes)
         lo = 0
         while lo < len(sizes):
             before = int(ends[lo] - sizes[lo])
-            hi = max(int(np.searchsorted(ends, before + PART_ROWS, side="right")), lo + 1)
+            most = max(PART_ROWS, min(4 * int(sizes[lo]), MOST_ROWS))
+            hi = max(int(np.searchsorted(ends, before + most, side="right")), lo + 1)
             graphs, counts = np.unique(sample.graphs[lo:hi], return_counts=True)
             members = [(self.blocks[g], c) for g, c in zip(graphs.tolist(), counts.tolist())]
             yield _SamplePart(sample, slice(lo, hi), StateBatch(self.group, members))
@@ -194,6 +200,7 @@ def score_environments(
     put = batch.device.put
     degree_own = put(degrees_of(envs))
     totals = [env.totals for env in envs]
-    inputs = net.inputs(batch, put(alive_of(envs)), degree_own, totals)
+    alive_own = put(alive_of(envs)) if net.pools_to_choose else None
+    inputs = net.inputs(batch, alive_own, degree_own, totals)
     evaluation = net.evaluate(params, batch, inputs, totals, pool=False)
     return net.local_scores(params, evaluation), degree_own > 0

@@ -70,16 +70,14 @@ class FullScores:
 
 
 def can_follow(group: Group, net: QNetwork, env: GraphEnv) -> bool:
-    """True where LiveScores gives the bits of FullScores. Ranks: all call; identical on all.
+    """True where LiveScores gives the bits of FullScores: the same answer on all ranks.
 
     Not with a mixing head (its scores all change with the sum over nodes), with weighted edges as an input,
     on a staged exchange (no rank holds ghost rows; on such dense graphs nearly every row changes), on a GPU,
     or without reproducible products.
     """
     device = group.device
-    # A rank may hold only weights of one where others do not.
-    weights = int(net.policy.edge_weights and env.block.A_weights is not None)
-    weighted = group.max_integer(weights) if net.policy.edge_weights else 0
+    weighted = net.policy.edge_weights and env.block.weighted
     staged = env.block.plan.mode == "staged"
     return (
         device.name == "cpu" and device.reproducible and not (net.pools_to_choose or weighted or staged)

@@ -82,30 +82,37 @@ class QNetwork:
     # ---- inputs -----------------------------------------------------------------------------------------
 
     def inputs(
-        self, batch: StateBatch, alive_own: Array, degree_own: Array, totals: list[Totals]
+        self, batch: StateBatch, alive_own: Array | None, degree_own: Array, totals: list[Totals]
     ) -> NodeInputs:
         """Node inputs of a batch of states.
 
-        alive_own    [rows] float32   1 for nodes that were not removed, 0 on padding
+        alive_own    [rows] float32   1 for nodes that were not removed, 0 on padding; None: only candidates
+                     matter, since nothing is summed over nodes, and no other node has an embedding
         degree_own   [rows] float32   live degrees, 0 on removed nodes
         totals       one per state
         Ranks        all call (an exchange where edge weights are used)
         """
-        device, xp = batch.device, batch.device.xp
+        device = batch.device
         mean = np.array([t.mean_degree() for t in totals], dtype=np.float32)
-        if self.paper:
+        candidate_own = present_own = (degree_own > 0).astype(degree_own.dtype)
+        if self.paper and alive_own is not None:
             present_own = batch.alive_mask([np.empty(0, np.int64)] * batch.states)
         else:
-            present_own = alive_own = (degree_own > 0).astype(degree_own.dtype)
+            alive_own = candidate_own
         x_own = self._features(batch, alive_own, degree_own, mean)
         scale_own = alive_own
         if self.policy.mean_degree:
             scale_own = alive_own * batch.spread(device.put(1 / mean))
-        weights_own = None
-        if self.policy.edge_weights:
-            alive_column = xp.ascontiguousarray(alive_own[:, None])
-            weights_own = batch.weight_sums(alive_column) * alive_column
-        return NodeInputs(x_own, alive_own, present_own, scale_own, weights_own)
+        weights_own = self._edge_sums(batch, alive_own, x_own) if self.policy.edge_weights else None
+        return NodeInputs(x_own, alive_own, candidate_own, present_own, scale_own, weights_own)
+
+    def _edge_sums(self, batch: StateBatch, alive_own: Array, x_own: Part) -> Part:
+        """Sums of edge weights to live neighbours; the degree, hence a table, where all weights are one."""
+        if any(block.weighted for block in batch.blocks):
+            alive_column = batch.device.xp.ascontiguousarray(alive_own[:, None])
+            return Part(batch.weight_sums(alive_column) * alive_column)
+        degree = np.tile(_degrees(len(x_own.X) // batch.states), batch.states)[:, None]
+        return Part(batch.device.put(np.concatenate([degree, np.zeros_like(degree)], axis=1)), x_own.index)
 
     def _features(self, batch: StateBatch, alive_own: Array, degree_own: Array, mean: np.ndarray) -> Part:
         """The features of every row, as rows of a table.
@@ -114,8 +121,8 @@ class QNetwork:
         entry per state for removed nodes, then one for each degree. Tables are small and stay in the cache.
         """
         device, xp = batch.device, batch.device.xp
-        entries = 2 + max(block.max_degree for block in batch.blocks)
-        degree = np.tile(np.maximum(np.arange(entries, dtype=np.float32) - 1, 0), batch.states)[:, None]
+        entries = -(-(2 + max(block.max_degree for block in batch.blocks)) // 8) * 8
+        degree = np.tile(_degrees(entries), batch.states)[:, None]
         alive = np.tile((np.arange(entries) > 0).astype(np.float32), batch.states)[:, None]
         table = self.problem.features(
             self.policy.features,
@@ -144,12 +151,12 @@ class QNetwork:
         return Evaluation(batch, inputs, saved, H_own, pooled, factor)
 
     def local_scores(self, params: Parameters, e: Evaluation) -> Array:
-        """[rows] scores up to one constant per state, enough to choose by; 0 on rows without embedding."""
+        """[rows] scores of candidates up to one constant per state, enough to choose by; 0 on other rows."""
         base = None
         if self.policy.head == "mixing":
             base = e.batch.spread(self._small(e.batch.device, e.pooled, params["head.theta5"]))
             base = e.batch.device.xp.broadcast_to(base, (e.batch.rows, self.hidden))
-        then = Finish(base=base, relu=True, scale=e.inputs.present_own)
+        then = Finish(base=base, relu=True, scale=e.inputs.candidate_own)
         return e.batch.device.score(
             self._head_parts(e.H_own, e.inputs.x_own), params["head.theta6"], params["head.theta7b"], then
         )
@@ -258,6 +265,11 @@ class QNetwork:
         for name, columns in params.slices.items():
             flat[columns] = whole[name].reshape(-1)
         return flat
+
+
+def _degrees(entries: int) -> np.ndarray:
+    """[entries] float32, the degree that each entry of a feature table stands for."""
+    return np.maximum(np.arange(entries, dtype=np.float32) - 1, 0)
 
 
 @dataclass

@@ -45,22 +45,8 @@ def nodes_of(keys: np.ndarray) -> np.ndarray:
 
 
 def _best_rows(batch: Any, scores_own: Array, candidate_own: Array) -> tuple[np.ndarray, np.ndarray]:
-    """The best score of every state on this rank and its local node, as one small array from the device.
-
-    returns   scores [states] float32 (LOWEST: no candidate here), nodes [states] int64 local numbers
-    """
-    xp = batch.device.xp
-    masked = xp.where(candidate_own, xp.maximum(scores_own, LEAST), LOWEST)[:, None]
-    tops, rows = [], []
-    for _, X in batch.by_member(masked):
-        if X.shape[0] == 0:
-            tops.append(xp.full(X.shape[1], LOWEST, dtype=np.float32))
-            rows.append(xp.zeros(X.shape[1], dtype=np.int32))
-        else:
-            tops.append(X[:, :, 0].max(axis=0))
-            rows.append(X[:, :, 0].argmax(axis=0).astype(np.int32))
-    both = batch.device.get(xp.stack([xp.concatenate(tops).view(np.int32), xp.concatenate(rows)]))
-    return np.ascontiguousarray(both[0]).view(np.float32), both[1].astype(np.int64)
+    """The best score of every state on this rank (LOWEST: no candidate here) and its local node."""
+    return batch.device.best_rows(batch.members, scores_own, candidate_own, LOWEST, LEAST)
 
 
 def best_nodes(group: Group, batch: Any, scores_own: Array, candidate_own: Array) -> np.ndarray:

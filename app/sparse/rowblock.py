@@ -47,6 +47,7 @@ class RowBlock:
                the columns that are its rows, [n_own, own_counts[rank]]
     A_weights  two like A, of the positive and of the negated negative edge weights (None: none is negative);
                None when all weights are one
+    weighted   True where a weight of the graph is not one, on all ranks alike
     n_own      padded rows of this rank; `n_real` of them are nodes, lo..lo+n_real-1
     n_ext      extended columns; `own_at` is where the own rows start among them
     exchange   the mode that was asked for
@@ -73,6 +74,8 @@ class RowBlock:
         self.own_at = sum(self.plan.recv_counts[: group.rank])
         self.n_ext = sum(self.plan.recv_counts)
         self._store(group, graph)
+        # A rank may hold only weights of one where others do not.
+        self.weighted = graph.weights is not None and bool(group.max_integer(int(self.A_weights is not None)))
 
     # ---- making -----------------------------------------------------------------------------------------
 

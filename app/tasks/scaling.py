@@ -181,28 +181,24 @@ def _compared(
 
 def _peak_memory(context: Context) -> dict[str, Any]:
     """Peak of this process while a large graph is read and evaluated, beside the model. Ranks: all call."""
-    group, text = context.group, context.case.study.memory_graph
-    base = group.gather_integers(np.array([resident_bytes()]))[:, 0]
+    group, text, log = context.group, context.case.study.memory_graph, context.log
+    base = group.gather_integers(np.array([resident_bytes()]))[:, 0].tolist()
     reset_peak()
-    net = _network(context)
-    block = _rows(context, group, _loaded(context, group, graph_case(text), text))
-    layout = of_blocks(group, block)
+    net, table = _network(context), graph_case(text)
+    block = _rows(context, group, _loaded(context, group, table, text))
     make_step(group, net, context.case.agent, block, 0, context.case.seed).run()
     found = group.gather_integers(np.array([resident_bytes("VmHWM")]))[:, 0]
-    predicted = [
-        memory.total(memory.peak(net, layout, States(), "evaluation", int(base[rank]), rank))
-        for rank in range(group.size)
-    ]
-    rank = int(np.argmax(found))
+    rank, layout = int(np.argmax(found)), of_blocks(group, block)
+    ordered = table.generator in ("er", "ba")
+    terms = memory.peak(net, layout, States(), "evaluation", base[rank], rank, ordered)
     row = {
-        "graph": text, "ranks": group.size, "edges": layout.entries // 2, "base_bytes": int(base[rank]),
-        "predicted_bytes": predicted[rank], "measured_bytes": int(found[rank]),
-        "terms": memory.peak(net, layout, States(), "evaluation", int(base[rank]), rank),
+        "graph": text, "ranks": group.size, "edges": layout.entries // 2, "exchange": layout.mode,
+        "predicted_bytes": memory.total(terms), "measured_bytes": int(found[rank]), "terms": terms,
     }  # fmt: skip
-    context.log.info(
-        "%s, %d ranks: peak memory of a rank %.0f MB, predicted %.0f MB (ratio %.2f; base %.0f MB)",
-        text, group.size, found[rank] / 1e6, predicted[rank] / 1e6, predicted[rank] / max(found[rank], 1),
-        base[rank] / 1e6,
+    log.info(
+        "%s, %d ranks: peak memory of a rank %.0f MB, predicted %.0f MB, ratio %.2f (%s)",
+        text, group.size, found[rank] / 1e6, memory.total(terms) / 1e6,
+        memory.total(terms) / max(found[rank], 1), memory.words(terms),
     )  # fmt: skip
     return row
 
