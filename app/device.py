@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
 from app.errors import CaseError, NumericsError
+from app.native.library import aligned
 from app.native.products import NativeProducts, available
 from app.products import PLAIN, Finish, Members, Part, Products
 
@@ -93,6 +94,25 @@ class HostDevice(Products):
             indptr = (A.indptr[lo : hi + 1] - first).astype(A.indptr.dtype)
             ones = self.ones(last - first)
             _csr_chain(hi - lo, A.shape[1], indptr, A.indices[first:last], ones, X, Y[lo:hi])
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        """A float32 array of zeros that begins at a cache line."""
+        out = aligned(shape)
+        out[...] = 0
+        return out
+
+    def spmm_lookup(self, A: Any, table: Array, code: Array, Y: Array, live: Array | None = None) -> None:
+        """Y += A X for rows of X that stand in a table; see Products.spmm_lookup."""
+        if self.native:
+            self.native.spmm_lookup(A.record, table, code, Y, live)
+        else:
+            super().spmm_lookup(A, table, code, Y, live)
+
+    def lookup_members(
+        self, members: np.ndarray, table: Array, code: Array, Y: Array, live: Array | None = None
+    ) -> None:
+        """spmm_lookup for every graph of a batch; members as in spmm_members."""
+        self.native.lookup_members(members, table, code, Y, live)
 
     @property
     def multiplies_members(self) -> bool:

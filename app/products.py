@@ -36,7 +36,8 @@ class Finish:
 
     Z = base * base_scale + Z;  Z = max(Z, 0) where relu;  Z *= scale;  Z *= (gate > 0)
     A row whose scale is 0 is 0, whatever it would have been.
-    base, gate [rows, m]     base_scale, scale [rows]
+    base [rows, m]     base_scale, scale [rows]
+    gate [rows, m], or a table of which row r takes gate[gate_index[r]]
     """
 
     base: Array | None = None
@@ -44,6 +45,7 @@ class Finish:
     relu: bool = False
     scale: Array | None = None
     gate: Array | None = None
+    gate_index: Array | None = None
 
 
 class Members:
@@ -95,7 +97,8 @@ class Products:
             scale = then.scale[:, None]
             Z = xp.where(scale != 0, Z * scale, 0)
         if then.gate is not None:
-            Z *= then.gate > 0
+            gate = then.gate if then.gate_index is None else then.gate[then.gate_index]
+            Z *= gate > 0
         return Z
 
     def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
@@ -110,6 +113,18 @@ class Products:
         rows = [part.rows() for part in parts]
         U = xp.concatenate(rows, axis=1) if len(rows) > 1 else xp.ascontiguousarray(rows[0])
         return self.block_gram(U, D, starts)
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        """A float32 array of zeros."""
+        return self.xp.zeros(shape, dtype=np.float32)
+
+    def spmm_lookup(self, A: Any, table: Array, code: Array, Y: Array, live: Array | None = None) -> None:
+        """Y += A X where the rows of X stand in a table: X[u, s] = table[code[u, s]].
+
+        table   [t, f]     code [m, states] int32     Y [n, states*f]     live as in spmm_add
+        """
+        X = table[code.reshape(-1)].reshape(code.shape[0], code.shape[1] * table.shape[1])
+        self.spmm_add(A, X, Y, live)
 
     def fold_members(self, members: Members, X: Array) -> Array:
         """Sums over the rows of each row block, for every state.

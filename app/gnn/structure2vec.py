@@ -15,6 +15,7 @@ class NodeInputs:
     """What a state looks like to the network, on this rank.
 
     x_own         node features as rows of a table: x.X[x.index] is [rows, F]
+    alive_entries [entries of the table, 1]   1 for entries of nodes that are not removed
     alive_own     [rows]      1 for nodes not removed: only their edges count
     candidate_own [rows]      1 for nodes with a live edge
     present_own   [rows]      1 for nodes that have an embedding (with the paper's features also removed ones)
@@ -24,6 +25,7 @@ class NodeInputs:
     """
 
     x_own: Part
+    alive_entries: Array
     alive_own: Array
     candidate_own: Array
     present_own: Array
@@ -38,14 +40,15 @@ class Structure2Vec:
     Forward   T   = plus relu(theta2) + minus relu(-theta2)       [rows, K], the edge term before theta3
               N_l = scale * A (alive * H_{l-1})               scale is 0 where not alive
               U_l = [x | T | N_l | H_{l-1}]     Z_l = U_l W_l     H_l = present * relu(Z_l)
-              H_0 = 0, so U_1 = [x | T]: the first round needs no product
+              H_0 = 0, so U_1 = [x | T]: the first round needs no product; where x and T depend on a state
+              and a degree only, H_1 is a table, and numbers of its rows travel instead of rows
               W stacks theta1, theta3, theta4 and, as an option, a weight of the node's own embedding
     Shapes    x [rows, F]   H, T, N [rows, K]   W_1 [F (+K), K]   W_l [F (+K) +K (+K), K]
     Backward  dZ = dH * [H > 0]                 H > 0 just where Z > 0 on a present node
               dW_l = U_l^T dZ                   one addend per row block, summed over ranks by the caller
               dU = dZ W_l^T
               dH_{l-1} = alive * A (scale * dN) + dU[own part]     A is symmetric
-              [d relu(theta2); d relu(-theta2)] = sum_l ([plus | minus]^T dZ_l) W_l[edge part]^T
+              of the edge part see `finish`
               dtheta2 = [theta2 > 0] d relu(theta2) - [theta2 < 0] d relu(-theta2)
     Ranks     rows partitioned, weights replicated; L-1 exchanges forward, L-1 backward
     Differs   1. with shared=False each round has its own W; 2. neighbour sums may be scaled; 3. own
@@ -90,19 +93,17 @@ class Structure2Vec:
 
     def forward(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> tuple[Array, list[Any]]:
         """H_own [rows, K] and what backward needs. Ranks: all call."""
-        device = batch.device
-        fixed = self._fixed_parts(params, batch, inputs)
+        device, fixed = batch.device, self._fixed_parts(params, batch, inputs)
         masked_relu = Finish(relu=True, scale=inputs.present_own)
-        saved, H_own = [], None
-        for layer in range(self.layers):
-            parts = list(fixed)
-            if layer > 0:
-                parts.append(Part(self._neighbours(batch, inputs, H_own), scale=inputs.scale_own))
-                if self.self_weight:
-                    parts.append(Part(H_own))
-            H_own = device.dense(parts, self.weight(params, layer), masked_relu)
-            saved.append((parts, H_own))
-        return H_own, saved
+        H, saved = self._first_round(params, batch, inputs, fixed), []
+        saved.append(([], H))
+        for layer in range(1, self.layers):
+            met = [Part(self._neighbours(batch, inputs, H), scale=inputs.scale_own)]
+            if self.self_weight:
+                met.append(H)
+            H = Part(device.dense(fixed + met, self.weight(params, layer), masked_relu))
+            saved.append((met, H))
+        return H.X if H.index is None else H.rows(), saved
 
     def _fixed_parts(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> list[Part]:
         """x and T, which are the same in every round; where T is a function of the degree, in one table."""
@@ -114,26 +115,38 @@ class Structure2Vec:
             return [inputs.x_own, Part(T)]
         return [Part(device.xp.concatenate([inputs.x_own.X, T], axis=1), weights.index)]
 
+    def _first_round(
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, fixed: list[Part]
+    ) -> Part:
+        """H_1; where x and T are one table it is a table too, with the same index."""
+        W = self.weight(params, 0)
+        if len(fixed) > 1:
+            return Part(batch.device.dense(fixed, W, Finish(relu=True, scale=inputs.present_own)))
+        return Part(batch.device.dense([Part(fixed[0].X)], W, Finish(relu=True)), fixed[0].index)
+
     @staticmethod
-    def _neighbours(batch: StateBatch, inputs: NodeInputs, H_own: Array) -> Array:
-        """A (alive * H); where only nodes that are alive have an embedding, A H."""
+    def _neighbours(batch: StateBatch, inputs: NodeInputs, H: Part) -> Array:
+        """A (alive * H)."""
+        if H.index is not None:
+            return batch.times_lookup(H.X * inputs.alive_entries, H.index, inputs.alive_own)
+        H_own = H.X
         if inputs.alive_own is not inputs.present_own:
-            then = Finish(base=H_own, base_scale=inputs.alive_own)
-            H_own = batch.device.dense([], H_own[:0], then)
+            H_own = batch.device.dense([], H_own[:0], Finish(base=H_own, base_scale=inputs.alive_own))
         return batch.times(H_own, inputs.alive_own)
 
     def backward(
         self, params: Parameters, batch: StateBatch, inputs: NodeInputs, saved: list[Any], dZ_own: Array
     ) -> dict[str, Array]:
-        """Gradient addends [owned blocks, size] by parameter name ("edges L": [plus | minus]^T dZ_L).
+        """Gradient addends [owned blocks, size] by parameter name, for `finish` once they are summed.
+
+        W lacks the rows of T; "edges L" is [plus | minus]^T dZ_L.
 
         dZ_own   [rows, K], dH_L * [H_L > 0]. Ranks: all call
         """
-        device = batch.device
         parts: dict[str, Array] = {}
         for layer in reversed(range(self.layers)):
-            W = self.weight(params, layer)
-            columns = saved[layer][0] + ([inputs.weights_own] if self.edge_weights else [])
+            columns = [inputs.x_own, *saved[layer][0], *([inputs.weights_own] if self.edge_weights else [])]
+            # Below the last round only nodes that are alive have a gradient, unless a node's own H is met.
             last = layer == self.layers - 1
             live_own = inputs.present_own if last or self.self_weight else inputs.alive_own
             part = batch.gram_part(columns, dZ_own, live_own)
@@ -142,23 +155,22 @@ class Structure2Vec:
                 part = part[:, : -2 * self.K]
             self._add(parts, layer, part)
             if layer > 0:
-                dZ_own = self._through_layer(
-                    batch, inputs, W[self.first_rows :].T, dZ_own, saved[layer - 1][1]
-                )
+                Wt = self.weight(params, layer)[self.first_rows :].T
+                dZ_own = self._through_round(batch, inputs, Wt, dZ_own, saved[layer - 1][1])
         return parts
 
-    def _through_layer(
-        self, batch: StateBatch, inputs: NodeInputs, Wt: Array, dZ_own: Array, H_own: Array
+    def _through_round(
+        self, batch: StateBatch, inputs: NodeInputs, Wt: Array, dZ_own: Array, H: Part
     ) -> Array:
-        """dZ_{l-1} from dZ_l; Wt [K, K (+K)] is the part of W_l^T that meets N and H_{l-1} = H_own."""
+        """dZ_{l-1} from dZ_l; Wt [K, K (+K)] is the part of W_l^T that meets N and H_{l-1} = H."""
         device = batch.device
         dN_own = device.dense([Part(dZ_own)], Wt[:, : self.K], Finish(scale=inputs.scale_own))
         dH_own = batch.times(dN_own, inputs.alive_own)
         alive_own = None if inputs.alive_own is inputs.present_own else inputs.alive_own
         if self.self_weight:
-            then = Finish(base=dH_own, base_scale=alive_own, scale=inputs.present_own, gate=H_own)
+            then = Finish(dH_own, alive_own, scale=inputs.present_own, gate=H.X, gate_index=H.index)
             return device.dense([Part(dZ_own)], Wt[:, self.K :], then)
-        return device.dense([], Wt[:0], Finish(base=dH_own, base_scale=alive_own, gate=H_own))
+        return device.dense([], Wt[:0], Finish(dH_own, alive_own, gate=H.X, gate_index=H.index))
 
     def _add(self, parts: dict[str, Array], layer: int, part: Array) -> None:
         """Collect one layer's addends; a shared W sums them over layers, from the last to the first."""
@@ -170,22 +182,45 @@ class Structure2Vec:
             parts["embed.W"][:, : part.shape[1]] += part
 
     def finish(self, params: Parameters, gradient: dict[str, Array]) -> dict[str, Array]:
-        """Turn the summed edge terms into the gradient of theta2; the other entries pass."""
+        """From the summed parts of backward to gradients by parameter name; others pass.
+
+        T = [plus | minus] R with R = [relu(theta2); relu(-theta2)], so with E_l = [plus | minus]^T dZ_l the
+        rows of dW_l that meet T are R^T E_l, and dR = sum_l E_l W_l[T rows]^T.
+        """
         if not self.edge_weights:
             return gradient
-        device, halves = params.device, None
+        xp = params.device.xp
+        R, dR = self.relu_pair(xp, params), None
         for layer in reversed(range(self.layers)):
-            summed = device.xp.zeros((8, self.K), dtype=params.flat.dtype)
-            summed[:2] = gradient.pop(f"edges {layer}").reshape(2, self.K)
-            Wt = device.xp.ascontiguousarray(self.weight(params, layer)[self.F : self.first_rows].T)
-            term = device.row_product(summed, Wt)
-            halves = term if halves is None else halves + term
+            E = gradient.pop(f"edges {layer}").reshape(2, self.K)
+            term = _small_product(params.device, E, self.weight(params, layer)[self.F : self.first_rows].T)
+            dR = term if dR is None else dR + term
+            dT_rows = _small_product(params.device, R.T, E).reshape(-1)
+            self._insert(xp, gradient, layer, dT_rows)
         theta2 = params["embed.theta2"][0]
-        gradient["embed.theta2"] = halves[0] * (theta2 > 0) - halves[1] * (theta2 < 0)
+        gradient["embed.theta2"] = dR[0] * (theta2 > 0) - dR[1] * (theta2 < 0)
         return gradient
+
+    def _insert(self, xp: Any, gradient: dict[str, Array], layer: int, dT_rows: Array) -> None:
+        """Put the rows of T behind those of x in the gradient of a round's W; a shared W sums them."""
+        name = "embed.W" if self.shared else f"embed.W{layer + 1}"
+        first, end = self.F * self.K, self.first_rows * self.K
+        if self.shared and layer < self.layers - 1:
+            gradient[name][first:end] += dT_rows
+        else:
+            dW = gradient[name]
+            gradient[name] = xp.concatenate([dW[:first], dT_rows, dW[first:]])
 
     @staticmethod
     def relu_pair(xp: Any, params: Parameters) -> Array:
         """[2, K]: relu(theta2) and relu(-theta2)."""
         theta2 = params["embed.theta2"]
         return xp.concatenate([xp.maximum(theta2, 0), xp.maximum(-theta2, 0)], axis=0)
+
+
+def _small_product(device: Any, X: Array, W: Array) -> Array:
+    """row_product of a replicated array with any number of rows."""
+    rows = X.shape[0]
+    padded = device.xp.zeros((-(-rows // 8) * 8, X.shape[1]), dtype=X.dtype)
+    padded[:rows] = X
+    return device.row_product(padded, device.xp.ascontiguousarray(W))[:rows]

@@ -45,6 +45,8 @@ ROUNDS = 7  # a rate is the median over rounds; every round times everything onc
 SHORTEST_S = 1e-3  # of a timing; a shorter call is repeated
 WIDTHS = (1, 4, 16, 64, 256, 512)
 OPERANDS = (1 << 17, 1 << 20, 1 << 22, 1 << 24)  # bytes
+LOOKUPS = ((1, 1 << 11), (16, 1 << 11), (16, 1 << 14))  # states, nodes of a product with rows of a table
+TABLE = 256  # entries of a state in that table
 MOST_COLUMNS = 1 << 18  # nodes of an operand
 DEGREES = (8, 128)  # entries in a row: the difference tells entries from rows
 LINES = 400_000  # cache lines that a product reads, at least; and at least REUSE times its operand
@@ -165,6 +167,7 @@ def measure_kernels(bench: Bench, net: QNetwork, agent: AgentCase) -> Kernels:
     """Rates of one rank."""
     pool = Pool(bench.device)
     _add_products(bench, pool)
+    _add_lookups(bench, net)
     _add_dense(bench, pool, net)
     _add_passes(bench, pool)
     _add_calls(bench, net, agent)
@@ -174,7 +177,8 @@ def measure_kernels(bench: Bench, net: QNetwork, agent: AgentCase) -> Kernels:
     bench.add("feature", features, len(entries))
     found = bench.run()
     return Kernels(
-        [_product_rate(found, width) for width in WIDTHS],
+        [_product_rate(found, "product", width, _sizes(width)) for width in WIDTHS],
+        _product_rate(found, "lookup", net.K, [4 * states * columns for states, columns in LOOKUPS]),
         {kind: _dense_rate(found, kind, net) for kind in ("dense", "gram")},
         {kind: _pass_rate(found, kind) for kind in ("element", "take", "reduce", "skip dense", "skip gram")},
         found["feature"],
@@ -194,10 +198,7 @@ def _add_products(bench: Bench, pool: Pool) -> None:
             columns = size // (4 * width)
             entries = max(LINES // -(-width // 16), REUSE * columns)
             for degree in DEGREES:
-                rows = -(-entries // degree)
-                indices = np.sort(draws.integers(0, columns, (rows, degree), dtype=np.int32), axis=1)
-                indptr = np.arange(0, rows * degree + 1, degree, dtype=np.int32)
-                A = bench.device.csr(indptr, indices.reshape(-1), None, (rows, columns))
+                A, rows = _random_rows(bench.device, entries, degree, columns, draws)
                 Y = bench.device.xp.zeros((rows, width), dtype=np.float32)
                 # The operand stays where it is: bringing it in is a pass over it, counted beside the product.
                 X = pool.numbers[: columns * width].reshape(columns, width)
@@ -206,11 +207,35 @@ def _add_products(bench: Bench, pool: Pool) -> None:
                 )
 
 
-def _product_rate(found: dict[Any, float], width: int) -> ProductRate:
+def _add_lookups(bench: Bench, net: QNetwork) -> None:
+    """Rows of random columns, whose numbers are random entries of a table of each state's own part."""
+    draws = stream(0, "calibrate/lookup")
+    for states, columns in LOOKUPS:
+        table = bench.device.put(draws.random((states * TABLE, net.K), dtype=np.float32))
+        code = draws.integers(0, TABLE, (columns, states)) + TABLE * np.arange(states)
+        entries = max(LINES // states, REUSE * columns)
+        for degree in DEGREES:
+            A, rows = _random_rows(bench.device, entries, degree, columns, draws)
+            Y = bench.device.xp.zeros((rows, states * net.K), dtype=np.float32)
+            call = partial(bench.device.spmm_lookup, A, table, bench.device.put(code.astype(np.int32)), Y)
+            bench.add(("lookup", net.K, 4 * states * columns, degree), call, rows * degree * states)
+
+
+def _random_rows(
+    device: Any, entries: int, degree: int, columns: int, draws: np.random.Generator
+) -> tuple[Any, int]:
+    """A CSR matrix of at least `entries` ones, `degree` in each row; how many rows."""
+    rows = -(-entries // degree)
+    indices = np.sort(draws.integers(0, columns, (rows, degree), dtype=np.int32), axis=1)
+    indptr = np.arange(0, rows * degree + 1, degree, dtype=np.int32)
+    return device.csr(indptr, indices.reshape(-1), None, (rows, columns)), rows
+
+
+def _product_rate(found: dict[Any, float], kind: str, width: int, sizes: list[int]) -> ProductRate:
     """Seconds per entry of rows of d entries are entry_s + row_s / d."""
-    sizes, entry_s, row_s = _sizes(width), [], []
+    entry_s, row_s = [], []
     for size in sizes:
-        short, long = (found["product", width, size, degree] for degree in DEGREES)
+        short, long = (found[kind, width, size, degree] for degree in DEGREES)
         row = max(short - long, 0.0) / (1 / DEGREES[0] - 1 / DEGREES[1])
         row_s.append(row)
         entry_s.append(max(long - row / DEGREES[1], 0.0))

@@ -8,77 +8,89 @@ MESSAGES = [64.0, 16400.0, 131000.0, 1050000.0, 4190000.0]
 
 ALONE = Kernels(
     products=[
-        ProductRate(1, OPERANDS[:2], [9.84e-10, 1e-09], [4.05e-09, 4.9e-09]),
-        ProductRate(4, OPERANDS[:3], [8.5e-10, 9.54e-10, 1.32e-09], [4.12e-09, 4.57e-09, 7.4e-09]),
+        ProductRate(1, OPERANDS[:2], [1.61e-09, 1.51e-09], [9.68e-10, 3.33e-09]),
+        ProductRate(4, OPERANDS[:3], [1.2e-09, 1.29e-09, 1.65e-09], [3.3e-09, 4.48e-09, 8.56e-09]),
         ProductRate(
             16,
             OPERANDS[:4],
-            [1.12e-09, 1.35e-09, 1.84e-09, 7.72e-09],
-            [4.62e-09, 8.29e-09, 2.05e-08, 3.41e-09],
+            [1.41e-09, 1.46e-09, 1.59e-09, 6.85e-09],
+            [4.44e-09, 6.95e-09, 2.8e-08, 7.12e-09],
         ),
         ProductRate(
             64,
             OPERANDS[:4],
-            [2.45e-09, 3.36e-09, 6.16e-09, 1.24e-08],
-            [1.69e-08, 1.75e-08, 4.36e-08, 7.31e-08],
+            [2.84e-09, 3.34e-09, 4.37e-09, 1.15e-08],
+            [1.19e-08, 2.06e-08, 5.18e-08, 4.29e-08],
         ),
         ProductRate(
-            256, OPERANDS[:4], [9.21e-09, 1.33e-08, 1.97e-08, 5.95e-08], [1.24e-07, 1.16e-07, 1.39e-07, 0.0]
+            256,
+            OPERANDS[:4],
+            [1.09e-08, 1.26e-08, 1.64e-08, 3.53e-08],
+            [8.17e-08, 1.19e-07, 1.47e-07, 5.81e-08],
         ),
         ProductRate(
-            512, OPERANDS[:4], [1.83e-08, 3.96e-08, 5.11e-08, 9.34e-08], [3.25e-07, 1.74e-07, 1.51e-07, 0.0]
+            512,
+            OPERANDS[:4],
+            [2.01e-08, 3.72e-08, 3.69e-08, 6.61e-08],
+            [2.91e-07, 2.22e-07, 3.23e-07, 1.12e-07],
         ),
     ],
+    lookup=ProductRate(
+        16, [8190.0, 131000.0, 1050000.0], [1.34e-09, 1.47e-09, 2.37e-09], [8.79e-09, 7.92e-09, 4.43e-09]
+    ),
     dense={
-        "dense": DenseRate(ARRAYS, [1.57e-08, 2.64e-09, 2.87e-09], [2.37e-11, 3.07e-11, 2.82e-11]),
-        "gram": DenseRate(ARRAYS, [6.64e-09, 1.55e-09, 7.6e-12], [5.59e-11, 4.16e-11, 5.18e-11]),
+        "dense": DenseRate(ARRAYS, [3.1e-08, 9.32e-09, 7.6e-09], [2.75e-11, 4.37e-11, 3.85e-11]),
+        "gram": DenseRate(ARRAYS, [1.41e-08, 2.86e-09, 0.0], [7.52e-11, 4.01e-11, 6.02e-11]),
     },
     passes={
-        "element": PassRate(ARRAYS, [2.55e-10, 2.04e-10, 2.63e-10]),
-        "take": PassRate(ARRAYS, [1.85e-09, 1.51e-09, 1.46e-09]),
-        "reduce": PassRate(ARRAYS, [2.65e-09, 2.09e-09, 2.17e-09]),
-        "skip dense": PassRate(ARRAYS, [8.66e-09, 8.67e-09, 8.85e-09]),
-        "skip gram": PassRate(ARRAYS, [9.4e-09, 9.51e-09, 9.05e-09]),
+        "element": PassRate(ARRAYS, [1.91e-10, 1.4e-10, 2.14e-10]),
+        "take": PassRate(ARRAYS, [2.14e-09, 1.7e-09, 1.72e-09]),
+        "reduce": PassRate(ARRAYS, [1.09e-08, 2.26e-09, 1.42e-09]),
+        "skip dense": PassRate(ARRAYS, [9.61e-09, 4.51e-09, 1.3e-08]),
+        "skip gram": PassRate(ARRAYS, [1.45e-08, 4.16e-09, 1.08e-08]),
     },
-    feature_s=2.18e-08,
-    calls={"evaluation": 0.00017, "step": 1.13e-05, "part": 0.000788, "state": 5.97e-06, "member": 5.51e-06},
+    feature_s=3.39e-08,
+    calls={"evaluation": 0.000193, "step": 1.18e-05, "part": 0.00133, "state": 1.25e-05, "member": 0.0},
 )
 TOGETHER = Kernels(
     products=[
-        ProductRate(1, OPERANDS[:2], [9.5e-10, 1.08e-09], [4.44e-09, 4.45e-09]),
-        ProductRate(4, OPERANDS[:3], [8.83e-10, 1.01e-09, 1.28e-09], [3.97e-09, 4.61e-09, 7.66e-09]),
+        ProductRate(1, OPERANDS[:2], [9.82e-10, 1.24e-09], [5.11e-09, 3.33e-09]),
+        ProductRate(4, OPERANDS[:3], [9.29e-10, 1.03e-09, 2.29e-09], [3.77e-09, 5.57e-09, 2.4e-08]),
         ProductRate(
             16,
             OPERANDS[:4],
-            [1.15e-09, 1.39e-09, 1.78e-09, 6.93e-09],
-            [4.87e-09, 6.42e-09, 2.14e-08, 1.09e-08],
+            [1.48e-09, 1.53e-09, 2.88e-09, 1.71e-08],
+            [7.68e-09, 1.16e-08, 2.09e-08, 4.15e-09],
         ),
         ProductRate(
-            64,
+            64, OPERANDS[:4], [3.39e-09, 3.84e-09, 8e-09, 4.21e-08], [1.73e-08, 3.03e-08, 4.15e-08, 4.39e-08]
+        ),
+        ProductRate(
+            256,
             OPERANDS[:4],
-            [3.16e-09, 3.6e-09, 6.07e-09, 1.43e-08],
-            [1.54e-08, 2.35e-08, 5.49e-08, 6.22e-08],
+            [1.34e-08, 1.78e-08, 3.67e-08, 9.74e-08],
+            [9.5e-08, 1.55e-07, 8.84e-09, 4.08e-08],
         ),
         ProductRate(
-            256, OPERANDS[:4], [1.26e-08, 1.75e-08, 1.88e-08, 5.41e-08], [1.21e-07, 8.27e-08, 1.5e-07, 0.0]
-        ),
-        ProductRate(
-            512, OPERANDS[:4], [2.48e-08, 4.42e-08, 5.32e-08, 9.31e-08], [2.83e-07, 1.6e-07, 1.59e-07, 0.0]
+            512, OPERANDS[:4], [2.89e-08, 4.77e-08, 7.07e-08, 2.02e-07], [2.19e-07, 2.09e-07, 3.38e-08, 0.0]
         ),
     ],
+    lookup=ProductRate(
+        16, [8190.0, 131000.0, 1050000.0], [1.04e-09, 1.5e-09, 1.35e-09], [7.7e-09, 4.91e-09, 2.78e-08]
+    ),
     dense={
-        "dense": DenseRate(ARRAYS, [1.93e-08, 3.34e-09, 3.4e-09], [1.91e-11, 2.86e-11, 2.62e-11]),
-        "gram": DenseRate(ARRAYS, [8.34e-09, 2.13e-09, 1.59e-09], [5.71e-11, 4.69e-11, 4.98e-11]),
+        "dense": DenseRate(ARRAYS, [3.05e-08, 1.03e-08, 1.09e-08], [1.99e-11, 3.61e-11, 4.89e-11]),
+        "gram": DenseRate(ARRAYS, [1.72e-08, 9.88e-10, 4.98e-09], [5.8e-11, 5.97e-11, 6e-11]),
     },
     passes={
-        "element": PassRate(ARRAYS, [3e-10, 2.03e-10, 2.5e-10]),
-        "take": PassRate(ARRAYS, [1.89e-09, 1.48e-09, 1.45e-09]),
-        "reduce": PassRate(ARRAYS, [2.81e-09, 2.06e-09, 2.04e-09]),
-        "skip dense": PassRate(ARRAYS, [8.18e-09, 8.33e-09, 8.92e-09]),
-        "skip gram": PassRate(ARRAYS, [9.76e-09, 8.89e-09, 8.4e-09]),
+        "element": PassRate(ARRAYS, [1.94e-10, 2.54e-10, 3.38e-10]),
+        "take": PassRate(ARRAYS, [2.47e-09, 1.57e-09, 1.63e-09]),
+        "reduce": PassRate(ARRAYS, [8.53e-09, 1.92e-09, 1.28e-09]),
+        "skip dense": PassRate(ARRAYS, [7.44e-09, 1.23e-08, 9.47e-09]),
+        "skip gram": PassRate(ARRAYS, [9.99e-09, 1.01e-08, 1.09e-08]),
     },
-    feature_s=2.11e-08,
-    calls={"evaluation": 0.000172, "step": 1.13e-05, "part": 0.000782, "state": 6.29e-06, "member": 5.53e-06},
+    feature_s=2.32e-08,
+    calls={"evaluation": 0.000353, "step": 1.17e-05, "part": 0.00196, "state": 3.04e-06, "member": 1.31e-05},
 )
 DEFAULTS = Calibration(
     machine="2 cores of AMD EPYC",
@@ -88,12 +100,12 @@ DEFAULTS = Calibration(
     alone=ALONE,
     together=TOGETHER,
     messages={
-        "round": MessageRate(MESSAGES[:1], [3.65e-06]),
-        "max": MessageRate(MESSAGES[:3], [8.26e-06, 2.94e-05, 0.000112]),
-        "merge": MessageRate(MESSAGES[:3], [8.28e-06, 3.15e-05, 0.000121]),
-        "gather": MessageRate(MESSAGES[:5], [7.61e-06, 2.53e-05, 0.000117, 0.000745, 0.00204]),
-        "exchange": MessageRate(MESSAGES[:5], [8.13e-06, 1.29e-05, 2.44e-05, 0.000158, 0.00106]),
-        "stage": MessageRate(MESSAGES[:5], [4.44e-05, 5.03e-05, 0.000173, 0.000995, 0.00354]),
+        "round": MessageRate(MESSAGES[:1], [1.24e-05]),
+        "max": MessageRate(MESSAGES[:3], [2.04e-05, 2.31e-05, 7.37e-05]),
+        "merge": MessageRate(MESSAGES[:3], [2.15e-05, 4.51e-05, 7.7e-05]),
+        "gather": MessageRate(MESSAGES[:5], [9.05e-06, 3.01e-05, 7.34e-05, 0.00111, 0.00392]),
+        "exchange": MessageRate(MESSAGES[:5], [1.14e-05, 2.66e-05, 2.9e-05, 0.000193, 0.0017]),
+        "stage": MessageRate(MESSAGES[:5], [0.000141, 0.00011, 0.000141, 0.000563, 0.00262]),
     },
-    base_bytes=65 << 20,
+    base_bytes=82 << 20,
 )

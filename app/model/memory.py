@@ -7,8 +7,8 @@ at rest     base             interpreter and libraries, as measured
             row offsets      12 R; staged: 4 R more for each further tile
             rows sent        4 for each (halo)
 in a step   rows of ranks    4 K S for each extended (halo: and sent) row; staged: of the two largest stages
-            step             4 K S R for each array that is held at once: of L rounds the L embeddings and
-                             L-1 sums, in learning 3 more; and a few arrays of one number a row
+            step             4 K S R for each array that is held at once: of L rounds the embeddings and sums
+                             of all but the first, in learning 3 more; and a few arrays of one number a row
             scores           (L-1) 4 K for each extended row, 33 R (instead of a step, where scores follow)
 reading     raw edges        8 for each edge of the rank's share, which give way to
             entries          4 E
@@ -46,7 +46,9 @@ def at_rest(layout: Layout, rank: int) -> dict[str, int]:
 def in_step(net: QNetwork, layout: Layout, rank: int, states: States, kind: str) -> dict[str, int]:
     """Bytes of a step's arrays; kind: "evaluation" or "learning" (of one part of a minibatch)."""
     S = states.count if kind == "evaluation" else max(count for count, _ in parts_of(layout.n, states.count))
-    row, arrays = 4 * net.K * S, 2 * net.policy.layers - 1 + DENSE[kind]
+    arrays = max(2 * (net.policy.layers - 1), 1) + DENSE[kind]
+    # The second round reads rows of a table: only their numbers come from other ranks.
+    row = 4 * S * (net.K if kind == "learning" or net.policy.layers > 2 else 1)
     out = {"step": 4 * int(layout.rows[rank]) * S * (arrays * net.K + NARROW[kind])}
     if layout.mode == "staged":
         out["rows of ranks"] = min(2, layout.ranks - 1) * int(layout.rows.max()) * row

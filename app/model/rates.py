@@ -4,7 +4,7 @@ A Calibration is what app/model/calibrate.py measured, as JSON; DEFAULTS stand i
 """
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -58,12 +58,14 @@ class Kernels(Table, frozen=True):
     """One rank's rates.
 
     passes      "element", "take", "reduce", "skip dense", "skip gram"     dense   "dense", "gram"
+    lookup      a product with rows of a table, by the bytes of their numbers: per entry and row of one state
     feature_s   seconds per entry of a feature table
     calls       seconds per call, without the work that grows with the graph: "evaluation"; of a gradient step
                 "step", "part", "state", "member"
     """
 
     products: list[ProductRate]
+    lookup: ProductRate
     dense: dict[str, DenseRate]
     passes: dict[str, PassRate]
     feature_s: Seconds
@@ -113,6 +115,20 @@ def load_calibration(path: str) -> Calibration:
         raise CaseError(f"study.calibration: {path}: {reason}; a calibration.json would be right") from None
 
 
+def averaged(first: Calibration, second: Calibration) -> Calibration:
+    """The mean of two calibrations of the same ranks: machines drift."""
+    whole = _mean(msgspec.to_builtins(first), msgspec.to_builtins(second))
+    return msgspec.convert(whole, Calibration)
+
+
+def _mean(first: Any, second: Any) -> Any:
+    if isinstance(first, dict):
+        return {key: _mean(value, second[key]) for key, value in first.items()}
+    if isinstance(first, list):
+        return [_mean(a, b) for a, b in zip(first, second)]
+    return (first + second) / 2 if isinstance(first, float) else first
+
+
 class Rates:
     """Seconds of terms on P ranks of a calibrated machine."""
 
@@ -139,6 +155,8 @@ class Rates:
             each = self._message(MESSAGES[term.kind][1], *term.amounts[1:])
         elif term.kind == "product":
             each = self._any_product(*term.amounts)
+        elif term.kind == "lookup":
+            each = self._lookup(*term.amounts)
         elif term.kind in self.kernels.dense:
             each = self._dense(self.kernels.dense[term.kind], *term.amounts)
         elif term.kind in self.kernels.passes:
@@ -155,6 +173,12 @@ class Rates:
         padded = -(-m // LANES) * LANES
         row_s, madd_s = (between(rate.nbytes, values, nbytes) for values in (rate.row_s, rate.madd_s))
         return rows * (row_s + madd_s * k * padded)
+
+    def _lookup(self, entries: float, rows: float, width: int, nbytes: float) -> float:
+        """Rows of a table of another width take as many vectors more."""
+        rate = self.kernels.lookup
+        entry_s, row_s = (between(rate.nbytes, values, nbytes) for values in (rate.entry_s, rate.row_s))
+        return -(-width // LANES) / -(-rate.width // LANES) * (entries * entry_s + rows * row_s)
 
     def _any_product(
         self, entries: float, rows: float, width: int, nbytes: float, state: int, removed: float

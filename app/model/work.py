@@ -1,11 +1,13 @@
 """What a step does, term by term: the model of RL4GO section 6, adapted to this program.
 
 paper                               here, on the heaviest rank: S states, R rows (of all states), E entries
-eq. 3  N^2/P B K rho    sums        (L-1) E lines of S K numbers: the first round has none, it starts at zero
+eq. 3  N^2/P B K rho    sums        (L-1) E lines of S K numbers: the first round has none, it starts at zero;
+                                    the second reads rows of a table, the same on all ranks
        N^2/P B K L      weights     0: rank two, and a function of the degree where all are one
        N/P B K (2+K..)  dense       R K (rows of W) multiply-adds a round; dead rows are left out
        alpha L log2 P   latency     L-1 exchanges, and one MAX
-       beta L B K N     all-reduce  S K numbers of each row of other ranks (gather, staged), or ghost (halo)
+       beta L B K N     all-reduce  S K numbers of each row of other ranks (gather, staged), or ghost (halo);
+                                    in the second round S numbers; backward S K
 eq. 5  B K N/P (5+K)    evaluation  R (K+F) hidden multiply-adds
        K P/N B K        pooling     only in training: addends of row blocks, chained
        beta B K         all-reduce  8 S bytes of keys; in training S K numbers of each row block
@@ -13,10 +15,12 @@ sec. 6 (3)              environment a few passes over R rows; updates of O(degre
 -      (none)           learning    evaluations of target and online network, backward with L-1 products,
                                     gradients by row blocks, one sum over ranks a gradient step
 
-A term is one kind of work and its amounts; rates (rates.py) turn it into seconds. Kinds and amounts:
+Graphs whose edge weights are not all one send one number a row more, which is not counted. A term is one kind
+of work and its amounts; rates (rates.py) turn it into seconds. Kinds and amounts:
 
     product                  entries, rows, columns of the operand, its bytes, columns of one state, and the
                              share of results that are left out
+    lookup                   entries and rows of live states, columns of the table, bytes of the numbers
     dense, gram              rows, k, m, bytes of a [rows, K]
     element, take, reduce    numbers, bytes of the array
     skip dense, skip gram    masked rows, bytes of a [rows, K]
@@ -169,19 +173,32 @@ class Work:
             self.passes("mean degrees", self.R, "take")
 
     def embed(self) -> None:
-        """Structure2Vec.forward: eq. 1. Features (and edge terms) meet W in a table, once for each entry."""
+        """Structure2Vec.forward: eq. 1. Features, edge terms and the first round are rows of a table."""
         self.part = "embedding"
         first, later = self.net.embedding.first_rows, self.net.embedding.later_rows
         for layer in range(self.L):
-            self.add("feature rows", "dense", self.entries, first, self.K, 4 * self.entries * self.K)
-            if layer and self.present > self.live:
-                self.passes("live rows", self.R * self.K)
-                self.passes("rows without sums", (self.present - self.live) * self.K)
+            self.add("table", "dense", self.entries, first, self.K, 4 * self.entries * self.K)
             if layer:
-                self.product("neighbour sums", self.K)
-            self.dense(
-                f"round {layer + 1}", self.live if layer else self.present, layer and later - first, self.K
-            )
+                self.neighbour_sums(layer)
+                self.dense(f"round {layer + 1}", self.live, later - first, self.K)
+                if self.present > self.live:
+                    self.passes("rows without sums", (self.present - self.live) * self.K)
+        if self.L == 1:
+            self.passes("rows written out", self.R * self.K)
+
+    def neighbour_sums(self, layer: int) -> None:
+        """Sums over neighbours before round `layer`, from 0: of rows of a table before the second round."""
+        if layer > 1:
+            if self.present > self.live:
+                self.passes("live rows", self.R * self.K)
+            self.product("neighbour sums", self.K)
+            return
+        layout, live = self.layout, 1 - self.states.removed / max(self.layout.n, 1)
+        held = layout.rows.max() if layout.mode == "staged" else layout.extended(self.rank)
+        self.passes("first sums: clear", self.R * self.K)
+        self._exchange("first sums: numbers of rows", 1)
+        entries, rows = int(layout.stored[self.rank]) * self.S, self.own * self.S
+        self.add("first sums: look up", "lookup", live * entries, live * rows, self.K, 4 * int(held) * self.S)
 
     def pool(self) -> None:
         """Sums of embeddings over nodes."""
@@ -211,7 +228,8 @@ class Work:
         embedding = self.net.embedding
         self.passes("gradient of embeddings", 2 * self.R * self.K)
         for layer in reversed(range(self.L)):
-            columns = (embedding.later_rows if layer else embedding.first_rows) + 2 * self.edge_weights
+            met = embedding.later_rows - embedding.first_rows if layer else 0
+            columns = self.net.F + met + 2 * self.edge_weights
             everywhere = layer == self.L - 1 or self.net.policy.self_weight
             rows = self.present if everywhere else self.live
             self.dense(f"weight gradient {layer + 1}", rows, columns, self.K, "gram")
@@ -228,11 +246,9 @@ class Work:
             self.passes("gate", 2 * self.R * self.K)
 
     def embedding_parameters(self) -> int:
-        """Numbers of a gradient's addend; theta2 as two halves for each round."""
-        embedding, policy = self.net.embedding, self.net.policy
-        rows = embedding.later_rows * (self.L - 1) + embedding.first_rows
-        if policy.shared_layers:
-            rows = embedding.later_rows if self.L > 1 else embedding.first_rows
+        """Numbers of a gradient's addend; edge weights as two halves for each round."""
+        F, met = self.net.F, self.net.embedding.later_rows - self.net.embedding.first_rows
+        rows = F + met * (self.L > 1) if self.net.policy.shared_layers else F * self.L + met * (self.L - 1)
         return self.K * (rows + 2 * self.L * self.edge_weights)
 
 

@@ -6,6 +6,7 @@ and each use has a path without it that gives the same bits (docs/architecture.m
 
 import contextlib
 import ctypes
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,14 @@ def address(array: np.ndarray | None) -> int:
         return array.__array_interface__["data"][0]
 
 
+def aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """An empty float32 array that begins at a cache line: 16 numbers are then read from one line, not two."""
+    size = math.prod(shape)
+    room = np.empty(size + 15, dtype=np.float32)
+    first = -address(room) % 64 // 4
+    return room[first : first + size].reshape(shape)
+
+
 def function(name: str, *kinds: Any, returns: Any = None) -> Any:
     """A kernel with its argument types declared, or None without the library."""
     found = getattr(kernels(), name, None)  # a library of an older source may lack it
@@ -47,8 +56,8 @@ def function(name: str, *kinds: Any, returns: Any = None) -> Any:
 def keep_freed_memory() -> None:
     """Ask glibc to keep the memory of freed arrays of up to 32 MB; does nothing with other C libraries.
 
-    A loop that makes and drops the same arrays again and again else asks the kernel for zeroed pages each time:
-    a quarter of a training step.
+    A loop that makes and drops the same arrays again and again else asks the kernel for zeroed pages each
+    time: a quarter of a training step.
     """
     trim_threshold, mmap_threshold = -1, -3  # malloc.h
     with contextlib.suppress(OSError, AttributeError, TypeError):

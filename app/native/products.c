@@ -155,22 +155,65 @@ void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const flo
                      (const float *)(intptr_t)t[5], t[8] * f, f, X + t[6] * f, Y + t[7] * f, live ? live + t[7] : 0);
 }
 
+/* Y += A X where X[u, s] = table[code[u, s]]: rows that repeat are read from a table that stays in the cache. Members,
+ * live as above; f columns in a row of the table. */
+#define LOOKUP(type)                                                                                          \
+    {                                                                                                         \
+        type a = *(const type *)(y + at);                                                                     \
+        for (int64_t j = begin; j < end; ++j)                                                                 \
+            a += *(const type *)(table + (int64_t)code[(int64_t)indices[j] * states + s] * f + at);           \
+        *(type *)(y + at) = a;                                                                                \
+    }
+#define LOOKUPS(tag, INDEX)                                                                                   \
+    WIDE static void lookup_##tag(int64_t n, const INDEX *indptr, const INDEX *indices, int64_t states,       \
+                                  int64_t f, const float *table, const int32_t *code, float *Y,               \
+                                  const float *live) {                                                        \
+        for (int64_t i = 0; i < n; ++i) {                                                                     \
+            const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
+            if (begin == end) continue;                                                                       \
+            for (int64_t s = 0; s < states; ++s) {                                                            \
+                float *y = Y + (i * states + s) * f;                                                          \
+                int64_t at = 0;                                                                               \
+                if (live && live[i * states + s] == 0.0f) continue;                                           \
+                for (; at + 16 <= f; at += 16) LOOKUP(v16)                                                    \
+                for (; at + 4 <= f; at += 4) LOOKUP(v4)                                                       \
+                for (; at < f; ++at) LOOKUP(float)                                                            \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+LOOKUPS(narrow, int32_t)
+LOOKUPS(wide, int64_t)
+
+void lk_lookup_members(int64_t members, const int64_t *graphs, int64_t f, const float *table, const int32_t *code,
+                       float *Y, const float *live) {
+    for (const int64_t *t = graphs; t < graphs + 9 * members; t += 9) {
+        const void *indptr = (const void *)(intptr_t)t[3], *indices = (const void *)(intptr_t)t[4];
+        const int32_t *c = code + t[6];
+        float *y = Y + t[7] * f;
+        const float *l = live ? live + t[7] : 0;
+        if (t[2]) lookup_wide(t[0], indptr, indices, t[8], f, table, c, y, l);
+        else lookup_narrow(t[0], indptr, indices, t[8], f, table, c, y, l);
+    }
+}
+
 /* ---- dense rows times a small matrix ----------------------------------------------------------------------
  * Z = [part_0 | part_1 | ...] W, a chain over all columns in order; a part may be read through an index (row r is
  * X[index[r]]) and scaled by a number per row. Then, in this order and each only where given:
  *   Z = base * base_scale + Z;  Z = max(Z, 0);  Z *= scale;  Z *= (gate > 0). */
 
-/* What follows the product, for one row and 16 columns. */
-INLINE v16 finish(const Dense *d, int64_t r, int64_t at, int64_t width, v16 z) {
-    if (d->base) {
+/* What follows the product, for one row and 16 columns. `simple`, a constant where this is called: only relu and
+ * scale, and all 16 columns. */
+INLINE v16 finish(const Dense *d, const int simple, int64_t r, int64_t at, int64_t width, v16 z) {
+    if (!simple && d->base) {
         v16 b = load_part(d->base + r * d->ldbase + at, width);
         if (d->base_scale) b *= d->base_scale[r];
         z = b + z;
     }
     if (d->relu) z = (v16)((i16)z & ~(i16)(z < 0.0f));
     if (d->scale) z *= d->scale[r];
-    if (d->gate) {
-        const i16 open = load_part(d->gate + r * d->ldgate + at, width) > 0.0f;
+    if (!simple && d->gate) {
+        const int64_t row = d->gate_index ? (int64_t)d->gate_index[r] : r;
+        const i16 open = load_part(d->gate + row * d->ldgate + at, width) > 0.0f;
         z = z * (v16)(open & (i16)((v16){} + 1.0f));
     }
     return z;
@@ -180,9 +223,9 @@ enum { MOST_HIDDEN = 4096, CHUNK = 126 }; /* rows handled together: their operan
 
 /* R rows `at_row`, all tiles of 16 columns. */
 #define DENSE_ROWS(R)                                                                                         \
-    INLINE void dense_##R(const Dense *d, const int64_t *at_row, float *hidden) {                             \
+    INLINE void dense_##R(const Dense *d, const int simple, const int64_t *at_row, float *hidden) {           \
         for (int64_t at = 0; at < d->mp; at += 16) {                                                          \
-            const int64_t width = d->m - at < 16 ? d->m - at : 16;                                            \
+            const int64_t width = simple || d->m - at >= 16 ? 16 : d->m - at;                                 \
             v16 z[R];                                                                                         \
             for (int i = 0; i < R; ++i)                                                                       \
                 z[i] = d->start ? LOAD16(d->start + (int64_t)d->start_index[at_row[i]] * d->mp + at) : (v16){};\
@@ -208,12 +251,12 @@ enum { MOST_HIDDEN = 4096, CHUNK = 126 }; /* rows handled together: their operan
                     }                                                                                         \
             }                                                                                                 \
             for (int i = 0; i < R; ++i) {                                                                     \
-                z[i] = finish(d, at_row[i], at, width, z[i]);                                                 \
-                if (d->w) STORE16(hidden + i * d->mp + at, z[i]);                                             \
+                z[i] = finish(d, simple, at_row[i], at, width, z[i]);                                         \
+                if (!simple && d->w) STORE16(hidden + i * d->mp + at, z[i]);                                             \
                 else store_part(d->Z + at_row[i] * d->ldz + at, width, z[i]);                                 \
             }                                                                                                 \
         }                                                                                                     \
-        if (d->w) {                                                                                           \
+        if (!simple && d->w) {                                                                                \
             float score[R];                                                                                   \
             for (int i = 0; i < R; ++i) score[i] = 0.0f;                                                      \
             for (int64_t j = 0; j < d->m; ++j)                                                                \
@@ -228,7 +271,7 @@ DENSE_ROWS(1)
  * row, the row is what its chain starts with. The rows of a chunk are listed without a branch, since which they are
  * cannot be predicted. */
 WIDE void lk_dense(const Dense *given) {
-    int64_t rows[CHUNK], others[CHUNK];
+    int64_t rows[CHUNK], others[CHUNK], none[CHUNK];
     float hidden[6 * MOST_HIDDEN];
     Part part[4] = {{0}};
     Dense copy = *given; /* not reachable through the pointers that are written: it can stay in registers */
@@ -238,28 +281,35 @@ WIDE void lk_dense(const Dense *given) {
     const float *met = copy.parts ? part[0].scale : 0;
     for (int64_t p = 1; p < copy.parts; ++p)
         if (part[p].scale != met) met = 0;
+    const int simple = !copy.base && !copy.gate && !copy.w && copy.m % 16 == 0;
     Dense bare = copy;
     bare.parts = 0;
     for (int64_t lo = 0; lo < d->rows; lo += CHUNK) {
         const int64_t hi = lo + CHUNK < d->rows ? lo + CHUNK : d->rows;
-        int64_t held = 0, plain = 0, i = 0;
+        int64_t held = 0, plain = 0, dead = 0, i = 0;
         for (int64_t r = lo; r < hi; ++r) {
             const int live = !d->scale || d->scale[r] != 0.0f, full = !met || met[r] != 0.0f;
             rows[held] = r;
             held += live & full;
             others[plain] = r;
             plain += live & !full;
+            none[dead] = r;
+            dead += !live;
         }
-        for (int64_t k = 0; k < plain; ++k) dense_1(&bare, others + k, hidden);
-        if (held + plain < hi - lo) {
-            for (int64_t r = lo; r < hi; ++r) {
-                if (d->scale[r] != 0.0f) continue;
-                if (d->w) d->out[r] = 0.0f;
-                else memset(d->Z + r * d->ldz, 0, (size_t)d->m * 4);
-            }
+        for (int64_t k = 0; k < plain; ++k)
+            if (simple) dense_1(&bare, 1, others + k, hidden);
+            else dense_1(&bare, 0, others + k, hidden);
+        for (int64_t k = 0; k < dead; ++k) {
+            if (d->w) d->out[none[k]] = 0.0f;
+            else
+                for (int64_t at = 0; at < d->m; at += 16)
+                    store_part(d->Z + none[k] * d->ldz + at, d->m - at < 16 ? d->m - at : 16, (v16){});
         }
-        for (; i + 6 <= held; i += 6) dense_6(d, rows + i, hidden);
-        for (; i < held; ++i) dense_1(d, rows + i, hidden);
+        if (simple)
+            for (; i + 6 <= held; i += 6) dense_6(d, 1, rows + i, hidden);
+        else
+            for (; i + 6 <= held; i += 6) dense_6(d, 0, rows + i, hidden);
+        for (; i < held; ++i) dense_1(d, 0, rows + i, hidden);
     }
 }
 

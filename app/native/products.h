@@ -38,6 +38,7 @@ typedef struct {
     float *out;
     const float *start; /* [*][mp], or null: row r's chain begins with start[start_index[r]] */
     const int32_t *start_index;
+    const int32_t *gate_index; /* or null: row r is gated by gate[gate_index[r]] */
 } Dense;
 
 /* See products.c. */

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import NumericsError
-from app.native.library import address, function
+from app.native.library import address, aligned, function
 from app.products import Finish, Members, Part
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -23,6 +23,7 @@ class _Dense(ctypes.Structure):
         ("W", Pointer), ("Z", Pointer), ("ldz", Long), ("base", Pointer), ("ldbase", Long),
         ("base_scale", Pointer), ("relu", Long), ("scale", Pointer), ("gate", Pointer), ("ldgate", Long),
         ("w", Pointer), ("out", Pointer), ("start", Pointer), ("start_index", Pointer),
+        ("gate_index", Pointer),
     )  # fmt: skip
 
 
@@ -37,6 +38,7 @@ SPMM_LIVE = function(
     "lk_spmm_live", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer, Pointer
 )
 SPMM_MEMBERS = function("lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer)
+LOOKUP = function("lk_lookup_members", Long, Pointer, Long, Pointer, Pointer, Pointer, Pointer)
 FOLD = function("lk_fold", Long, Pointer, Pointer, Long, Pointer)
 POOL = function(
     "lk_pool", Long, Long, Pointer, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer
@@ -49,7 +51,7 @@ GRAM = function("lk_gram", ctypes.POINTER(_Gram))
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (SPMM_LIVE, SPMM_MEMBERS, FOLD, POOL, SPREAD, DENSE, GRAM, BEST_ROWS)
+    return None not in (SPMM_LIVE, SPMM_MEMBERS, LOOKUP, FOLD, POOL, SPREAD, DENSE, GRAM, BEST_ROWS)
 
 
 class NativeProducts:
@@ -79,6 +81,35 @@ class NativeProducts:
         _check_rows(X, Y)
         SPMM_MEMBERS(len(table), address(table), f, address(X), address(Y), _vector(live, np.float32))
 
+    def spmm_lookup(
+        self,
+        record: tuple[int, ...],
+        table: np.ndarray,
+        code: np.ndarray,
+        Y: np.ndarray,
+        live: np.ndarray | None = None,
+    ) -> None:
+        """Y += A X, X[u, s] = table[code[u, s]]."""
+        row = np.array([[*record, 0, 0, code.shape[1]]], dtype=np.int64)
+        self.lookup_members(row, table, code, Y, live)
+
+    def lookup_members(
+        self,
+        members: np.ndarray,
+        table: np.ndarray,
+        code: np.ndarray,
+        Y: np.ndarray,
+        live: np.ndarray | None = None,
+    ) -> None:
+        """spmm_lookup for every graph of a batch; members [graphs, 9] as in spmm_members."""
+        _check_rows(table, Y)
+        if code.dtype != np.int32 or not code.flags.c_contiguous:
+            raise NumericsError("product: codes must be int32 and contiguous")
+        LOOKUP(
+            len(members), address(members), table.shape[1], address(table), address(code), address(Y),
+            _vector(live, np.float32),
+        )  # fmt: skip
+
     def fold(self, starts: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Sums of consecutive rows."""
         _check_rows(X)
@@ -101,7 +132,7 @@ class NativeProducts:
     def dense(self, parts: list[Part], W: np.ndarray, then: Finish) -> np.ndarray:
         """[parts] W and what follows it."""
         rows = _extent(parts)[0] if parts else len(then.base)
-        Z = np.empty((rows, W.shape[1]), dtype=np.float32)
+        Z = aligned((rows, W.shape[1]))
         self._dense(parts, W, then, Z, None, None)
         return Z
 
@@ -133,7 +164,7 @@ class NativeProducts:
         if parts and parts[0].index is not None and parts[0].scale is None and 2 * len(parts[0].X) < rows:
             # The first columns are those of a small table: their part of the chain is made once per entry.
             index, first = parts[0].index, parts[0].X.shape[1]
-            start = np.empty((len(parts[0].X), padded), dtype=np.float32)
+            start = aligned((len(parts[0].X), padded))
             DENSE(
                 _Dense(
                     len(start),
@@ -151,15 +182,17 @@ class NativeProducts:
         DENSE(
             _Dense(
                 rows, len(parts), m, padded, _parts(parts), address(W), address(Z), m, address(base),
-                _row_length(base), _vector(then.base_scale, np.float32), int(then.relu), _vector(then.scale, np.float32),
+                _row_length(base), _vector(then.base_scale, np.float32), int(then.relu),
+                _vector(then.scale, np.float32),
                 address(gate), _row_length(gate), address(w), address(out), address(start), address(index),
+                _vector(then.gate_index, np.int32),
             )
         )  # fmt: skip
 
     def gated_spread(self, values: np.ndarray, index: np.ndarray, gate: np.ndarray) -> np.ndarray:
         """values[index] * (gate > 0)."""
         _check_rows(values, gate)
-        out = np.empty_like(gate)
+        out = aligned(gate.shape)
         SPREAD(*gate.shape, address(values), address(index), address(gate), address(out))
         return out
 

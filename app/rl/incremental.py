@@ -101,7 +101,7 @@ class LiveScores:
         narrow = env.block.host_rows()[1].dtype == np.int32
         compiled = group.device.native and group.device.portable and native.available()
         kind = NativeRows if compiled and narrow else PlainRows
-        self.rows = kind(group, net, params, env, np.zeros(shape, dtype=np.float32))
+        self.rows = kind(group, net, params, env, group.device.zeros(shape))
         self.refresh()
 
     def keys_own(self) -> Array:

@@ -99,42 +99,40 @@ class QNetwork:
             present_own = batch.alive_mask([np.empty(0, np.int64)] * batch.states)
         else:
             alive_own = candidate_own
-        x_own = self._features(batch, alive_own, degree_own, mean)
+        x_own, alive_entries = self._features(batch, alive_own, present_own, degree_own, mean)
         scale_own = alive_own
         if self.policy.mean_degree:
             scale_own = alive_own * batch.spread(device.put(1 / mean))
         weights_own = self._edge_sums(batch, alive_own, x_own) if self.policy.edge_weights else None
-        return NodeInputs(x_own, alive_own, candidate_own, present_own, scale_own, weights_own)
+        return NodeInputs(x_own, alive_entries, alive_own, candidate_own, present_own, scale_own, weights_own)
 
     def _edge_sums(self, batch: StateBatch, alive_own: Array, x_own: Part) -> Part:
         """Sums of edge weights to live neighbours; the degree, hence a table, where all weights are one."""
         if any(block.weighted for block in batch.blocks):
             alive_column = batch.device.xp.ascontiguousarray(alive_own[:, None])
             return Part(batch.weight_sums(alive_column) * alive_column)
-        degree = np.tile(_degrees(len(x_own.X) // batch.states), batch.states)[:, None]
+        degree = _entries(len(x_own.X), batch.states)[0]
         return Part(batch.device.put(np.concatenate([degree, np.zeros_like(degree)], axis=1)), x_own.index)
 
-    def _features(self, batch: StateBatch, alive_own: Array, degree_own: Array, mean: np.ndarray) -> Part:
-        """The features of every row, as rows of a table.
+    def _features(
+        self, batch: StateBatch, alive_own: Array, present_own: Array, degree_own: Array, mean: np.ndarray
+    ) -> tuple[Part, Array]:
+        """The features of every row as rows of a table, and which entries are of nodes that are alive.
 
-        A feature is a function of the state's mean degree, the node's degree and whether it is alive: one
-        entry per state for removed nodes, then one for each degree. Tables are small and stay in the cache.
+        A feature is a function of the state's mean degree, the node's degree and whether it is alive. Entries
+        of a state: rows without embedding, removed nodes, then one for each degree. Tables are small and stay
+        in the cache; they are the same on all ranks.
         """
-        device, xp = batch.device, batch.device.xp
-        entries = -(-(2 + max(block.max_degree for block in batch.blocks)) // 8) * 8
-        degree = np.tile(_degrees(entries), batch.states)[:, None]
-        alive = np.tile((np.arange(entries) > 0).astype(np.float32), batch.states)[:, None]
-        table = self.problem.features(
-            self.policy.features,
-            xp,
-            device.put(degree),
-            device.put(alive),
-            device.put(np.repeat(mean, entries)[:, None]),
-        )
-        code = ((degree_own + 1) * alive_own).astype(np.int32)
+        put = batch.device.put
+        entries = -(-(3 + max(block.max_degree for block in batch.blocks)) // 8) * 8
+        degree, alive, present = _entries(entries * batch.states, batch.states)
+        mean_entries = put(np.repeat(mean, entries)[:, None])
+        kind, xp = self.policy.features, batch.device.xp
+        table = self.problem.features(kind, xp, put(degree), put(alive), mean_entries) * put(present)
+        code = (present_own * (1 + alive_own * (1 + degree_own))).astype(np.int32)
         if batch.states > 1:
             code += batch.state_of_row() * np.int32(entries)
-        return Part(table, code)
+        return Part(table, code), put(alive)
 
     # ---- forward ----------------------------------------------------------------------------------------
 
@@ -267,9 +265,11 @@ class QNetwork:
         return flat
 
 
-def _degrees(entries: int) -> np.ndarray:
-    """[entries] float32, the degree that each entry of a feature table stands for."""
-    return np.maximum(np.arange(entries, dtype=np.float32) - 1, 0)
+def _entries(entries: int, states: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Degree, alive and present [entries, 1] float32 of the entries of `states` feature tables."""
+    number = np.arange(entries) % (entries // states)
+    degree = np.maximum(number - 2, 0)
+    return tuple(a.astype(np.float32)[:, None] for a in (degree, number > 1, number > 0))
 
 
 @dataclass

@@ -42,7 +42,7 @@ class Episode:
 
 @dataclass
 class Sample:
-    """A minibatch of transitions, sorted by graph, the same on all ranks.
+    """A minibatch of transitions, sorted by graph and step, the same on all ranks.
 
     graphs [B] graph indices, ascending     nodes [B] chosen nodes
     returns [B] float32 discounted rewards of n steps
@@ -109,7 +109,8 @@ class EpisodeReplay:
         """`size` transitions drawn uniformly, with replacement."""
         picks = self.ring[rng.integers(0, len(self), size)]
         graphs = np.array([self.episodes[int(e)].graph for e, _ in picks])
-        order = np.argsort(graphs, kind="stable")
+        # Of one graph by progress: states that are worked on together then have similar nodes left.
+        order = np.lexsort((picks[:, 1], graphs))
         return self._collect(picks[order], graphs[order])
 
     def _collect(self, picks: np.ndarray, graphs: np.ndarray) -> Sample:

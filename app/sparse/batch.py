@@ -123,6 +123,15 @@ class StateBatch:
         """
         return self.exchange.multiply(X_own, [[block.A] for block in self.blocks], live_own)[0]
 
+    def times_lookup(self, table: Array, code_own: Array, live_own: Array | None = None) -> Array:
+        """times for rows that stand in a table, X[r] = table[code_own[r]]; only the numbers travel.
+
+        table     [t, f], the same on all ranks     code_own [rows] int32
+        returns   [rows, f]
+        Ranks     all call
+        """
+        return self.exchange.multiply_lookup(table, code_own, [block.A for block in self.blocks], live_own)
+
     def weight_sums(self, alive_own: Array) -> Array:
         """[rows, 2], sums of the positive and of the negated negative edge weights to live neighbours.
 

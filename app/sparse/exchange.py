@@ -1,5 +1,6 @@
 """Exchange: how the rows of a batch reach the ranks that multiply by them, and the products themselves."""
 
+from collections.abc import Callable, Iterator
 from math import gcd
 from typing import Any
 
@@ -56,47 +57,52 @@ class Exchange:
                    column order
         Ranks      all call
         """
+        products = [self.device.zeros(X_own.shape) for _ in matrices[0]]
+
+        def add(members: list[int], X: Array, x_at: list[int], tiles: list[list[Any]]) -> None:
+            for k, Y in enumerate(products):
+                self._add_products(members, [own[k] for own in tiles], X, x_at, Y, live_own)
+
+        self._for_rows(X_own, matrices, add)
+        return products
+
+    def multiply_lookup(
+        self, table: Array, code_own: Array, matrices: list[Any], live_own: Array | None = None
+    ) -> Array:
+        """multiply for rows that stand in a table: only their numbers travel, 4 bytes instead of a row.
+
+        table      [t, f], the same on all ranks where rows of theirs are read
+        code_own   [rows] int32, X[r] = table[code_own[r]]
+        matrices   one for each graph
+        returns    [rows, f]
+        Ranks      all call
+        """
+        Y = self.device.zeros((len(code_own), table.shape[1]))
+
+        def add(members: list[int], code: Array, x_at: list[int], tiles: list[list[Any]]) -> None:
+            self._add_lookups(members, [own[0] for own in tiles], table, code, x_at, Y, live_own)
+
+        self._for_rows(code_own[:, None], [[A] for A in matrices], add)
+        return Y
+
+    def _for_rows(self, X_own: Array, matrices: list[list[Any]], add: Callable[..., None]) -> None:
+        """Bring rows [rows, f] to the graphs that need them.
+
+        add     called with members, rows (in units of `unit`), where those of each member begin, and matrices
+        Ranks   all call
+        """
         rows, f = X_own.shape
-        flat = (rows // self.unit, self.unit * f)
-        products = [self.device.xp.zeros((rows, f), dtype=X_own.dtype) for _ in matrices[0]]
-        X, Ys = X_own.reshape(flat), [Y.reshape(flat) for Y in products]
+        X = X_own.reshape(rows // self.unit, self.unit * f)
         if self.whole:
             starts = _starts(self._table.sum(axis=1))
-            self._add_products(
-                self.whole, [matrices[g] for g in self.whole], self._extend(X), starts, Ys, live_own
-            )
+            add(self.whole, self._extend(X), starts, [matrices[g] for g in self.whole])
         if self.staged:
             stages = self.group.stage_rows(self._pick(X, self.staged), self._stages.sum(axis=0).tolist())
             for rank, X_stage in stages:
                 tiles = [[None if A is None else A[rank] for A in matrices[g]] for g in self.staged]
-                self._add_products(self.staged, tiles, X_stage, _starts(self._stages[:, rank]), Ys, live_own)
-        return products
+                add(self.staged, X_stage, _starts(self._stages[:, rank]), tiles)
 
     def _add_products(
-        self,
-        members: list[int],
-        matrices: list[list[Any]],
-        X: Array,
-        x_at: list[int],
-        products: list[Array],
-        live_own: Array | None,
-    ) -> None:
-        """products[k] += matrices[member][k] X, for rows of each member from x_at in X."""
-        for k, Y in enumerate(products):
-            if len(members) > 1 and self.device.multiplies_members:
-                self._add_together(members, [own[k] for own in matrices], X, x_at, Y, live_own)
-                continue
-            for g, own, x in zip(members, matrices, x_at):
-                A, count = own[k], self.counts[g]
-                if A is None:
-                    continue
-                (n, m), width = A.shape, count * X.shape[1]
-                X_g = X[x : x + m * count].reshape(m, width)
-                rows = slice(self.at[g] * self.unit, self.at[g + 1] * self.unit)
-                live_g = None if live_own is None else live_own[rows]
-                self.device.spmm_add(A, X_g, Y[self.at[g] : self.at[g + 1]].reshape(n, width), live_g)
-
-    def _add_together(
         self,
         members: list[int],
         matrices: list[Any],
@@ -105,14 +111,54 @@ class Exchange:
         Y: Array,
         live_own: Array | None,
     ) -> None:
-        """Y += A X for all members in one call of the device."""
+        """Y += A X for every member, whose rows begin at x_at in X."""
+        f = Y.shape[1]
+        if len(members) > 1 and self.device.multiplies_members:
+            table = self._member_table(members, matrices, x_at)
+            self.device.spmm_members(table, X, Y, f, live_own)
+            return
+        for A, x, own, count in self._each(members, matrices, x_at):
+            live = None if live_own is None else live_own[own]
+            X_g = X[x : x + A.shape[1] * count // self.unit].reshape(A.shape[1], count * f)
+            self.device.spmm_add(A, X_g, Y[own].reshape(A.shape[0], count * f), live)
+
+    def _add_lookups(
+        self,
+        members: list[int],
+        matrices: list[Any],
+        table: Array,
+        code: Array,
+        x_at: list[int],
+        Y: Array,
+        live_own: Array | None,
+    ) -> None:
+        """Y += A X for every member, X[r] = table[code[r]]."""
+        f = Y.shape[1]
+        if len(members) > 1 and self.device.multiplies_members:
+            graphs = self._member_table(members, matrices, x_at)
+            self.device.lookup_members(graphs, table, code, Y, live_own)
+            return
+        for A, x, own, count in self._each(members, matrices, x_at):
+            live = None if live_own is None else live_own[own]
+            code_g = code[x : x + A.shape[1] * count // self.unit].reshape(A.shape[1], count)
+            self.device.spmm_lookup(A, table, code_g, Y[own].reshape(A.shape[0], count * f), live)
+
+    def _each(self, members: list[int], matrices: list[Any], x_at: list[int]) -> Iterator[tuple[Any, ...]]:
+        """For members with a matrix: it, where its rows begin in units, its own rows, its states."""
+        for g, A, x in zip(members, matrices, x_at):
+            if A is not None:
+                own = slice(self.at[g] * self.unit, self.at[g + 1] * self.unit)
+                yield A, x, own, self.counts[g] * self.unit
+
+    def _member_table(self, members: list[int], matrices: list[Any], x_at: list[int]) -> Any:
+        """What the device needs to multiply all members in one call; kept."""
         key = tuple(id(A) for A in matrices)
         if key not in self._tables:
             held = [i for i, A in enumerate(matrices) if A is not None]
             rows = [(x_at[i], self.at[members[i]], self.counts[members[i]]) for i in held]
             rows = (np.array(rows) * self.unit).tolist()
             self._tables[key] = self.device.member_table([matrices[i] for i in held], rows)
-        self.device.spmm_members(self._tables[key], X, Y, X.shape[1] // self.unit, live_own)
+        return self._tables[key]
 
     # ---- extended rows ----------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ number of ranks.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ class RowBlock:
                the columns that are its rows, [n_own, own_counts[rank]]
     A_weights  two like A, of the positive and of the negated negative edge weights (None: none is negative);
                None when all weights are one
-    weighted   True where a weight of the graph is not one, on all ranks alike
+    max_degree, weighted   of the whole graph: its largest degree; whether a weight is not one
     n_own      padded rows of this rank; `n_real` of them are nodes, lo..lo+n_real-1
     n_ext      extended columns; `own_at` is where the own rows start among them
     exchange   the mode that was asked for
@@ -75,7 +74,9 @@ class RowBlock:
         self.n_ext = sum(self.plan.recv_counts)
         self._store(group, graph)
         # A rank may hold only weights of one where others do not.
-        self.weighted = graph.weights is not None and bool(group.max_integer(int(self.A_weights is not None)))
+        local = [int(self.degrees_own().max(initial=0)), int(self.A_weights is not None)]
+        self.max_degree, weighted = group.max_integers(np.array(local, dtype=np.int64)).tolist()
+        self.weighted = bool(weighted)
 
     # ---- making -----------------------------------------------------------------------------------------
 
@@ -337,11 +338,6 @@ class RowBlock:
     def degrees_own(self) -> np.ndarray:
         """[n_own] int32, degrees of the own rows; zero on padding."""
         return sum(np.diff(pointers) for pointers in self._pointers).astype(np.int32)
-
-    @cached_property
-    def max_degree(self) -> int:
-        """The largest degree among the own rows."""
-        return int(self.degrees_own().max(initial=0))
 
     def index_bytes(self) -> int:
         """Host memory of the stored column numbers, those of ghost columns included."""

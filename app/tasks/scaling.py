@@ -7,7 +7,8 @@ extrapolated (RL4GO section 7.5, Fig. 7), and says so.
 import csv
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
 from statistics import median
@@ -25,7 +26,7 @@ from app.model.calibrate import calibrate, reset_peak, resident_bytes
 from app.model.curve import Machine, curve
 from app.model.layout import Layout, count, estimate, of_blocks
 from app.model.plan import expected_entries, graph_case
-from app.model.rates import Calibration, Network, Rates, load_calibration
+from app.model.rates import Calibration, Network, Rates, averaged, load_calibration
 from app.model.steps import Step, make_step
 from app.model.work import States, sent_bytes
 from app.partition.assemble import gather_whole
@@ -43,24 +44,35 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Timing:
+    """A step as it ran on some ranks: seconds of each round (rank 0's clock), bytes sent by each rank."""
+
+    step: Step
+    layout: Layout
+    seconds: list[float]
+    sent: np.ndarray
+
+
 def run_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, extrapolate. Ranks: all call."""
     study, log = context.case.study, context.log
     tables = {text: graph_case(text) for text in (*study.measured, *study.extrapolated)}
     memory_row = _peak_memory(context) if study.memory_graph else None
-    calibration = _calibration(context)
-    net = _network(context)
-    rows, digests, layouts = [], {}, []
-    for text in study.measured:
-        found, same = _measure(context, calibration, net, tables[text], text)
-        rows += found
-        digests |= same
-        layouts.append(partial(_count, context, _loaded(context, context.group, tables[text], text)))
-    layouts += [partial(_estimated, context, tables[text], text) for text in study.extrapolated]
-    layouts += [partial(_count, context, loaded) for loaded in _files(context)]
-    curves = _curves(context, calibration, net, layouts)
+    net, before = _network(context), _calibration(context)
+    timings, digests = [], {}
+    with log.phase("measure"):
+        for text in study.measured:
+            found, same = _measure(context, net, tables[text], text)
+            timings += found
+            digests |= same
+    calibration = _kept(context, averaged(before, _calibration(context)))
+    rows = [_compared(calibration, timing) for timing in timings]
+    for row in rows:
+        log.info("%s", _line(row))
+    curves = _curves(context, calibration, net, _layouts(context, tables))
     _mark_measured(curves, rows)
-    _say(context, rows, curves)
+    _say_curves(context, curves)
     if context.folder is not None:
         context.folder.write_text("scaling.csv", _csv(curves))
         if context.case.output.plots:
@@ -73,20 +85,24 @@ def run_scaling(context: Context) -> dict[str, Any]:
 
 
 def _calibration(context: Context) -> Calibration:
-    """The file of the case, or rates measured now; kept in the run's folder. Ranks: all call."""
-    case, group, log = context.case, context.group, context.log
+    """The file of the case, or rates measured now. Ranks: all call."""
+    case = context.case
     if case.study.calibration:
-        log.info("rates of %s", case.study.calibration)
         return load_calibration(case.study.calibration)
-    with log.phase("calibrate"):
-        measured = calibrate(group, _network(context), case.agent)
-    if context.folder is not None:
-        context.folder.write_text("calibration.json", measured.text())
-    if measured.oversubscribed:
-        log.info(
-            "more ranks than cores: times are those of an oversubscribed machine, only bytes are compared"
-        )
-    return measured
+    with context.log.phase("calibrate"):
+        return calibrate(context.group, _network(context), case.agent)
+
+
+def _kept(context: Context, calibration: Calibration) -> Calibration:
+    """A calibration, written to the run's folder where it was measured."""
+    study, log = context.case.study, context.log
+    if study.calibration:
+        log.info("rates of %s", study.calibration)
+    elif context.folder is not None:
+        context.folder.write_text("calibration.json", calibration.text())
+    if calibration.oversubscribed:
+        log.info("more ranks than cores: times are those of an oversubscribed machine; bytes are compared")
+    return calibration
 
 
 def _network(context: Context) -> QNetwork:
@@ -108,27 +124,26 @@ def _rows(context: Context, group: Group, loaded: Loaded) -> RowBlock:
 
 
 def _measure(
-    context: Context, calibration: Calibration, net: QNetwork, table: GraphCase, name: str
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """One line for each step and number of ranks, and a digest of each step. Ranks: all call."""
+    context: Context, net: QNetwork, table: GraphCase, name: str
+) -> tuple[list[Timing], dict[str, str]]:
+    """Every step on one rank and on all, and a digest of each step. Ranks: all call."""
     group, solo = context.group, only_this_rank(context.device)
     block = _rows(context, group, _loaded(context, group, table, name))
     layout = of_blocks(group, block)
     # Only rank 0 is timed alone; the others take the same counts from their own.
     alone = _rows(context, solo, _loaded(context, solo, table, name)) if group.size > 1 else block
-    rows, digests = [], {}
+    timings, digests = [], {}
     for batch in (0, *context.case.study.batches):
         both = [
             make_step(g, net, context.case.agent, b, batch, context.case.seed)
             for g, b in ((solo, alone), (group, block))
         ]
         sent, digests[f"{name} {both[1].name}"] = _sent(group, both[1])
-        seconds = _by_turns(context, *both)
         layouts = {1: of_blocks(solo, alone), group.size: layout}
-        for ranks, taken in seconds.items():
-            rows.append(_compared(calibration, both[1], layouts[ranks], taken, sent))
-            context.log.info("%s", _line(rows[-1]))
-    return rows, digests
+        for ranks, taken in _by_turns(context, *both).items():
+            timings.append(Timing(both[1], layouts[ranks], taken, sent))
+    context.log.info("%s: %d steps measured, exchange %s", name, len(digests), layout.mode)
+    return timings, digests
 
 
 def _sent(group: Group, step: Step) -> tuple[np.ndarray, str]:
@@ -160,21 +175,18 @@ def _repeat(action: Callable[[], Any], times: int) -> None:
         action()
 
 
-def _compared(
-    calibration: Calibration, step: Step, layout: Layout, taken: list[float], sent: np.ndarray
-) -> dict[str, Any]:
-    """A step on some ranks: prediction beside measurement. Seconds are those of rank 0's clock."""
-    rates = Rates(calibration, layout.ranks)
-    predicted = rates.total(step.terms(layout, layout.heaviest))
+def _compared(calibration: Calibration, timing: Timing) -> dict[str, Any]:
+    """A step on some ranks: prediction beside measurement."""
+    step, layout = timing.step, timing.layout
+    rates, terms = Rates(calibration, layout.ranks), step.terms(layout, layout.heaviest)
     counted = [sum(sent_bytes(step.terms(layout, rank)).values()) for rank in range(layout.ranks)]
-    measured = max(median(taken), 1e-9)  # ranks that slept have no time of their own
-    low, high = np.quantile(taken, (0.25, 0.75)).tolist()
+    measured = max(median(timing.seconds), 1e-9)  # ranks that slept have no time of their own
+    sent = timing.sent.tolist() if layout.ranks > 1 else [0]
     return {
         "graph": layout.name, "step": step.name, "ranks": layout.ranks, "exchange": layout.mode,
-        "predicted_s": predicted, "measured_s": measured, "quartiles_s": [low, high],
-        "ratio": predicted / measured, "parts_s": rates.by_part(step.terms(layout, layout.heaviest)),
-        "predicted_bytes": max(counted), "sent_bytes": int(sent.max()) if layout.ranks > 1 else 0,
-        "bytes_agree": layout.ranks == 1 or counted == sent.tolist(),
+        "predicted_s": rates.total(terms), "measured_s": measured, "ratio": rates.total(terms) / measured,
+        "quartiles_s": np.quantile(timing.seconds, (0.25, 0.75)).tolist(), "parts_s": rates.by_part(terms),
+        "predicted_bytes": max(counted), "sent_bytes": max(sent), "bytes_agree": counted == sent,
         "oversubscribed": layout.ranks > (os.cpu_count() or 1),
     }  # fmt: skip
 
@@ -206,6 +218,18 @@ def _peak_memory(context: Context) -> dict[str, Any]:
 # ---- what is extrapolated ---------------------------------------------------------------------------------
 
 
+def _layouts(context: Context, tables: dict[str, GraphCase]) -> Iterator[Callable[[int], Layout]]:
+    """For each graph, layouts by the number of ranks, one graph at a time. Ranks: all call, and take all."""
+    study = context.case.study
+    for text in study.measured:
+        yield _counted(context, _loaded(context, context.group, tables[text], text))
+    for text in study.extrapolated:
+        table = tables[text]
+        yield _expected(context, text, int(table.nodes), expected_entries(table), 0)
+    for loaded in _files(context):
+        yield _counted(context, loaded)
+
+
 def _files(context: Context) -> list[Loaded]:
     """The graphs of [graph], else those of the folder `large` beside study.data. Ranks: all call."""
     table, data = context.case.graph, context.case.study.data
@@ -216,41 +240,30 @@ def _files(context: Context) -> list[Loaded]:
     return context.load(table, "instances")
 
 
-def _count(context: Context, loaded: Loaded) -> Callable[[int], Layout]:
+def _counted(context: Context, loaded: Loaded) -> Callable[[int], Layout]:
     """Layouts by counting where the whole graph fits a rank, else by expectation. Ranks: all call."""
-    graph, width = loaded.graph, context.case.policy.dimension
-    exchange = context.case.parallel.exchange
-    if 8 * graph.edges > 1e6 * context.case.memory.whole_graph_mb:
+    graph, case = loaded.graph, context.case
+    if 8 * graph.edges > 1e6 * case.memory.whole_graph_mb:
         degree = context.group.max_integer(int(graph.degrees().max(initial=0)))
-        return partial(_by_counts, graph.name, graph.n, 2 * graph.edges, exchange, width, degree)
+        return _expected(context, graph.name, graph.n, 2 * graph.edges, degree)
     whole = gather_whole(context.group, graph, loaded.rows)
-    balance = context.case.parallel.partition
+    exchange, balance, width = case.parallel.exchange, case.parallel.partition, case.policy.dimension
     return lambda ranks: count(whole, ranks, exchange, balance, width)
 
 
-def _estimated(context: Context, table: GraphCase, name: str) -> Callable[[int], Layout]:
+def _expected(context: Context, name: str, n: int, entries: int, degree: int) -> Callable[[int], Layout]:
     exchange, width = context.case.parallel.exchange, context.case.policy.dimension
-    return partial(_by_counts, name, int(table.nodes), expected_entries(table), exchange, width, 0)
-
-
-def _by_counts(
-    name: str, n: int, entries: int, exchange: str, width: int, max_degree: int, ranks: int
-) -> Layout:
-    return estimate(name, n, entries, ranks, exchange, width, max_degree)
+    return lambda ranks: estimate(name, n, entries, ranks, exchange, width, degree)
 
 
 def _curves(
-    context: Context,
-    calibration: Calibration,
-    net: QNetwork,
-    makers: list[Callable[[], Callable[[int], Layout]]],
+    context: Context, calibration: Calibration, net: QNetwork, graphs: Iterator[Callable[[int], Layout]]
 ) -> list[dict[str, Any]]:
     """Both steps of every graph on the ranks of the study. Ranks: all call."""
     study = context.case.study
     machine = Machine(calibration, Network(1e-6 * study.latency_us, 1e9 * study.bandwidth_gbs))
     out = []
-    for make in makers:
-        layouts = cache(make())
+    for layouts in map(cache, graphs):
         for batch in (0, study.batches[0]):
             out += curve(machine, net, layouts, study.ranks, batch, context.case.agent.double)
     return out
@@ -286,7 +299,7 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['graph']}, {row['step']}, {row['ranks']} ranks: {times}, {ratio}{sent}"
 
 
-def _say(context: Context, rows: list[dict[str, Any]], curves: list[dict[str, Any]]) -> None:
+def _say_curves(context: Context, curves: list[dict[str, Any]]) -> None:
     """The extrapolated curves, one line for each graph and step."""
     log = context.log
     log.info("extrapolated strong scaling, ms per step (speedup):")
