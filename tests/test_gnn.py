@@ -1,5 +1,6 @@
 """app/gnn and app/elementary: loss, Adam, parameters, logarithm; structure2vec's linear pieces, exactly."""
 
+import dataclasses
 import itertools
 import math
 
@@ -189,14 +190,29 @@ def integers_of(group, batch, seed, width):
 
 
 def random_inputs(group, batch, draw):
-    """Two features from a table, all masks drawn at random, and scales of 1/4 or 1/8: exact."""
+    """Two features from a table, all masks drawn at random, and scales of 1/4 or 1/8: exact.
+
+    An entry says whether a node is alive, whether it has an embedding, and which of two features it has; so
+    do edge weights that stand in a table of the same index, in every draw but the second.
+    """
     device, xp = group.device, group.device.xp
     alive, present, quarter, row = (zeros_and_ones(group, batch, 10 * draw + i)[:, 0] for i in range(4))
-    table = device.put(np.abs(small_integers(draw, 2, 2)) + 1)
     if draw == 2:  # as with the default features: what is alive is what has an embedding
         present = alive
-    weights = xp.stack([quarter, 1 - quarter], axis=1)
-    return NodeInputs(Part(table, row.astype(np.int32)), alive, present, alive / (4 * quarter + 4), weights)
+    code = (alive + 2 * present + 4 * row).astype(np.int32)
+    bits = np.arange(8)[:, None] >> np.arange(3) & 1
+    table = (np.abs(small_integers(draw, 2, 2)) + 1)[bits[:, 2]] * bits[:, 1:2]
+    weights = Part(xp.stack([quarter, 1 - quarter], axis=1))
+    if draw != 1:
+        sums = np.stack([1 + bits[:, 2], 2 - bits[:, 2]], axis=1) * bits[:, 1:2]
+        weights = Part(device.put(float32(sums)), code)
+    features, alive_entries = Part(device.put(float32(table)), code), device.put(float32(bits[:, :1]))
+    scale = alive / (4 * quarter + 4)
+    return NodeInputs(features, alive_entries, alive, alive * present, present, scale, weights)
+
+
+def float32(values):
+    return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def network(group, **options):
@@ -212,7 +228,13 @@ def neighbour_sums(saved):
     """The first embeddings, and what the second round made of the neighbours': N, written out."""
     (_, H), (parts, _) = saved
     (N,) = [part for part in parts if part.scale is not None]
-    return H, N.rows()
+    return H.rows(), N.rows()
+
+
+def gradient_of(net, params, batch, parts):
+    """The whole gradient by parameter name from the addends of backward, of which some are views."""
+    contiguous = batch.device.xp.ascontiguousarray
+    return net.finish(params, {name: batch.sum_blocks(contiguous(part)) for name, part in parts.items()})
 
 
 @pytest.mark.parametrize("exchange", ["halo", "gather"])
@@ -226,19 +248,24 @@ def test_a_round_is_adjoint_to_its_backward(group, name, exchange):
     for draw, self_weight in itertools.product(range(3), (False, True)):
         net, params = network(group, self_weight=self_weight)
         inputs = random_inputs(group, batch, draw)
-        H, N = neighbour_sums(net.forward(params, batch, inputs)[1])
+        saved = net.forward(params, batch, inputs)[1]
+        H, N = neighbour_sums(saved)
         Z = device.row_product(N, Wn)
         W = Wn
         if self_weight:
             Z, W = Z + device.row_product(H, Wo), device.xp.concatenate([Wn, Wo], axis=0)
-        dH = net._through_layer(batch, inputs, W.T, Y, H)
+        dH = net._through_round(batch, inputs, W.T, Y, Part(H))
         left = exact_dot(group, Z, Y, 1 / 8)
         assert left == exact_dot(group, H, dH, 1 / 8)
         assert exact_dot(group, N, N, 1 / 64) or name == "no edge"
+        # The first embeddings are a table, whose rows are the gate as well as those written out.
+        assert saved[0][1].index is not None
+        found = net._through_round(batch, inputs, W.T, Y, saved[0][1])
+        assert np.array_equal(device.get(found), device.get(dH))
         # Where no embedding is, relu or the mask was shut: nothing goes through.
         assert not device.get(dH)[device.get(H) == 0].any()
         shut = H * zeros_and_ones(group, batch, 7)
-        found = net._through_layer(batch, inputs, W.T, Y, shut)
+        found = net._through_round(batch, inputs, W.T, Y, Part(shut))
         assert np.array_equal(device.get(found), device.get(dH) * (device.get(shut) > 0))
 
 
@@ -271,22 +298,43 @@ def test_backward_is_adjoint_to_forward(group, name, shared, edge_weights):
     E is a move of the weights of one round, in which the embedding is linear, or of theta2.
     """
     batch = make_batch(group, BATCHES[name], "auto")
-    net, params = network(group, shared=shared, edge_weights=edge_weights, self_weight=not shared)
-    inputs = random_inputs(group, batch, 1)
-    H, saved = net.forward(params, batch, inputs)
-    dZ = integers_of(group, batch, 4, 3) * (H > 0)
-    parts = net.backward(params, batch, inputs, saved, dZ)
-    gradient = net.finish(params, {part: batch.sum_blocks(parts[part]) for part in parts})
-    base = exact_dot(group, dZ, H, 1 / 64)
-    for weight, shape in net.shapes().items():
-        if weight == "embed.W":
-            continue  # in both rounds at once the embedding is not linear; test_qnet.py has its differences
-        E = np.abs(small_integers(9, *shape))
-        moved = params.copy()
-        moved.set({**params.host(), weight: params.host()[weight] + E})
-        change = exact_dot(group, dZ, net.forward(moved, batch, inputs)[0], 1 / 64) - base
-        slope = group.device.get(gradient[weight]).astype(np.float64).reshape(shape)
-        assert change == (slope * E).sum() * 64, weight
+    # Sums of edge weights from a table, and written out; with and without a node's own embedding.
+    for draw in (0, 1) if edge_weights else (1,):
+        net, params = network(group, shared=shared, edge_weights=edge_weights, self_weight=shared == draw)
+        inputs = random_inputs(group, batch, draw)
+        H, saved = net.forward(params, batch, inputs)
+        assert (saved[0][1].index is None) == (edge_weights and draw == 1)
+        dZ = integers_of(group, batch, 4, 3) * (H > 0)
+        gradient = gradient_of(net, params, batch, net.backward(params, batch, inputs, saved, dZ))
+        assert gradient.keys() == net.shapes().keys()
+        base = exact_dot(group, dZ, H, 1 / 64)
+        for weight, shape in net.shapes().items():
+            if weight == "embed.W":
+                continue  # in both rounds at once it is not linear; test_qnet.py has its differences
+            E = np.abs(small_integers(9, *shape))
+            moved = params.copy()
+            moved.set({**params.host(), weight: params.host()[weight] + E})
+            change = exact_dot(group, dZ, net.forward(moved, batch, inputs)[0], 1 / 64) - base
+            slope = group.device.get(gradient[weight]).astype(np.float64).reshape(shape)
+            assert change == (slope * E).sum() * 64, weight
+
+
+@pytest.mark.parametrize("self_weight", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_edge_sums_from_a_table_and_written_out_are_the_same(group, shared, self_weight):
+    """The embedding and all gradients, to the bit."""
+    batch = make_batch(group, BATCHES["mixed"], "auto")
+    net, params = network(group, shared=shared, edge_weights=True, self_weight=self_weight)
+    params.draw_glorot(3)
+    table = random_inputs(group, batch, 0)
+    written = dataclasses.replace(table, weights_own=Part(table.weights_own.rows()))
+    results = []
+    for inputs in (table, written):
+        H, saved = net.forward(params, batch, inputs)
+        parts = net.backward(params, batch, inputs, saved, integers_of(group, batch, 4, 3) * (H > 0))
+        results.append({"H": H, **gradient_of(net, params, batch, parts)})
+    for name, found in results[0].items():
+        assert group.device.get(found).tobytes() == group.device.get(results[1][name]).tobytes(), name
 
 
 @pytest.mark.parametrize("name", BATCHES)

@@ -245,8 +245,9 @@ def test_head_is_adjoint_to_its_backward(group, monkeypatch, head, features):
 
     def values(H_own):
         forward_of["forward"] = lambda: (H_own, None)
-        column = ones[:, 0]
-        e = net.evaluate(params, batch, NodeInputs(x, column, column, column), totals, pool=True)
+        column, entries = ones[:, 0], group.device.put(np.ones((1, 1), dtype=np.float32))
+        inputs = NodeInputs(x, entries, column, column, column, column)
+        e = net.evaluate(params, batch, inputs, totals, pool=True)
         return e, *net.chosen_values(params, e, nodes)
 
     e, q, kept = values(H)
@@ -321,9 +322,11 @@ def test_paper_policy_is_equations_1_and_2(group):
     totals = [totals_of(A)]
     degree = batch.times(alive[:, None])[:, 0] * alive
     e = net.evaluate(params, batch, net.inputs(batch, alive, degree, totals), totals, pool=True)
-    found = group.device.get(net.local_scores(params, e)) + group.device.get(net.pooled_scores(params, e))[0]
-    found = whole_rows(group, block, found)
-    close(found, score, "scores")
+    found = whole_rows(group, block, group.device.get(net.local_scores(params, e)))
+    candidates = A.any(axis=1)
+    assert not found[~candidates].any()
+    found += group.device.get(net.pooled_scores(params, e))[0]
+    close(found[candidates], score[candidates], "scores")
     for v in range(n):
         close(net.chosen_values(params, e, np.array([v]))[0], score[v : v + 1], v)
     assert len({round(s, 4) for s in score.tolist()}) > 6

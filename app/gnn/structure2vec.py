@@ -145,19 +145,29 @@ class Structure2Vec:
         """
         parts: dict[str, Array] = {}
         for layer in reversed(range(self.layers)):
-            columns = [inputs.x_own, *saved[layer][0], *([inputs.weights_own] if self.edge_weights else [])]
+            columns = [*self._fixed_columns(batch.device.xp, inputs), *saved[layer][0]]
             # Below the last round only nodes that are alive have a gradient, unless a node's own H is met.
             last = layer == self.layers - 1
             live_own = inputs.present_own if last or self.self_weight else inputs.alive_own
             part = batch.gram_part(columns, dZ_own, live_own)
             if self.edge_weights:
-                parts[f"edges {layer}"] = part[:, -2 * self.K :]
-                part = part[:, : -2 * self.K]
+                first, end = self.F * self.K, (self.F + 2) * self.K
+                parts[f"edges {layer}"] = part[:, first:end]
+                part = batch.device.xp.concatenate([part[:, :first], part[:, end:]], axis=1)
             self._add(parts, layer, part)
             if layer > 0:
                 Wt = self.weight(params, layer)[self.first_rows :].T
                 dZ_own = self._through_round(batch, inputs, Wt, dZ_own, saved[layer - 1][1])
         return parts
+
+    def _fixed_columns(self, xp: Any, inputs: NodeInputs) -> list[Part]:
+        """x, and the sums of edge weights where they are used, for the gradients of every round."""
+        weights = inputs.weights_own
+        if not self.edge_weights:
+            return [inputs.x_own]
+        if weights.index is None:
+            return [inputs.x_own, weights]
+        return [Part(xp.concatenate([inputs.x_own.X, weights.X], axis=1), weights.index)]
 
     def _through_round(
         self, batch: StateBatch, inputs: NodeInputs, Wt: Array, dZ_own: Array, H: Part

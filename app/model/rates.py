@@ -90,6 +90,13 @@ class Calibration(Table, frozen=True):
     messages: dict[str, MessageRate]
     base_bytes: int
 
+    @property
+    def undisturbed(self) -> "Calibration":
+        """Rates to extrapolate by: those of ranks that shared cores say nothing of ranks that do not."""
+        if not self.oversubscribed:
+            return self
+        return msgspec.structs.replace(self, together=self.alone, messages={})
+
     def text(self) -> str:
         """As JSON."""
         return msgspec.json.format(msgspec.json.encode(self), indent=1).decode() + "\n"

@@ -24,7 +24,7 @@ from app.rng import stream
 BY_PARTS = ("rmat", "chung_lu")  # generators whose edges every rank draws a part of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Loaded:
     """A graph's rows on this rank, how rows are partitioned, and what the file held.
 
@@ -37,6 +37,14 @@ class Loaded:
     warnings: tuple[str, ...] = ()
     complemented: bool = False
     source: str = "memory"
+
+    def release(self) -> None:
+        """Let go of the columns of the rows, which somebody else now holds in another numbering."""
+        self.graph = replace(self.graph, indices=self.graph.indices[:0].copy())
+
+    def restore(self, columns: np.ndarray) -> None:
+        """Take back the columns [nnz] that `release` let go of."""
+        self.graph = replace(self.graph, indices=columns.astype(self.graph.indices.dtype, copy=False))
 
 
 def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> list[Loaded]:

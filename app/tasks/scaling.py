@@ -26,7 +26,7 @@ from app.model.calibrate import calibrate, reset_peak, resident_bytes
 from app.model.curve import Machine, curve
 from app.model.layout import Layout, count, estimate, of_blocks
 from app.model.plan import expected_entries, graph_case
-from app.model.rates import Calibration, Network, Rates, averaged, load_calibration
+from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, averaged, load_calibration
 from app.model.steps import Step, make_step
 from app.model.work import States, sent_bytes
 from app.partition.assemble import gather_whole
@@ -72,6 +72,7 @@ def run_scaling(context: Context) -> dict[str, Any]:
         log.info("%s", _line(row))
     curves = _curves(context, calibration, net, _layouts(context, tables))
     _mark_measured(curves, rows)
+    log.info("extrapolated strong scaling, ms per step (speedup); %s", _title(context, calibration))
     _say_curves(context, curves)
     if context.folder is not None:
         context.folder.write_text("scaling.csv", _csv(curves))
@@ -261,7 +262,7 @@ def _curves(
 ) -> list[dict[str, Any]]:
     """Both steps of every graph on the ranks of the study. Ranks: all call."""
     study = context.case.study
-    machine = Machine(calibration, Network(1e-6 * study.latency_us, 1e9 * study.bandwidth_gbs))
+    machine = Machine(calibration.undisturbed, Network(1e-6 * study.latency_us, 1e9 * study.bandwidth_gbs))
     out = []
     for layouts in map(cache, graphs):
         for batch in (0, study.batches[0]):
@@ -282,10 +283,15 @@ def _mark_measured(curves: list[dict[str, Any]], rows: list[dict[str, Any]]) -> 
 
 def _title(context: Context, calibration: Calibration) -> str:
     """Where the numbers of a plot come from."""
-    study = context.case.study
-    latency = f"{study.latency_us:g} us" if study.latency_us else "latency as calibrated"
-    bandwidth = f"{study.bandwidth_gbs:g} GB/s" if study.bandwidth_gbs else "bandwidth as calibrated"
-    return f"rates and messages of {calibration.ranks} ranks on one machine; network: {latency}, {bandwidth}"
+    study, measured = context.case.study, bool(calibration.undisturbed.messages)
+    latency = "as calibrated" if measured else f"assumed {1e6 * LATENCY_S:g} us"
+    bandwidth = "as calibrated" if measured else f"assumed {1e-9 * BYTES_S:g} GB/s"
+    if study.latency_us:
+        latency = f"{study.latency_us:g} us"
+    if study.bandwidth_gbs:
+        bandwidth = f"{study.bandwidth_gbs:g} GB/s"
+    ranks = f"rates of {calibration.ranks} rank{'s' * (calibration.ranks > 1)}"
+    return f"{ranks} on {calibration.machine}; network: latency {latency}, bandwidth {bandwidth}"
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -302,7 +308,6 @@ def _line(row: dict[str, Any]) -> str:
 def _say_curves(context: Context, curves: list[dict[str, Any]]) -> None:
     """The extrapolated curves, one line for each graph and step."""
     log = context.log
-    log.info("extrapolated strong scaling, ms per step (speedup):")
     for graph, step in dict.fromkeys((row["graph"], row["step"]) for row in curves):
         points = [row for row in curves if (row["graph"], row["step"]) == (graph, step)]
         shown = "  ".join(f"{p['ranks']}: {1e3 * p['seconds']:.3g} ({p['speedup']:.1f})" for p in points)

@@ -121,6 +121,8 @@ def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     """One graph by the case's selection rule, with progress in the log."""
     case, log, counts = context.case, context.log, loaded.counts
     graph = loaded.graph
+    if loaded.source == "cache":
+        log.info("%s: from the cache in %s", graph.name, case.memory.cache)
     log.info(
         "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats, %d of the other direction)%s",
         graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats, counts.reversed,
@@ -130,6 +132,8 @@ def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
         log.info("warning: %s has node weights, which are not used: nodes are counted", graph.name)
     block = context.rows(loaded)
     mode = block.plan.mode
+    if mode in ("halo", "staged"):
+        loaded.release()  # the block has numbered the columns anew
 
     def progress(evaluations: int, env: GraphEnv) -> None:
         edges = env.totals.degree_sum // 2
@@ -169,7 +173,10 @@ def _account(
     context: Context, loaded: Loaded, cover: Cover, seconds: float
 ) -> tuple[dict[str, Any], np.ndarray]:
     """Check the cover, bound it, compare it: its entry of result.json, its ids. Ranks: all call."""
-    case, graph = context.case, loaded.graph
+    case, block = context.case, cover.block
+    if len(loaded.graph.indices) < loaded.graph.indptr[-1]:
+        loaded.restore(block.global_rows(np.arange(block.n_real))[1])
+    graph = loaded.graph
     with context.log.phase("check"):
         chosen = _check(context, loaded, cover)
     instance: dict[str, Any] = {
