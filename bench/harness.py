@@ -37,7 +37,7 @@ class Effort:
         return done >= self.pairs or (done >= self.least and spent >= self.seconds)
 
 
-FULL, QUICK = Effort(31, 7, 30.0), Effort(3, 2, 5.0)
+FULL, QUICK = Effort(31, 7, 8.0), Effort(3, 2, 5.0)
 
 
 @dataclass

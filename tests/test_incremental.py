@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import WORLD
-from helpers import growing_graph, listed, make_block, random_graph
+from helpers import growing_graph, listed, make_block, make_blocks, random_graph
 from mpi4py import MPI
 
 from app.comm.group import Group
@@ -154,12 +154,10 @@ def test_one_at_a_time_on_any_number_of_ranks(ranks):
     group, solo = ranks, Group(MPI.COMM_SELF, HostDevice())
     net, params = network({})
     graphs = [growing_graph(60, 3, 1), random_graph(60, 0.1, 2), listed(60, (0, 1)), listed(60)]
-    steps = [
-        env.steps for env in cover_one_at_a_time(group, net, params, [make_block(group, g) for g in graphs])
-    ]
-    alone = [
-        env.steps for env in cover_one_at_a_time(solo, net, params, [make_block(solo, g) for g in graphs])
-    ]
+    steps, alone = (
+        [env.steps for env in cover_one_at_a_time(each, net, params, make_blocks(each, graphs))]
+        for each in (group, solo)
+    )
     assert steps == alone
 
 

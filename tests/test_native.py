@@ -1,5 +1,6 @@
 """app/native: the compiled kernels have the bits of the plain path, and the package runs without them."""
 
+import itertools
 import shutil
 import sys
 
@@ -13,6 +14,7 @@ from app import device as device_module
 from app.device import HostDevice
 from app.errors import NumericsError
 from app.products import Finish, Members, Part
+from app.rl.select import LEAST, LOWEST
 
 pytestmark = pytest.mark.mpi_skip  # nothing here knows of other ranks
 PLAIN = HostDevice(compiled=False)
@@ -100,6 +102,117 @@ def test_stored_ones_are_lent_in_pieces(monkeypatch, name, most):
     same(found, expected)
 
 
+def draw_live(draws, n, share):
+    """[n] zeros and ones, about `share` of them ones."""
+    return (draws.random(n) < share).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("name", ROW_LENGTHS)
+@pytest.mark.parametrize("f", [1, 3, 16, 17, 32, 48, 64, 80, 128])
+def test_rows_that_nobody_reads_may_be_left(compiled, f, name, kind):
+    """Live rows have the bits of the whole product; any other element has those, or what was there."""
+    draws = np.random.default_rng(15)
+    indptr, indices = stored(ROW_LENGTHS[name], 50, kind)
+    n, shape = len(indptr) - 1, (len(indptr) - 1, 50)
+    for states, share in itertools.product((1, 2, 4, 5), (0, 0.4, 0.9, 1)):
+        live = draw_live(draws, n * states, share)
+        X, Y = normal(draws, 50, states * f), normal(draws, n, states * f)
+        for data in (None, normal(draws, len(indices))):
+            expected, found, read = Y.copy(), Y.copy(), live > 0
+            PLAIN.spmm_add(PLAIN.csr(indptr, indices, data, shape), X, expected)
+            compiled.native.spmm_add(compiled.native.record(indptr, indices, data, shape), X, found, live)
+            rows = [array.reshape(n * states, f) for array in (found, expected, Y)]
+            same(rows[0][read], rows[1][read])
+            assert ((rows[0] == rows[1]) | (rows[0] == rows[2])).all()
+            if f % 16 == 0 and kind is np.int32 and not share:
+                same(found, Y)
+
+
+class Several:
+    """Sparse matrices of ones, the states of each side by side, and where their rows are in X and in Y."""
+
+    def __init__(self, draws, graphs):
+        self.matrices, self.rows, self.spans, x, y = [], [], [], 0, 0
+        for n, m, states in graphs:
+            lengths = draws.integers(0, 9, n) * (draws.random(n) < 0.8)
+            indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+            self.matrices.append((indptr, draws.integers(0, m, indptr[-1]).astype(np.int32), None, (n, m)))
+            self.rows.append((x, y, states))
+            self.spans.append((slice(x, x + m * states), slice(y, y + n * states)))
+            x, y = x + m * states, y + n * states
+        self.x, self.y = x, y
+
+    def on(self, device):
+        return [device.csr(*matrix) for matrix in self.matrices]
+
+    def product(self, X, Y, f):
+        """Y + A X, a graph at a time, on the plain device."""
+        out = Y.copy()
+        for A, (x, y), (*_, states) in zip(self.on(PLAIN), self.spans, self.rows):
+            side_by_side = out[y].reshape(A.shape[0], states * f)
+            PLAIN.spmm_add(A, X[x].reshape(A.shape[1], states * f), side_by_side)
+        return out
+
+
+several = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(1, 15), st.integers(1, 5)), min_size=1, max_size=4
+)
+shares = st.sampled_from([None, 0, 0.4, 0.9, 1])
+
+
+@given(seeds, several, widths, shares)
+@example(1, [(40, 50, 3), (0, 4, 2), (9, 9, 5)], 16, 0.5)
+@example(2, [(40, 50, 4), (30, 30, 1)], 64, 0.9)
+def test_products_of_several_graphs(compiled, seed, graphs, f, share):
+    draws = np.random.default_rng(seed)
+    batch = Several(draws, graphs)
+    live = None if share is None else draw_live(draws, batch.y, share)
+    X, Y = normal(draws, batch.x, f), normal(draws, batch.y, f)
+    expected, found = batch.product(X, Y, f), Y.copy()
+    compiled.spmm_members(compiled.member_table(batch.on(compiled), batch.rows), X, found, f, live)
+    read = slice(None) if live is None else live > 0
+    same(found[read], expected[read])
+    assert ((found == expected) | (found == Y)).all()
+
+
+@given(seeds, several, widths, shares, st.integers(1, 9))
+@example(1, [(40, 50, 3), (0, 4, 2), (9, 9, 5)], 16, 0.5, 5)
+@example(2, [(40, 50, 4), (30, 30, 1)], 37, None, 200)
+@example(3, [(60, 60, 1)], 48, 0.9, 1)
+def test_products_of_rows_that_stand_in_a_table(compiled, seed, graphs, f, share, entries):
+    """As of the rows written out: of all graphs in one call, and of each alone, with and without kernels."""
+    draws = np.random.default_rng(seed)
+    batch = Several(draws, graphs)
+    live = None if share is None else draw_live(draws, batch.y, share)
+    table, code = normal(draws, entries, f), draws.integers(0, entries, batch.x).astype(np.int32)
+    Y = normal(draws, batch.y, f)
+    expected, found = batch.product(table[code], Y, f), Y.copy()
+    members = compiled.member_table(batch.on(compiled), batch.rows)
+    compiled.lookup_members(members, table, code.reshape(-1, 1), found, live)
+    read = slice(None) if live is None else live > 0
+    same(found[read], expected[read])
+    assert ((found == expected) | (found == Y)).all()
+    for device in (compiled, PLAIN):
+        found = Y.copy()
+        for A, (x, y), (*_, states) in zip(batch.on(device), batch.spans, batch.rows):
+            codes, out = code[x].reshape(A.shape[1], states), found[y].reshape(A.shape[0], states * f)
+            device.spmm_lookup(A, table, codes, out, None if live is None else live[y])
+        same(found[read], expected[read])
+
+
+@everywhere
+def test_products_with_a_table_and_wide_indices(compiled, width):
+    draws = np.random.default_rng(16)
+    indptr, indices = stored(ROW_LENGTHS["hub"], 50, np.int64)
+    table, code = normal(draws, 9, width), draws.integers(0, 9, (50, 2)).astype(np.int32)
+    found, expected = (np.zeros((10, 2 * width), dtype=np.float32) for _ in range(2))
+    compiled.native.spmm_lookup(compiled.native.record(indptr, indices, None, (10, 50)), table, code, found)
+    X = table[code.reshape(-1)].reshape(50, 2 * width)
+    PLAIN.spmm_add(PLAIN.csr(indptr, indices, None, (10, 50)), X, expected)
+    same(found, expected)
+
+
 # ---- dense rows times a small matrix ------------------------------------------------------------------
 
 
@@ -116,27 +229,30 @@ def draw_scale(draws, n):
     return (draws.random(n) * (draws.random(n) < 2 / 3)).astype(np.float32)
 
 
-def draw_finish(draws, n, m, with_base, base_scaled, relu, scaled, gated):
+def draw_finish(draws, n, m, with_base, base_scaled, relu, scaled, gated, gate_of_table):
     """What follows a product, each step where its flag is set."""
     base = normal(draws, n, m) if with_base else None
     base_scale = draw_scale(draws, n) if with_base and base_scaled else None
-    gate = normal(draws, n, m) * (draws.random((n, m)) < 0.7) if gated else None
-    gate = None if gate is None else gate.astype(np.float32)
-    return Finish(base, base_scale, relu, draw_scale(draws, n) if scaled else None, gate)
+    scale, gate, index = draw_scale(draws, n) if scaled else None, None, None
+    if gated:
+        entries = 4 if gate_of_table else n
+        gate = (normal(draws, entries, m) * (draws.random((entries, m)) < 0.7)).astype(np.float32)
+        index = draws.integers(0, 4, n).astype(np.int32) if gate_of_table else None
+    return Finish(base, base_scale, relu, scale, gate, index)
 
 
 parts_of = st.lists(st.tuples(widths, flags, flags, flags), min_size=1, max_size=3)
-finish_of = st.tuples(flags, flags, flags, flags, flags)
-ALL, NONE = (True,) * 5, (False,) * 5
+finish_of = st.tuples(*[flags] * 6)
+ALL, NONE = (True,) * 6, (False,) * 6
 
 
 @given(seeds, rows, parts_of, widths, finish_of, flags)
 @example(1, 13, [(16, True, False, False), (16, False, True, True)], 16, ALL, False)
 @example(2, 40, [(16, False, True, False)], 17, ALL, True)
-@example(3, 7, [(7, True, True, True)], 1, (True, False, True, False, False), False)
-@example(4, 40, [(39, False, False, False)], 32, (False, False, True, True, False), False)
+@example(3, 7, [(7, True, True, True)], 1, (True, False, True, False, False, False), False)
+@example(4, 40, [(39, False, False, False)], 32, (False, False, True, True, False, False), False)
 @example(5, 0, [(5, False, False, False)], 3, NONE, False)
-@example(6, 13, [(5, False, False, False)], 3, (False, False, False, True, True), True)
+@example(6, 13, [(5, False, False, False)], 3, (False, False, False, True, True, False), True)
 def test_dense_products_and_scores(compiled, seed, n, kinds, m, steps, transposed):
     draws = np.random.default_rng(seed)
     parts = [draw_part(draws, n, *kind) for kind in kinds]
@@ -147,6 +263,8 @@ def test_dense_products_and_scores(compiled, seed, n, kinds, m, steps, transpose
     same(compiled.score(parts, W, w, then), PLAIN.score(parts, W, w, then))
     if not any(steps):
         same(compiled.dense(parts, W), PLAIN.dense(parts, W))
+    if then.base is not None:
+        same(compiled.dense([], W[:0], then), PLAIN.dense([], W[:0], then))
 
 
 @everywhere
@@ -155,10 +273,39 @@ def test_every_step_after_a_product(compiled, width):
     draws = np.random.default_rng(6)
     parts = [draw_part(draws, 13, 17, True, True, False), draw_part(draws, 13, 2, False, False, True)]
     W, w = normal(draws, 19, width), normal(draws, width, 1)
-    for mask in range(32):
-        then = draw_finish(draws, 13, width, *[bool(mask >> bit & 1) for bit in range(5)])
+    for mask in range(64):
+        then = draw_finish(draws, 13, width, *[bool(mask >> bit & 1) for bit in range(6)])
         same(compiled.dense(parts, W, then), PLAIN.dense(parts, W, then))
         same(compiled.score(parts, W, w, then), PLAIN.score(parts, W, w, then))
+        if then.base is not None:
+            same(compiled.dense([], W[:0], then), PLAIN.dense([], W[:0], then))
+
+
+@everywhere
+def test_a_product_without_parts_is_what_it_starts_with(compiled, width):
+    """No columns: base, masked and gated, by its definition."""
+    draws = np.random.default_rng(13)
+    base, mask, table = normal(draws, 40, width), draw_scale(draws, 40), normal(draws, 3, width)
+    code = draws.integers(0, 3, 40).astype(np.int32)
+    then = Finish(base, base_scale=mask, gate=table, gate_index=code)
+    for device in (compiled, PLAIN):
+        found = device.dense([], base[:0], then)
+        assert np.array_equal(found, base * mask[:, None] * (table[code] > 0))
+
+
+@pytest.mark.parametrize("entries", [8, 19, 20, 21, 40])
+@everywhere
+def test_first_columns_from_tables_of_any_size(compiled, width, entries):
+    """Of a small table their part of the chain is made once for an entry: with and without more columns."""
+    draws = np.random.default_rng(14)
+    index = draws.integers(0, entries, 40).astype(np.int32)
+    first, second = Part(normal(draws, entries, 7), index), Part(normal(draws, 40, 5))
+    for parts in ([first], [first, second], [first, Part(second.X, scale=draw_scale(draws, 40))]):
+        W = normal(draws, sum(part.X.shape[1] for part in parts), width)
+        w, then = normal(draws, width, 1), draw_finish(draws, 40, width, *ALL)
+        for steps in (Finish(), then):
+            same(compiled.dense(parts, W, steps), PLAIN.dense(parts, W, steps))
+            same(compiled.score(parts, W, w, steps), PLAIN.score(parts, W, w, steps))
 
 
 @everywhere
@@ -188,7 +335,12 @@ def test_numbers_that_are_none_pass_on(compiled, width):
     X = normal(draws, 40, 6)
     X[[3, 9, 11], [0, 5, 2]] = np.inf, np.nan, -np.inf
     W = normal(draws, 6, width)
-    for steps in (NONE, ALL, (False, False, True, True, False), (True, False, True, False, True)):
+    for steps in (
+        NONE,
+        ALL,
+        (False, False, True, True, False, False),
+        (True, False, True, False, True, True),
+    ):
         then = draw_finish(draws, 40, width, *steps)
         with np.errstate(invalid="ignore", over="ignore"):
             found, expected = (device.dense([Part(X)], W, then) for device in (compiled, PLAIN))
@@ -269,6 +421,81 @@ def test_gated_spreads(compiled, seed, n, m):
     same(compiled.gated_spread(values, index, gate), PLAIN.gated_spread(values, index, gate))
 
 
+# ---- the best row of every state -----------------------------------------------------------------------
+
+
+def members_of(sizes):
+    """Members of graphs of (nodes, states), of one block each; and their rows in all."""
+    nodes, counts = (np.array(column, dtype=np.int64) for column in zip(*sizes))
+    at, first = (np.concatenate([[0], np.cumsum(a)]).tolist() for a in (nodes * counts, counts))
+    starts = np.stack([0 * nodes, nodes], axis=1)
+    return Members(starts, counts.tolist(), first[:-1], at[:-1], first[-1]), at[-1]
+
+
+def check_best(compiled, members, score, candidate):
+    """Kernel and plain path against a loop over the nodes of every state."""
+    for device in (compiled, PLAIN):
+        top, where = device.best_rows(members, score, candidate, LOWEST, LEAST)
+        assert (top.dtype, where.dtype) == (np.float32, np.int64)
+        layout = zip(members.nodes[:, -1], members.counts, members.first, members.at)
+        for n, count, first, at in layout:
+            for state in range(count):
+                rows = at + np.arange(n) * count + state
+                values = [max(score[r], LEAST) if score[r] == score[r] else np.inf for r in rows]
+                held = [i for i in range(n) if candidate[rows[i]]]
+                best = max(held, key=lambda i: values[i]) if held else 0
+                wanted = max(score[rows[best]], LEAST) if held else LOWEST
+                assert where[first + state] == best
+                assert np.array_equal(top[first + state], wanted, equal_nan=True)
+
+
+sizes_of = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), min_size=1, max_size=4)
+
+
+@given(seeds, sizes_of, st.sampled_from([0, 0.2, 1]), flags)
+@example(1, [(0, 3)], 1, False)
+@example(2, [(200, 5), (0, 1), (33, 2)], 0.2, True)
+def test_the_best_row_of_every_state(compiled, seed, sizes, share, ties):
+    """The first of equal scores; no candidate, and none of a state; scores beyond the range of keys."""
+    draws = np.random.default_rng(seed)
+    members, rows = members_of(sizes)
+    score = draws.integers(-2, 3, rows).astype(np.float32) if ties else normal(draws, rows)
+    score[draws.random(rows) < 0.1] = -np.inf
+    check_best(compiled, members, score, draws.random(rows) < share)
+
+
+def test_the_first_nan_of_a_candidate_is_above_all(compiled):
+    """So that it is noticed; of a node that is no candidate it is not looked at."""
+    members, rows = members_of([(4, 2)])
+    score = np.arange(rows, dtype=np.float32)
+    score[[2, 3, 6]] = np.nan
+    for candidate, tops, where in (
+        ([1] * 8, [np.nan, np.nan], [1, 1]),
+        ([1, 1, 0, 0, 1, 1, 1, 1], [np.nan, 7], [3, 3]),
+        ([1, 1, 0, 0, 1, 1, 0, 0], [4, 5], [2, 2]),
+        ([0] * 8, [LOWEST, LOWEST], [0, 0]),
+    ):
+        for device in (compiled, PLAIN):
+            found = device.best_rows(members, score, np.array(candidate, dtype=bool), LOWEST, LEAST)
+            assert np.array_equal(found[0], np.array(tops, dtype=np.float32), equal_nan=True)
+            assert found[1].tolist() == where
+
+
+# ---- arrays -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (1,), (8, 16), (13, 3), (5, 0), (2, 3, 4), (100, 17)])
+def test_zeros_begin_at_a_cache_line(compiled, shape):
+    for device in (compiled, PLAIN):
+        held = [device.zeros(shape) for _ in range(9)]
+        for array in held:
+            assert (array.shape, array.dtype, array.any()) == (shape, np.float32, False)
+            assert array.flags.c_contiguous
+            assert array.ctypes.data % 64 == 0 or not array.size
+            array[...] = 1  # each has memory of its own
+        assert not device.zeros(shape).any()
+
+
 # ---- what a kernel would misread ----------------------------------------------------------------------
 
 
@@ -293,6 +520,46 @@ def test_operands_that_a_kernel_would_misread_are_refused(compiled, wrong):
     ):
         with pytest.raises(NumericsError, match="row-major"):
             call()
+    table = compiled.member_table([A], [(0, 0, 1)])
+    code = index[:, None]
+    for call in (
+        lambda: compiled.spmm_members(table, wrong(X), X.copy(), 8),
+        lambda: compiled.lookup_members(table, wrong(X), code, X.copy()),
+        lambda: compiled.lookup_members(table, X, code, wrong(X)),
+        lambda: compiled.spmm_lookup(A, wrong(X), code, X.copy()),
+    ):
+        with pytest.raises(NumericsError, match="row-major"):
+            call()
+
+
+def test_numbers_of_rows_of_another_type_are_refused(compiled):
+    """Codes, indices and masks that a kernel would read as something else."""
+    X, index = normal(np.random.default_rng(11), 8, 8), np.zeros(16, dtype=np.int32)
+    A = compiled.csr(np.arange(9, dtype=np.int32), np.arange(8, dtype=np.int32), None, (8, 8))
+    members, ones = Members(np.array([[0, 8]]), [1], [0], [0], 1), np.ones(16, dtype=np.float32)
+    for wrong in (index[:8].astype(np.int64), index[::2]):
+        with pytest.raises(NumericsError, match="codes must be int32"):
+            compiled.spmm_lookup(A, X, wrong[:, None], X.copy())
+        for call in (
+            lambda wrong=wrong: compiled.dense([Part(X, wrong)], X),
+            lambda wrong=wrong: compiled.dense([Part(X)], X, Finish(gate=X, gate_index=wrong)),
+        ):
+            with pytest.raises(NumericsError, match="must be int32"):
+                call()
+    for wrong in (ones[:8] > 0, ones[:8].astype(np.float64), ones[::2]):
+        for call in (
+            lambda wrong=wrong: compiled.spmm_add(A, X, X.copy(), wrong),
+            lambda wrong=wrong: compiled.spmm_lookup(A, X, index[:8, None], X.copy(), wrong),
+            lambda wrong=wrong: compiled.gram([Part(X)], X, np.array([[0, 8]]), wrong),
+            lambda wrong=wrong: compiled.dense([Part(X)], X, Finish(scale=wrong)),
+            lambda wrong=wrong: (
+                compiled.best_rows(members, ones[:8], wrong.view(), LOWEST, LEAST)
+                if wrong.dtype != bool
+                else compiled.best_rows(members, ones[::2], wrong, LOWEST, LEAST)
+            ),
+        ):
+            with pytest.raises(NumericsError, match="one number per row"):
+                call()
 
 
 def test_operands_that_do_not_fit_are_refused(compiled):

@@ -116,17 +116,21 @@ def test_the_chosen_nodes_have_edges_and_weights_of_both_signs():
     assert (GRAPHS[0][2] < 0).any()
 
 
-def make_state_batch(group, exchange="auto"):
+def without_weights(graph):
+    return *graph[:2], None
+
+
+def make_state_batch(group, exchange="auto", graphs=GRAPHS):
     """The states as a batch, their alive and degree columns and totals."""
-    blocks = make_blocks(group, GRAPHS, exchange)
+    blocks = make_blocks(group, graphs, exchange)
     batch = StateBatch(group, [(b, len(r)) for b, r in zip(blocks, REMOVED)])
     alive = batch.alive_mask([np.array(r, dtype=np.int64) for _, r in STATES])
     degree = batch.times(alive[:, None])[:, 0] * alive
     return batch, alive, degree, [totals_of(residual(dense(g)[0], r)) for g, r in STATES]
 
 
-def evaluate(net, params, group, exchange="auto"):
-    batch, alive, degree, totals = make_state_batch(group, exchange)
+def evaluate(net, params, group, exchange="auto", graphs=GRAPHS):
+    batch, alive, degree, totals = make_state_batch(group, exchange, graphs)
     return net.evaluate(params, batch, net.inputs(batch, alive, degree, totals), totals, pool=True)
 
 
@@ -166,11 +170,41 @@ def close(found, expected, what):
     assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max() + 1e-12, what
 
 
+def check_values(group, net, params, w, e, graphs=GRAPHS):
+    """The chosen nodes' values, and every candidate's from its two halves. Returns what backward needs."""
+    states = [(graph, removed) for graph, lists in zip(graphs, REMOVED) for removed in lists]
+    q, kept = net.chosen_values(params, e, np.array(CHOSEN))
+    q_all = [reference(net.policy, w, *state) for state in states]
+    close(q, np.array([values[v] for values, v in zip(q_all, CHOSEN)]), net.policy)
+    scores = group.device.get(net.local_scores(params, e))[:, None]
+    halves = whole_states(group, e.batch, group.device.put(scores))
+    constant = group.device.get(net.pooled_scores(params, e))
+    for half, c, values, (graph, removed) in zip(halves, constant, q_all, states):
+        candidates = residual(dense(graph)[0], removed).any(axis=1)
+        close((half[:, 0] + c)[candidates], values[candidates], net.policy)
+        assert not half[~candidates].any()
+    return kept
+
+
+def check_gradients(net, params, w, e, kept, graphs=GRAPHS):
+    """Those of sum over states of dq * q, against central differences."""
+    dq, policy = np.array([0.5, -1.0, 0.75, 1.0, -0.25]), net.policy
+    states = [(graph, removed) for graph, lists in zip(graphs, REMOVED) for removed in lists]
+    flat = backward(net, params, e, kept, dq)
+    expected = slopes(
+        lambda w: sum(c * reference(policy, w, *state)[..., v] for c, state, v in zip(dq, states, CHOSEN)), w
+    )
+    for name, part in params.slices.items():
+        close(flat[part].reshape(params.shapes[name]), expected[name], (name, policy))
+        # Without edge weights eq. 1 gives no node with an edge anything but zero.
+        shut = policy.features == "paper" and not policy.edge_weights
+        assert expected[name].any() or shut, (name, policy)
+
+
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("features", ["paper", "scale_free"])
 @pytest.mark.parametrize("head", ["separate", "mixing"])
 def test_values_and_gradients_of_every_option(group, layers, features, head):
-    dq = np.array([0.5, -1.0, 0.75, 1.0, -0.25])
     # One process tries all sixteen sets of flags; more ranks four of them, with every pair of values.
     policies = list(enumerate(some_policies(layers, features, head)))
     for seed, policy in policies if group.size == 1 else policies[::5]:
@@ -179,30 +213,30 @@ def test_values_and_gradients_of_every_option(group, layers, features, head):
         params.set(random_weights(net, seed))
         w = {name: array.astype(float) for name, array in params.host().items()}
         e = evaluate(net, params, group)
+        check_gradients(net, params, w, e, check_values(group, net, params, w, e))
 
-        # Values: the chosen nodes, and every candidate from its two halves
-        q, kept = net.chosen_values(params, e, np.array(CHOSEN))
-        q_all = [reference(policy, w, *state) for state in STATES]
-        close(q, np.array([values[v] for values, v in zip(q_all, CHOSEN)]), policy)
-        scores = group.device.get(net.local_scores(params, e))[:, None]
-        halves = whole_states(group, e.batch, group.device.put(scores))
-        constant = group.device.get(net.pooled_scores(params, e))
-        for half, c, values, (graph, removed) in zip(halves, constant, q_all, STATES):
-            candidates = residual(dense(graph)[0], removed).any(axis=1)
-            close((half[:, 0] + c)[candidates], values[candidates], policy)
 
-        # Gradients of sum over states of dq * q
-        flat = backward(net, params, e, kept, dq)
-        expected = slopes(
-            lambda w, policy=policy: sum(
-                c * reference(policy, w, *state)[..., v] for c, state, v in zip(dq, STATES, CHOSEN)
-            ),
-            w,
-        )
-        for name, part in params.slices.items():
-            close(flat[part].reshape(params.shapes[name]), expected[name], (name, policy))
-            # Without edge weights eq. 1 gives no node with an edge anything but zero.
-            assert expected[name].any() or (features == "paper" and not policy.edge_weights), (name, policy)
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("features", ["paper", "scale_free"])
+@pytest.mark.parametrize("self_weight", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_edge_weights_that_are_all_one(group, layers, features, self_weight, shared):
+    """Sums of edge weights are degrees then: a table, and with them the edge term and the first embeddings.
+
+    A batch with a weighted graph, as above, has them written out.
+    """
+    policy = PolicyCase(
+        dimension=K, hidden=HIDDEN, layers=layers, features=features, self_weight=self_weight,
+        shared_layers=shared, edge_weights=True,
+    )  # fmt: skip
+    net, graphs = QNetwork(policy, MinimumVertexCover()), [without_weights(graph) for graph in GRAPHS]
+    params = net.new_parameters(group.device, 0)
+    params.set(random_weights(net, 12 + 2 * shared + self_weight))
+    w = {name: array.astype(float) for name, array in params.host().items()}
+    e = evaluate(net, params, group, graphs=graphs)
+    assert e.inputs.weights_own.index is e.inputs.x_own.index
+    check_gradients(net, params, w, e, check_values(group, net, params, w, e, graphs), graphs)
+    assert evaluate(net, params, group).inputs.weights_own.index is None
 
 
 def test_gradients_do_not_depend_on_ranks_or_exchange(group, solo):
@@ -215,6 +249,31 @@ def test_gradients_do_not_depend_on_ranks_or_exchange(group, solo):
         q, kept = net.chosen_values(params, e, np.array(CHOSEN))
         flats.append(q.tobytes() + backward(net, params, e, kept, np.ones(5)).tobytes())
     assert flats[0] == flats[1] == flats[2]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("features", "edge_weights"), [("paper", True), ("scale_free", False), ("scale_free", True)]
+)
+@pytest.mark.parametrize("self_weight", [False, True])
+def test_scores_of_candidates_need_no_other_nodes(group, features, edge_weights, self_weight, weighted):
+    """Without the mask of what is alive, to the bit: then only nodes with an edge have an embedding."""
+    policy = PolicyCase(
+        dimension=K, hidden=HIDDEN, layers=3, features=features, self_weight=self_weight,
+        edge_weights=edge_weights,
+    )  # fmt: skip
+    net = QNetwork(policy, MinimumVertexCover())
+    graphs = GRAPHS if weighted else [without_weights(graph) for graph in GRAPHS]
+    params = net.new_parameters(group.device, 0)
+    params.set({name: np.abs(array) for name, array in random_weights(net, 5).items()})
+    batch, alive, degree, totals = make_state_batch(group, graphs=graphs)
+    scores = []
+    for mask in (alive, None):
+        e = net.evaluate(params, batch, net.inputs(batch, mask, degree, totals), totals, pool=False)
+        assert e.pooled is None
+        scores.append(group.device.get(net.local_scores(params, e)).copy())
+    assert scores[0].tobytes() == scores[1].tobytes()
+    assert np.array_equal(scores[0] > 0, group.device.get(degree) > 0)
 
 
 # ---- the head, exactly --------------------------------------------------------------------------------

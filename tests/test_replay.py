@@ -96,11 +96,13 @@ def test_samples_are_the_latest_transitions(n_step, capacity, environments):
 
 
 @pytest.mark.mpi_skip
-def test_samples_are_sorted_by_graph_uniform_and_repeatable():
+def test_samples_are_sorted_by_graph_and_step_uniform_and_repeatable():
     replay = EpisodeReplay(1000, 1, DISCOUNT)
     episodes, added, _ = play(1, [replay], steps=10)
     sample = replay.sample(np.random.default_rng(5), 3000)
-    assert (np.diff(sample.graphs) >= 0).all()
+    steps = np.array([len(removed) for removed in sample.before])
+    assert (np.diff(1000 * sample.graphs + steps) >= 0).all()
+    assert len(set(steps.tolist())) > 3
     assert set(sample.graphs.tolist()) == {0, 1, 2}
     again = replay.sample(np.random.default_rng(5), 3000)
     assert transitions(sample) == transitions(again)

@@ -170,7 +170,9 @@ def test_neighbours_and_degrees(ranks, name, exchange):
         mine = A[block.lo : block.lo + block.n_real]
         assert np.array_equal(block.degrees_own()[: block.n_real], mine.sum(axis=1))
         assert not block.degrees_own()[block.n_real :].any()
-        assert block.max_degree == mine.sum(axis=1).max(initial=0)
+        # Of the whole graph, on ranks without rows as well.
+        assert block.max_degree == A.sum(axis=1).max(initial=0)
+        assert block.weighted == (graph[2] is not None)
         for node in range(block.n):
             assert np.array_equal(block.neighbours_own(node), np.flatnonzero(mine[:, node]))
             assert block.owns(node) == (block.lo <= node < block.lo + block.n_real)
@@ -352,6 +354,60 @@ def test_products_have_the_bits_of_one_rank(group, solo, name, exchange):
     assert same_bits(*results)
 
 
+def codes_of(group, batch, name, entries):
+    """[rows] int32, a number below `entries` for every row, 0 on padding; the same on any number of ranks."""
+    draws = np.random.default_rng(8)
+    states = [draws.integers(0, entries, (len(A), 1)).astype(np.float32) for A, _ in per_state(name)]
+    return own_states(group, batch, states)[:, 0].astype(np.int32)
+
+
+def table_of(group, entries, width):
+    table = np.random.default_rng(entries).standard_normal((entries, width)).astype(np.float32)
+    table[0] = 0
+    return group.device.put(table)
+
+
+@everything
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_products_of_rows_that_stand_in_a_table(group, solo, name, exchange):
+    """Only their numbers travel: the bits of the product of the rows written out, and those of one rank."""
+    for entries, width in ((16, 3), (8, 16), (300, 5)):
+        results = []
+        for each in (group, solo):
+            batch, table = make_batch(each, name, exchange), table_of(each, entries, width)
+            code = codes_of(each, batch, name, entries)
+            results.append(whole_states(each, batch, batch.times_lookup(table, code)))
+            results.append(whole_states(each, batch, batch.times(table[code])))
+        assert all(same_bits(results[0], other) for other in results[1:])
+
+
+@everything
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_rows_that_are_not_read_may_be_left_out(group, name, exchange):
+    """Of a product of rows, and of a table: the others are as they would be."""
+    batch = make_batch(group, name, exchange)
+    live = batch.alive_mask(removed_nodes(name))
+    table = table_of(group, 8, 16)
+    code = codes_of(group, batch, name, 8)
+    expected = whole_states(group, batch, batch.times(table[code]) * live[:, None])
+    for found in (batch.times(table[code], live), batch.times_lookup(table, code, live)):
+        found = whole_states(group, batch, found * live[:, None])
+        assert all(np.array_equal(X, Y) for X, Y in zip(found, expected))
+
+
+def test_only_numbers_of_rows_travel(group):
+    """Four bytes for a row, whatever its width."""
+    for exchange in EXCHANGES:
+        batch = make_batch(group, "mixed", exchange)
+        table, code = table_of(group, 16, 64), codes_of(group, batch, "mixed", 16)
+        sent = []
+        for product in (lambda: batch.times(table[code]), lambda: batch.times_lookup(table, code)):  # noqa: B023
+            before = sum(group.sent_bytes.values())
+            product()
+            sent.append(sum(group.sent_bytes.values()) - before)
+        assert sent[0] == 64 * sent[1]
+
+
 def uneven_cuts(group, name):
     """Cuts that leave all ranks but the last without rows, and cuts in the middle of the order."""
     blocks = -(-max(len(A) for A, _ in per_state(name)) // 8)
@@ -370,7 +426,9 @@ def test_borders_between_ranks_do_not_change_bits(group, solo, name, exchange, w
         X_own = own_states(each, batch, X_states)
         Y_own = batch.times(X_own)
         sums = [batch.pool(Y_own), batch.sum_blocks(batch.gram_part([Part(X_own)], Y_own))]
-        results.append([*whole_states(each, batch, Y_own), *map(each.device.get, sums)])
+        looked_up = batch.times_lookup(table_of(each, 9, 4), codes_of(each, batch, name, 9))
+        states = [*whole_states(each, batch, Y_own), *whole_states(each, batch, looked_up)]
+        results.append([*states, *map(each.device.get, sums)])
     assert same_bits(*results)
 
 
@@ -398,7 +456,8 @@ def test_a_batch_may_mix_exchanges(group, solo, name, modes):
         messages = np.count_nonzero(np.sum(staged, axis=0)) + any(mode != "staged" for mode in modes)
         assert each.calls == before + (messages if each.size > 1 else 0)
         sums = batch.weight_sums(batch.alive_mask(removed_nodes(name))[:, None])
-        results.append([*whole_states(each, batch, Y_own), *whole_states(each, batch, sums)])
+        looked_up = batch.times_lookup(table_of(each, 9, 4), codes_of(each, batch, name, 9))
+        results.append([row for Z in (Y_own, sums, looked_up) for row in whole_states(each, batch, Z)])
     assert same_bits(*results)
 
 

@@ -3,6 +3,7 @@
 python tests/test_train.py      prints digests of short trainings; under mpirun they must not change
 """
 
+import dataclasses
 import hashlib
 import sys
 from pathlib import Path
@@ -144,29 +145,36 @@ def test_the_ranks_train_alike_with_blas(kernels, case, graphs):
     assert len(found) == 1
 
 
-# Of all rows of a part: at most two states of the small graphs, or one.
+# PART_ROWS and MOST_ROWS: at most two states of the small graphs, or one, or four of whatever size.
 PARTS = {
-    "default": (SHORT, SMALL, 150),
-    "double": (changed(SHORT, agent={"double": True, "n_step": 2}), SMALL, 1),
-    "mixing": (changed(SHORT, policy={"head": "mixing", "layers": 3}), SMALL, 150),
-    "shared": (changed(SHORT, policy={"shared_layers": True, "edge_weights": True}), WEIGHTED, 150),
-    "paper": (msgspec.structs.replace(SHORT, policy=PAPER_POLICY), SMALL, 200),
-    "large": (FEW_STEPS, LARGE, 5000),
+    "default": (SHORT, SMALL, 150, 150),
+    "double": (changed(SHORT, agent={"double": True, "n_step": 2}), SMALL, 1, 1),
+    "mixing": (changed(SHORT, policy={"head": "mixing", "layers": 3}), SMALL, 150, 150),
+    "shared": (changed(SHORT, policy={"shared_layers": True, "edge_weights": True}), WEIGHTED, 150, 150),
+    "paper": (msgspec.structs.replace(SHORT, policy=PAPER_POLICY), SMALL, 200, 200),
+    "large": (FEW_STEPS, LARGE, 5000, 5000),
+    "four": (changed(SHORT, policy={"edge_weights": True}), SMALL, 1, 1 << 18),
 }
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_the_ranks_train_alike_in_parts(group, solo, monkeypatch, name):
     """A minibatch of more than PART_ROWS rows goes through the network in parts."""
-    case, graphs, rows = PARTS[name]
-    monkeypatch.setattr(agent_module, "PART_ROWS", rows)
-    parts = []
-    learn_part = Agent._learn_part
-    monkeypatch.setattr(
-        Agent, "_learn_part", lambda self, part, whole: parts.append(whole) or learn_part(self, part, whole)
-    )
+    case, graphs, part_rows, most_rows = PARTS[name]
+    monkeypatch.setattr(agent_module, "PART_ROWS", part_rows)
+    monkeypatch.setattr(agent_module, "MOST_ROWS", most_rows)
+    states, learn_part = [], Agent._learn_part
+
+    def learn(self, part, whole):
+        states.append(part.batch.states)
+        return learn_part(self, part, whole)
+
+    monkeypatch.setattr(Agent, "_learn_part", learn)
     assert trained(group, case, graphs) == trained(solo, case, graphs)
-    assert len(parts) > 2 * 2 * case.agent.batch  # of two trainings, each of more than one gradient step
+    steps = sum(states) // case.agent.batch
+    assert steps > 2 * 2  # of two trainings, each of more than one gradient step
+    assert len(states) > steps
+    assert max(states) > 1 or name in ("double", "large")
 
 
 def test_a_plain_sum_over_ranks_is_noticed(group, solo):
@@ -277,17 +285,40 @@ def four_transitions(graphs):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("rows", "cuts"), [(1 << 15, [4]), (40, [1, 2, 1]), (44, [2, 2]), (1, [1, 1, 1, 1])])
-def test_a_sample_is_cut_into_parts_of_consecutive_states(group, monkeypatch, rows, cuts):
-    """At most PART_ROWS rows of all ranks, or one state."""
+@pytest.mark.parametrize(
+    ("part_rows", "most_rows", "cuts"),
+    [
+        (1 << 15, 1 << 18, [4]),
+        (40, 40, [1, 2, 1]),
+        (44, 44, [2, 2]),
+        (1, 1, [1, 1, 1, 1]),
+        (1, 1 << 18, [4]),
+        (1, 61, [3, 1]),
+        (1, 60, [2, 2]),
+        (30, 20, [1, 1, 1, 1]),
+        (39, 20, [1, 2, 1]),
+    ],
+)
+def test_a_sample_is_cut_into_parts_of_consecutive_states(group, monkeypatch, part_rows, most_rows, cuts):
+    """At most PART_ROWS rows of all ranks, or four states of at most MOST_ROWS, or one state."""
     graphs = [growing_graph(22, 2, 1), random_graph(17, 0.3, 2)]
-    monkeypatch.setattr(agent_module, "PART_ROWS", rows)
+    monkeypatch.setattr(agent_module, "PART_ROWS", part_rows)
+    monkeypatch.setattr(agent_module, "MOST_ROWS", most_rows)
     parts = list(make_agent(group, graphs)._cut(four_transitions(graphs)))
     assert [part.cut.stop - part.cut.start for part in parts] == cuts
     assert [part.batch.states for part in parts] == cuts
     assert [part.cut.start for part in parts] == [0, *np.cumsum(cuts)[:-1].tolist()]
     sizes = [[part.batch.blocks[g].n for g in part.batch.member_of_state] for part in parts]
     assert [n for part in sizes for n in part] == [22, 22, 17, 17]
+
+
+def test_at_most_four_states_of_a_larger_graph_go_together(group, monkeypatch):
+    graphs = [growing_graph(22, 2, 1), random_graph(17, 0.3, 2)]
+    monkeypatch.setattr(agent_module, "PART_ROWS", 1)
+    sample = dataclasses.replace(four_transitions(graphs), graphs=np.repeat([0, 1], [6, 3]))
+    parts = list(make_agent(group, graphs)._cut(sample))
+    assert [(part.cut.start, part.cut.stop) for part in parts] == [(0, 4), (4, 8), (8, 9)]
+    assert [part.batch.counts for part in parts] == [[4], [2, 2], [1]]
 
 
 @pytest.mark.parametrize("part_rows", [1 << 15, 40, 1])
@@ -298,6 +329,7 @@ def test_a_sample_is_cut_into_parts_of_consecutive_states(group, monkeypatch, ro
 def test_loss_and_step_are_those_of_the_equations(group, monkeypatch, head, loss, double, part_rows):
     """Target r + discount * max Q_target(s'), 0 at the end; double: at Q's argmax. Then one Adam step."""
     monkeypatch.setattr(agent_module, "PART_ROWS", part_rows)
+    monkeypatch.setattr(agent_module, "MOST_ROWS", part_rows)
     graphs = [growing_graph(22, 2, 1), random_graph(17, 0.3, 2)]
     policy = PolicyCase(dimension=3, hidden=4, head=head)
     agent = make_agent(group, graphs, policy, loss=loss, double=double, learning_rate=0.01, target_every=2)
