@@ -139,7 +139,7 @@ class Structure2Vec:
     ) -> dict[str, Array]:
         """Gradient addends [owned blocks, size] by parameter name, for `finish` once they are summed.
 
-        W lacks the rows of T; "edges L" is [plus | minus]^T dZ_L.
+        W lacks the rows of T; "edges L" is [plus | minus]^T dZ_L. Some are views of one array.
 
         dZ_own   [rows, K], dH_L * [H_L > 0]. Ranks: all call
         """

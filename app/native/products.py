@@ -70,6 +70,8 @@ class NativeProducts:
     ) -> None:
         """Y += A X."""
         _check_rows(X, Y)
+        if not record[0]:
+            return
         c = X.shape[1]
         f = c if live is None else c * record[0] // max(len(live), 1)
         SPMM_LIVE(*record, c, f, address(X), address(Y), _vector(live, np.float32))
@@ -103,6 +105,8 @@ class NativeProducts:
     ) -> None:
         """spmm_lookup for every graph of a batch; members [graphs, 9] as in spmm_members."""
         _check_rows(table, Y)
+        if members[:, 5].any():
+            raise NumericsError("lookup product: only for matrices of ones")
         if code.dtype != np.int32 or not code.flags.c_contiguous:
             raise NumericsError("product: codes must be int32 and contiguous")
         LOOKUP(

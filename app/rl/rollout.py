@@ -101,7 +101,7 @@ def cover_graph(
     Scores follow the selections where they can (rl/incremental.py), and the residual graph is compacted as it
     shrinks (rl/compact.py); neither changes a bit.
 
-    progress   called now and then with the number of selections
+    progress   called with the number of selections: after each, or every RUN_STEPS of one node
     full       True: evaluate every state from the first row to the last, without compaction
     Ranks      all call; identical choices on all
     """
@@ -117,9 +117,12 @@ def cover_graph(
             scores.remove(np.array([scores.best()]))
         else:
             scores.remove(choose(group, group.device, scores.keys_own(), env, Share(block.n, fraction)))
-        progress(residual.first_step + env.steps, env)
         # The sums of a mixing head are cut in the row blocks of the whole graph.
-        if not full and not net.pools_to_choose and compact.worth_compacting(residual):
+        smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
+        # At the same selections on any number of ranks.
+        if rule != "single" or smaller or not env.steps % RUN_STEPS or not env.totals.degree_sum:
+            progress(residual.first_step + env.steps, env)
+        if smaller:
             residual.write_back(chosen_at_own)
             residual = compact.compact(group, residual)
             scores = make_scores(group, net, params, residual.env, full)
