@@ -21,7 +21,7 @@ INLINE void store_part(float *x, int64_t width, v16 v) {
 }
 
 /* ---- sparse times dense ----------------------------------------------------------------------------------
- * Y += A X. A row of X is fetched some entries before its use: into the second-level cache where rows are long
+ * Y += A X. A row of X is fetched some entries before its use: into an outer cache where rows are long
  * and X is larger than the caches, else into the first. */
 
 #define FETCH(index, ahead, lines, hint)                                                                      \
@@ -81,8 +81,8 @@ INLINE void store_part(float *x, int64_t width, v16 v) {
                 for (int64_t tile = 0; tile < tiles; tile += 64) {                                            \
                     const float *X = X_ + tile;                                                               \
                     float *y = Y + i * ld + tile;                                                             \
-                    if (far) CHAIN64(T, 2, 24)                                                                \
-                    else CHAIN64(T, 3, 12)                                                                    \
+                    if (far) CHAIN64(T, 1, 48)                                                                \
+                    else CHAIN64(T, 3, 24)                                                                    \
                 }                                                                                             \
         }                                                                                                     \
         int64_t at = tiles;                                                                                   \
@@ -252,7 +252,8 @@ enum { MOST_HIDDEN = 4096, CHUNK = 126 }; /* rows handled together: their operan
             }                                                                                                 \
             for (int i = 0; i < R; ++i) {                                                                     \
                 z[i] = finish(d, simple, at_row[i], at, width, z[i]);                                         \
-                if (!simple && d->w) STORE16(hidden + i * d->mp + at, z[i]);                                             \
+                if (!simple && d->w)                                                                          \
+                    STORE16(hidden + i * d->mp + at, z[i] * load_part(d->w + at, width));                     \
                 else store_part(d->Z + at_row[i] * d->ldz + at, width, z[i]);                                 \
             }                                                                                                 \
         }                                                                                                     \
@@ -260,7 +261,7 @@ enum { MOST_HIDDEN = 4096, CHUNK = 126 }; /* rows handled together: their operan
             float score[R];                                                                                   \
             for (int i = 0; i < R; ++i) score[i] = 0.0f;                                                      \
             for (int64_t j = 0; j < d->m; ++j)                                                                \
-                for (int i = 0; i < R; ++i) score[i] += hidden[i * d->mp + j] * d->w[j];                      \
+                for (int i = 0; i < R; ++i) score[i] += hidden[i * d->mp + j];                      \
             for (int i = 0; i < R; ++i) d->out[at_row[i]] = score[i];                                         \
         }                                                                                                     \
     }
