@@ -89,7 +89,7 @@ class HostDevice(Products):
         if A.data.strides != (0,):
             _csr_chain(A.shape[0], A.shape[1], A.indptr, A.indices, A.data, X, Y)
             return
-        for lo, hi in _pieces(A.indptr, LENT_ONES):
+        for lo, hi in row_pieces(A.indptr, LENT_ONES):
             first, last = int(A.indptr[lo]), int(A.indptr[hi])
             indptr = (A.indptr[lo : hi + 1] - first).astype(A.indptr.dtype)
             ones = self.ones(last - first)
@@ -242,7 +242,7 @@ class HostDevice(Products):
         return f"cpu, NumPy {np.__version__}, dense products: {dense}"
 
 
-def _pieces(indptr: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+def row_pieces(indptr: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
     """Row ranges that cover all rows, each of at most `most` stored entries (or one row)."""
     lo, n = 0, len(indptr) - 1
     while lo < n:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import _sparsetools
 
 from app.comm.group import Group
+from app.device import row_pieces
 from app.graphs.graph import Graph, index_type
 from app.partition.rows import RowPartition
 
@@ -167,7 +168,7 @@ class RowBlock:
         _ghost_ptr [n_ext+1], _ghost_rows. For an own column its row tells, since the matrix is symmetric.
         """
         pointers, indices = self._pointers[0], self._indices[0]
-        pieces = list(_row_pieces(pointers, max(PIECE, self.n_ext // 4)))
+        pieces = list(row_pieces(pointers, max(PIECE, self.n_ext // 4)))
         filled = np.zeros(self.n_ext + 1, dtype=pointers.dtype)
         for lo, hi in pieces:
             filled[1:] += np.bincount(indices[pointers[lo] : pointers[hi]], minlength=self.n_ext)
@@ -203,7 +204,7 @@ class RowBlock:
         """For each rank's tile [n_own+1], where its rows begin."""
         pointers, tiles = self._pointers[0], len(self.own_counts)
         out = np.zeros((tiles, self.n_own + 1), dtype=pointers.dtype)
-        for lo, hi in _row_pieces(pointers, PIECE):
+        for lo, hi in row_pieces(pointers, PIECE):
             owner = self.rows.owner(columns[pointers[lo] : pointers[hi]])
             row = np.repeat(np.arange(hi - lo), np.diff(pointers[lo : hi + 1]))
             found = np.bincount(owner * (hi - lo) + row, minlength=tiles * (hi - lo))
@@ -348,16 +349,6 @@ class RowBlock:
 def _slices(length: int) -> Iterator[slice]:
     """Consecutive slices of at most PIECE elements."""
     return (slice(at, min(at + PIECE, length)) for at in range(0, length, PIECE))
-
-
-def _row_pieces(pointers: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that cover all, each of at most `most` stored entries or one row."""
-    lo, last = 0, len(pointers) - 1
-    while lo < last:
-        hi = int(np.searchsorted(pointers, int(pointers[lo]) + most, side="right")) - 1
-        hi = max(hi, lo + 1)
-        yield lo, hi
-        lo = hi
 
 
 def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
