@@ -131,19 +131,6 @@ def test_values_of_a_state_reach_its_rows(group, device, name):
 
 
 @everything
-def test_the_rows_of_a_member(group, device, name):
-    batch = make_batch(group, name)
-    X_states = drawn(name, 2, 1)
-    X_own = own_states(group, batch, X_states)
-    for (states, rows), block in zip(batch.by_member(X_own), batch.blocks):
-        rows = device.get(rows.copy())
-        assert rows.shape == (block.n_own, states.stop - states.start, 2)
-        for state in range(states.start, states.stop):
-            mine = X_states[state][block.lo : block.lo + block.n_real]
-            assert np.array_equal(rows[: block.n_real, state - states.start], mine)
-
-
-@everything
 def test_masks_of_removed_nodes(group, device, name):
     batch = make_batch(group, name)
     removed = removed_nodes(name)

@@ -6,7 +6,6 @@ whose rows were zeroed: nothing three-dimensional and sparse is ever built (RL4G
 copies instead).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -85,13 +84,6 @@ class StateBatch:
             nodes = np.stack([block.block_starts for block in self.blocks]).astype(np.int64)
             self._members = Members(nodes, self.counts, self.first[:-1], self.at[:-1], self.states)
         return self._members
-
-    def by_member(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """For each graph: its states, and the view [n_own, states, f] of its rows of X [rows, f]."""
-        for g, block in enumerate(self.blocks):
-            rows = X[self.at[g] : self.at[g + 1]]
-            shape = (block.n_own, self.counts[g], X.shape[1])
-            yield slice(self.first[g], self.first[g + 1]), rows.reshape(shape)
 
     def alive_mask(self, removed: list[np.ndarray], before: Array | None = None) -> Array:
         """[rows] float32, one for nodes that are still there, zero for removed nodes and padding.
