@@ -4,6 +4,8 @@ import hashlib
 
 import numpy as np
 
+MASK = (1 << 64) - 1
+
 
 def _key(seed: int, purpose: str) -> np.ndarray:
     """The 128-bit Philox key of a named stream, as two uint64."""
@@ -18,3 +20,25 @@ def stream(seed: int, purpose: str, step: int = 0) -> np.random.Generator:
     """
     counter = np.array([0, 0, 0, step], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=_key(seed, purpose), counter=counter))
+
+
+class SplitMix:
+    """The integer generator of the local searches, as in app/native/random.h: equal numbers, kernel or not.
+
+    Source   SplitMix64: Steele, Lea and Flood 2014
+    state    64 bits, all there is to keep
+    """
+
+    def __init__(self, state: int) -> None:
+        self.state = state & MASK
+
+    def bits(self) -> int:
+        """The next 64 bits."""
+        self.state = z = (self.state + 0x9E3779B97F4A7C15) & MASK
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        return z ^ (z >> 31)
+
+    def below(self, bound: int) -> int:
+        """A whole number in [0, bound), bound < 2^32."""
+        return ((self.bits() >> 32) * bound) >> 32

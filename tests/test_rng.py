@@ -1,0 +1,29 @@
+"""app/rng.py: streams that depend on their arguments alone, and the generator of the local searches."""
+
+import pytest
+
+from app.rng import SplitMix, stream
+
+pytestmark = pytest.mark.mpi_skip
+
+
+def test_streams_differ_by_seed_purpose_and_step():
+    drawn = [stream(*key).integers(1 << 62) for key in [(1, "a"), (2, "a"), (1, "b"), (1, "a", 1)]]
+    assert len(set(drawn)) == 4
+    assert stream(1, "a").integers(1 << 62) == drawn[0]
+
+
+def test_splitmix_gives_the_published_numbers():
+    # The first outputs from state 1234567, as in the reference implementation.
+    draws = SplitMix(1234567)
+    assert [draws.bits() for _ in range(3)] == [
+        6457827717110365317, 3203168211198807973, 9817491932198370423,
+    ]  # fmt: skip
+
+
+def test_below_is_in_range_and_even():
+    draws = SplitMix(5)
+    counts = [0] * 7
+    for _ in range(7000):
+        counts[draws.below(7)] += 1
+    assert min(counts) > 850
