@@ -145,6 +145,7 @@ def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[
             f"must be the name of a folder, without slashes, got {show(run.name)}",
         ),
         (not case.policy.weights, ("policy", "weights"), 'must be "default", "train" or a file, got ""'),
+        (not case.search.start, ("search", "start"), 'must be "learned", "greedy" or a file, got ""'),
     ):
         if wrong:
             yield f"{where(keys, places)}: {mistake}"

@@ -20,6 +20,7 @@ from app.tomlplaces import DEEPEST, Places, dotted, key_places
 
 COMMAND_LINE = "command line"
 LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
+STARTS = ("learned", "greedy")  # values of search.start that are not files
 LONGEST_KEY = 200  # characters of an override's key
 
 
@@ -212,6 +213,14 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         train = structs.replace(train, graphs=located(train.graphs, ("train", "graphs", "path")))
     if policy.weights not in ("", "default", "train"):
         policy = structs.replace(policy, weights=_absolute(policy.weights, base(("policy", "weights"))))
+    search = case.search
+    for key in ("start", "inside", "outside"):
+        name = getattr(search, key)
+        if name and not (key == "start" and name in STARTS):
+            path = _absolute(name, base(("search", key)))
+            search = structs.replace(search, **{key: path})
+            if not os.path.isfile(path):
+                errors.append(f"{where(('search', key), places)}: no such file: {show(name)}")
     root = os.environ.get("LOCKSTEP_DATA", "") if case.run.task == "study" else ""
     if study.data:
         study = structs.replace(study, data=_absolute(study.data, base(("study", "data"))))
@@ -219,7 +228,9 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         errors.append(f"LOCKSTEP_DATA: must be text without control characters, got {show(root)}")
     elif root:
         study = structs.replace(study, data=_absolute(os.path.join(root, "covers"), os.getcwd()))
-    return structs.replace(case, graph=graph, train=train, policy=policy, study=study), errors
+    return structs.replace(
+        case, graph=graph, train=train, policy=policy, search=search, study=study
+    ), errors
 
 
 def _absolute(name: str, base: str) -> str:

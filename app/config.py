@@ -168,8 +168,33 @@ class SelectCase(Table, frozen=True):
 
 
 class SearchCase(Table, frozen=True):
-    """What happens around the policy's solution."""
+    """How a solve looks for its answer, and for how long."""
 
+    solver: Annotated[
+        Literal["full", "policy"],
+        about("full: reductions, learned start, local search, bounds; policy: the learned policy alone"),
+    ] = "full"
+    seconds: Annotated[
+        Amount, about("wall time for each graph after reading, s; 0: steps decide, with the same bits anywhere")
+    ] = 0.0
+    steps: Annotated[
+        int, Meta(ge=-1), about("of each local search; -1: as many as fit the seconds, 20000 without a limit")
+    ] = -1
+    starts: Annotated[
+        Positive, about("local searches from different seeds, shared by the ranks; the best one counts")
+    ] = 1
+    start: Annotated[
+        str, about("where the searches begin: learned, greedy, or a file with a solution (ids, one per line)")
+    ] = "learned"
+    reductions: Annotated[bool, about("apply exact reductions first")] = True
+    peel_fraction: Annotated[
+        float, Meta(gt=0.0, le=1.0), about("share of the candidates the policy takes between reductions")
+    ] = 0.01
+    inside: Annotated[str, about('a file with ids of nodes that the solution must hold; "": none')] = ""
+    outside: Annotated[str, about('a file with ids of nodes that it must not hold; "": none')] = ""
+    bound_seconds: Annotated[
+        Amount, about("what bounds may take beyond the time of the search, where seconds is 0, s")
+    ] = 2.0
     drop_redundant: Annotated[bool, about("drop chosen nodes that the solution does not need")] = True
     baselines: Annotated[bool, about("also run the classical heuristics, for comparison")] = True
     bounds: Annotated[bool, about("prove how far from optimal the answer can be")] = True

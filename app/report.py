@@ -69,6 +69,66 @@ def plot_solutions(
     _save(figure, plt, folder, name)
 
 
+DRAWN_NODES = 200  # of a graph that is drawn as one
+MOST_POINTS = 5000  # of a tour that is drawn
+
+
+def plot_solves(folder: RunFolder, log: Log, solved: list[Any], name: str = "solution.png") -> None:
+    """Objective and bound over time, instance by instance; beside them the tour, or a small graph's solution.
+
+    solved   with entry, trace (events of seconds, best, bound), solution, graph, metric
+    """
+    solved = [each for each in solved if each.trace]
+    plt = _figure(folder, log)
+    if plt is None or not solved:
+        return
+    figure, panels = plt.subplots(len(solved), 2, figsize=(11, 3.6 * len(solved)), squeeze=False)
+    for (left, right), each in zip(panels, solved):
+        _draw_course(left, each)
+        right.set_axis_off()
+        if each.metric is not None and each.metric.points is not None and len(each.solution) <= MOST_POINTS:
+            _draw_tour(right, each)
+        elif each.metric is None and each.graph.n <= DRAWN_NODES:
+            _draw_graph(right, each)
+    _save(figure, plt, folder, name)
+
+
+def _draw_course(axes: Any, solved: Any) -> None:
+    """Best and bound as steps over seconds."""
+    end = max(solved.entry["seconds"], solved.trace[-1].seconds, 1e-3)
+    for label, color in (("best", "C0"), ("bound", "C3")):
+        known = [(e.seconds, getattr(e, label)) for e in solved.trace if getattr(e, label) is not None]
+        if known:
+            seconds, values = zip(*known)
+            axes.step([*seconds, end], [*values, values[-1]], where="post", color=color, label=label)
+    axes.set_xscale("symlog", linthresh=0.01)
+    axes.set_xlabel("seconds")
+    axes.set_title(f"{solved.entry['name']}: {solved.entry['objective']}", fontsize=9)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _draw_tour(axes: Any, solved: Any) -> None:
+    """The closed tour."""
+    points = solved.metric.points[[*solved.solution.tolist(), int(solved.solution[0])]]
+    axes.plot(points[:, 0], points[:, 1], lw=0.8, marker=".", ms=3)
+    axes.set_aspect("equal")
+
+
+def _draw_graph(axes: Any, solved: Any) -> None:
+    """The graph with the chosen nodes, or the two sides, in two colours."""
+    import networkx
+
+    drawn = networkx.Graph()
+    drawn.add_nodes_from(range(solved.graph.n))
+    rows = solved.graph.row_of()
+    drawn.add_edges_from(zip(rows.tolist(), solved.graph.indices.tolist()))
+    places = networkx.spring_layout(drawn, seed=1)
+    colors = ["C1" if chosen else "C0" for chosen in solved.solution.tolist()]
+    networkx.draw_networkx(
+        drawn, places, ax=axes, node_color=colors, node_size=30, width=0.4, with_labels=False
+    )
+
+
 def plot_quality(
     folder: RunFolder, log: Log, curves: dict[str, dict[str, Any]], lines: dict[str, dict[str, float]]
 ) -> None:

@@ -26,6 +26,7 @@ LAYERS = (
     ("search",),
     ("problems",),
     ("rl",),
+    ("solver",),
     ("model",),
     ("output", "recipes"),
     ("report",),

@@ -2,19 +2,18 @@
 
 import numpy as np
 
-from app.bounds.table import BOUNDS
-from app.bounds.verify import uncovered_edge
 from app.comm.guard import raise_together
 from app.errors import LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
-from app.search.baselines import BASELINES
+from app.problems.table import make_problem
+from app.search.toolbox import Instance, Toolbox
 from app.tasks.context import Context
 
 
 def graph_bytes(loaded: Loaded) -> int:
-    """Bytes that bounds and baselines take on one rank: the graph, Python lists of it, and working copies."""
+    """Bytes that work on whole graphs takes on one rank: the graph, Python lists of it, and working copies."""
     return 100 * loaded.graph.n + 120 * loaded.graph.edges
 
 
@@ -23,55 +22,64 @@ def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
     need, limit = graph_bytes(loaded), context.case.memory.whole_graph_mb * 1e6
     if need > limit:
         context.log.info(
-            "%s: bounds and baselines skipped: they need %.0f MB on one rank, memory.whole_graph_mb is %.0f",
+            "%s: the policy alone, without reductions, search and bounds: they need %.0f MB on one rank,"
+            " memory.whole_graph_mb is %.0f",
             loaded.graph.name, need / 1e6, limit / 1e6,
         )  # fmt: skip
         return None
     return gather_whole(context.group, loaded.graph, loaded.rows)
 
 
-def baseline_objectives(context: Context, graph: Graph) -> dict[str, int]:
-    """Cover sizes of the plain heuristics by label; each is checked. Ranks: all call, each does a share."""
-    names = list(BASELINES)
+def baseline_values(context: Context, toolbox: Toolbox, name: str) -> dict[str, int]:
+    """Values of the plain heuristics by label; each is checked. Ranks: all call, each does a share."""
+    group = context.group
+    named = toolbox.baselines()
+    names = list(named)
     values = np.zeros(len(names), dtype=np.int64)
     labels = [""] * len(names)
-    with raise_together(context.group, "baselines"):
-        for i, name in enumerate(names):
-            if i % context.group.size == context.group.rank:
-                in_cover, labels[i] = BASELINES[name](graph)
-                if uncovered_edge(graph, in_cover) is not None:
-                    raise LockstepError(f"baseline {name} left an edge of {graph.name} uncovered")
-                values[i] = np.count_nonzero(in_cover)
-    values = context.group.sum_integers(values)
-    labels = [context.group.broadcast_text(label, i % context.group.size) for i, label in enumerate(labels)]
+    with raise_together(group, "baselines"):
+        for i, each in enumerate(names):
+            if i % group.size == group.rank:
+                solution, labels[i] = named[each]()
+                if (fault := toolbox.fault(solution)) is not None:
+                    raise LockstepError(f"baseline {each} on {name}: {fault}")
+                values[i] = toolbox.value(solution)
+    values = group.sum_integers(values)
+    labels = [group.broadcast_text(label, i % group.size) for i, label in enumerate(labels)]
     return dict(zip(labels, values.tolist()))
 
 
-def best_bound(context: Context, graph: Graph) -> tuple[int, str]:
-    """The best certified lower bound and its method. Ranks: all call, each proves a share."""
-    names, methods = list(BOUNDS), [""] * len(BOUNDS)
-    values = np.zeros(len(names), dtype=np.int64)
-    with raise_together(context.group, "bounds"):
-        for i, name in enumerate(names):
-            if i % context.group.size == context.group.rank:
-                certificate = BOUNDS[name](graph)
-                certificate.check(graph)
-                values[i], methods[i] = certificate.lower, certificate.method
-    values = context.group.sum_integers(values)
-    best = int(np.argmax(values))
-    return int(values[best]), context.group.broadcast_text(methods[best], best % context.group.size)
+def bound_of(context: Context, toolbox: Toolbox, best: int) -> tuple[int | None, str, bool]:
+    """A bound within search.bound_seconds, its method, and whether it was verified. Ranks: all call.
+
+    The rank after the first works where there are several, and tells the others.
+    """
+    group, seconds = context.group, context.case.search.bound_seconds
+    worker = 1 % group.size
+    words, method = np.zeros(3, dtype=np.int64), ""
+    with raise_together(group, "bounds"):
+        bounds = toolbox.bounds() if group.rank == worker else None
+        if bounds is not None:
+            bounds.improve(seconds, toolbox.core_value(best))
+            if bounds.method:
+                words[:] = True, toolbox.value_of_core(bounds.value), bounds.verify()
+                method = bounds.method
+    known, value, verified = group.sum_integers(words).tolist()
+    return (value if known else None), group.broadcast_text(method, worker), bool(verified)
 
 
 def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int]]:
-    """Baseline cover sizes of several graphs, by label. Ranks: all call."""
+    """Baseline values of several graphs, by label. Ranks: all call."""
     out: dict[str, list[int]] = {}
     if not context.case.search.baselines:
         return out
+    problem = make_problem(context.case.problem.name)
     with context.log.phase("baselines"):
         for loaded in graphs:
             whole = whole_graph(context, loaded)
             if whole is None:
                 return {}
-            for label, value in baseline_objectives(context, whole).items():
+            toolbox = problem.toolbox(Instance(whole, loaded.metric))
+            for label, value in baseline_values(context, toolbox, whole.name).items():
                 out.setdefault(label, []).append(value)
     return out

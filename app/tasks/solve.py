@@ -1,60 +1,76 @@
-"""Task solve: cover every graph of the case with a policy, beside baselines and a certified bound."""
+"""Task solve: answer the problem on every graph of the case, checked, bounded and beside the plain heuristics."""
 
 import hashlib
-import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from app.bounds.verify import uncovered_edge
-from app.comm.guard import check_same, digest, raise_together
-from app.errors import CaseError, GraphError, LockstepError
-from app.gnn.parameters import Parameters
+from app.comm.guard import raise_together
+from app.errors import CaseError
 from app.partition.load import Loaded
+from app.problems.problem import Problem
 from app.problems.table import make_problem
-from app.report import plot_solutions
-from app.rl.env import GraphEnv
-from app.rl.qnet import QNetwork
-from app.rl.rollout import Cover, cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
-from app.rl.weights import default_weights, load_weights
-from app.tasks.compare import baseline_objectives, best_bound, whole_graph
+from app.report import plot_solutions, plot_solves
+from app.solver.pipeline import Pipeline
+from app.tasks.answer import Solved, answer_whole
+from app.tasks.compare import whole_graph
 from app.tasks.context import Context
-from app.tasks.train import learn, save_training
+from app.tasks.policy import Policy, find_policy
+from app.tasks.rollouts import follow_policy, introduce
 
-SIDE_BY_SIDE_NODES = 4096  # larger graphs are covered alone: their residual graphs are worth compacting
-
-
-@dataclass(frozen=True)
-class Policy:
-    """A network with parameters on the device, and where they come from."""
-
-    net: QNetwork
-    params: Parameters
-    source: str
-    digest: str
+DRAWN = 12  # instances of which the course of the search is drawn
+LISTED = 20  # instances that have a line each in the log
 
 
 def run_solve(context: Context) -> dict[str, Any]:
     """Answer the problem on every graph; returns the task's part of result.json. Ranks: all call."""
+    problem = make_problem(context.case.problem.name)
     policy = find_policy(context)
     graphs = context.load(context.case.graph, "instances")
     if not graphs:
         raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
     context.log.info("policy: %s, weights %s", policy.source, policy.digest[:12])
-    instances, used = [], set()
-    for loaded, cover, seconds in _cover_all(context, policy, graphs):
-        instance, ids = _account(context, loaded, cover, seconds)
-        instances.append(instance)
+    solved, used = [], set()
+    for loaded, each in _solve_all(context, problem, policy, graphs):
+        solved.append(each)
         if context.folder is not None and context.case.output.solutions:
-            _write_solution(context, _file_name(loaded, used), ids)
-        if len(graphs) <= 20:
-            _say(context, instance)
+            _write_solution(context, _file_name(loaded, used), each.text)
+        if len(graphs) <= LISTED:
+            _say(context, each.entry)
+    instances = [each.entry for each in solved]
     _table(context, instances)
     if context.folder is not None and context.case.output.plots:
         plot_solutions(context.folder, context.log, instances)
+        plot_solves(context.folder, context.log, solved[:DRAWN])
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
+
+
+def _solve_all(
+    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]
+) -> Iterator[tuple[Loaded, Solved]]:
+    """Every graph with its answer, in order. Ranks: all call."""
+    if context.case.search.solver == "policy":
+        yield from follow_policy(context, problem, policy, graphs)
+        return
+    for loaded in graphs:
+        yield loaded, solve_graph(context, problem, policy, loaded)
+
+
+def solve_graph(context: Context, problem: Problem, policy: Policy, loaded: Loaded) -> Solved:
+    """One graph by the pipeline; by the policy alone where the graph is too large for one rank.
+
+    Ranks   all call; identical on all
+    """
+    whole = whole_graph(context, loaded) if context.case.search.solver == "full" else None
+    if whole is None:
+        ((_, solved),) = follow_policy(context, problem, policy, [loaded])
+        return solved
+    introduce(context, loaded)
+    pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params)
+    return answer_whole(context, pipeline, problem, loaded, whole, None)
+
+
+# ---- what is written and said -----------------------------------------------------------------------------
 
 
 def _file_name(loaded: Loaded, used: set[str]) -> str:
@@ -68,203 +84,36 @@ def _file_name(loaded: Loaded, used: set[str]) -> str:
     return name
 
 
-def find_policy(context: Context) -> Policy:
-    """Train first, take the weights that ship, or read a file: as policy.weights says. Ranks: all call."""
-    case = context.case
-    problem = make_problem(case.problem.name)
-    wanted = case.policy.weights
-    if wanted == "train":
-        training, _ = learn(context)
-        params = Parameters(context.device, training.net.shapes())
-        params.set(training.weights)
-        return Policy(training.net, params, "trained in this run", save_training(context, training))
-    with raise_together(context.group, "reading the weights"):
-        path = default_weights(case.problem.name) if wanted == "default" else wanted
-        saved = load_weights(path)
-        if saved.problem != case.problem.name:
-            raise CaseError(
-                f"{path}: weights for problem {saved.problem!r}, the case has {case.problem.name!r}"
-            )
-        net = QNetwork(saved.policy, problem)
-        expected = {name: tuple(shape) for name, shape in net.shapes().items()}
-        if expected != {name: array.shape for name, array in saved.arrays.items()}:
-            raise CaseError(f"{path}: its arrays do not fit the architecture its manifest states")
-    check_same(context.group, saved.digest, f"the weights in {path}", GraphError)
-    params = Parameters(context.device, net.shapes())
-    params.set(saved.arrays)
-    source = "weights shipped with Lockstep" if wanted == "default" else path
-    return Policy(net, params, source, saved.digest)
-
-
-def _cover_all(context: Context, policy: Policy, graphs: list[Loaded]) -> Any:
-    """(graph, cover, seconds) in order: small generated graphs side by side, others one by one."""
-    case, group = context.case, context.group
-    small = [g for g in graphs[len(case.graph.path) :] if g.graph.n <= SIDE_BY_SIDE_NODES]
-    together: dict[int, GraphEnv] = {}
-    start = time.perf_counter()
-    if case.select.rule == "single" and small:
-        blocks = [context.rows(loaded) for loaded in small]
-        with context.log.phase("policy"):
-            envs = cover_one_at_a_time(group, policy.net, policy.params, blocks)
-        together = {id(loaded): env for loaded, env in zip(small, envs)}
-    share = (time.perf_counter() - start) / max(len(small), 1)
-    for loaded in graphs:
-        env = together.get(id(loaded))
-        if env is None:
-            yield (loaded, *_cover_one(context, policy, loaded))
-        else:
-            cover = finished_cover(group, env.block, env.chosen_at, env.steps)
-            yield loaded, _finish(context, cover), share
-
-
-def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover, float]:
-    """One graph by the case's selection rule, with progress in the log."""
-    case, log, counts = context.case, context.log, loaded.counts
-    graph = loaded.graph
-    if loaded.source == "cache":
-        log.info("%s: from the cache in %s", graph.name, case.memory.cache)
-    log.info(
-        "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats, %d of the other direction)%s",
-        graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats, counts.reversed,
-        ", complemented" if loaded.complemented else "",
-    )  # fmt: skip
-    if graph.node_weights is not None:
-        log.info("warning: %s has node weights, which are not used: nodes are counted", graph.name)
-    block = context.rows(loaded)
-    mode = block.plan.mode
-    if mode in ("halo", "staged"):
-        loaded.release()  # the block has numbered the columns anew
-
-    def progress(evaluations: int, env: GraphEnv) -> None:
-        edges = env.totals.degree_sum // 2
-        row = {"phase": "solve", "name": graph.name, "step": evaluations, "edges_left": edges}
-        log.record(**row, sent_bytes=sum(context.group.sent_bytes.values()))
-        log.progress(
-            "%s: evaluation %d, %d nodes and %d edges left", graph.name, evaluations, env.totals.alive, edges
-        )
-
-    start = time.perf_counter()
-    with log.phase("policy"):
-        cover = cover_graph(
-            context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress
-        )
-    log.info(
-        "%s: covered by %d nodes, %d evaluations, exchange %s",
-        graph.name,
-        cover.objective,
-        cover.evaluations,
-        mode,
-    )
-    return _finish(context, cover), time.perf_counter() - start
-
-
-def _finish(context: Context, cover: Cover) -> Cover:
-    """Drop redundant nodes where the case wants it."""
-    return drop_redundant(context.group, cover) if context.case.search.drop_redundant else cover
-
-
-def solve_graph(context: Context, policy: Policy, loaded: Loaded) -> tuple[dict[str, Any], np.ndarray]:
-    """One graph: its entry of result.json, and the chosen ids. Ranks: all call; identical on all."""
-    cover, seconds = _cover_one(context, policy, loaded)
-    return _account(context, loaded, cover, seconds)
-
-
-def _account(
-    context: Context, loaded: Loaded, cover: Cover, seconds: float
-) -> tuple[dict[str, Any], np.ndarray]:
-    """Check the cover, bound it, compare it: its entry of result.json, its ids. Ranks: all call."""
-    case, block = context.case, cover.block
-    if len(loaded.graph.indices) < loaded.graph.indptr[-1]:
-        loaded.restore(block.global_rows(np.arange(block.n_real))[1])
-    graph = loaded.graph
-    with context.log.phase("check"):
-        chosen = _check(context, loaded, cover)
-    instance: dict[str, Any] = {
-        "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": cover.objective,
-        "bound": None, "bound_method": None, "gap": None, "feasible": True,
-        "policy_evaluations": cover.evaluations, "seconds": round(seconds, 4),
-        "before_dropping": cover.before_dropping, "independent_set": graph.n - cover.objective,
-        "baselines": {},
-        "digest": digest({"chosen": chosen.astype("<i8"), "size": np.array([graph.n, graph.edges], "<i8")}),
-    }  # fmt: skip
-    whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
-    if whole is not None and case.search.bounds:
-        with context.log.phase("bounds"):
-            bound, method = best_bound(context, whole)
-        gap = (cover.objective - bound) / bound if bound else 0.0
-        instance.update(bound=bound, bound_method=method, gap=round(gap, 6), bound_is_weak=gap > 0.1)
-    if whole is not None and case.search.baselines:
-        with context.log.phase("baselines"):
-            instance["baselines"] = baseline_objectives(context, whole)
-    return instance, _chosen_ids(context, loaded, cover)
-
-
-def _check(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
-    """The chosen nodes, after every rank has checked its rows against the whole solution. Ranks: all call.
-
-    A wrong answer is an internal error, never a result.
-    """
-    group = context.group
-    in_cover = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
-    with raise_together(group, "checking the solution"):
-        edge = uncovered_edge(loaded.graph, in_cover)
-        if edge is not None:
-            raise LockstepError(f"{loaded.graph.name}: the solution leaves edge {edge} uncovered")
-        if np.count_nonzero(in_cover) != cover.objective:
-            raise LockstepError(f"{loaded.graph.name}: the solution's size is not {cover.objective}")
-    return np.flatnonzero(in_cover)
-
-
-def _chosen_ids(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
-    """[objective] int64, the chosen nodes by the input file's ids. Ranks: all call; identical on all."""
-    graph, group = loaded.graph, context.group
-    ids_own = graph.node_ids(np.flatnonzero(cover.cover_own) + graph.lo).astype(np.int64)
-    counts = group.gather_integers(np.array([len(ids_own)]))[:, 0].tolist()
-    return group.gather_host(ids_own, counts)
-
-
-def _write_solution(context: Context, name: str, ids: np.ndarray) -> None:
-    """solution/NAME.txt: one id of the input file per line. Ranks: all call; rank 0 writes."""
+def _write_solution(context: Context, name: str, text: str) -> None:
+    """solution/NAME.txt by the input file's ids. Ranks: all call; rank 0 writes."""
     with context.log.phase("write"), raise_together(context.group, "writing the solution"):
-        context.folder.write_text(f"solution/{name}.txt", "".join(f"{i}\n" for i in ids.tolist()))
+        context.folder.write_text(f"solution/{name}.txt", text)
 
 
 def _say(context: Context, instance: dict[str, Any]) -> None:
-    """One line on an instance: the answer, how good it can still get, and the baselines."""
+    """One line on an instance: the answer, how good it can still get, and the plain heuristics."""
     bound = "no bound"
     if instance["bound"] is not None:
-        weak = ", a weak bound" if instance["bound_is_weak"] else ""
-        gap = f"gap {100 * instance['gap']:.2f} %{weak}"
-        bound = f"at least {instance['bound']} ({instance['bound_method']}), {gap}"
+        side = "at least" if instance["sense"] == "minimise" else "at most"
+        bound = f"{side} {instance['bound']} ({instance['bound_method']}), gap {100 * instance['gap']:.2f} %"
+        bound += ", optimal" if instance["optimal"] else ", a weak bound" if instance["bound_is_weak"] else ""
     others = ", ".join(f"{label} {value}" for label, value in instance["baselines"].items())
     context.log.info(
-        "%s: cover %d; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines"
+        "%s: objective %s; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines"
     )
 
 
 def _table(context: Context, instances: list[dict[str, Any]]) -> None:
-    """The table of a run: one line per instance, or the means where there are many."""
+    """The table of a run: one line per instance."""
     labels = list(dict.fromkeys(label for i in instances for label in i["baselines"]))
-    head = ["graph", "nodes", "edges", "learned", *labels, "bound", "gap %"]
+    head = ["graph", "nodes", "edges", "answer", "learned", *labels, "bound", "gap %"]
     rows = [head]
     for i in instances:
         gap = "-" if i["gap"] is None else f"{100 * i['gap']:.2f}"
-        base = [str(i["baselines"].get(label, "-")) for label in labels]
-        rows.append(
-            [
-                i["name"],
-                str(i["nodes"]),
-                str(i["edges"]),
-                str(i["objective"]),
-                *base,
-                str(i["bound"] or "-"),
-                gap,
-            ]
-        )
+        shown = [i["objective"], i["learned"], *(i["baselines"].get(label) for label in labels), i["bound"]]
+        cells = ["-" if value is None else f"{value:.10g}" for value in shown]
+        rows.append([i["name"], str(i["nodes"]), str(i["edges"]), *cells, gap])
     widths = [max(len(row[c]) for row in rows) for c in range(len(head))]
     for row in rows:
-        context.log.info(
-            "  ".join(
-                cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths))
-            )
-        )
+        cells = (cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths)))
+        context.log.info("  ".join(cells))

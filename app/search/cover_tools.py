@@ -1,0 +1,223 @@
+"""The toolbox of minimum vertex cover and maximum independent set: each is the other's complement.
+
+The core is what exact reductions leave of the graph, and its solutions are vertex covers for both problems.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from app.bounds.cover import CoverBounds
+from app.bounds.verify import uncovered_edge
+from app.errors import CaseError
+from app.graphs.graph import Graph
+from app.graphs.weights import integer_weights
+from app.reductions.cover import CoverReducer
+from app.reductions.verify import verify_log
+from app.search.baselines import BASELINES
+from app.search.cover import CoverSearch
+from app.search.solution_text import nodes_text, read_nodes
+from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+
+
+class CoverTools:
+    """Vertex covers of one graph; with `independent` the independent sets that they leave out.
+
+    Reductions   app/reductions/cover.py     Search   app/search/cover.py     Bounds   app/bounds/cover.py
+    """
+
+    words, core_minimises = "cover", True
+
+    def __init__(self, instance: Instance, independent: bool = False) -> None:
+        graph = instance.graph
+        self.instance, self.graph, self.independent = instance, graph, independent
+        self.sense = "maximise" if independent else "minimise"
+        self.weights, self.unit = None, 1.0
+        if graph.node_weights is not None:
+            self.weights, self.unit = integer_weights(graph.node_weights)
+            if graph.n and self.weights.min() <= 0:
+                raise CaseError(f"{graph.name}: node weights must be above 0 for vertex covers")
+        self.total = graph.n if self.weights is None else int(self.weights.sum())
+        inside, outside = instance.inside, instance.outside
+        if independent:
+            self.words, inside, outside = "independent set", outside, inside
+        self.reducer = CoverReducer(graph, self.weights, inside, outside, instance.compiled)
+        self._take_kernel()
+
+    def _take_kernel(self) -> None:
+        """The core as the reducer leaves it."""
+        self.core, self.names, self.core_weights = self.reducer.kernel()
+        self.offset = int(self.reducer.offset)
+
+    # ---- core and instance ----------------------------------------------------------------------------------
+
+    def reduce(self) -> str:
+        """Apply all exact reductions."""
+        self.reducer.reduce()
+        self._take_kernel()
+        used = ", ".join(f"{name} {count}" for name, count in self.reducer.counts.items() if count)
+        return (
+            f"reduced to {self.core.n} of {self.graph.n} nodes, {self.core.edges} of {self.graph.edges} edges"
+            f" ({used or 'no rule applies'})"
+        )
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] bool from a cover of the core."""
+        in_cover = self.reducer.lift(core_solution)
+        return ~in_cover if self.independent else in_cover
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """A cover of the core that agrees with a solution where the core has its nodes."""
+        in_cover = ~solution if self.independent else solution
+        known = self.names < self.graph.n
+        mask = np.zeros(self.core.n, dtype=bool)
+        mask[known] = in_cover[self.names[known]]
+        return _repaired(self.core, mask)
+
+    def value_of_core(self, value: int) -> int:
+        """The instance's value for the value (bound) of a cover of the core."""
+        cover = self.offset + value
+        return self.total - cover if self.independent else cover
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return (self.total - value if self.independent else value) - self.offset
+
+    def value(self, solution: np.ndarray) -> int:
+        """The number (weight) of the chosen nodes."""
+        return int(np.count_nonzero(solution) if self.weights is None else self.weights[solution].sum())
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """A core solution that travelled as integers."""
+        return numbers.astype(bool)
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """The first edge left uncovered (with both ends chosen), or a fixed node on the wrong side."""
+        edge = uncovered_edge(self.graph, ~solution if self.independent else solution)
+        if edge is not None:
+            what = "has both ends in the set" if self.independent else "is not covered"
+            return f"edge {edge[0]}-{edge[1]} {what}"
+        for nodes, side in ((self.instance.inside, True), (self.instance.outside, False)):
+            wrong = nodes[solution[nodes] != side] if len(nodes) else nodes
+            if len(wrong):
+                return f"node {wrong[0]} is fixed {'inside' if side else 'outside'}"
+        return None
+
+    # ---- tools ----------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """Greedy by degree, without redundant nodes."""
+        return CoverSearch(
+            self.core, 0, weights=self.core_weights, compiled=self.instance.compiled
+        ).solution()
+
+    def peeler(self) -> Peeler:
+        """Reduce and peel on the core."""
+        return CoverPeeler(self.core, self.core_weights, self.independent, self.instance.compiled)
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Edge-weighting local search."""
+        if not self.core.edges:
+            return None
+        return CoverSearch(self.core, seed, start, self.core_weights, compiled=self.instance.compiled)
+
+    def bounds(self) -> Bounds:
+        """Lower bounds on covers of the core."""
+        return CoreBounds(self)
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics of vertex cover; none where nodes are fixed, which they do not know of."""
+        if len(self.instance.inside) or len(self.instance.outside):
+            return {}
+        return {name: partial(self._baseline, name) for name in BASELINES}
+
+    def _baseline(self, name: str) -> tuple[np.ndarray, str]:
+        in_cover, label = BASELINES[name](self.graph)
+        return (~in_cover if self.independent else in_cover), label
+
+    # ---- files ----------------------------------------------------------------------------------------------
+
+    def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
+        """The chosen nodes, one id per line."""
+        return nodes_text(solution, ids)
+
+    def read(self, path: str, ids: np.ndarray) -> np.ndarray:
+        """A solution from such a file."""
+        return read_nodes(path, ids)
+
+
+class CoreBounds:
+    """Lower bounds on the covers of a core, as the solver wants them."""
+
+    def __init__(self, tools: CoverTools) -> None:
+        self.tools = tools
+        self.inner = CoverBounds(tools.core, tools.core_weights, tools.instance.compiled)
+
+    @property
+    def value(self) -> int:
+        """The best lower bound."""
+        return int(self.inner.lower)
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        reduced = self.tools.core.n < self.tools.graph.n
+        return f"reductions, {self.inner.method}" if reduced and self.tools.core.n else self.inner.method
+
+    def improve(self, seconds: float, best: int) -> bool:
+        """Work for about so many seconds."""
+        return self.inner.improve(seconds, best)
+
+    def optimum(self) -> np.ndarray | None:
+        """An optimal cover of the core, once branch and reduce has finished."""
+        return self.inner.optimum
+
+    def verify(self) -> bool:
+        """Check the reductions step by step, and the witness of the core's bound."""
+        tools = self.tools
+        verify_log(tools.graph, tools.weights, tools.reducer.log)
+        certificate = self.inner.certificate()
+        certificate.check(tools.core)
+        return getattr(certificate, "checked", True)
+
+
+class CoverPeeler:
+    """Nodes put into the cover (or the independent set) one part at a time, with reductions in between."""
+
+    def __init__(
+        self, core: Graph, weights: np.ndarray | None, independent: bool, compiled: bool
+    ) -> None:
+        self.reducer, self.independent = CoverReducer(core, weights, compiled=compiled), independent
+        self.reducer.reduce()
+
+    @property
+    def rest(self) -> Graph | None:
+        """What is left, or None."""
+        if not self.reducer.edges:
+            return None
+        self._rest, self._names, _ = self.reducer.kernel()
+        return self._rest
+
+    def take(self, nodes: np.ndarray) -> None:
+        """Cover by these nodes; of independent sets: by all their neighbours."""
+        if self.independent:
+            rest = self._rest
+            rows = [rest.indices[rest.indptr[v] : rest.indptr[v + 1]] for v in nodes.tolist()]
+            nodes = np.unique(np.concatenate(rows))
+        self.reducer.take(self._names[nodes])
+        self.reducer.reduce()
+
+    def solution(self) -> np.ndarray:
+        """The cover of the core."""
+        return self.reducer.lift(np.zeros(0, dtype=bool))
+
+
+def _repaired(graph: Graph, in_cover: np.ndarray) -> np.ndarray:
+    """A cover with more nodes where edges were left: the end of larger degree of each, in order."""
+    rows = graph.row_of()
+    bare = np.flatnonzero(~(in_cover[rows] | in_cover[graph.indices]) & (rows < graph.indices))
+    degree = graph.degrees()
+    for u, v in zip(rows[bare].tolist(), graph.indices[bare].tolist()):
+        if not (in_cover[u] or in_cover[v]):
+            in_cover[u if degree[u] >= degree[v] else v] = True
+    return in_cover

@@ -1,0 +1,123 @@
+"""The toolbox of maximum cut: two sides of all nodes, and the weight of the edges between them."""
+
+from functools import partial
+
+import numpy as np
+
+from app.bounds.cut import CutBounds
+from app.search.cut import CutSearch, cut_weights
+from app.search.cut_baselines import CUT_BASELINES
+from app.search.solution_text import read_sides, sides_text
+from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+
+
+class CutTools:
+    """Cuts of one graph with weighted, signed edges; nothing is reduced: the core is the graph."""
+
+    words, sense, core_minimises = "cut", "maximise", False
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.graph, self.core = instance, instance.graph, instance.graph
+        self.weights, self.unit = cut_weights(self.graph)
+        self.fixed = None
+        if len(instance.inside) or len(instance.outside):
+            self.fixed = np.full(self.graph.n, -1, dtype=np.int8)
+            self.fixed[instance.inside], self.fixed[instance.outside] = 1, 0
+
+    def reduce(self) -> str:
+        """Nothing: the search starts from the whole graph."""
+        return ""
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """The same."""
+        return core_solution
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """The same, fixed nodes on their sides."""
+        sides = solution.copy()
+        if self.fixed is not None:
+            sides[self.fixed >= 0] = self.fixed[self.fixed >= 0]
+        return sides
+
+    def value_of_core(self, value: int) -> int:
+        """The same."""
+        return value
+
+    core_value = value_of_core
+
+    def value(self, solution: np.ndarray) -> int:
+        """The weight between the sides, in units."""
+        crossing = solution[self.graph.row_of()] != solution[self.graph.indices]
+        return int(self.weights[crossing].sum()) // 2
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """A solution that travelled as integers."""
+        return numbers.astype(bool)
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """Every split is a cut; a fixed node may be on the wrong side."""
+        if solution.shape != (self.graph.n,) or solution.dtype != bool:
+            return f"{solution.shape} {solution.dtype} is not one side for each of {self.graph.n} nodes"
+        wrong = [] if self.fixed is None else np.flatnonzero((self.fixed >= 0) & (self.fixed != solution))
+        return f"node {wrong[0]} is fixed on the other side" if len(wrong) else None
+
+    def start(self) -> np.ndarray:
+        """What the search itself starts from."""
+        return self.search(0, None).solution()
+
+    def peeler(self) -> Peeler | None:
+        """None: cuts have no reductions here."""
+        return None
+
+    def search(self, seed: int, start: np.ndarray | None) -> Search | None:
+        """Tabu search with perturbation."""
+        return CutSearch(self.graph, seed, start, self.fixed, compiled=self.instance.compiled)
+
+    def bounds(self) -> Bounds | None:
+        """Upper bounds by eigenvalues and semidefinite programming."""
+        return CutCoreBounds(self)
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics of max cut; none where nodes are fixed."""
+        if self.fixed is not None:
+            return {}
+        return {name: partial(function, self.graph) for name, function in CUT_BASELINES.items()}
+
+    def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
+        """The side of every node."""
+        return sides_text(solution, ids)
+
+    def read(self, path: str, ids: np.ndarray) -> np.ndarray:
+        """A solution from such a file."""
+        return read_sides(path, ids)
+
+
+class CutCoreBounds:
+    """Upper bounds on cuts, as the solver wants them."""
+
+    def __init__(self, tools: CutTools) -> None:
+        self.tools, self.inner = tools, CutBounds(tools.graph, tools.instance.compiled)
+
+    @property
+    def value(self) -> int:
+        """The best upper bound, in units."""
+        return int(self.inner.upper)
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return self.inner.method
+
+    def improve(self, seconds: float, best: int) -> bool:
+        """Work for about so many seconds."""
+        return self.inner.improve(seconds, best)
+
+    def optimum(self) -> np.ndarray | None:
+        """None: these bounds find no cuts."""
+        return None
+
+    def verify(self) -> bool:
+        """Recompute the bound from its witness."""
+        certificate = self.inner.certificate()
+        certificate.check(self.tools.graph)
+        return getattr(certificate, "checked", True)

@@ -1,0 +1,107 @@
+"""Solutions as text: one line per chosen node, per node and side, or per stop of a tour; by the file's ids."""
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.errors import GraphError
+
+LARGEST_FILE = 1 << 32  # bytes
+
+
+def nodes_text(chosen: np.ndarray, ids: np.ndarray) -> str:
+    """The ids of the chosen nodes, one per line; chosen [n] bool, ids [n]."""
+    return "".join(f"{i}\n" for i in ids[np.flatnonzero(chosen)].tolist())
+
+
+def sides_text(sides: np.ndarray, ids: np.ndarray) -> str:
+    """Lines `id side`; sides [n] bool."""
+    return "".join(f"{i} {int(side)}\n" for i, side in zip(ids.tolist(), sides.tolist()))
+
+
+def order_text(order: np.ndarray, ids: np.ndarray) -> str:
+    """The ids in the order of the tour; order [n] node numbers."""
+    return "".join(f"{i}\n" for i in ids[order].tolist())
+
+
+def read_nodes(path: str, ids: np.ndarray) -> np.ndarray:
+    """[n] bool: the nodes a file names, one id per line. Raises GraphError."""
+    numbers = _Numbers(path, ids)
+    chosen = np.zeros(len(ids), dtype=bool)
+    for line, words in _lines(path):
+        node = numbers.of(line, words, 1)
+        if chosen[node]:
+            raise GraphError(f"{path}:{line}: node {words[0]} is named twice; name it once")
+        chosen[node] = True
+    return chosen
+
+
+def read_sides(path: str, ids: np.ndarray) -> np.ndarray:
+    """[n] bool: the side of every node, from lines `id side`. Raises GraphError."""
+    numbers = _Numbers(path, ids)
+    sides = np.full(len(ids), -1, dtype=np.int8)
+    for line, words in _lines(path):
+        node = numbers.of(line, words, 2)
+        if words[1] not in ("0", "1") or sides[node] >= 0:
+            raise GraphError(f"{path}:{line}: found {' '.join(words)!r}; right is each node once, with side 0 or 1")
+        sides[node] = int(words[1])
+    _complete(path, ids, sides >= 0)
+    return sides.astype(bool)
+
+
+def read_order(path: str, ids: np.ndarray) -> np.ndarray:
+    """[n] int64: the stops of a tour, one id per line. Raises GraphError."""
+    numbers = _Numbers(path, ids)
+    order, met = [], np.zeros(len(ids), dtype=bool)
+    for line, words in _lines(path):
+        node = numbers.of(line, words, 1)
+        if met[node]:
+            raise GraphError(f"{path}:{line}: node {words[0]} is named twice; a tour visits it once")
+        met[node] = True
+        order.append(node)
+    _complete(path, ids, met)
+    return np.array(order, dtype=np.int64)
+
+
+class _Numbers:
+    """From ids to node numbers."""
+
+    def __init__(self, path: str, ids: np.ndarray) -> None:
+        self.path = path
+        self.sorted = np.argsort(ids, kind="stable")
+        self.ids = ids[self.sorted]
+
+    def of(self, line: int, words: list[str], wanted: int) -> int:
+        """The node that a line names."""
+        digits = words[0].lstrip("-")
+        if len(words) != wanted or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+            right = "one node id" if wanted == 1 else "a node id and its side"
+            raise GraphError(f"{self.path}:{line}: found {' '.join(words)[:60]!r}; right is {right} per line")
+        at = int(np.searchsorted(self.ids, int(words[0])))
+        if at == len(self.ids) or self.ids[at] != int(words[0]):
+            raise GraphError(f"{self.path}:{line}: node {words[0]} is not in the graph")
+        return int(self.sorted[at])
+
+
+def _lines(path: str) -> Iterator[tuple[int, list[str]]]:
+    """(line number, words) of the lines that are neither empty nor comments."""
+    try:
+        if os.path.getsize(path) > LARGEST_FILE:
+            raise GraphError(f"{path}: larger than {LARGEST_FILE} bytes: not a solution")
+        with open(path, encoding="utf-8") as file:
+            for number, text in enumerate(file, 1):
+                words = text.split()
+                if words and not words[0].startswith("#"):
+                    yield number, words
+    except UnicodeDecodeError:
+        raise GraphError(f"{path}: is not text; right is one node id per line") from None
+    except OSError as error:
+        raise GraphError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _complete(path: str, ids: np.ndarray, met: np.ndarray) -> None:
+    """Refuse a file that leaves nodes out."""
+    if not met.all():
+        missing = ids[np.flatnonzero(~met)]
+        raise GraphError(f"{path}: {len(missing)} nodes are missing, the first is {missing[0]}")

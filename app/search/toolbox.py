@@ -1,0 +1,163 @@
+"""Toolbox: what a problem offers the solver for one whole instance, and the protocols of its tools.
+
+A solution is an array [n], one entry per node: a mask of chosen nodes, the two sides of a cut, or the order
+of a tour. Values are exact integers; `unit` turns them into objectives.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.graphs.graph import Graph
+
+Baseline = Callable[[], tuple[np.ndarray, str]]  # a solution, and the name to print beside its value
+
+
+def _none() -> np.ndarray:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One whole instance, the same on every rank.
+
+    graph      all rows
+    metric     distances between all pairs of nodes, for tours; None elsewhere
+    inside     nodes that a user wants in the solution (of a cut: on side 1); outside: not in it (side 0)
+    compiled   whether kernels may be used; the answers are equal
+    """
+
+    graph: Graph
+    metric: Any = None
+    inside: np.ndarray = field(default_factory=_none)
+    outside: np.ndarray = field(default_factory=_none)
+    compiled: bool = True
+
+
+class Search(Protocol):
+    """A local search from one seed: a function of the seed and the number of steps, however they are sliced.
+
+    steps      made so far
+    best       value of the best core solution
+    found_at   the step at which it was found
+    done       nothing better can exist
+    """
+
+    steps: int
+    best: int
+    found_at: int
+    done: bool
+
+    def run(self, steps: int) -> None:
+        """Make so many more steps, fewer only when done."""
+        ...
+
+    def solution(self) -> np.ndarray:
+        """The best core solution, a copy."""
+        ...
+
+
+class Bounds(Protocol):
+    """Bounds on the value of every core solution, improved while there is time; each of them is valid.
+
+    value      the best so far, rounded to what a solution can attain
+    method     how it was found
+    """
+
+    value: int
+    method: str
+
+    def improve(self, seconds: float, best: int) -> bool:
+        """Work for about so long, knowing a solution of value `best`; True while there is more to try."""
+        ...
+
+    def optimum(self) -> np.ndarray | None:
+        """An optimal core solution, where the bounds' own search has found one."""
+        ...
+
+    def verify(self) -> bool:
+        """Prove the bound from its witness by independent code; raises BadCertificate.
+
+        returns   False where the method leaves no witness to check
+        """
+        ...
+
+
+class Peeler(Protocol):
+    """A core solution in the making: a policy chooses nodes of what is left, reductions do the rest."""
+
+    @property
+    def rest(self) -> Graph | None:
+        """What is left to decide, renumbered; None when the solution is complete."""
+        ...
+
+    def take(self, nodes: np.ndarray) -> None:
+        """Choose nodes of `rest` [k], best first; what follows from that is decided too."""
+        ...
+
+    def solution(self) -> np.ndarray:
+        """The complete core solution."""
+        ...
+
+
+class Toolbox(Protocol):
+    """What a problem offers for one instance.
+
+    A solve reduces the instance to a core, searches and bounds the core, and lifts core solutions back.
+
+    sense       "minimise" or "maximise"
+    unit        objective = value * unit
+    words       what a solution is called: "cover", "cut", "tour"
+    core        what reductions leave, as a graph; no nodes: reductions have solved the instance
+    """
+
+    sense: str
+    unit: float
+    words: str
+    core: Graph
+
+    def reduce(self) -> str:
+        """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none."""
+        ...
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """The solution of the instance that a core solution stands for."""
+        ...
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """A core solution that follows a solution of the instance as far as it can."""
+        ...
+
+    def value_of_core(self, value: int) -> int:
+        """The instance's value (or bound) for a core value (or core bound)."""
+        ...
+
+    def value(self, solution: np.ndarray) -> int:
+        """The exact value of a solution of the instance."""
+        ...
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """What makes a solution infeasible, found by independent code; None where it is feasible."""
+        ...
+
+    def start(self) -> np.ndarray:
+        """A quick core solution without learning."""
+        ...
+
+    def peeler(self, compiled: bool) -> Peeler | None:
+        """Reduce and peel on the core; None where the problem has no reductions."""
+        ...
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """A local search on the core from a core solution; None where the problem has none."""
+        ...
+
+    def bounds(self) -> Bounds | None:
+        """Bounds on the core; None where the problem has none."""
+        ...
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics by name, on the whole instance."""
+        ...

@@ -1,0 +1,120 @@
+"""The toolbox of the travelling salesman: closed tours through all nodes of a metric."""
+
+from functools import partial
+
+import numpy as np
+
+from app.bounds.one_tree import TourBounds
+from app.errors import CaseError
+from app.search.solution_text import order_text, read_order
+from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+from app.search.tour import TourSearch
+from app.search.tour_baselines import TOUR_BASELINES
+
+
+class TourTools:
+    """Tours of one instance; a solution is the order of the nodes."""
+
+    words, sense, core_minimises, unit = "tour", "minimise", True, 1.0
+
+    def __init__(self, instance: Instance) -> None:
+        if instance.metric is None:
+            raise CaseError(
+                f"{instance.graph.name}: has no distances between all nodes; right is a TSPLIB file, or "
+                'graph.generator = "uniform_points"'
+            )
+        if len(instance.inside) or len(instance.outside):
+            raise CaseError("search.inside, search.outside: a tour visits every node; leave them out")
+        self.instance, self.graph, self.core = instance, instance.graph, instance.graph
+        self.metric = instance.metric
+
+    def reduce(self) -> str:
+        """Nothing."""
+        return ""
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """The same."""
+        return core_solution
+
+    restrict = lift
+
+    def value_of_core(self, value: int) -> int:
+        """The same."""
+        return value
+
+    core_value = value_of_core
+
+    def value(self, solution: np.ndarray) -> int:
+        """The length of the closed tour."""
+        return int(self.metric.length(solution))
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """A tour that travelled as integers."""
+        return numbers
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """A node that is missing or visited twice."""
+        visits = np.bincount(solution, minlength=self.metric.n) if len(solution) else np.zeros(0)
+        if len(visits) != self.metric.n:
+            return f"a node number is outside 0..{self.metric.n - 1}"
+        wrong = np.flatnonzero(visits != 1)
+        return f"node {wrong[0]} is visited {visits[wrong[0]]} times" if len(wrong) else None
+
+    def start(self) -> np.ndarray:
+        """What the search itself starts from."""
+        return self.search(0, None).solution()
+
+    def peeler(self) -> Peeler | None:
+        """None: tours have no reductions here."""
+        return None
+
+    def search(self, seed: int, start: np.ndarray | None) -> Search | None:
+        """Iterated local search."""
+        return TourSearch(self.metric, seed, start, compiled=self.instance.compiled)
+
+    def bounds(self) -> Bounds | None:
+        """Held-Karp's 1-trees."""
+        return TourCoreBounds(self)
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain constructions."""
+        return {name: partial(function, self.metric) for name, function in TOUR_BASELINES.items()}
+
+    def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
+        """The nodes in order."""
+        return order_text(solution, ids)
+
+    def read(self, path: str, ids: np.ndarray) -> np.ndarray:
+        """A tour from such a file."""
+        return read_order(path, ids)
+
+
+class TourCoreBounds:
+    """Lower bounds on tours, as the solver wants them."""
+
+    def __init__(self, tools: TourTools) -> None:
+        self.tools, self.inner = tools, TourBounds(tools.metric, tools.instance.compiled)
+
+    @property
+    def value(self) -> int:
+        """The best lower bound."""
+        return int(self.inner.lower)
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return self.inner.method
+
+    def improve(self, seconds: float, best: int) -> bool:
+        """Work for about so many seconds."""
+        return self.inner.improve(seconds, best)
+
+    def optimum(self) -> np.ndarray | None:
+        """A shortest tour, where the bounds have found one."""
+        return getattr(self.inner, "optimum", None)
+
+    def verify(self) -> bool:
+        """Recompute the bound from its witness."""
+        certificate = self.inner.certificate()
+        certificate.check(self.tools.metric)
+        return getattr(certificate, "checked", True)

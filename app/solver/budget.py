@@ -1,0 +1,37 @@
+"""Budget: how long a solve may search, in steps (the same bits everywhere) or in seconds (kept to 10 %)."""
+
+import time
+from dataclasses import dataclass, field
+
+STEPS_WITHOUT_A_LIMIT = 20_000  # where a case sets neither steps nor seconds
+RESERVED = 0.03  # of the seconds, for checking and writing the answer
+
+
+@dataclass
+class Budget:
+    """Steps of every search, and seconds since the budget was made; 0 seconds: only steps count.
+
+    bound_seconds   where only steps count: what bounds may take beyond the time of the search
+    """
+
+    steps: int
+    seconds: float
+    bound_seconds: float
+    begun: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def of_case(cls, steps: int, seconds: float, bound_seconds: float) -> "Budget":
+        """The budget that keys ask for; steps -1: as many as the seconds allow, or a default."""
+        if steps < 0:
+            steps = (1 << 62) if seconds else STEPS_WITHOUT_A_LIMIT
+        return cls(steps, seconds, bound_seconds)
+
+    def elapsed(self) -> float:
+        """Seconds since the budget was made."""
+        return time.perf_counter() - self.begun
+
+    def left(self) -> float:
+        """Seconds left for work; infinite where only steps count."""
+        if not self.seconds:
+            return float("inf")
+        return self.seconds * (1 - RESERVED) - self.elapsed()

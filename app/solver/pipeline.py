@@ -1,0 +1,140 @@
+"""The pipeline of a solve: reductions, a learned start, local search and bounds, one instance at a time.
+
+Every rank holds the whole instance (within memory.whole_graph_mb). Reductions are replicated, the policy's
+evaluations are split by rows, searches and bounds are dealt to the ranks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.config import Case
+from app.errors import LockstepError
+from app.log import Log
+from app.rng import stream
+from app.search.toolbox import Toolbox
+from app.solver.budget import Budget
+from app.solver.learned import peel
+from app.solver.progress import Event, Progress
+from app.solver.rounds import Rounds
+
+Learned = Callable[[float], tuple[np.ndarray | None, int]]  # seconds -> core solution, evaluations
+
+
+@dataclass
+class Answer:
+    """What a solve found, the same on all ranks.
+
+    solution      of the instance
+    value, bound  in the toolbox's units; bound None: no method
+    learned       value of the policy's solution before the search; None: the policy was not asked
+    evaluations   of the policy
+    steps         of each local search
+    source        what found the solution
+    verified      the bound was proved again from its witness
+    """
+
+    solution: np.ndarray
+    value: int
+    bound: int | None
+    method: str
+    learned: int | None
+    quick: int
+    evaluations: int
+    steps: int
+    source: str
+    verified: bool
+    integral: float
+    seconds: float
+    trace: list[Event]
+
+
+class Pipeline:
+    """Answers instances of one case with one policy."""
+
+    def __init__(self, group: Group, log: Log, case: Case, net: Any, params: Any) -> None:
+        self.group, self.log, self.case, self.net, self.params = group, log, case, net, params
+
+    def answer(
+        self, toolbox: Toolbox, name: str, given: np.ndarray | None = None, learned: Learned | None = None
+    ) -> Answer:
+        """The best solution the budget allows, and a bound.
+
+        given     a user's solution of the instance to start from, or None
+        learned   the policy's own way to a core solution; None: reduce and peel, where there is a peeler
+        Ranks     all call
+        """
+        search = self.case.search
+        budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds)
+        progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
+        if search.reductions:
+            with self.log.phase("reduce"):
+                said = toolbox.reduce()
+            if said:
+                self.log.info("%s: %s, %.2f s", name, said, progress.elapsed())
+        with self.log.phase("start"):
+            best, values = self._starts(toolbox, progress, budget, given, learned)
+        outcome, verified = self._search(toolbox, progress, budget, best)
+        core = best if outcome.solution is None else outcome.solution
+        solution = toolbox.lift(core)
+        value = toolbox.value(solution)
+        if value != progress.best:
+            raise LockstepError(f"{name}: the solution's value is {value}, the search said {progress.best}")
+        progress.tell(outcome.steps, last=True)
+        return Answer(
+            solution, value, progress.bound, progress.method, values.get("learned"), values["greedy"],
+            progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
+            progress.elapsed(), progress.trace,
+        )  # fmt: skip
+
+    def _starts(
+        self, toolbox: Toolbox, progress: Progress, budget: Budget, given: np.ndarray | None,
+        learned: Learned | None,
+    ) -> tuple[np.ndarray, dict[str, int]]:  # fmt: skip
+        """The best of the quick, the given and the learned core solution; and the values of all."""
+        candidates = {"greedy": toolbox.start()}
+        if given is not None:
+            candidates["given"] = toolbox.restrict(given)
+        if self.case.search.start != "greedy" and toolbox.core.edges:
+            solution, progress.evaluations = self._learned(toolbox, budget, learned)
+            if solution is not None:
+                candidates["learned"] = solution
+        values, best = {}, candidates["greedy"]
+        for source, core in candidates.items():
+            values[source] = toolbox.value(toolbox.lift(core))
+            if progress.found(values[source], source, 0):
+                best = core
+        return best, values
+
+    def _learned(
+        self, toolbox: Toolbox, budget: Budget, learned: Learned | None
+    ) -> tuple[np.ndarray | None, int]:
+        """The policy's core solution. Ranks: all call."""
+        if learned is not None:
+            return learned(budget.left())
+        peeler = toolbox.peeler()
+        if peeler is None:
+            return None, 0
+        case = self.case
+        return peel(
+            self.group, self.net, self.params, peeler, case.search.peel_fraction, case.parallel.exchange,
+            budget.left(),
+        )  # fmt: skip
+
+    def _search(
+        self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray
+    ) -> tuple[Any, bool]:
+        """Local searches and bounds from the best start; whether the bound was checked."""
+        count = self.case.search.starts
+        draws = stream(self.case.seed, "search")
+        seeds = draws.integers(1 << 62, size=count).tolist()
+        with self.log.phase("search"):
+            rounds = Rounds(
+                self.group, toolbox, [best] * count, seeds, budget, progress, self.case.search.bounds
+            )
+            outcome = rounds.run()
+        with self.log.phase("check"):
+            return outcome, rounds.verify()

@@ -1,0 +1,223 @@
+"""Rounds: local searches from several seeds and the bounds, advanced together on all ranks.
+
+Search i belongs to rank i modulo the number of ranks; all searches make the same number of steps in a round,
+so what they find depends on their number and on the steps, never on the ranks that share them or on the
+clock that cuts the rounds. Bounds have a rank of their own where there are more ranks than searches.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.search.toolbox import Bounds, Search, Toolbox
+from app.solver.budget import Budget
+from app.solver.progress import Progress
+
+FIRST_SLICE = 16  # steps of the first round, before anything was timed
+SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
+GROWTH = 0.25  # a round lasts this share of the time spent so far
+BOUND_SHARE = 0.5  # of a search's time that bounds get on the same rank
+FIRST_BOUND = 0.02  # s, for the bounds of the first round
+MICRO = 1e6
+
+
+@dataclass
+class Outcome:
+    """What the rounds found, the same on all ranks.
+
+    solution    the best core solution, or None where no search beat the start
+    steps       of every search
+    search      the search that found it
+    exact       True where the bounds' own search found it
+    """
+
+    solution: np.ndarray | None
+    steps: int
+    search: int
+    exact: bool = False
+
+
+class Rounds:
+    """All searches of one instance, those of this rank at hand.
+
+    starts    core solutions, one for each search; the same on all ranks
+    seeds     one for each search
+    """
+
+    def __init__(
+        self, group: Group, toolbox: Toolbox, starts: list[np.ndarray], seeds: list[int], budget: Budget,
+        progress: Progress, with_bounds: bool,
+    ) -> None:  # fmt: skip
+        self.group, self.toolbox, self.budget, self.progress = group, toolbox, budget, progress
+        self.count = len(seeds)
+        self.bound_rank = self.count % group.size
+        self.mine: dict[int, Search] = {}
+        self.bounds: Bounds | None = None
+        self.more = False
+        self.bound_seconds = self.search_seconds = 0.0
+        self.steps, self.slice = 0, FIRST_SLICE
+        with raise_together(group, "starting the search"):
+            for i in range(group.rank, self.count, group.size):
+                search = toolbox.search(seeds[i], starts[i])
+                if search is not None:
+                    self.mine[i] = search
+            if with_bounds and group.rank == self.bound_rank:
+                self.bounds = toolbox.bounds()
+                self.more = self.bounds is not None
+        self.searching = bool(group.max_integer(int(bool(self.mine))))
+
+    def run(self) -> Outcome:
+        """Rounds until the budget is spent or the best is proved optimal. Ranks: all call."""
+        found = np.zeros((self.count, 3), dtype=np.int64)
+        exact = False
+        while True:
+            with raise_together(self.group, "searching"):
+                self._search()
+                self._bound()
+            found, going = self._share()
+            exact = exact or self._take_optimum()
+            if self.progress.closed or not going:
+                break
+        return self._finish(found, exact)
+
+    # ---- one round ----------------------------------------------------------------------------------------
+
+    def _search(self) -> None:
+        """The slice of every search of this rank."""
+        begun = time.perf_counter()
+        steps = min(self.slice, self.budget.steps - self.steps) if self.searching else 0
+        for search in self.mine.values():
+            if steps and not search.done:
+                search.run(steps)
+        self.steps += steps
+        self.last = time.perf_counter() - begun
+        self.search_seconds += self.last
+        self.made = steps
+
+    def _bound(self) -> None:
+        """The bounds' share of the round."""
+        if not self.more:
+            return
+        seconds = self._bound_time()
+        if seconds <= 0:
+            return
+        begun = time.perf_counter()
+        best = self.progress.best
+        self.more = self.bounds.improve(seconds, self.toolbox.core_value(best))
+        self.bound_seconds += time.perf_counter() - begun
+
+    def _bound_time(self) -> float:
+        """Seconds for the bounds now."""
+        if not self.bound_seconds:
+            return min(FIRST_BOUND, 0.1 * self.budget.left())
+        if not self.made:  # no search is left to wait for
+            wanted = LONGEST
+        elif self.mine:
+            wanted = BOUND_SHARE * self.search_seconds - self.bound_seconds
+        else:
+            wanted = self._target()
+        allowed = self.budget.left()
+        if not self.budget.seconds:
+            allowed = max(self.budget.bound_seconds, self.search_seconds) - self.bound_seconds
+        return min(wanted, allowed, LONGEST)
+
+    def _target(self) -> float:
+        """How long a round should last, s."""
+        target = min(max(SHORTEST, GROWTH * self.progress.elapsed()), LONGEST)
+        return min(target, max(self.budget.left(), 0.0))
+
+    def _share(self) -> tuple[np.ndarray, bool]:
+        """Tell all ranks what the round brought; returns the searches' finds and whether to go on.
+
+        Every number has one writer, so a sum over ranks brings it to all. Ranks: all call
+        """
+        n, group = self.count, self.group
+        words = np.zeros(3 * n + 6, dtype=np.int64)
+        for i, search in self.mine.items():
+            words[3 * i : 3 * i + 3] = search.best, search.found_at, search.done
+        if self.bounds is not None:
+            words[3 * n : 3 * n + 3] = self.bounds.value, bool(self.bounds.method), self.more and self._may_bound()
+        if group.rank == 0:
+            words[3 * n + 3 : 3 * n + 5] = self._next_slice(), self.budget.left() > 0
+        words = group.sum_integers(words)
+        found = words[: 3 * n].reshape(n, 3)
+        bound, proved, more, self.slice, in_time = words[3 * n : 3 * n + 5].tolist()
+        if proved:
+            method = group.broadcast_text(self.bounds.method if self.bounds else "", self.bound_rank)
+            self.progress.proved(self.toolbox.value_of_core(bound), method, self.steps)
+        searching = self.searching and self.steps < self.budget.steps and not found[:, 2].all()
+        if self.searching:
+            self._announce(found)
+        self.progress.tell(self.steps)
+        return found, bool(in_time) and (searching or bool(more))
+
+    def _may_bound(self) -> bool:
+        """Whether bounds may still use time once the searches have ended."""
+        limit = max(self.budget.bound_seconds, self.search_seconds)
+        return bool(self.budget.seconds) or self.bound_seconds < limit
+
+    def _next_slice(self) -> int:
+        """Steps that rank 0's searches make in the time of a round."""
+        if not self.made or not self.mine:
+            return max(self.slice, FIRST_SLICE)
+        each = self.last / (self.made * len(self.mine)) + 1e-9
+        return max(1, min(int(self._target() / (each * len(self.mine))), 4 * self.slice, 1 << 40))
+
+    def _announce(self, found: np.ndarray) -> None:
+        winner = self._winner(found)
+        value = self.toolbox.value_of_core(int(found[winner, 0]))
+        self.progress.found(value, "search" if self.count == 1 else f"search {winner}", int(found[winner, 1]))
+
+    def _winner(self, found: np.ndarray) -> int:
+        """The search with the best value; of equal ones the earliest find, then the lowest number."""
+        sign = self._sign()
+        return int(np.lexsort((np.arange(self.count), found[:, 1], sign * found[:, 0]))[0])
+
+    def _sign(self) -> int:
+        """1 where smaller core values are better, -1 where larger ones are."""
+        return 1 if self.toolbox.core_minimises else -1
+
+    def _take_optimum(self) -> bool:
+        """Whether the bounds hold a solution that is better than every search's. Ranks: all call.
+
+        Only under a time limit: what bounds find depends on the clock.
+        """
+        if not self.budget.seconds:
+            return False
+        optimum = self.bounds.optimum() if self.bounds is not None else None
+        value = np.array([optimum is not None, 0], dtype=np.int64)
+        if optimum is not None:
+            value[1] = self.toolbox.value(self.toolbox.lift(optimum))
+        known, best = self.group.sum_integers(value).tolist()
+        return bool(known) and self.progress.found(best, "exact search", self.steps)
+
+    def _finish(self, found: np.ndarray, exact: bool) -> Outcome:
+        """Bring the best core solution to all ranks."""
+        winner = self._winner(found)
+        owner = self.bound_rank if exact else winner % self.group.size
+        if not exact and not self.searching:
+            return Outcome(None, 0, 0)
+        held = None
+        if self.group.rank == owner:
+            held = self.bounds.optimum() if exact else self.mine[winner].solution()
+        solution = self._everywhere(held, owner)
+        return Outcome(solution, self.steps, winner, exact)
+
+    def _everywhere(self, held: np.ndarray | None, owner: int) -> np.ndarray:
+        """The owner's solution on all ranks, as int64."""
+        size = self.group.max_integer(0 if held is None else len(held))
+        buffer = np.zeros(size, dtype=np.int64)
+        if held is not None:
+            buffer[:] = held
+        return self.toolbox.as_solution(self.group.broadcast(buffer, owner))
+
+    def verify(self) -> bool:
+        """Prove the bound by independent code, on the rank that has it. Ranks: all call."""
+        verified = False
+        with raise_together(self.group, "checking the bound"):
+            if self.bounds is not None and self.bounds.method:
+                verified = self.bounds.verify()
+        return bool(self.group.max_integer(int(verified)))

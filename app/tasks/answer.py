@@ -1,0 +1,108 @@
+"""One instance of a solve, from loaded rows to its entry of result.json: the policy alone, or the pipeline."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.comm.guard import digest, raise_together
+from app.errors import LockstepError
+from app.graphs.graph import Graph
+from app.partition.load import Loaded
+from app.problems.problem import Problem
+from app.search.solution_text import read_nodes
+from app.search.toolbox import Instance, Toolbox
+from app.solver.pipeline import Answer, Pipeline
+from app.solver.progress import Event, relative_gap
+from app.tasks.compare import baseline_values
+from app.tasks.context import Context
+
+STARTS = ("learned", "greedy")
+
+
+@dataclass(frozen=True)
+class Solved:
+    """An entry of result.json, with what is written and drawn beside it.
+
+    text    of the solution's file
+    trace   the best and the bound over time; empty where only the policy was asked
+    """
+
+    entry: dict[str, Any]
+    text: str
+    solution: np.ndarray
+    trace: list[Event]
+    graph: Graph
+    metric: Any = None
+
+
+def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Graph) -> Toolbox:
+    """The problem's tools for one whole instance, with the nodes the case fixes. Ranks: all call."""
+    search = context.case.search
+    with raise_together(context.group, "reading the fixed nodes"):
+        ids = all_ids(whole)
+        inside, outside = (
+            np.flatnonzero(read_nodes(path, ids)) if path else np.empty(0, dtype=np.int64)
+            for path in (search.inside, search.outside)
+        )
+        compiled = context.case.run.kernels == "auto"
+        return problem.toolbox(Instance(whole, loaded.metric, inside, outside, compiled))
+
+
+def all_ids(graph: Graph) -> np.ndarray:
+    """[n] int64, the file's ids of all nodes of a whole graph."""
+    return graph.node_ids(np.arange(graph.n)).astype(np.int64)
+
+
+def answer_whole(
+    context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, whole: Graph, learned: Any
+) -> Solved:
+    """The pipeline on one instance. Ranks: all call; identical on all."""
+    case, group = context.case, context.group
+    toolbox = make_toolbox(context, problem, loaded, whole)
+    ids, given = all_ids(whole), None
+    if case.search.start not in STARTS:
+        with raise_together(group, "reading the solution to start from"):
+            given = toolbox.read(case.search.start, ids)
+            if (fault := toolbox.fault(given)) is not None:
+                context.log.info("warning: %s: %s; it is repaired", case.search.start, fault)
+    answer = pipeline.answer(toolbox, whole.name, given, learned)
+    with context.log.phase("check"), raise_together(group, "checking the solution"):
+        fault = toolbox.fault(answer.solution)
+        if fault is not None:
+            raise LockstepError(f"{whole.name}: {fault}")
+    entry = _entry(toolbox, whole, answer)
+    if case.search.baselines:
+        with context.log.phase("baselines"):
+            values = baseline_values(context, toolbox, whole.name)
+        entry["baselines"] = {label: in_unit(toolbox, value) for label, value in values.items()}
+    return Solved(entry, toolbox.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric)
+
+
+def in_unit(toolbox: Toolbox, value: int | None) -> float | int | None:
+    """A value as the objective it stands for."""
+    if value is None:
+        return None
+    return value if toolbox.unit == 1 else value * toolbox.unit
+
+
+def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:
+    """The instance's entry of result.json, without baselines."""
+    gap = None if answer.bound is None else relative_gap(answer.value, answer.bound)
+    return {
+        "name": graph.name, "nodes": graph.n, "edges": graph.edges,
+        "objective": in_unit(toolbox, answer.value), "sense": toolbox.sense,
+        "bound": in_unit(toolbox, answer.bound), "bound_method": answer.method or None,
+        "gap": None if gap is None else round(gap, 6), "bound_is_weak": gap is not None and gap > 0.1,
+        "bound_verified": answer.verified, "optimal": gap == 0, "feasible": True,
+        "source": answer.source, "learned": in_unit(toolbox, answer.learned),
+        "greedy": in_unit(toolbox, answer.quick), "policy_evaluations": answer.evaluations,
+        "steps": answer.steps, "seconds": round(answer.seconds, 4),
+        "primal_dual_integral": round(answer.integral, 4), "baselines": {},
+        "digest": digest(
+            {
+                "solution": answer.solution.astype("<i8"),
+                "size": np.array([graph.n, graph.edges], dtype="<i8"),
+            }
+        ),
+    }  # fmt: skip

@@ -1,0 +1,52 @@
+"""The policy of a run: trained first, shipped with the program, or read from a file."""
+
+from dataclasses import dataclass
+
+from app.comm.guard import check_same, raise_together
+from app.errors import CaseError, GraphError
+from app.gnn.parameters import Parameters
+from app.problems.table import make_problem
+from app.rl.qnet import QNetwork
+from app.rl.weights import default_weights, load_weights
+from app.tasks.context import Context
+from app.tasks.train import learn, save_training
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A network with parameters on the device, and where they come from."""
+
+    net: QNetwork
+    params: Parameters
+    source: str
+    digest: str
+
+
+def find_policy(context: Context) -> Policy:
+    """Train first, take the weights that ship, or read a file: as policy.weights says. Ranks: all call."""
+    case = context.case
+    problem = make_problem(case.problem.name)
+    wanted = case.policy.weights
+    if wanted == "train":
+        training, _ = learn(context)
+        params = Parameters(context.device, training.net.shapes())
+        params.set(training.weights)
+        return Policy(training.net, params, "trained in this run", save_training(context, training))
+    with raise_together(context.group, "reading the weights"):
+        path = default_weights(case.problem.name) if wanted == "default" else wanted
+        saved = load_weights(path)
+        if saved.problem != case.problem.name:
+            raise CaseError(
+                f"{path}: weights for problem {saved.problem!r}, the case has {case.problem.name!r}"
+            )
+        net = QNetwork(saved.policy, problem)
+        expected = {name: tuple(shape) for name, shape in net.shapes().items()}
+        if expected != {name: array.shape for name, array in saved.arrays.items()}:
+            raise CaseError(f"{path}: its arrays do not fit the architecture its manifest states")
+    check_same(context.group, saved.digest, f"the weights in {path}", GraphError)
+    params = Parameters(context.device, net.shapes())
+    params.set(saved.arrays)
+    source = "weights shipped with Lockstep" if wanted == "default" else path
+    return Policy(net, params, source, saved.digest)
+
+
