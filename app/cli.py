@@ -13,7 +13,7 @@ from app.config import VERSION, Case
 from app.errors import CaseError
 from app.text import printable, shorten, show, toml_value
 
-VALUES = {"--out": "DIR", "--device": "auto, cpu or gpu"}
+VALUES = {"--out": "DIR", "--device": "auto, cpu or gpu", "--check": "FILE"}
 FLAGS = ("--overwrite", "--dry-run", "--version", "--help")
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MPI_LOCALRANKID")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
@@ -21,7 +21,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 
 
 class Command(Struct, frozen=True):
-    """What the command line asks for; `out` and `device` are those of the case, options laid over."""
+    """What the command line asks for; `out` and `device` are those of the case, options laid over.
+
+    check   a solution to verify instead of running the task; "": none
+    """
 
     case: Case
     case_path: str
@@ -29,6 +32,7 @@ class Command(Struct, frozen=True):
     overwrite: bool
     dry_run: bool
     device: str
+    check: str
 
 
 def parse(arguments: list[str]) -> Command | str:
@@ -45,7 +49,9 @@ def parse(arguments: list[str]) -> Command | str:
         errors.append("no case file given: run.py CASE.toml [section.key=value ...]; --help says more")
     if errors:
         raise CaseError("\n  ".join(errors))
-    overrides += [f"run.{name[2:]}={toml_value(value)}" for name, value in options.items() if name in VALUES]
+    for name in ("--out", "--device"):
+        if name in options:
+            overrides.append(f"run.{name[2:]}={toml_value(options[name])}")
     case = load(files[0], overrides)
     return Command(
         case=case,
@@ -54,6 +60,7 @@ def parse(arguments: list[str]) -> Command | str:
         overwrite="--overwrite" in options,
         dry_run="--dry-run" in options,
         device=case.run.device,
+        check=options.get("--check", ""),
     )
 
 

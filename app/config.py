@@ -60,13 +60,14 @@ class GraphCase(Table, frozen=True):
 
     path: Annotated[str | list[str], about('a file, a glob, "networkx:NAME", or a list of these')] = []
     format: Annotated[
-        Literal["auto", "edges", "matrix_market", "metis", "dimacs", "gset", "npz", "networkx"],
+        Literal["auto", "edges", "matrix_market", "metis", "dimacs", "gset", "npz", "networkx", "tsplib"],
         about("of the files; auto: by the ending and the first lines"),
     ] = "auto"
     generator: Annotated[
-        Literal["", "er", "ba", "mixed", "rmat", "chung_lu"],
+        Literal["", "er", "ba", "mixed", "rmat", "chung_lu", "uniform_points"],
         about(
-            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; chung_lu: power-law degrees"
+            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; chung_lu: power-law degrees; "
+            "uniform_points: in the unit square, for tours"
         ),
     ] = ""
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0

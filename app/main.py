@@ -20,6 +20,7 @@ from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.rl.select import find_rule
 from app.rl.weights import load_weights
+from app.tasks.check import run_check
 from app.tasks.context import Context, open_group
 from app.tasks.quality import run_study
 from app.tasks.solve import run_solve
@@ -56,6 +57,9 @@ def _run(command: cli.Command) -> int:
             if command.dry_run:
                 _print_plan(group, command)
     if command.dry_run:
+        return 0
+    if command.check:
+        run_check(Context(case, group, Log(group.rank == 0, None), None), command.check)
         return 0
     folder = RunFolder(group, command.out, command.overwrite)
     folder.begin(case, group.device)

@@ -9,6 +9,7 @@ import numpy as np
 from app.errors import CaseError
 from app.graphs.checks import MOST_NODES, check_count, check_seed
 from app.graphs.chung_lu import chung_lu
+from app.graphs.points import generate_points
 from app.graphs.rmat import rmat
 from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
 from app.rng import stream
@@ -90,4 +91,5 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "ba": barabasi_albert,
     "rmat": rmat,
     "chung_lu": chung_lu,
+    "uniform_points": generate_points,
 }

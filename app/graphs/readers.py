@@ -10,6 +10,7 @@ from app.graphs.edge_list import read_edge_list
 from app.graphs.gset import read_gset
 from app.graphs.matrix_market import read_matrix_market
 from app.graphs.metis import read_metis
+from app.graphs.points import read_points
 from app.graphs.shipped import PREFIX, read_shipped
 from app.graphs.source import Limits, Source, graph_suffix, shown
 from app.graphs.stream import EdgeStream
@@ -25,12 +26,14 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "gset": read_gset,
     "npz": read_npz,
     "networkx": read_shipped,
+    "tsplib": read_points,
 }
 SUFFIXES = {
     ".graph": "metis",
     ".metis": "metis",
     ".mtx": "matrix_market",
     ".npz": "npz",
+    ".tsp": "tsplib",
     **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),
 }
 # First bytes of files that hold no graph we read, and what to say instead.

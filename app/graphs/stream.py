@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class EdgeStream:
     part          called with this stream, a rank and the number of ranks, starts an iteration over a rank's
                   share of the edges: together all of them, in any order. It may fail where chunks() reads on,
                   or refuses in better words. None: there are no parts
+    metric        distances between all pairs of nodes (graphs/metric.py) where the file states them, or None
     lines         the number of edges that all parts must have together, or None: any
     node_weights  [nodes] float32 once chunks() is exhausted, or None
     ids           [nodes] int64, only where the file names ids explicitly, or None
@@ -42,6 +44,7 @@ class EdgeStream:
     ids: np.ndarray | None = None
     part: Callable[["EdgeStream", int, int], Iterator[Chunk]] | None = None
     lines: int | None = None
+    metric: Any = None
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.

@@ -13,10 +13,12 @@ from app.config import Case, GraphCase
 from app.graphs.generate import GENERATORS
 from app.graphs.graph import Graph
 from app.graphs.readers import open_edges
+from app.graphs.metric import Metric
 from app.graphs.source import trace
 from app.graphs.stream import EdgeStream
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
+from app.partition.metric import share_metric
 from app.partition.migrate import move_rows
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
@@ -29,6 +31,7 @@ class Loaded:
     """A graph's rows on this rank, how rows are partitioned, and what the file held.
 
     source   "file", "cache" (the copy of an earlier reading), "generator" or "memory"
+    metric   distances between all pairs of nodes, the same on all ranks; None where the file states none
     """
 
     graph: Graph
@@ -37,6 +40,7 @@ class Loaded:
     warnings: tuple[str, ...] = ()
     complemented: bool = False
     source: str = "memory"
+    metric: Metric | None = None
 
     def release(self) -> None:
         """Let go of the columns of the rows, which somebody else now holds in another numbering."""
@@ -62,6 +66,9 @@ def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> lis
 
 def _load_file(group: Group, table: GraphCase, path: str, case: Case) -> Loaded:
     source, parts = _open(group, table, path, int(case.memory.max_decompressed_gb * 1e9))
+    metric = share_metric(group, None if source is None else source.metric)
+    if metric is not None:
+        return replace(load_stream(group, source, table, case), source="file", metric=metric)
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates))
     built, origin = cache.fetch(case.parallel.partition), "cache"
     if built is None:
@@ -143,6 +150,7 @@ def parameters_of(case: GraphCase, family: str, n: int) -> tuple[Any, ...]:
         "ba": (case.d,),
         "rmat": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "chung_lu": (edges, case.exponent),
+        "uniform_points": (),
     }[family]
 
 
@@ -177,5 +185,7 @@ def share_blocks(
         with raise_together(group, "generating a graph"):
             if parts or group.rank == 0:
                 source = make()
-        out.append(Loaded(*assemble(group, source, blocks=blocks, cuts=cuts, parts=parts)))
+        item = Loaded(*assemble(group, source, blocks=blocks, cuts=cuts, parts=parts))
+        metric = None if source is None else source.metric
+        out.append(replace(item, metric=share_metric(group, metric)))
     return out

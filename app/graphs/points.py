@@ -1,0 +1,39 @@
+"""Metrics as edge streams: every node joined to its nearest ones, the distances as weights."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.graphs.checks import check_count, check_seed
+from app.graphs.metric import Metric, uniform_points
+from app.graphs.source import Limits
+from app.graphs.stream import Chunk, EdgeStream
+from app.graphs.tsplib import read_tsplib
+
+NEAREST = 10  # neighbours of a node, in the graph that a policy sees
+MOST_POINTS = 1_000_000
+
+
+def stream_of_metric(metric: Metric, path: str, format: str, first_id: int) -> EdgeStream:
+    """The symmetric graph of the nearest neighbours; the stream carries the metric itself too."""
+
+    def chunks(_: EdgeStream) -> Iterator[Chunk]:
+        graph = metric.neighbour_graph(NEAREST)
+        rows = graph.row_of()
+        upper = rows < graph.indices
+        yield rows[upper], graph.indices[upper].astype(np.int64), graph.weights[upper]
+
+    return EdgeStream(metric.name, path, format, metric.n, first_id, True, chunks, metric=metric)
+
+
+def read_points(path: str, limits: Limits) -> EdgeStream:
+    """A TSPLIB file: see graphs/tsplib.py."""
+    return stream_of_metric(read_tsplib(path, limits), path, "tsplib", 1)
+
+
+def generate_points(n: int, seed: int, name: str | None = None) -> EdgeStream:
+    """n points drawn uniformly from a square; distances rounded to whole numbers (EUC_2D)."""
+    check_count("n", n, 1, MOST_POINTS)
+    check_seed(seed)
+    metric = uniform_points(n, seed, name or f"uniform-{n}-{seed}")
+    return stream_of_metric(metric, f"uniform_points(n={n}, seed={seed})", "generated", 0)

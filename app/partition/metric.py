@@ -1,0 +1,28 @@
+"""A metric on every rank: points or a matrix, read by rank 0."""
+
+import numpy as np
+
+from app.comm.group import Group
+from app.graphs.metric import Metric
+
+
+def share_metric(group: Group, metric: Metric | None) -> Metric | None:
+    """Rank 0's metric on all ranks (others pass None); None where it has none. Ranks: all call."""
+    held = metric is not None and group.rank == 0
+    shape = [held, held and metric.n, held and metric.points is not None, held and metric.matrix is not None]
+    known, n, points, matrix = group.broadcast(np.array(shape, dtype=np.int64)).tolist()
+    if not known or group.size == 1:
+        return metric
+    name = group.broadcast_text(metric.name if held else "")
+    kind = group.broadcast_text(metric.kind if held else "")
+    return Metric(
+        name, n, kind,
+        _shared(group, metric.points if held else None, (n, 2), np.float64) if points else None,
+        _shared(group, metric.matrix if held else None, (n, n), np.int32) if matrix else None,
+    )  # fmt: skip
+
+
+def _shared(group: Group, array: np.ndarray | None, shape: tuple[int, int], kind: type) -> np.ndarray:
+    """An array of rank 0 on all ranks. Ranks: all call."""
+    held = np.empty(shape, dtype=kind) if array is None else np.ascontiguousarray(array, dtype=kind)
+    return group.broadcast(held)

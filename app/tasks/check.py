@@ -1,0 +1,43 @@
+"""--check: a solution of the user's, read, checked by independent code, valued and bounded; nothing is written."""
+
+from app.comm.guard import raise_together
+from app.errors import CaseError, GraphError
+from app.problems.table import make_problem
+from app.solver.progress import relative_gap
+from app.tasks.answer import all_ids, in_unit, make_toolbox
+from app.tasks.compare import bound_of, whole_graph
+from app.tasks.context import Context
+
+
+def run_check(context: Context, path: str) -> None:
+    """Say whether the file's solution is feasible for the case's one graph, its objective and a bound.
+
+    Raises GraphError for a file that is wrong, and for a solution that is infeasible. Ranks: all call
+    """
+    graphs = context.load(context.case.graph, "instances")
+    if len(graphs) != 1:
+        raise CaseError(f"--check: needs one graph, the case names {len(graphs)}; set graph.path=FILE")
+    whole = whole_graph(context, graphs[0])
+    if whole is None:
+        raise CaseError("--check: the graph is too large for one rank; raise memory.whole_graph_mb")
+    problem = make_problem(context.case.problem.name)
+    toolbox = make_toolbox(context, problem, graphs[0], whole)
+    with raise_together(context.group, "checking the solution"):
+        solution = toolbox.read(path, all_ids(whole))
+        if (fault := toolbox.fault(solution)) is not None:
+            raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
+    value = toolbox.value(solution)
+    context.log.info("%s: a feasible %s of %s, objective %s", path, toolbox.words, whole.name, in_unit(toolbox, value))
+    if context.case.search.bounds:
+        toolbox.reduce()
+        bound, method, verified = bound_of(context, toolbox, value)
+        if bound is not None:
+            _say_bound(context, toolbox, value, bound, method + (", verified" if verified else ""))
+
+
+def _say_bound(context: Context, toolbox: object, value: int, bound: int, method: str) -> None:
+    """How far from optimal the solution can be."""
+    gap = relative_gap(value, bound)
+    word = "optimal: " if not gap else f"at most {100 * gap:.2f} % from optimal: "
+    side = "at least" if toolbox.sense == "minimise" else "at most"
+    context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, in_unit(toolbox, bound), method)
