@@ -228,6 +228,10 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         errors.append(f"LOCKSTEP_DATA: must be text without control characters, got {show(root)}")
     elif root:
         study = structs.replace(study, data=_absolute(os.path.join(root, "covers"), os.getcwd()))
+    if study.catalogue:
+        study = structs.replace(study, catalogue=_absolute(study.catalogue, base(("study", "catalogue"))))
+    elif root and is_plain(root):
+        study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
     return structs.replace(
         case, graph=graph, train=train, policy=policy, search=search, study=study
     ), errors

@@ -240,8 +240,11 @@ class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
     kind: Annotated[
-        Literal["quality", "scaling"],
-        about("quality: approximation ratio by graph size; scaling: the performance model, checked"),
+        Literal["quality", "scaling", "answers"],
+        about(
+            "quality: approximation ratio by graph size; scaling: the performance model, checked; "
+            "answers: solves of a catalogue of graphs with known best values"
+        ),
     ] = "quality"
     families: Annotated[
         list[Literal["er", "ba"]], Meta(min_length=1), about("graph families, as graph.generator names them")
@@ -260,6 +263,12 @@ class StudyCase(Table, frozen=True):
     data: Annotated[
         str, about('folder with ba.npz, er.npz; "": $LOCKSTEP_DATA/covers where set, else generated')
     ] = ""
+    catalogue: Annotated[
+        str, about('answers: a TOML file of [[file]] tables; "": $LOCKSTEP_DATA/catalogue.toml')
+    ] = ""
+    sets: Annotated[
+        list[str], Meta(min_length=1), about("answers: folders of the catalogue: mvc, large, maxcut, tsp")
+    ] = field(default_factory=lambda: ["mvc", "maxcut", "tsp"])
     measured: Annotated[
         list[str],
         Meta(min_length=1),

@@ -22,8 +22,8 @@ from app.rl.select import find_rule
 from app.rl.weights import load_weights
 from app.tasks.check import run_check
 from app.tasks.context import Context, open_group
-from app.tasks.quality import run_study
 from app.tasks.solve import run_solve
+from app.tasks.study import run_study
 from app.tasks.train import run_train
 from app.text import printable
 

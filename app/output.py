@@ -1,6 +1,8 @@
 """The output folder of a run: claimed before any work, result.json written last and atomically."""
 
 import importlib.metadata
+import csv
+import io
 import json
 import os
 import platform
@@ -19,6 +21,7 @@ from app.errors import CaseError
 OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv", "scaling.png",
+    "answers.csv",
 )  # fmt: skip
 RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 
@@ -50,6 +53,14 @@ class RunFolder:
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """write_text of indented JSON."""
         self.write_text(name, json.dumps(value, indent=1, default=_plain) + "\n")
+
+    def write_csv(self, name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+        """write_text of a table; None becomes an empty cell, keys that are no columns are left out."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        self.write_text(name, text.getvalue())
 
     def file(self, name: str) -> str:
         """The path of a file in this folder."""

@@ -1,4 +1,4 @@
-"""Task study, and its kind quality: RL4GO Fig. 3, mean approximation ratio on unseen graphs over steps."""
+"""Study of quality: RL4GO Fig. 3, mean approximation ratio on unseen graphs over steps."""
 
 import json
 import os
@@ -27,15 +27,9 @@ from app.rl.weights import save_weights
 from app.sparse.rowblock import RowBlock
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
-from app.tasks.scaling import run_scaling
 
 TRAINING_GRAPHS = 300
 TRAINING_NODES = (50, 100)
-
-
-def run_study(context: Context) -> dict[str, Any]:
-    """The study that the case names. Ranks: all call."""
-    return STUDIES[context.case.study.kind](context)
 
 
 @dataclass(frozen=True)
@@ -228,6 +222,3 @@ def _print_table(context: Context, rows: list[dict[str, Any]]) -> None:
             "%-6s  %-30s %4s %8.4f  %s  %8.4f",
             row["family"], row["policy"], row["seed"], row["ratio"], parts, row["independent_set_ratio"],
         )  # fmt: skip
-
-
-STUDIES = {"quality": run_quality, "scaling": run_scaling}
