@@ -232,9 +232,7 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         study = structs.replace(study, catalogue=_absolute(study.catalogue, base(("study", "catalogue"))))
     elif root and is_plain(root):
         study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
-    return structs.replace(
-        case, graph=graph, train=train, policy=policy, search=search, study=study
-    ), errors
+    return structs.replace(case, graph=graph, train=train, policy=policy, search=search, study=study), errors
 
 
 def _absolute(name: str, base: str) -> str:

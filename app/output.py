@@ -1,7 +1,7 @@
 """The output folder of a run: claimed before any work, result.json written last and atomically."""
 
-import importlib.metadata
 import csv
+import importlib.metadata
 import io
 import json
 import os

@@ -12,8 +12,8 @@ from app.comm.guard import raise_together
 from app.config import Case, GraphCase
 from app.graphs.generate import GENERATORS
 from app.graphs.graph import Graph
-from app.graphs.readers import open_edges
 from app.graphs.metric import Metric
+from app.graphs.readers import open_edges
 from app.graphs.source import trace
 from app.graphs.stream import EdgeStream
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted

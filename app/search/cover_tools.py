@@ -184,9 +184,7 @@ class CoreBounds:
 class CoverPeeler:
     """Nodes put into the cover (or the independent set) one part at a time, with reductions in between."""
 
-    def __init__(
-        self, core: Graph, weights: np.ndarray | None, independent: bool, compiled: bool
-    ) -> None:
+    def __init__(self, core: Graph, weights: np.ndarray | None, independent: bool, compiled: bool) -> None:
         self.reducer, self.independent = CoverReducer(core, weights, compiled=compiled), independent
         self.reducer.reduce()
 

@@ -44,7 +44,9 @@ def read_sides(path: str, ids: np.ndarray) -> np.ndarray:
     for line, words in _lines(path):
         node = numbers.of(line, words, 2)
         if words[1] not in ("0", "1") or sides[node] >= 0:
-            raise GraphError(f"{path}:{line}: found {' '.join(words)!r}; right is each node once, with side 0 or 1")
+            raise GraphError(
+                f"{path}:{line}: found {' '.join(words)!r}; right is each node once, with side 0 or 1"
+            )
         sides[node] = int(words[1])
     _complete(path, ids, sides >= 0)
     return sides.astype(bool)

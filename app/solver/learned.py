@@ -7,7 +7,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
-from app.partition.rows import block_starts, block_count, partition_rows
+from app.partition.rows import block_count, block_starts, partition_rows
 from app.rl.env import GraphEnv
 from app.rl.incremental import FullScores
 from app.rl.select import independent, top_nodes

@@ -51,7 +51,11 @@ class Progress:
         self.best, self.source, self._fresh = value, source, True
         self._note(step)
         self.log.record(
-            phase="search", name=self.name, step=step, best=self.objective(value), bound=self.objective(self.bound)
+            phase="search",
+            name=self.name,
+            step=step,
+            best=self.objective(value),
+            bound=self.objective(self.bound),
         )
         self.tell(step)
         return True

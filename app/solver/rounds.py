@@ -139,7 +139,11 @@ class Rounds:
         for i, search in self.mine.items():
             words[3 * i : 3 * i + 3] = search.best, search.found_at, search.done
         if self.bounds is not None:
-            words[3 * n : 3 * n + 3] = self.bounds.value, bool(self.bounds.method), self.more and self._may_bound()
+            words[3 * n : 3 * n + 3] = (
+                self.bounds.value,
+                bool(self.bounds.method),
+                self.more and self._may_bound(),
+            )
         if group.rank == 0:
             words[3 * n + 3 : 3 * n + 5] = self._next_slice(), self.budget.left() > 0
         words = group.sum_integers(words)

@@ -76,7 +76,9 @@ def answer_whole(
         with context.log.phase("baselines"):
             values = baseline_values(context, toolbox, whole.name)
         entry["baselines"] = {label: in_unit(toolbox, value) for label, value in values.items()}
-    return Solved(entry, toolbox.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric)
+    return Solved(
+        entry, toolbox.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric
+    )
 
 
 def in_unit(toolbox: Toolbox, value: int | None) -> float | int | None:

@@ -53,7 +53,9 @@ def run_answers(context: Context) -> dict[str, Any]:
 def read_catalogue(path: str, sets: list[str]) -> list[Entry]:
     """The graphs in the folders `sets` of a TOML catalogue: tables [[file]] with path and best_value."""
     if not path:
-        raise CaseError("study.catalogue: name a catalogue.toml, or set LOCKSTEP_DATA to a folder that has one")
+        raise CaseError(
+            "study.catalogue: name a catalogue.toml, or set LOCKSTEP_DATA to a folder that has one"
+        )
     try:
         with open(path, "rb") as file:
             listed = tomllib.load(file).get("file", [])
@@ -98,8 +100,14 @@ def _row(entry: Entry, instance: dict[str, Any]) -> dict[str, Any]:
 
 def _say(context: Context, row: dict[str, Any]) -> None:
     """One line on a graph."""
-    known = "none known" if row["best_known"] is None else f"best known {row['best_known']} ({row['ratio']:.4f})"
-    gap = "no bound" if row["gap_percent"] is None else f"gap {row['gap_percent']:.2f} % by {row['bound_method']}"
+    known = (
+        "none known" if row["best_known"] is None else f"best known {row['best_known']} ({row['ratio']:.4f})"
+    )
+    gap = (
+        "no bound"
+        if row["gap_percent"] is None
+        else f"gap {row['gap_percent']:.2f} % by {row['bound_method']}"
+    )
     context.log.info(
         "answer: %s %s: %s, %s, %s%s", row["problem"], row["file"], row["objective"], known, gap,
         ", proved optimal" if row["optimal"] else "",

@@ -27,7 +27,9 @@ def run_check(context: Context, path: str) -> None:
         if (fault := toolbox.fault(solution)) is not None:
             raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
     value = toolbox.value(solution)
-    context.log.info("%s: a feasible %s of %s, objective %s", path, toolbox.words, whole.name, in_unit(toolbox, value))
+    context.log.info(
+        "%s: a feasible %s of %s, objective %s", path, toolbox.words, whole.name, in_unit(toolbox, value)
+    )
     if context.case.search.bounds:
         toolbox.reduce()
         bound, method, verified = bound_of(context, toolbox, value)

@@ -48,5 +48,3 @@ def find_policy(context: Context) -> Policy:
     params.set(saved.arrays)
     source = "weights shipped with Lockstep" if wanted == "default" else path
     return Policy(net, params, source, saved.digest)
-
-

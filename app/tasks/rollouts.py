@@ -1,7 +1,6 @@
 """The policy alone (RL4GO Alg. 2): rollouts on row partitions of any size, each checked and accounted for."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -138,5 +137,3 @@ def _chosen_ids(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
     ids_own = graph.node_ids(np.flatnonzero(cover.cover_own) + graph.lo).astype(np.int64)
     counts = group.gather_integers(np.array([len(ids_own)]))[:, 0].tolist()
     return group.gather_host(ids_own, counts)
-
-

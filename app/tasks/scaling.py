@@ -4,8 +4,6 @@ Measured are both kinds of step on one rank and on all running ranks, by turns. 
 extrapolated (RL4GO section 7.5, Fig. 7), and says so.
 """
 
-import csv
-import io
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -75,7 +73,7 @@ def run_scaling(context: Context) -> dict[str, Any]:
     log.info("extrapolated strong scaling, ms per step (speedup); %s", _title(context, calibration))
     _say_curves(context, curves)
     if context.folder is not None:
-        context.folder.write_text("scaling.csv", _csv(curves))
+        context.folder.write_csv("scaling.csv", COLUMNS, curves)
         if context.case.output.plots:
             plot_scaling(context.folder, log, curves, _title(context, calibration))
     whole = digest({name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in digests.items()})
@@ -312,11 +310,3 @@ def _say_curves(context: Context, curves: list[dict[str, Any]]) -> None:
         points = [row for row in curves if (row["graph"], row["step"]) == (graph, step)]
         shown = "  ".join(f"{p['ranks']}: {1e3 * p['seconds']:.3g} ({p['speedup']:.1f})" for p in points)
         log.info("%s, %s (%s counts)  %s", graph, step, points[0]["counts"], shown)
-
-
-def _csv(curves: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(curves)
-    return text.getvalue()
