@@ -177,7 +177,7 @@ class SearchCase(Table, frozen=True):
     ] = "full"
     seconds: Annotated[
         Amount,
-        about("wall time for each graph after reading, s; 0: steps decide, with the same bits anywhere"),
+        about("wall time for each graph after reading, s; 0: steps decide, the same bits anywhere"),
     ] = 0.0
     steps: Annotated[
         int, Meta(ge=-1), about("of each local search; -1: as many as fit the seconds, 20000 without a limit")

@@ -20,8 +20,8 @@ from app.errors import CaseError
 
 OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
-    "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv", "scaling.png",
-    "answers.csv",
+    "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
+    "scaling.png", "answers.csv",
 )  # fmt: skip
 RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 

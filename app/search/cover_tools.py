@@ -49,7 +49,7 @@ class CoverTools:
         self.core, self.names, self.core_weights = self.reducer.kernel()
         self.offset = int(self.reducer.offset)
 
-    # ---- core and instance ----------------------------------------------------------------------------------
+    # ---- core and instance ---------------------------------------------------------------------------------
 
     def reduce(self) -> str:
         """Apply all exact reductions."""
@@ -103,7 +103,7 @@ class CoverTools:
                 return f"node {wrong[0]} is fixed {'inside' if side else 'outside'}"
         return None
 
-    # ---- tools ----------------------------------------------------------------------------------------------
+    # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
         """Greedy by degree, without redundant nodes."""
@@ -135,7 +135,7 @@ class CoverTools:
         in_cover, label = BASELINES[name](self.graph)
         return (~in_cover if self.independent else in_cover), label
 
-    # ---- files ----------------------------------------------------------------------------------------------
+    # ---- files ---------------------------------------------------------------------------------------------
 
     def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
         """The chosen nodes, one id per line."""

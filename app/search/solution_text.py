@@ -1,4 +1,4 @@
-"""Solutions as text: one line per chosen node, per node and side, or per stop of a tour; by the file's ids."""
+"""Solutions as text by the file's ids: one line per chosen node, per node and side, or per stop of a tour."""
 
 import os
 from collections.abc import Iterator
