@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.graphs.metric import COORDINATE_KINDS, LARGEST_COORDINATE, MOST_TABLE_POINTS, Metric, explicit, from_points
+from app.graphs.metric import (
+    COORDINATE_KINDS,
+    LARGEST_COORDINATE,
+    MOST_TABLE_POINTS,
+    Metric,
+    explicit,
+    from_points,
+)
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.text import fields_of
 
@@ -235,9 +242,13 @@ def _read_explicit(file: _File, n: int) -> Metric:
     if len(numbers) != due:
         right = f"{due}, for DIMENSION {n} in {layout}, would be right"
         raise file.source.error(f"found {len(numbers)} distances; {right}", line)
-    matrix = _symmetric(file.source, numbers, tokens, n) if layout == "FULL_MATRIX" else _fill(numbers, n, layout)
+    matrix = (
+        _symmetric(file.source, numbers, tokens, n) if layout == "FULL_MATRIX" else _fill(numbers, n, layout)
+    )
     np.fill_diagonal(matrix, 0)  # some files mark the diagonal by a large number
-    shown_at = next((key for key in ("DISPLAY_DATA_SECTION", "NODE_COORD_SECTION") if key in file.sections), None)
+    shown_at = next(
+        (key for key in ("DISPLAY_DATA_SECTION", "NODE_COORD_SECTION") if key in file.sections), None
+    )
     return explicit(file.name(), matrix, _coordinates(file, shown_at, n) if shown_at else None)
 
 

@@ -124,9 +124,7 @@ class NativeInsertion:
         FARTHEST(self.struct, count)
 
 
-def one_tree(
-    metric: NativeMetric, weights: np.ndarray, scale: int, special: int, degree: np.ndarray
-) -> int:
+def one_tree(metric: NativeMetric, weights: np.ndarray, scale: int, special: int, degree: np.ndarray) -> int:
     """Weight of a minimum 1-tree; see one_tree.c. weights [n] int64; degree [n] int32 is filled."""
     n = len(weights)
     key, parent = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32)

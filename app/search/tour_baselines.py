@@ -9,7 +9,7 @@ from app.search.insertion import InsertionState
 
 Tour = tuple[np.ndarray, str]
 CANDIDATES = 10
-CURVE_BITS = 16
+CURVE_BITS = 40  # halvings of the square
 
 
 def nearest_neighbour(metric: Metric, compiled: bool = True) -> Tour:
@@ -44,31 +44,34 @@ def cheapest_insertion_tour(metric: Metric, compiled: bool = True) -> Tour:
 
 
 def space_filling_curve(metric: Metric, compiled: bool = True) -> Tour:
-    """The cities in the order of a Hilbert curve through the square around them.
+    """The cities in the order of a Sierpinski curve, which is closed, through the square around them.
 
-    Source   Platzman and Bartholdi 1989, for another curve
+    Source   Platzman and Bartholdi 1989
     """
     if metric.points is None:
         raise ValueError(f"{metric.name} has no coordinates to lay a curve through")
-    low = metric.points.min(axis=0, initial=np.inf)
-    extent = max(float((metric.points - low).max(initial=0.0)), 1e-300)
-    cells = ((metric.points - low) / extent * (2**CURVE_BITS - 1)).astype(np.int64)
-    key = _hilbert(cells[:, 0], cells[:, 1])
+    points = metric.points - metric.points.min(axis=0)
+    key = _sierpinski(points, float(points.max()) or 1.0)
     return np.argsort(key, kind="stable").astype(np.int32), "space-filling curve"
 
 
-def _hilbert(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Place on the Hilbert curve of grid cells (x, y): a quadrant is turned, then its own curve followed."""
-    x, y = x.copy(), y.copy()
-    key = np.zeros_like(x)
-    for bit in reversed(range(CURVE_BITS)):
-        right, upper = x >> bit & 1, y >> bit & 1
-        key = key * 4 + (3 * right ^ upper)
-        x, y = x & (1 << bit) - 1, y & (1 << bit) - 1
-        mirrored = (upper == 0) & (right == 1)
-        x = np.where(mirrored, (1 << bit) - 1 - x, x)
-        y = np.where(mirrored, (1 << bit) - 1 - y, y)
-        x, y = np.where(upper == 0, y, x), np.where(upper == 0, x, y)
+def _sierpinski(points: np.ndarray, side: float) -> np.ndarray:
+    """[n] int64, the place of points in the square of this side on the curve.
+
+    The square's two halves are right-angled triangles; the curve goes through one from `start` to `end`. Cut
+    from the right angle to the middle of the long side, it is two such triangles, passed one after the other.
+    """
+    corner = np.array([[0, 0], [side, 0], [side, side], [0, side]], dtype=np.float64)
+    upper = points[:, 1] > points[:, 0]
+    start, end = corner[np.where(upper, 2, 0)], corner[np.where(upper, 0, 2)]
+    angle = corner[np.where(upper, 3, 1)]
+    key = upper.astype(np.int64)
+    for _ in range(CURVE_BITS):
+        middle = (start + end) / 2
+        later = ((points - start) ** 2).sum(axis=1) > ((points - end) ** 2).sum(axis=1)
+        key = 2 * key + later
+        start, end = np.where(later[:, None], angle, start), np.where(later[:, None], end, angle)
+        angle = middle
     return key
 
 

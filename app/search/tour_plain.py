@@ -33,7 +33,12 @@ class PlainSearch:
     """See NativeSearch (app/native/tour.py) for the arguments, tour.c for the algorithm."""
 
     def __init__(
-        self, metric: Metric, near: np.ndarray, cost: np.ndarray, order: np.ndarray, sizes: tuple[int, int, int]
+        self,
+        metric: Metric,
+        near: np.ndarray,
+        cost: np.ndarray,
+        order: np.ndarray,
+        sizes: tuple[int, int, int],
     ) -> None:
         self.metric, self.n = metric, metric.n
         self.near, self.cost = near.tolist(), cost.tolist()
