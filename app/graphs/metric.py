@@ -1,0 +1,176 @@
+"""Metric: whole-number distances between the points of a travelling salesman problem.
+
+Source   TSPLIB 95 (Reinelt 1991): nint(x) is floor(x + 0.5); GEO takes pi as 3.141592 and the radius as 6378.388 km
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from app.errors import GraphError
+from app.graphs.graph import Graph, from_edges
+from app.rng import stream
+
+COORDINATE_KINDS = ("EUC_2D", "CEIL_2D", "ATT", "GEO")
+TABLE_POINTS = 3000  # up to here all distances are kept: 36 MB
+MOST_TABLE_POINTS = 20_000  # kinds that are never computed pair by pair: 1.6 GB
+LARGEST_COORDINATE = 5e8  # so that every distance fits 31 bits
+PIECE = 1 << 22  # distances computed at a time
+EARTH_RADIUS, GEO_PI = 6378.388, 3.141592
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """Symmetric distances between n points, whole numbers from 0 to 2^31-1.
+
+    kind     EUC_2D, CEIL_2D, ATT, GEO: computed from points as TSPLIB says; EXPLICIT: the matrix is all there is
+    points   [n, 2] float64; for EXPLICIT what the file gives for display, or None
+    matrix   [n, n] int32; of the computed kinds up to TABLE_POINTS points (GEO always), else None
+    """
+
+    name: str
+    n: int
+    kind: str
+    points: np.ndarray | None
+    matrix: np.ndarray | None
+
+    def between(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Distances (int64) of index arrays that broadcast."""
+        if self.matrix is not None:
+            return self.matrix[i, j].astype(np.int64)
+        return _computed(self.kind, self.points[i], self.points[j])
+
+    def length(self, order: np.ndarray) -> int:
+        """The length of the closed tour order [n]."""
+        order = np.asarray(order)
+        return int(self.between(order, np.roll(order, -1)).sum())
+
+    def neighbours(self, k: int) -> np.ndarray:
+        """[n, min(k, n-1)] int32, the nearest points of each, nearest first, ties to the lowest number.
+
+        Near is meant before rounding for EUC_2D, CEIL_2D and ATT, by the whole numbers for GEO and EXPLICIT.
+        """
+        k = min(k, self.n - 1)
+        if k <= 0:
+            return np.zeros((self.n, 0), dtype=np.int32)
+        if self.kind in ("GEO", "EXPLICIT"):
+            return self._scan(np.arange(self.n), k)
+        return self._near_points(k)
+
+    def neighbour_graph(self, k: int) -> Graph:
+        """The graph that joins each point to its k nearest, float32 weights = distances; may fall apart."""
+        near = self.neighbours(k)
+        u = np.repeat(np.arange(self.n, dtype=np.int64), near.shape[1])
+        v = near.ravel().astype(np.int64)
+        return from_edges(self.n, u, v, self.between(u, v).astype(np.float32), self.name)
+
+    def restrict(self, chosen: np.ndarray) -> "Metric":
+        """The same distances between the chosen points [k], renumbered in the order given."""
+        chosen = np.asarray(chosen, dtype=np.int64)
+        points = None if self.points is None else self.points[chosen]
+        matrix = None if self.matrix is None else np.ascontiguousarray(self.matrix[np.ix_(chosen, chosen)])
+        return Metric(self.name, len(chosen), self.kind, points, matrix)
+
+    def _scan(self, rows: np.ndarray, k: int) -> np.ndarray:
+        """The k nearest of some points, every other point looked at."""
+        everyone = np.arange(self.n)
+        found = np.empty((len(rows), k), dtype=np.int32)
+        size = max(1, PIECE // self.n)
+        for at in range(0, len(rows), size):
+            part = rows[at : at + size]
+            far = self._nearness(part[:, None], everyone[None, :])
+            far[np.arange(len(part)), part] = np.inf
+            found[at : at + size] = np.argsort(far, axis=1, kind="stable")[:, :k]
+        return found
+
+    def _near_points(self, k: int) -> np.ndarray:
+        """The k nearest by a k-d tree; points with a tie at the end of its answer are looked at in full."""
+        asked = min(self.n, k + 8)
+        _, near = cKDTree(self.points).query(self.points, asked)
+        rows = np.arange(self.n)[:, None]
+        far = self._nearness(rows, near)
+        far[near == rows] = np.inf
+        order = np.lexsort((near, far), axis=1)[:, :k]
+        found = np.take_along_axis(near, order, axis=1).astype(np.int32)
+        # The tree's own squares may differ from these in the last bits.
+        last = np.where(np.isinf(far), -1, far).max(axis=1)
+        unsure = last <= np.take_along_axis(far, order[:, -1:], axis=1)[:, 0] * (1 + 1e-12)
+        if asked < self.n and unsure.any():
+            found[unsure] = self._scan(np.flatnonzero(unsure), k)
+        return found
+
+    def _nearness(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """What `neighbours` compares, float64: squares of distances, or the distances themselves."""
+        if self.kind in ("GEO", "EXPLICIT"):
+            return self.between(i, j).astype(np.float64)
+        return _squares(self.points[i], self.points[j])
+
+
+def explicit(name: str, matrix: np.ndarray, points: np.ndarray | None = None) -> Metric:
+    """The metric of a symmetric matrix [n, n] of whole numbers with a zero diagonal."""
+    return Metric(name, len(matrix), "EXPLICIT", points, np.ascontiguousarray(matrix, dtype=np.int32))
+
+
+def from_points(name: str, points: np.ndarray, kind: str = "EUC_2D") -> Metric:
+    """The metric of points [n, 2] by one of COORDINATE_KINDS; raises GraphError for what cannot be held."""
+    points = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, 2)
+    n = len(points)
+    if not (np.abs(points) <= LARGEST_COORDINATE).all():
+        raise GraphError(f"{name}: coordinates of at most {LARGEST_COORDINATE:.0e} would be right")
+    if kind == "GEO" and n > MOST_TABLE_POINTS:
+        raise GraphError(f"{name}: {n} points of kind GEO; at most {MOST_TABLE_POINTS} would be right")
+    keep = n <= TABLE_POINTS or kind == "GEO"
+    return Metric(name, n, kind, points, _table(points, kind) if keep else None)
+
+
+def uniform_points(n: int, seed: int, name: str = "uniform") -> Metric:
+    """n points with whole coordinates drawn evenly from 0 to 10^6, EUC_2D."""
+    points = stream(seed, "uniform points").integers(0, 10**6, (n, 2), endpoint=True)
+    return from_points(name, points.astype(np.float64))
+
+
+def _table(points: np.ndarray, kind: str) -> np.ndarray:
+    """[n, n] int32, all distances."""
+    n = len(points)
+    table = np.empty((n, n), dtype=np.int32)
+    size = max(1, PIECE // max(n, 1))
+    for at in range(0, n, size):
+        table[at : at + size] = _computed(kind, points[at : at + size, None], points[None, :])
+    np.fill_diagonal(table, 0)  # GEO of a point to itself is 1 by the formula
+    return table
+
+
+def _computed(kind: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Distances (int64) between points a and b [..., 2]."""
+    if kind == "GEO":
+        return _geographical(a, b)
+    if kind == "EUC_2D":
+        return np.floor(np.sqrt(_squares(a, b)) + 0.5).astype(np.int64)
+    if kind == "CEIL_2D":
+        return np.ceil(np.sqrt(_squares(a, b))).astype(np.int64)
+    root = np.sqrt(_squares(a, b) / 10.0)
+    whole = np.floor(root + 0.5)
+    return (whole + (whole < root)).astype(np.int64)
+
+
+def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Squared Euclidean distances."""
+    x, y = a[..., 0] - b[..., 0], a[..., 1] - b[..., 1]
+    return x * x + y * y
+
+
+def _geographical(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Kilometres on the globe, rounded down; coordinates are latitude and longitude as DDD.MM."""
+    a, b = _radians(a), _radians(b)
+    q1 = np.cos(a[..., 1] - b[..., 1])
+    q2 = np.cos(a[..., 0] - b[..., 0])
+    q3 = np.cos(a[..., 0] + b[..., 0])
+    cosine = np.clip(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3), -1.0, 1.0)
+    return (EARTH_RADIUS * np.arccos(cosine) + 1.0).astype(np.int64)
+
+
+def _radians(points: np.ndarray) -> np.ndarray:
+    """Degrees and minutes DDD.MM to radians, the degrees cut off towards zero."""
+    degrees = np.trunc(points)
+    return GEO_PI * (degrees + 5.0 * (points - degrees) / 3.0) / 180.0

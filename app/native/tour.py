@@ -1,0 +1,133 @@
+"""Metrics, tour searches, insertions and 1-trees as the kernels see them: tour.h, tour.c, insertion.c, one_tree.c."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from app.native.library import address, function
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+KINDS = {"EUC_2D": 1, "CEIL_2D": 2, "ATT": 3}  # as in tour.h; 0: a table
+
+
+class _Metric(ctypes.Structure):
+    _fields_ = (("n", Long), ("kind", Long), ("table", Pointer), ("points", Pointer))
+
+
+class _Search(ctypes.Structure):
+    _fields_ = (
+        ("metric", ctypes.POINTER(_Metric)),
+        *((name, Long) for name in ("n", "k", "depth", "longest", "room")),
+        *((name, Pointer) for name in ("near", "cost", "order", "place", "queue", "queued", "journal")),
+        *((name, Long) for name in ("head", "waiting", "noted", "length", "steps", "found_at")),
+        ("random", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+class _Insertion(ctypes.Structure):
+    _fields_ = (
+        ("metric", ctypes.POINTER(_Metric)),
+        *((name, Long) for name in ("n", "size", "length")),
+        *((name, Pointer) for name in ("order", "place", "after", "cost", "nearest")),
+    )
+
+
+M, S, I = (ctypes.POINTER(kind) for kind in (_Metric, _Search, _Insertion))  # noqa: E741
+DESCEND = function("lk_tour_descend", S, Long, returns=Long)
+RUN = function("lk_tour_run", S, Long)
+START = function("lk_insertion_start", I)
+INSERT = function("lk_insertion_insert", I, Long)
+FARTHEST = function("lk_insertion_farthest", I, Long)
+ONE_TREE = function("lk_one_tree", M, Pointer, Long, Long, Pointer, Pointer, Pointer, returns=Long)
+
+
+def available() -> bool:
+    """True where the library was built."""
+    return None not in (DESCEND, RUN, START, INSERT, FARTHEST, ONE_TREE)
+
+
+class NativeMetric:
+    """A Metric (app/graphs/metric.py) for the kernels; holds its arrays."""
+
+    def __init__(self, metric: Any) -> None:
+        self._held = metric.matrix, metric.points
+        table = metric.matrix is not None
+        self.struct = _Metric(metric.n, 0 if table else KINDS[metric.kind])
+        self.struct.table = address(metric.matrix)
+        self.struct.points = 0 if table else address(metric.points)
+
+    @property
+    def pointer(self) -> Any:
+        """For a kernel's argument."""
+        return ctypes.pointer(self.struct)
+
+
+class NativeSearch:
+    """State of tour.c; `struct` has its counters, `order` [n] int32 is the tour, changed in place.
+
+    near, cost [n, k] int32: candidates and their distances; room: reversals that can be undone
+    """
+
+    def __init__(
+        self, metric: Any, near: np.ndarray, cost: np.ndarray, order: np.ndarray, sizes: tuple[int, int, int]
+    ) -> None:
+        n, k = near.shape
+        depth, longest, room = sizes
+        self.metric = NativeMetric(metric)
+        self.order, self.place = order, np.empty(n, dtype=np.int32)
+        self.queue, self.queued = order.copy(), np.ones(n, dtype=np.uint8)
+        self._held = near, cost, np.empty((room, 2), dtype=np.int32)
+        self.struct = _Search(self.metric.pointer, n, k, depth, longest, room)
+        names = ("near", "cost", "order", "place", "queue", "queued", "journal")
+        arrays = (near, cost, self.order, self.place, self.queue, self.queued, self._held[2])
+        for name, array in zip(names, arrays):
+            setattr(self.struct, name, address(array))
+        self.struct.waiting, self.struct.length = n, metric.length(order)
+        self.set_places()
+
+    def set_places(self) -> None:
+        """After a change of `order` from outside."""
+        self.place[self.order] = np.arange(len(self.order), dtype=np.int32)
+
+    def forget_queue(self) -> None:
+        """No city waits."""
+        self.queued[:] = 0
+        self.struct.head = self.struct.waiting = 0
+
+    def descend(self, most: int) -> bool:
+        """Look at up to `most` waiting cities of the first descent; False when none is left."""
+        return DESCEND(self.struct, most) > 0
+
+    def run(self, steps: int) -> None:
+        """Kicks and repairs."""
+        RUN(self.struct, steps)
+
+
+class NativeInsertion:
+    """State of insertion.c over arrays [n] of the caller: order, place, after int32; cost, nearest int64."""
+
+    def __init__(self, metric: Any, size: int, length: int, arrays: dict[str, np.ndarray]) -> None:
+        self.metric = NativeMetric(metric)
+        self.struct = _Insertion(self.metric.pointer, metric.n, size, length)
+        self._held = arrays
+        for name, array in arrays.items():
+            setattr(self.struct, name, address(array))
+        START(self.struct)
+
+    def insert(self, city: int) -> None:
+        """Insert a city where it is cheapest."""
+        INSERT(self.struct, city)
+
+    def farthest(self, count: int) -> None:
+        """Insert, `count` times, the city farthest from the tour."""
+        FARTHEST(self.struct, count)
+
+
+def one_tree(metric: NativeMetric, weights: np.ndarray, scale: int, special: int, degree: np.ndarray) -> int:
+    """Weight of a minimum 1-tree; see one_tree.c. weights [n] int64; degree [n] int32 is filled."""
+    n = len(weights)
+    key, parent = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32)
+    return ONE_TREE(
+        metric.pointer, address(weights), scale, special, address(degree), address(key), address(parent)
+    )

@@ -1,0 +1,137 @@
+"""Tours made by simple rules: what a search starts from, and what a policy must beat."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.graphs.metric import Metric
+from app.search.insertion import InsertionState
+
+Tour = tuple[np.ndarray, str]
+CANDIDATES = 10
+CURVE_BITS = 40  # halvings of the square
+
+
+def nearest_neighbour(metric: Metric, compiled: bool = True) -> Tour:
+    """From city 0 always to the nearest city not yet visited."""
+    near = metric.neighbours(CANDIDATES).tolist()
+    visited = np.zeros(metric.n, dtype=bool)
+    order, city = [0], 0
+    visited[0] = True
+    while len(order) < metric.n:
+        city = next((c for c in near[city] if not visited[c]), -1)
+        if city < 0:
+            left = np.flatnonzero(~visited)
+            city = int(left[metric.between(left, order[-1]).argmin()])
+        visited[city] = True
+        order.append(city)
+    return np.array(order, dtype=np.int32), "nearest neighbour"
+
+
+def farthest_insertion(metric: Metric, compiled: bool = True) -> Tour:
+    """Insert the city farthest from the tour where that costs least; begins with city 0."""
+    state = InsertionState(metric, np.zeros(1), compiled)
+    state.insert_farthest(metric.n - 1)
+    return state.order.copy(), "farthest insertion"
+
+
+def cheapest_insertion_tour(metric: Metric, compiled: bool = True) -> Tour:
+    """Insert the city whose insertion costs least; begins with city 0."""
+    state = InsertionState(metric, np.zeros(1), compiled)
+    for _ in range(metric.n - 1):
+        state.insert(int(np.where(state.inside, np.iinfo(np.int64).max, state.cost_out).argmin()))
+    return state.order.copy(), "cheapest insertion"
+
+
+def space_filling_curve(metric: Metric, compiled: bool = True) -> Tour:
+    """The cities in the order of a Sierpinski curve, which is closed, through the square around them.
+
+    Source   Platzman and Bartholdi 1989
+    """
+    if metric.points is None:
+        raise ValueError(f"{metric.name} has no coordinates to lay a curve through")
+    points = metric.points - metric.points.min(axis=0)
+    key = _sierpinski(points, float(points.max()) or 1.0)
+    return np.argsort(key, kind="stable").astype(np.int32), "space-filling curve"
+
+
+def _sierpinski(points: np.ndarray, side: float) -> np.ndarray:
+    """[n] int64, the place of points in the square of this side on the curve.
+
+    The square's two halves are right-angled triangles; the curve goes through one from `start` to `end`. Cut
+    from the right angle to the middle of the long side, it is two such triangles, passed one after the other.
+    """
+    corner = np.array([[0, 0], [side, 0], [side, side], [0, side]], dtype=np.float64)
+    upper = points[:, 1] > points[:, 0]
+    start, end = corner[np.where(upper, 2, 0)], corner[np.where(upper, 0, 2)]
+    angle = corner[np.where(upper, 3, 1)]
+    key = upper.astype(np.int64)
+    for _ in range(CURVE_BITS):
+        middle = (start + end) / 2
+        later = ((points - start) ** 2).sum(axis=1) > ((points - end) ** 2).sum(axis=1)
+        key = 2 * key + later
+        start, end = np.where(later[:, None], angle, start), np.where(later[:, None], end, angle)
+        angle = middle
+    return key
+
+
+def greedy_edge(metric: Metric, compiled: bool = True) -> Tour:
+    """The shortest edge that joins two pieces at their ends, again and again.
+
+    Edges come from the nearest neighbours of the pieces' ends; when these are used up, from those among the
+    ends that are left. So the last few edges need not be in the order of all edges.
+    """
+    n = metric.n
+    pieces = _Pieces(n)
+    ends = np.arange(n)
+    while pieces.count > 1:
+        part = metric.restrict(ends)
+        near = part.neighbours(CANDIDATES)
+        u = np.repeat(np.arange(len(ends)), near.shape[1])
+        v = near.ravel()
+        order = np.lexsort((ends[v], ends[u], part.between(u, v)))
+        for a, b in zip(ends[u[order]].tolist(), ends[v[order]].tolist()):
+            pieces.join(a, b)
+        ends = np.array([city for city in range(n) if len(pieces.links[city]) < 2], dtype=np.int64)
+    return pieces.tour(), "greedy edge"
+
+
+class _Pieces:
+    """Paths through the cities: links of each city, and at the ends of a path its other end."""
+
+    def __init__(self, n: int) -> None:
+        self.links: list[list[int]] = [[] for _ in range(n)]
+        self.other_end = list(range(n))
+        self.count = n
+
+    def join(self, a: int, b: int) -> None:
+        """Add edge a-b where both are ends of different paths."""
+        if len(self.links[a]) > 1 or len(self.links[b]) > 1 or self.other_end[a] == b:
+            return
+        self.links[a].append(b)
+        self.links[b].append(a)
+        far_a, far_b = self.other_end[a], self.other_end[b]
+        self.other_end[far_a], self.other_end[far_b] = far_b, far_a
+        self.count -= 1
+
+    def tour(self) -> np.ndarray:
+        """[n] int32, the cities of the one path from end to end."""
+        city = next(c for c, links in enumerate(self.links) if len(links) < 2)
+        order, before = [city], -1
+        while len(order) < len(self.links):
+            city, before = next(c for c in self.links[city] if c != before), city
+            order.append(city)
+        return np.array(order, dtype=np.int32)
+
+
+def baselines(metric: Metric) -> dict[str, Callable[[Metric], Tour]]:
+    """The rules that this metric allows, by name."""
+    rules = {
+        "nearest_neighbour": nearest_neighbour,
+        "farthest_insertion": farthest_insertion,
+        "cheapest_insertion": cheapest_insertion_tour,
+        "greedy_edge": greedy_edge,
+    }
+    if metric.points is not None:
+        rules["space_filling_curve"] = space_filling_curve
+    return rules
