@@ -94,13 +94,14 @@ class Progress:
         gap = self.gap()
         shown = "-" if gap is None or math.isinf(gap) else f"{100 * gap:.2f}"
         self.log.info(
-            "%s %10d %12s %12s %6s  %-18s %7d %8.1f", "*" if self._fresh else " ", step, _short(self.best, self.unit),
-            _short(self.bound, self.unit), shown, self.source[:18], self.evaluations, self.elapsed(),
+            "%s %10d %12s %12s %6s  %-18s %7d %8.1f", "*" if self._fresh else " ", step,
+            _short(self.best, self.unit), _short(self.bound, self.unit), shown, self.source[:18],
+            self.evaluations, self.elapsed(),
         )  # fmt: skip
         self._fresh = False
 
     def integral(self) -> float:
-        """The primal-dual integral: seconds times relative distance of best and bound, 1 where one is missing.
+        """The primal-dual integral, s: relative distance of best and bound over time, 1 where one is missing.
 
         Source   Berthold 2013, with both sides bounded by their larger magnitude
         """

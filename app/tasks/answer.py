@@ -1,4 +1,4 @@
-"""One instance of a solve, from loaded rows to its entry of result.json: the policy alone, or the pipeline."""
+"""One instance of a solve by the pipeline: from the whole graph to its entry of result.json."""
 
 from dataclasses import dataclass
 from typing import Any

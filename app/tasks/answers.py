@@ -25,7 +25,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A graph of the catalogue: its file, the problem asked of it, the best value known (None: not stated)."""
+    """A graph of the catalogue: its file, the problem asked of it, the best value known or None."""
 
     file: str
     problem: str

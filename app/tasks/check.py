@@ -1,4 +1,4 @@
-"""--check: a solution of the user's, read, checked by independent code, valued and bounded; nothing is written."""
+"""--check: a user's solution, read, checked by independent code, valued and bounded; nothing is written."""
 
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError

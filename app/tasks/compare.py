@@ -13,7 +13,7 @@ from app.tasks.context import Context
 
 
 def graph_bytes(loaded: Loaded) -> int:
-    """Bytes that work on whole graphs takes on one rank: the graph, Python lists of it, and working copies."""
+    """Bytes that whole-graph work takes on one rank: the graph, Python lists of it, and working copies."""
     return 100 * loaded.graph.n + 120 * loaded.graph.edges
 
 

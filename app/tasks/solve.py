@@ -1,4 +1,4 @@
-"""Task solve: answer the problem on every graph of the case, checked, bounded and beside the plain heuristics."""
+"""Task solve: answer the problem on every graph of the case, checked, bounded, beside plain heuristics."""
 
 import hashlib
 from collections.abc import Iterator
