@@ -1,0 +1,168 @@
+"""app/solver: budgets, progress, and rounds of searches and bounds that any number of ranks share."""
+
+import math
+
+import numpy as np
+import pytest
+
+from app.log import Log
+from app.rng import SplitMix
+from app.solver.budget import STEPS_WITHOUT_A_LIMIT, Budget
+from app.solver.progress import Progress, relative_gap
+from app.solver.rounds import Rounds
+
+
+class Walk:
+    """A search whose best is the least number it has drawn; slices change nothing."""
+
+    def __init__(self, seed, floor=0):
+        self.draws, self.floor = SplitMix(seed), floor
+        self.steps = self.found_at = 0
+        self.best, self.done = 10_000, False
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.steps += 1
+            value = self.floor + self.draws.below(5000)
+            if value < self.best:
+                self.best, self.found_at = value, self.steps
+
+    def solution(self):
+        return np.array([self.best, self.found_at])
+
+
+class Stairs:
+    """Bounds that climb a step with every look at the clock."""
+
+    method, step = "stairs", 1
+
+    def __init__(self, top, optimal=None):
+        self.value, self.top, self.optimal = -1, top, optimal
+
+    def improve(self, seconds, best):
+        self.value = min(self.value + self.step, self.top)
+        return self.value < self.top
+
+    def optimum(self):
+        return self.optimal
+
+    def verify(self):
+        return True
+
+
+class Tools:
+    """A toolbox over Walk and Stairs: values are those of the core."""
+
+    sense, unit, core_minimises = "minimise", 1.0, True
+
+    def __init__(self, bounds=None, floor=0):
+        self.made, self.floor = bounds, floor
+
+    def search(self, seed, start):
+        return Walk(seed, self.floor)
+
+    def bounds(self):
+        return self.made
+
+    def value_of_core(self, value):
+        return value
+
+    core_value = value_of_core
+
+    def lift(self, core):
+        return core
+
+    def value(self, solution):
+        return int(solution[0])
+
+    def as_solution(self, numbers):
+        return numbers
+
+
+def search(group, starts, budget, bounds=None, floor=0):
+    progress = Progress(Log(False), "walk", True, 1.0)
+    progress.found(10_000, "start", 0)
+    tools = Tools(bounds, floor)
+    rounds = Rounds(group, tools, [None] * starts, list(range(starts)), budget, progress, bounds is not None)
+    return rounds.run(), progress
+
+
+@pytest.mark.parametrize("starts", [1, 2, 5])
+def test_the_result_depends_on_seeds_and_steps_alone(group, starts):
+    outcome, progress = search(group, starts, Budget.of_case(700, 0.0, 0.0))
+    alone = []
+    for seed in range(starts):
+        walk = Walk(seed)
+        walk.run(700)
+        alone.append((walk.best, walk.found_at, seed))
+    best, found_at, seed = min(alone)
+    assert (outcome.solution.tolist(), outcome.steps, outcome.search) == ([best, found_at], 700, seed)
+    assert (progress.best, outcome.exact) == (best, False)
+
+
+def test_a_closed_gap_ends_the_search(group):
+    bounds = Stairs(3)
+    outcome, progress = search(group, 2, Budget.of_case(1 << 40, 60.0, 0.0), bounds, floor=3)
+    assert progress.closed
+    assert (progress.best, progress.bound, progress.method) == (3, 3, "stairs")
+    assert outcome.solution[0] == 3
+
+
+def test_seconds_end_the_search(group):
+    budget = Budget.of_case(-1, 0.4, 0.0)
+    outcome, _ = search(group, 1, budget, Stairs(10**9))
+    assert outcome.steps > 100
+    assert budget.left() <= 0
+
+
+def test_an_exact_solution_counts_under_a_time_limit_only(group):
+    optimal = np.array([-7, 0])
+    outcome, progress = search(group, 1, Budget.of_case(-1, 0.2, 0.0), Stairs(-7, optimal), floor=1)
+    assert (outcome.exact, outcome.solution.tolist(), progress.source) == (True, [-7, 0], "exact search")
+    outcome, _ = search(group, 1, Budget.of_case(50, 0.0, 0.1), Stairs(-7, optimal), floor=1)
+    assert not outcome.exact
+    assert outcome.solution[0] >= 1
+
+
+@pytest.mark.mpi_skip
+def test_budgets():
+    assert Budget.of_case(-1, 0.0, 1.0).steps == STEPS_WITHOUT_A_LIMIT
+    assert Budget.of_case(5, 9.0, 1.0).steps == 5
+    assert Budget.of_case(-1, 9.0, 1.0).steps > 1 << 60
+    assert math.isinf(Budget.of_case(7, 0.0, 1.0).left())
+    assert 8 < Budget.of_case(7, 9.0, 1.0).left() < 9
+
+
+@pytest.mark.mpi_skip
+def test_progress_keeps_the_best_of_either_sense():
+    down, up = (Progress(Log(False), "x", minimise, 1.0) for minimise in (True, False))
+    assert [down.found(v, "a", 0) for v in (5, 6, 5, 4)] == [True, False, False, True]
+    assert [up.found(v, "a", 0) for v in (5, 6, 6, 4)] == [True, True, False, False]
+    for bound in (1, 3, 2):
+        down.proved(bound, f"m{bound}", 0)
+        up.proved(10 - bound, f"m{bound}", 0)
+    assert (down.bound, up.bound, down.method) == (3, 7, "m3")
+    assert down.gap() == pytest.approx(1 / 3)
+    assert not down.closed
+    down.proved(4, "m", 0)
+    assert down.closed
+    assert down.gap() == 0
+
+
+@pytest.mark.mpi_skip
+def test_gaps():
+    assert relative_gap(0, 0) == 0
+    assert relative_gap(3, 0) == math.inf
+    assert relative_gap(11, 10) == relative_gap(9, 10) == pytest.approx(0.1)
+
+
+@pytest.mark.mpi_skip
+def test_the_integral_of_a_solved_instance_stops_growing():
+    progress = Progress(Log(False), "x", True, 1.0)
+    assert progress.integral() >= 0
+    progress.found(5, "a", 0)
+    progress.proved(5, "m", 0)
+    first = progress.integral()
+    while progress.elapsed() < 0.05:
+        pass
+    assert progress.integral() == pytest.approx(first, abs=1e-9)
