@@ -1,0 +1,206 @@
+"""The residual graph without compiled kernels, and the order in which rules are tried: app/native/reduce.c in Python."""
+
+from bisect import bisect_left, insort
+from collections import deque
+
+import numpy as np
+
+from app.reductions import rules
+from app.reductions.half import COVER, OUT, HalfIntegral
+from app.reductions.log import CROWN, HALF_ARCS, NEAR, RULES, TAKE
+from app.reductions.unconfined import unconfined
+
+
+class Queue:
+    """First in, first out; a node waits at most once."""
+
+    def __init__(self) -> None:
+        self.items: deque[int] = deque()
+        self.queued: set[int] = set()
+
+    def push(self, v: int) -> None:
+        """Append a node unless it waits."""
+        if v not in self.queued:
+            self.queued.add(v)
+            self.items.append(v)
+
+    def pop(self) -> int:
+        """The node that has waited longest."""
+        v = self.items.popleft()
+        self.queued.remove(v)
+        return v
+
+
+class PlainResidual:
+    """What is left of a graph, as ascending lists of neighbours; the same fields and results as CompiledResidual.
+
+    indptr, indices, weight [n]   the graph to start from; unit: all weights are one
+    """
+
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, unit: bool) -> None:
+        starts, columns = indptr.tolist(), indices.tolist()
+        self.n, self.unit, self.exact = len(weight), unit, True
+        self.row = [columns[a:b] for a, b in zip(starts, starts[1:])]
+        self.weight = weight.tolist()
+        self.alive = sum(map(bool, self.row))
+        self.edges, self.offset = len(columns) // 2, 0
+        self.words: list[int] = []
+        self.counts = dict.fromkeys(RULES, 0)
+        self.first, self.second = Queue(), Queue()
+        self.lighter: set[int] = set()  # nodes whose weight fell, which their neighbours have not yet seen
+        self.half_alive: int | None = None  # nodes left when the relaxation was last solved
+        for v in range(self.n):
+            self.touch(v)
+
+    # ---- changes of the graph -------------------------------------------------------------------------
+
+    def touch(self, v: int) -> None:
+        """Have the rules look at a node again."""
+        if self.row[v]:
+            self.first.push(v)
+
+    def record(self, rule: int, words: list[int]) -> None:
+        """Append an entry to the log."""
+        self.words += [rule, len(words), *words]
+        self.counts[RULES[rule]] += 1
+
+    def adjacent(self, u: int, v: int) -> bool:
+        """Whether u-v is an edge."""
+        row = self.row[u]
+        place = bisect_left(row, v)
+        return place < len(row) and row[place] == v
+
+    def lose_edge(self, v: int, u: int) -> None:
+        """Take u, to which the edge is gone, from the neighbours of v."""
+        del self.row[v][bisect_left(self.row[v], u)]
+        self.edges -= 1
+        self.alive -= not self.row[v]
+        self.touch(v)
+
+    def drop(self, v: int) -> None:
+        """Remove a node and its edges."""
+        near, self.row[v] = self.row[v], []
+        self.alive -= bool(near)
+        for u in near:
+            self.lose_edge(u, v)
+
+    def cover(self, v: int) -> None:
+        """Pay for a node and remove it."""
+        self.offset += self.weight[v]
+        self.drop(v)
+
+    def set_weight(self, v: int, weight: int) -> None:
+        """Give a node another weight."""
+        if weight < self.weight[v]:
+            self.lighter.add(v)
+        self.weight[v] = weight
+        self.touch(v)
+
+    def merge(self, x: int, y: int) -> None:
+        """Give the edges of y to x, which is not adjacent to it."""
+        near, self.row[y] = self.row[y], []
+        self.alive += bool(near and not self.row[x]) - bool(near)
+        for z in near:
+            if self.adjacent(x, z):
+                self.lose_edge(z, y)
+                continue
+            del self.row[z][bisect_left(self.row[z], y)]
+            insort(self.row[z], x)
+            insort(self.row[x], z)
+            self.touch(z)
+
+    # ---- all rules ------------------------------------------------------------------------------------
+
+    def reduce(self) -> None:
+        """Apply rules until none applies: cheap ones first, the relaxation last."""
+        while self._reduce_rows() or (self._crown_due() and self._crown()):
+            pass
+
+    def _reduce_rows(self) -> bool:
+        """One node of the queues; False where they are empty."""
+        if self.first.items:
+            v = self.first.pop()
+            if self.row[v] and not any(rule(self, v) for rule in rules.CHEAP):
+                self._pass_on(v)
+        elif self.second.items:
+            v = self.second.pop()
+            if self.row[v]:
+                unconfined(self, v)
+        else:
+            return False
+        return True
+
+    def _pass_on(self, v: int) -> None:
+        """What a change of v may have made possible elsewhere."""
+        near = self.row[v]
+        self.second.push(v)
+        if v in self.lighter:
+            self.lighter.remove(v)
+            for u in near:
+                self.first.push(u)
+        if len(near) <= NEAR:
+            for u in near:
+                self.second.push(u)
+
+    def _crown_due(self) -> bool:
+        """Whether the graph has changed since the last time; after a choice, whether a quarter of it has gone."""
+        if self.edges == 0 or 2 * self.edges > HALF_ARCS:
+            return False
+        if self.half_alive is None:
+            return True
+        if self.exact:
+            return self.alive != self.half_alive  # every rule removes a node
+        return self.alive <= self.half_alive - self.half_alive // 4
+
+    def _crown(self) -> bool:
+        """Solve the relaxation, take what it decides."""
+        indptr, indices, nodes, weight = self.snapshot()
+        half = HalfIntegral(indptr, indices, weight)
+        half.solve()
+        self.half_alive = self.alive
+        outs = [i for i, side in enumerate(half.side) if side == OUT]
+        if not outs:
+            return False
+        words = [len(outs), *(nodes[i] for i in outs)]
+        for i in outs:
+            for e in range(indptr[i], indptr[i + 1]):
+                if half.flow[e]:
+                    words += [nodes[i], nodes[indices[e]], half.flow[e]]
+        self.record(CROWN, words)
+        for i, side in enumerate(half.side):
+            if side == COVER:
+                self.cover(nodes[i])
+        return True
+
+    # ---- what the caller sees -------------------------------------------------------------------------
+
+    def take(self, nodes: np.ndarray) -> None:
+        """Put nodes into the cover, those without an edge excepted."""
+        for v in nodes.tolist():
+            if self.row[v]:
+                self.record(TAKE, [v])
+                self.cover(v)
+                self.exact = False
+
+    def snapshot(self) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Rows of the nodes that have edges, numbered 0.., their numbers here, and their weights."""
+        nodes = [v for v in range(self.n) if self.row[v]]
+        number = {v: i for i, v in enumerate(nodes)}
+        indptr, indices = [0], []
+        for v in nodes:
+            indices += [number[u] for u in self.row[v]]
+            indptr.append(len(indices))
+        return indptr, indices, nodes, [self.weight[v] for v in nodes]
+
+    def kernel(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """snapshot() as arrays: indptr int64, indices int32, nodes int64, weights int64."""
+        kinds = (np.int64, np.int32, np.int64, np.int64)
+        return tuple(np.array(part, dtype=kind) for part, kind in zip(self.snapshot(), kinds))
+
+    def degrees(self) -> np.ndarray:
+        """[n] int64."""
+        return np.array([len(row) for row in self.row], dtype=np.int64)
+
+    def log(self) -> np.ndarray:
+        """[words] int64, see app/reductions/log.py."""
+        return np.array(self.words, dtype=np.int64)
