@@ -1,0 +1,213 @@
+"""Local search for minimum vertex cover, hence for maximum independent set: methods, turns, checkpoints.
+
+`numvc`    NuMVC, the best node of the whole cover leaves (app/search/cover_exchange.py)
+`fast`     the same with the best of 50 drawn nodes: for large sparse graphs
+`penalty`  phased local search on the independent set (app/search/cover_penalty.py), up to 5,000 nodes: for graphs
+           whose optimum hides behind nodes of misleading degree
+`auto`     `fast` on large graphs; else `numvc`, with turns of `penalty` where the graph is dense
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.bounds.verify import uncovered_edge
+from app.graphs.graph import Graph
+from app.rng import SplitMix
+from app.search.cover_exchange import Exchange
+from app.search.cover_penalty import LARGEST, PenaltySearch
+from app.search.cover_start import greedy_cover, without_redundant
+
+METHODS = ("auto", "numvc", "fast", "penalty")
+SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
+SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
+TURN = 2_000  # steps until another method has its turn
+CALL = 200_000_000  # work of one call of a kernel, a fraction of a second
+HEAVIEST = 2**31 - 1
+
+
+@dataclass
+class _Turn:
+    """One method of a search: its turn lasts `steps` steps of `moves` moves each."""
+
+    name: str
+    search: Exchange | PenaltySearch
+    steps: int
+    moves: int
+    work: int
+
+    def cost(self, total: int) -> int:
+        """Cost of its best cover, of nodes that weigh `total` together."""
+        return total - self.search.best if isinstance(self.search, PenaltySearch) else self.search.best
+
+
+class CoverSearch:
+    """A search for a cover of least cost; a function of the graph, the start, the seed and the steps made.
+
+    graph     whole; edge weights are not read
+    seed      any integer
+    start     [n] bool, a cover, or None: greedy
+    weights   [n] int64 positive node weights below 2^31, or None: all one. graph.node_weights are not read
+    method    one of METHODS
+    compiled  False: the same without the compiled kernels
+
+    steps     made so far. A step is one exchange (with node weights: two nodes out, as many in as fit), or as
+              many moves of the phased search as take about as long
+    best      cost of the best cover found, found_at the step it was found in
+    done      True when no better cover can exist; then run() does nothing
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        seed: int,
+        start: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        method: str = "auto",
+        compiled: bool = True,
+    ) -> None:
+        _check(graph, weights, method)
+        self.graph = graph
+        self.weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.int64)
+        self.compiled = compiled
+        self.steps = self.found_at = 0
+        self._price = np.ones(graph.n, dtype=np.int64) if self.weights is None else self.weights
+        self._total = int(self._price.sum())
+        self._least = int(self._price[graph.degrees() > 0].min(initial=HEAVIEST)) if graph.edges else 0
+        self._solution = self._started(start)
+        self.best = self._cost(self._solution)
+        self._turns = self._methods(method, SplitMix(seed))
+        self._cycle = sum(turn.steps for turn in self._turns)
+
+    def _started(self, start: np.ndarray | None) -> np.ndarray:
+        """[n] bool, the cover to start from."""
+        if start is None:
+            return greedy_cover(self.graph, self.weights, self.compiled)
+        return without_redundant(self.graph, self._checked(start), self.weights, self.compiled)
+
+    def _methods(self, method: str, draws: SplitMix) -> list[_Turn]:
+        """The methods that take turns."""
+        n, nnz = self.graph.n, len(self.graph.indices)
+        if method == "auto":
+            names = _auto(n, nnz)
+        else:
+            names = {method: TURN}
+        return [self._turn(name, steps, draws.bits()) for name, steps in names.items()]
+
+    def _turn(self, name: str, steps: int, random: int) -> _Turn:
+        graph = self.graph
+        degree, common = len(graph.indices) // max(graph.n, 1), (graph, self._solution, self.weights, random)
+        step = 4 * degree + graph.n // 8 + 100
+        if name == "penalty":
+            move = graph.n // 2 + 100
+            return _Turn(name, PenaltySearch(*common, self.compiled), steps, max(1, step // move), move)
+        samples = SAMPLES if name == "fast" else 0
+        return _Turn(name, Exchange(*common, samples, self.compiled), steps, 1, step)
+
+    @property
+    def done(self) -> bool:
+        """True when no better cover can exist: no edge, or the lightest node with edges covers them all."""
+        return self.best <= self._least
+
+    def run(self, steps: int) -> None:
+        """Make `steps` more steps, fewer only if the search is done. How they are sliced changes nothing."""
+        while steps > 0 and not self.done:
+            turn, left = self._whose_turn()
+            made = min(steps, left, max(1, CALL // (turn.moves * turn.work)))
+            self._advance(turn, made, starts=left == turn.steps)
+            steps -= made
+
+    def _whose_turn(self) -> tuple[_Turn, int]:
+        """The method of the next step, and the steps left of its turn."""
+        at = self.steps % self._cycle
+        for turn in self._turns:
+            if at < turn.steps:
+                break
+            at -= turn.steps
+        return turn, turn.steps - at
+
+    def _advance(self, turn: _Turn, steps: int, starts: bool) -> None:
+        search = turn.search
+        if starts and isinstance(search, Exchange):
+            search.aim(self.best)
+        turn.search.run(steps * turn.moves)
+        if turn.cost(self._total) < self.best:
+            self.best = turn.cost(self._total)
+            self._solution = search.solution()
+            self.found_at = -(-search.found_at // turn.moves) + self.steps - self._made(turn)
+        self.steps += steps
+
+    def _made(self, turn: _Turn) -> int:
+        """Steps that a method had made when the search had made `steps`."""
+        before = 0
+        for other in self._turns:
+            if other is turn:
+                break
+            before += other.steps
+        cycles, at = divmod(self.steps, self._cycle)
+        return cycles * turn.steps + min(max(at - before, 0), turn.steps)
+
+    def solution(self) -> np.ndarray:
+        """[n] bool, the best cover found; a copy."""
+        return self._solution.copy()
+
+    def offer(self, in_cover: np.ndarray) -> None:
+        """Go on from a cover [n] bool that was found elsewhere, if it is better than the best."""
+        cover = without_redundant(self.graph, self._checked(in_cover), self.weights, self.compiled)
+        if self._cost(cover) >= self.best:
+            return
+        self.best, self.found_at, self._solution = self._cost(cover), self.steps, cover
+        for turn in self._turns:
+            turn.search.load(cover)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as arrays (copies) and integers: restore() goes on from it bit for bit."""
+        state = {"steps": self.steps, "best": self.best, "found_at": self.found_at, "solution": self.solution()}
+        for turn in self._turns:
+            state |= {f"{turn.name}.{key}": value for key, value in turn.search.state().items()}
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a state() of a search on the same graph with the same weights and method."""
+        self.steps, self.best, self.found_at = (int(state[key]) for key in ("steps", "best", "found_at"))
+        self._solution = np.array(state["solution"], dtype=bool)
+        for turn in self._turns:
+            prefix = f"{turn.name}."
+            turn.search.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+
+    def _cost(self, in_cover: np.ndarray) -> int:
+        return int(self._price[in_cover].sum())
+
+    def _checked(self, in_cover: np.ndarray) -> np.ndarray:
+        """The cover itself; ValueError if it is none."""
+        edge = uncovered_edge(self.graph, in_cover)
+        if edge is not None:
+            raise ValueError(f"{self.graph.name}: no cover, edge {edge[0]}-{edge[1]} has no end in it")
+        return in_cover
+
+
+def _auto(n: int, nnz: int) -> dict[str, int]:
+    """The methods that `auto` takes for a graph, with the steps of their turns."""
+    if n > SCANNED:
+        return {"fast": TURN}
+    if n > LARGEST or 20 * nnz < n * n:
+        return {"numvc": TURN}
+    # Density 1/5 and more: the graphs that need penalties are here, and on no others was NuMVC slower.
+    return {"numvc": TURN, "penalty": TURN if 5 * nnz >= n * n else TURN // 8}
+
+
+def _check(graph: Graph, weights: np.ndarray | None, method: str) -> None:
+    """ValueError for what a search cannot work on."""
+    if method not in METHODS:
+        raise ValueError(f"method: found {method!r}; one of {', '.join(METHODS)} is needed")
+    if not graph.whole:
+        raise ValueError(f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, a search needs all {graph.n}")
+    if len(graph.indices) > HEAVIEST:
+        raise ValueError(f"{graph.name}: {graph.edges} edges, a search takes fewer than 2^30")
+    if weights is None:
+        return
+    if np.shape(weights) != (graph.n,) or not np.issubdtype(np.asarray(weights).dtype, np.integer):
+        raise ValueError(f"weights: [{graph.n}] whole numbers are needed")
+    if graph.n and not (1 <= np.min(weights) and np.max(weights) <= HEAVIEST):
+        raise ValueError("weights: a node weight below 1 or above 2^31 - 1")
