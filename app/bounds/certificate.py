@@ -65,7 +65,7 @@ class Certificate(Bound):
             raise BadCertificate(
                 f"{self.method}: the witness's arrays have shapes {u.shape} {v.shape} {halves.shape}"
             )
-        absent = np.flatnonzero(~_has_edges(graph, u, v))
+        absent = np.flatnonzero(~has_edges(graph, u, v))
         if len(absent):
             raise BadCertificate(
                 f"{self.method}: {u[absent[0]]}-{v[absent[0]]} is not an edge of {graph.name}"
@@ -92,7 +92,7 @@ def best(certificates: Iterable[Bound]) -> Bound:
     return max(certificates, key=lambda certificate: certificate.lower)
 
 
-def _has_edges(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+def has_edges(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """[k] bool: u[i]-v[i] is an edge of the whole graph."""
     inside = (u >= 0) & (u < graph.n) & (v >= 0) & (v < graph.n)
     stored = graph.row_of() * graph.n + graph.indices  # ascending: rows in order, columns ascending
