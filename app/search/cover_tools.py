@@ -12,7 +12,7 @@ from app.bounds.verify import uncovered_edge
 from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.graphs.weights import integer_weights
-from app.reductions.cover import CoverReducer
+from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
 from app.search.baselines import BASELINES
 from app.search.cover import CoverSearch

@@ -1,0 +1,160 @@
+"""Vertex cover at equal CPU time: the pipeline and its parts against NuMVC alone, on graphs of the user's.
+
+    python bench/equal_time.py GRAPH... [--seconds 0.1 1 10] [--seeds 5]
+
+A GRAPH is a file (`.clq`: its complement), or ba:N:D:SEED. Reading is not counted; everything after it is.
+`numvc` is a faithful NuMVC without learning, reductions or learned start; `search` our searches by turns from the
+same greedy start; `+ reductions` the same on the reduced graph; `+ learned` starts from reduce and peel by the
+policy; `pipeline` is what run.py does, bounds included. Values are medians over seeds.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from app import cli
+
+cli.limit_threads()
+
+from mpi4py import MPI
+
+from app.casefile import build
+from app.graphs.generate import barabasi_albert
+from app.graphs.graph import Graph
+from app.graphs.readers import open_edges
+from app.log import Log
+from app.partition.load import load_stream
+from app.problems.table import make_problem
+from app.search.cover import CoverSearch
+from app.search.toolbox import Instance, Toolbox
+from app.solver.pipeline import Pipeline
+from app.tasks.context import Context, open_group
+from app.tasks.policy import find_policy
+
+FIRST, LARGEST_SLICE = 16, 0.05  # steps, s
+
+
+def main() -> None:
+    """Measure every graph and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("graphs", nargs="+")
+    parser.add_argument("--seconds", type=float, nargs="+", default=[0.1, 1.0, 10.0])
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args()
+    bench = Bench(options.seconds)
+    print("| graph | CPU s | " + " | ".join(VARIANTS) + " | numvc steps/s |")
+    print("|---" * (3 + len(VARIANTS)) + "|")
+    for name in options.graphs:
+        graph = bench.read(name)
+        found = {v: [run(bench, graph, seed) for seed in range(options.seeds)] for v, run in VARIANTS.items()}
+        for i, seconds in enumerate(options.seconds):
+            cells = [f"{statistics.median(values[i] for values in found[v]):g}" for v in VARIANTS]
+            print(
+                f"| {graph.name} | {seconds:g} | " + " | ".join(cells) + f" | {bench.speed:.0f} |", flush=True
+            )
+
+
+class Bench:
+    """What all variants share: a context, the shipped policy, the time limits."""
+
+    def __init__(self, seconds: list[float]) -> None:
+        self.limits = sorted(seconds)
+        self.context = self._context({})
+        self.policy = find_policy(self.context)
+        self.speed = 0.0
+
+    def _context(self, settings: dict[str, object]) -> Context:
+        case = build({"search.baselines": False, **settings})
+        return Context(case, open_group(MPI.COMM_SELF, case), Log(False), None)
+
+    def read(self, name: str) -> Graph:
+        """A whole graph from a file, or ba:N:D:SEED."""
+        if name.startswith("ba:"):
+            n, d, seed = map(int, name.split(":")[1:])
+            stream, complement = barabasi_albert(n, d, seed), False
+        else:
+            stream, complement = open_edges(name), ".clq" in name
+        context = self._context({"graph.path": [], "graph.complement": complement})
+        return load_stream(context.group, stream, context.case.graph, context.case).graph
+
+    def pipeline(self, **settings: object) -> Pipeline:
+        """The pipeline of a case with some keys of [search] set."""
+        context = self._context({f"search.{key}": value for key, value in settings.items()})
+        return Pipeline(context.group, context.log, context.case, self.policy.net, self.policy.params)
+
+
+def toolbox(graph: Graph) -> Toolbox:
+    """The tools of vertex cover."""
+    return make_problem("mvc").toolbox(Instance(graph))
+
+
+def follow(bench: Bench, start: Callable[[], tuple[CoverSearch, Callable[[int], int]]]) -> list[int]:
+    """The best value at each limit of process CPU time, from the start of the set-up on."""
+    begun = time.process_time()
+    search, value = start()
+    steps, out = FIRST, []
+    for limit in bench.limits:
+        while not search.done and (left := limit - (time.process_time() - begun)) > 0:
+            at = time.process_time()
+            search.run(steps)
+            each = (time.process_time() - at) / steps + 1e-9
+            steps = max(1, min(int(min(left, LARGEST_SLICE) / each), 4 * steps))
+        out.append(value(search.best))
+    bench.speed = search.steps / (time.process_time() - begun)
+    return out
+
+
+def numvc(bench: Bench, graph: Graph, seed: int) -> list[int]:
+    """NuMVC on the whole graph."""
+    return follow(bench, lambda: (CoverSearch(graph, seed, method="numvc"), int))
+
+
+def search(bench: Bench, graph: Graph, seed: int) -> list[int]:
+    """Our searches by turns on the whole graph."""
+    speed = bench.speed
+    found = follow(bench, lambda: (CoverSearch(graph, seed), int))
+    bench.speed = speed
+    return found
+
+
+def reduced(bench: Bench, graph: Graph, seed: int) -> list[int]:
+    """The same after reductions."""
+
+    def start() -> tuple[CoverSearch, Callable[[int], int]]:
+        tools = toolbox(graph)
+        tools.reduce()
+        return CoverSearch(tools.core, seed), tools.value_of_core
+
+    speed = bench.speed
+    found = follow(bench, start)
+    bench.speed = speed
+    return found
+
+
+def _piped(bench: Bench, graph: Graph, seed: int, bounds: bool) -> Iterator[int]:
+    for limit in bench.limits:
+        pipeline = bench.pipeline(seconds=limit, bounds=bounds)
+        yield pipeline.answer(toolbox(graph), graph.name).value
+
+
+def learned(bench: Bench, graph: Graph, seed: int) -> list[int]:
+    """With the learned start, without bounds."""
+    return list(_piped(bench, graph, seed, False))
+
+
+def pipeline(bench: Bench, graph: Graph, seed: int) -> list[int]:
+    """All of it."""
+    return list(_piped(bench, graph, seed, True))
+
+
+VARIANTS = {
+    "numvc": numvc, "search": search, "+ reductions": reduced, "+ learned": learned, "pipeline": pipeline,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    main()
