@@ -41,7 +41,7 @@ LARGEST_TWIN = 8  # neighbours of twins
 TWIN_SCAN = 64  # neighbours of the node through which a twin is sought
 NEAR = 32  # degree up to which a changed node has its neighbours looked at again by UNCONFINED
 CHAIN = 16  # pairs in UNCONFINED
-READS = 1024  # entries of rows read in one search for UNCONFINED, after which no further u is looked at
+READS = 8192  # entries of rows read in one search for UNCONFINED, after which no further u is looked at
 HALF_ARCS = 1 << 28  # twice the edges up to which CROWN is tried
 
 

@@ -48,7 +48,7 @@ class PlainResidual:
         self.counts = dict.fromkeys(RULES, 0)
         self.first, self.second = Queue(), Queue()
         self.lighter: set[int] = set()  # nodes whose weight fell, which their neighbours have not yet seen
-        self.half_alive: int | None = None  # nodes left when the relaxation was last solved
+        self.swept: int | None = None  # nodes left when the whole graph was last looked at
         for v in range(self.n):
             self.touch(v)
 
@@ -113,7 +113,7 @@ class PlainResidual:
 
     def reduce(self) -> None:
         """Apply rules until none applies: cheap ones first, the relaxation last."""
-        while self._reduce_rows() or (self._crown_due() and self._crown()):
+        while self._reduce_rows() or self._sweep():
             pass
 
     def _reduce_rows(self) -> bool:
@@ -142,22 +142,33 @@ class PlainResidual:
             for u in near:
                 self.second.push(u)
 
-    def _crown_due(self) -> bool:
-        """Whether the graph has changed since the last time; after a choice, whether a quarter of it has gone."""
-        if self.edges == 0 or 2 * self.edges > HALF_ARCS:
+    def _sweep(self) -> bool:
+        """Solve the relaxation; where it decides nothing, have every node looked at once more; False if not due."""
+        if not self._sweep_due():
             return False
-        if self.half_alive is None:
+        self.swept = self.alive
+        if not self._crown():
+            for v in range(self.n):
+                self.touch(v)
+        return True
+
+    def _sweep_due(self) -> bool:
+        """Whether the graph has changed since it was last swept; after a choice, whether a quarter of it has gone."""
+        if self.edges == 0:
+            return False
+        if self.swept is None:
             return True
         if self.exact:
-            return self.alive != self.half_alive  # every rule removes a node
-        return self.alive <= self.half_alive - self.half_alive // 4
+            return self.alive != self.swept  # every rule removes a node
+        return self.alive <= self.swept - self.swept // 4
 
     def _crown(self) -> bool:
         """Solve the relaxation, take what it decides."""
+        if 2 * self.edges > HALF_ARCS:
+            return False
         indptr, indices, nodes, weight = self.snapshot()
         half = HalfIntegral(indptr, indices, weight)
         half.solve()
-        self.half_alive = self.alive
         outs = [i for i, side in enumerate(half.side) if side == OUT]
         if not outs:
             return False

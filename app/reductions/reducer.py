@@ -77,8 +77,8 @@ class CoverReducer:
     def reduce(self) -> None:
         """Apply all rules to a fixed point; looks at what has changed since the last call.
 
-        The relaxation (CROWN) reads the whole residual graph; after take() it waits until a quarter of the nodes
-        it last saw have gone.
+        A sweep of the whole residual graph, with the relaxation (CROWN), ends it; after take() the next sweep
+        waits until a quarter of the nodes of the last one have gone.
         """
         self._residual.reduce()
 
