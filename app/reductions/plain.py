@@ -1,7 +1,8 @@
-"""The residual graph without compiled kernels, and the order in which rules are tried: app/native/reduce.c in Python."""
+"""The residual graph without compiled kernels, and the order of the rules: app/native/reduce.c in Python."""
 
 from bisect import bisect_left, insort
 from collections import deque
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Queue:
 
 
 class PlainResidual:
-    """What is left of a graph, as ascending lists of neighbours; the same fields and results as CompiledResidual.
+    """What is left of a graph, as ascending lists of neighbours; fields and results are CompiledResidual's.
 
     indptr, indices, weight [n]   the graph to start from; unit: all weights are one
     """
@@ -40,7 +41,7 @@ class PlainResidual:
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, unit: bool) -> None:
         starts, columns = indptr.tolist(), indices.tolist()
         self.n, self.unit, self.exact = len(weight), unit, True
-        self.row = [columns[a:b] for a, b in zip(starts, starts[1:])]
+        self.row = [columns[a:b] for a, b in pairwise(starts)]
         self.weight = weight.tolist()
         self.alive = sum(map(bool, self.row))
         self.edges, self.offset = len(columns) // 2, 0
@@ -143,7 +144,7 @@ class PlainResidual:
                 self.second.push(u)
 
     def _sweep(self) -> bool:
-        """Solve the relaxation; where it decides nothing, have every node looked at once more; False if not due."""
+        """Solve the relaxation; where it decides nothing, touch every node. False where no sweep is due."""
         if not self._sweep_due():
             return False
         self.swept = self.alive
@@ -153,7 +154,7 @@ class PlainResidual:
         return True
 
     def _sweep_due(self) -> bool:
-        """Whether the graph has changed since it was last swept; after a choice, whether a quarter of it has gone."""
+        """Whether the graph has changed since the last sweep; after a choice, whether a quarter has gone."""
         if self.edges == 0:
             return False
         if self.swept is None:
