@@ -9,7 +9,7 @@
 
 /* As in app/reductions/log.py. */
 enum { NEIGHBOURS, CLIQUE, TRANSFER, FOLD, TWIN, UNCONFINED, CROWN, TAKE, RULES };
-enum { LARGEST_CLIQUE = 8, LARGEST_FOLD = 3, LARGEST_TWIN = 8, TWIN_SCAN = 64, NEAR = 32, CHAIN = 16, READS = 1024 };
+enum { LARGEST_CLIQUE = 8, LARGEST_FOLD = 3, LARGEST_TWIN = 8, TWIN_SCAN = 64, NEAR = 32, CHAIN = 16, READS = 8192 };
 enum { HALF_ARCS = 1 << 28 };
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     int64_t n, alive, edges, offset, counts[RULES];
-    int64_t half_alive; /* nodes left when the relaxation was last solved; -1: never */
+    int64_t swept; /* nodes left when the whole graph was last looked at; -1: never */
     int64_t pool_length, pool_room, log_length, log_room;
     int32_t *pool;
     int64_t *log;
@@ -444,6 +444,7 @@ static void take_crown(Reducer *r, const Half *h, const int64_t *node) {
 
 static int crown(Reducer *r) {
     const int64_t k = r->alive, arcs = 2 * r->edges;
+    if (arcs > HALF_ARCS) return 0;
     Half h = {k, calloc((size_t)(k + 1), 8), calloc((size_t)k, 8), calloc((size_t)arcs, 8),
               calloc((size_t)arcs, 4), calloc((size_t)k, 1)};
     int64_t *node = calloc((size_t)k, 8);
@@ -455,16 +456,7 @@ static int crown(Reducer *r) {
     }
     void *blocks[] = {h.indptr, h.weight, h.flow, h.indices, h.side, node};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) free(blocks[i]);
-    r->half_alive = k;
     return r->alive < k;
-}
-
-/* Whether the graph has changed since the last time; after a choice, whether a quarter of it has gone. */
-static int crown_due(const Reducer *r) {
-    if (r->edges == 0 || 2 * r->edges > HALF_ARCS) return 0;
-    if (r->half_alive < 0) return 1;
-    if (r->exact) return r->alive != r->half_alive; /* every rule removes a node */
-    return r->alive <= r->half_alive - r->half_alive / 4;
 }
 
 /* ---- all rules -------------------------------------------------------------------------------------------- */
@@ -480,6 +472,21 @@ static void pass_on(Reducer *r, int32_t v) {
     for (int32_t i = 0; degree <= NEAR && i < degree; ++i) push(r, &r->second, near[i]);
 }
 
+/* Whether the graph has changed since it was last swept; after a choice, whether a quarter of it has gone. */
+static int sweep_due(const Reducer *r) {
+    if (r->edges == 0) return 0;
+    if (r->swept < 0) return 1;
+    if (r->exact) return r->alive != r->swept; /* every rule removes a node */
+    return r->alive <= r->swept - r->swept / 4;
+}
+
+/* Solve the relaxation; where it decides nothing, have every node looked at once more. */
+static void sweep(Reducer *r) {
+    r->swept = r->alive;
+    if (crown(r)) return;
+    for (int32_t v = 0; v < r->n; ++v) push(r, &r->first, v);
+}
+
 /* Apply rules to at most `steps` nodes of the queues; returns 1 if more is to do, 0 at the fixed point, -1 without
  * memory. How the work is cut into calls changes nothing. */
 int lk_reduce_run(Reducer *r, int64_t steps) {
@@ -491,8 +498,8 @@ int lk_reduce_run(Reducer *r, int64_t steps) {
         } else if (r->second.count) {
             const int32_t v = pop(r, &r->second);
             if (r->degree[v]) unconfined(r, v);
-        } else if (!crown_due(r)) return 0;
-        else if (crown(r)) return 1;
+        } else if (!sweep_due(r)) return 0;
+        else sweep(r);
     }
     return r->failed ? -1 : 1;
 }
@@ -520,7 +527,7 @@ Reducer *lk_reduce_new(int64_t n, const int64_t *indptr, const int32_t *indices,
         return 0;
     }
     r->n = n, r->unit = (uint8_t)unit, r->exact = 1;
-    r->half_alive = -1;
+    r->swept = -1;
     r->edges = indptr[n] / 2;
     r->pool_length = indptr[n];
     memcpy(r->pool, indices, (size_t)indptr[n] * 4);

@@ -28,7 +28,7 @@ def available() -> bool:
 
 
 class CompiledResidual:
-    """What is left of a graph; the same fields and results as PlainResidual.
+    """What is left of a graph; fields and results are PlainResidual's.
 
     indptr, indices, weight [n]   the graph to start from; unit: all weights are one
     """

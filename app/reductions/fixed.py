@@ -15,7 +15,10 @@ def forced_nodes(
     inside: np.ndarray | Sequence[int],
     outside: np.ndarray | Sequence[int],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights [n] int64, and [n] bool: the nodes of `inside` and the neighbours of `outside`; see CoverReducer."""
+    """Weights [n] int64, and [n] bool: the nodes of `inside` and the neighbours of `outside`.
+
+    The arguments are those of CoverReducer; ValueError where they are wrong.
+    """
     if not graph.whole:
         raise ValueError(f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, reductions need all {graph.n}")
     weight = np.ones(graph.n, dtype=np.int64) if weights is None else _checked_weights(graph, weights)
@@ -46,7 +49,7 @@ def _checked_weights(graph: Graph, weights: np.ndarray) -> np.ndarray:
 def _marked(graph: Graph, name: str, nodes: np.ndarray | Sequence[int]) -> np.ndarray:
     """[n] bool, True at `nodes`."""
     nodes = np.asarray(nodes, dtype=np.int64).reshape(-1)
-    if len(nodes) and not (0 <= nodes.min() and nodes.max() < graph.n):
+    if len(nodes) and (nodes.min() < 0 or nodes.max() >= graph.n):
         raise ValueError(f"{name}: node numbers must be 0..{graph.n - 1}")
     marked = np.zeros(graph.n, dtype=bool)
     marked[nodes] = True

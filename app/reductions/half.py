@@ -1,5 +1,7 @@
-"""The linear-programming relaxation of weighted vertex cover without compiled kernels, step for step app/native/half.c,
-where the mathematics is stated."""
+"""The linear-programming relaxation of weighted vertex cover without compiled kernels.
+
+Step for step app/native/half.c, where the mathematics is stated.
+"""
 
 from dataclasses import dataclass
 
@@ -10,8 +12,8 @@ UNDECIDED, OUT, COVER = range(3)
 class HalfIntegral:
     """Nodes that some optimal cover leaves out or holds, by maximum flow in the bipartite double cover.
 
-    Node L_v of the double cover has number v, R_v has k + v. Arc e of row v leads from L_v to R_col, and from R_v
-    to L_col where the opposite arc back[e] carries flow.
+    Node L_v of the double cover has number v, R_v has k + v. Arc e of row v leads from L_v to R_col, and from
+    R_v to L_col where the opposite arc back[e] carries flow.
 
     indptr   [k+1], indices [arcs]: ascending rows; weight [k]
     after solve(): side [k] UNDECIDED, OUT or COVER; flow [arcs] of the arcs L_row -> R_col
@@ -180,7 +182,7 @@ class HalfIntegral:
                 self.low[path[-1]] = min(self.low[path[-1]], self.low[node])
 
     def _unseen(self, node: int) -> int | None:
-        """The next node behind an open arc that the search has not seen; on the way, low follows the others."""
+        """The next node not yet seen behind an open arc; on the way, low follows the others."""
         end = self.indptr[self._row(node) + 1]
         while self.next[node] < end:
             e = self.next[node]

@@ -1,30 +1,32 @@
-"""The reductions of minimum-weight vertex cover, and the log that lists which of them were applied to which nodes.
+"""The reductions of minimum-weight vertex cover, and the log of those applied.
 
-Weights are positive whole numbers, N(v) the neighbours of v, N[v] those and v, all in the graph that is left. Each
-rule changes the optimum by a known amount, which is added to the offset. A rule that drops nodes removes their edges.
+Weights are positive whole numbers, N(v) the neighbours of v, N[v] those and v, all in the graph that is left.
+Each rule changes the optimum by a known amount, which is added to the offset. Nodes go with their edges.
 
 A log is one int64 array of entries (rule, number of words, words):
 
-NEIGHBOURS  v, N(v)         no independent set in N(v) is heavier than v: N(v) goes into the cover. With one
-                            neighbour this is the rule of degree 1, with two adjacent ones that of the triangle.
-CLIQUE      v, some of N(v) N(v) is a clique; those of it not heavier than v go into the cover (v takes their place).
-TRANSFER    v, N(v)         N(v) is a clique and each of it is heavier than v: w(v) is paid for each of them and taken
-                            off its weight, v is dropped. v is in the cover unless all of N(v) is.
-FOLD        v, x, others    N(v) = {x, others} is independent and all of it but the lightest weighs at most w(v), which
-                            is less than w(N(v)): it is in the cover as a whole or not at all. w(v) is paid, x stands
-                            for N(v) with the neighbours of all and w(N(v)) - w(v), v and the others are dropped.
-TWIN        v, u            N(u) = N(v), not adjacent: u is dropped, v gets the weight of both.
-UNCONFINED  v, (u, x)*, u   v goes into the cover, because assuming that every optimal cover leaves it out leads to a
-                            contradiction. S begins as {v}; each u in N(S) has w(u) >= w(N(u) & S) and x as its one
-                            neighbour outside N[S], which joins S, for u could else replace N(u) & S; the last u has
-                            none. Without pairs this is domination, N[u] inside N[v].
-CROWN       k, I, (i, c, f)*  I has k nodes, is independent, and C = N(I) goes into the cover: arcs i -> c carry flows f
-                            that fill each c in C up to w(c) and take at most w(i) from each i in I.
-TAKE        v               a choice, not a reduction: v goes into the cover.
+NEIGHBOURS  v, N(v)           No independent set in N(v) is heavier than v: N(v) goes into the cover. With one
+                              neighbour this is the rule of degree 1, with two adjacent ones the triangle.
+CLIQUE      v, some of N(v)   N(v) is a clique; those of it not heavier than v go into the cover.
+TRANSFER    v, N(v)           N(v) is a clique, each of it heavier than v: w(v) is paid for each of them and
+                              taken off its weight, v is dropped. v is in the cover unless all of N(v) is.
+FOLD        v, x, others      N(v) = {x, others} is independent, heavier than v, and not so without its
+                              lightest node: it is in the cover as a whole or not at all. w(v) is paid; x
+                              stands for N(v) with the neighbours of all and w(N(v)) - w(v); v and the
+                              others are dropped.
+TWIN        v, u              N(u) = N(v): u is dropped, v gets the weight of both.
+UNCONFINED  v, (u, x)*, u     v goes into the cover. If every optimal cover left it out, they all would
+                              leave out the set S that begins as {v}: a u in N(S) with w(u) >= w(N(u) & S)
+                              could be left out instead of N(u) & S, but for neighbours outside N[S]. Where
+                              that is one node x, x joins S; where there is none, this is a contradiction.
+                              Without pairs this is domination, N[u] inside N[v].
+CROWN       k, I, (i, c, f)*  I has k nodes and is independent; C = N(I) goes into the cover. Flows f on edges
+                              i-c add up to w(c) at each c in C, and to at most w(i) at each i in I.
+TAKE        v                 A choice, not a reduction: v goes into the cover.
 
-Source   NEIGHBOURS, CLIQUE, TRANSFER, FOLD, TWIN: Lamm, Schulz, Strash, Williger and Zhang 2019; with unit weights FOLD
-         and TWIN are those of Chen, Kanj and Jia 2001 and Xiao and Nagamochi 2013; UNCONFINED: Xiao and Nagamochi 2013,
-         here with weights; CROWN: Nemhauser and Trotter 1975, Iwata, Oka and Yoshida 2014.
+Source   NEIGHBOURS, CLIQUE, TRANSFER, FOLD, TWIN: Lamm, Schulz, Strash, Williger and Zhang 2019; folding with
+         unit weights: Chen, Kanj and Jia 2001; UNCONFINED: Xiao and Nagamochi 2013, here with weights; CROWN:
+         Nemhauser and Trotter 1975, Iwata, Oka and Yoshida 2014.
 """
 
 from collections.abc import Iterator
@@ -41,7 +43,7 @@ LARGEST_TWIN = 8  # neighbours of twins
 TWIN_SCAN = 64  # neighbours of the node through which a twin is sought
 NEAR = 32  # degree up to which a changed node has its neighbours looked at again by UNCONFINED
 CHAIN = 16  # pairs in UNCONFINED
-READS = 1024  # entries of rows read in one search for UNCONFINED, after which no further u is looked at
+READS = 8192  # entries of rows read in one search for UNCONFINED, after which no further u is looked at
 HALF_ARCS = 1 << 28  # twice the edges up to which CROWN is tried
 
 
@@ -62,7 +64,7 @@ def crown_parts(words: list[int]) -> tuple[list[int], list[tuple[int, int, int]]
 
 
 def lift(log: np.ndarray, in_cover: np.ndarray) -> None:
-    """Complete a cover of what is left, in_cover [n] bool, to one of the graph before the log's first entry."""
+    """Complete a cover of what is left, in_cover [n] bool, to one of the whole graph: the log backwards."""
     for rule, words in reversed(list(entries(log))):
         if rule in (NEIGHBOURS, CLIQUE):
             in_cover[words[1:]] = True

@@ -1,7 +1,8 @@
-"""The residual graph without compiled kernels, and the order in which rules are tried: app/native/reduce.c in Python."""
+"""The residual graph without compiled kernels, and the order of the rules: app/native/reduce.c in Python."""
 
 from bisect import bisect_left, insort
 from collections import deque
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Queue:
 
 
 class PlainResidual:
-    """What is left of a graph, as ascending lists of neighbours; the same fields and results as CompiledResidual.
+    """What is left of a graph, as ascending lists of neighbours; fields and results are CompiledResidual's.
 
     indptr, indices, weight [n]   the graph to start from; unit: all weights are one
     """
@@ -40,7 +41,7 @@ class PlainResidual:
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, unit: bool) -> None:
         starts, columns = indptr.tolist(), indices.tolist()
         self.n, self.unit, self.exact = len(weight), unit, True
-        self.row = [columns[a:b] for a, b in zip(starts, starts[1:])]
+        self.row = [columns[a:b] for a, b in pairwise(starts)]
         self.weight = weight.tolist()
         self.alive = sum(map(bool, self.row))
         self.edges, self.offset = len(columns) // 2, 0
@@ -48,7 +49,7 @@ class PlainResidual:
         self.counts = dict.fromkeys(RULES, 0)
         self.first, self.second = Queue(), Queue()
         self.lighter: set[int] = set()  # nodes whose weight fell, which their neighbours have not yet seen
-        self.half_alive: int | None = None  # nodes left when the relaxation was last solved
+        self.swept: int | None = None  # nodes left when the whole graph was last looked at
         for v in range(self.n):
             self.touch(v)
 
@@ -113,7 +114,7 @@ class PlainResidual:
 
     def reduce(self) -> None:
         """Apply rules until none applies: cheap ones first, the relaxation last."""
-        while self._reduce_rows() or (self._crown_due() and self._crown()):
+        while self._reduce_rows() or self._sweep():
             pass
 
     def _reduce_rows(self) -> bool:
@@ -142,22 +143,33 @@ class PlainResidual:
             for u in near:
                 self.second.push(u)
 
-    def _crown_due(self) -> bool:
-        """Whether the graph has changed since the last time; after a choice, whether a quarter of it has gone."""
-        if self.edges == 0 or 2 * self.edges > HALF_ARCS:
+    def _sweep(self) -> bool:
+        """Solve the relaxation; where it decides nothing, touch every node. False where no sweep is due."""
+        if not self._sweep_due():
             return False
-        if self.half_alive is None:
+        self.swept = self.alive
+        if not self._crown():
+            for v in range(self.n):
+                self.touch(v)
+        return True
+
+    def _sweep_due(self) -> bool:
+        """Whether the graph has changed since the last sweep; after a choice, whether a quarter has gone."""
+        if self.edges == 0:
+            return False
+        if self.swept is None:
             return True
         if self.exact:
-            return self.alive != self.half_alive  # every rule removes a node
-        return self.alive <= self.half_alive - self.half_alive // 4
+            return self.alive != self.swept  # every rule removes a node
+        return self.alive <= self.swept - self.swept // 4
 
     def _crown(self) -> bool:
         """Solve the relaxation, take what it decides."""
+        if 2 * self.edges > HALF_ARCS:
+            return False
         indptr, indices, nodes, weight = self.snapshot()
         half = HalfIntegral(indptr, indices, weight)
         half.solve()
-        self.half_alive = self.alive
         outs = [i for i, side in enumerate(half.side) if side == OUT]
         if not outs:
             return False

@@ -16,7 +16,7 @@ __all__ = ["MOST_WEIGHT", "CoverReducer"]
 
 
 class CoverReducer:
-    """Exact reductions of minimum vertex cover, with and without node weights; app/reductions/log.py lists them.
+    """Exact reductions of minimum vertex cover, with and without node weights; log.py lists them.
 
     A cover of least weight is the complement of an independent set of largest weight, so this serves both.
     The result is a function of the graph and of the calls made, with or without the compiled kernels.
@@ -27,7 +27,7 @@ class CoverReducer:
     compiled         use app/native/reduce.c where it was built
 
     alive, edges     nodes that have an edge left, and edges left
-    offset           weight already paid: cover of the graph = offset + cover of the kernel, for the optima too
+    offset           weight already paid: cover of the graph = offset + cover of the kernel, also for optima
     exact            False once take() has put a node into the cover: the optima may then differ
     counts           how often each rule of log.RULES was applied
     forced           [n] bool, nodes in the cover because of `inside` and `outside`
@@ -77,15 +77,15 @@ class CoverReducer:
     def reduce(self) -> None:
         """Apply all rules to a fixed point; looks at what has changed since the last call.
 
-        The relaxation (CROWN) reads the whole residual graph; after take() it waits until a quarter of the nodes
-        it last saw have gone.
+        A sweep of the whole residual graph, with the relaxation (CROWN), ends it; after take() the next sweep
+        waits until a quarter of the nodes of the last one have gone.
         """
         self._residual.reduce()
 
     def take(self, nodes: np.ndarray | Sequence[int]) -> None:
-        """Put nodes [k] (numbers of the graph) into the cover, in this order; one that has no edge left is skipped."""
+        """Put nodes [k] of the graph into the cover, in this order; one that has no edge left is skipped."""
         nodes = np.ascontiguousarray(nodes, dtype=np.int64).reshape(-1)
-        if len(nodes) and not (0 <= nodes.min() and nodes.max() < self.graph.n):
+        if len(nodes) and (nodes.min() < 0 or nodes.max() >= self.graph.n):
             raise ValueError(f"take: node numbers must be 0..{self.graph.n - 1}")
         self._residual.take(nodes)
 
@@ -115,8 +115,7 @@ class CoverReducer:
         """The cover of the whole graph that belongs to a cover of the kernel as it is now.
 
         in_cover_kernel  [k] bool
-        returns          [n] bool; its weight is offset + the weight of the kernel's cover, and it is a cover if
-                         that is one
+        returns          [n] bool; a cover if that is one, of weight offset + the weight of the kernel's cover
         """
         in_cover_kernel = np.asarray(in_cover_kernel)
         if in_cover_kernel.shape != (self.alive,) or in_cover_kernel.dtype != bool:

@@ -95,7 +95,7 @@ def fold(r: PlainResidual, v: int) -> bool:
 
 
 def twin(r: PlainResidual, v: int) -> bool:
-    """TWIN. Where all weights are one, only twins whose merger NEIGHBOURS or FOLD then removes: weights stay one."""
+    """TWIN. With unit weights only where NEIGHBOURS or FOLD then removes v, so that weights stay one."""
     degree = len(r.row[v])
     if (degree != LARGEST_FOLD) if r.unit else (degree > LARGEST_TWIN):
         return False

@@ -41,7 +41,7 @@ def unconfined(r: PlainResidual, v: int) -> bool:
 
 
 def _outside_of(r: PlainResidual, u: int, chosen: set[int], near: set[int]) -> tuple[list[int] | None, int]:
-    """The neighbours of u outside N[S], at most one, else None; None also where S outweighs u. And entries read."""
+    """The neighbours of u outside N[S], None where they are several or S outweighs u; entries read."""
     rest, outside = r.weight[u], []
     for read, z in enumerate(r.row[u], 1):
         if z in chosen:

@@ -1,0 +1,234 @@
+"""The independent check of a log of reductions: replays it on sets, and proves each step from what it meets.
+
+It shares with the reducer only the meaning of the log (app/reductions/log.py), and searches nothing: it asks
+of each step whether the nodes it names satisfy what its rule demands. What remains at the end is returned, so
+that offset + bound of the kernel bounds every cover of the graph without trust in the code that reduced it.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from app.errors import LockstepError
+from app.graphs.graph import Graph, from_edges
+from app.reductions.log import (
+    CLIQUE,
+    CROWN,
+    FOLD,
+    LARGEST_FOLD,
+    NEIGHBOURS,
+    RULES,
+    TAKE,
+    TRANSFER,
+    TWIN,
+    UNCONFINED,
+)
+
+Nodes = Sequence[int] | np.ndarray
+
+
+class BadReduction(LockstepError):
+    """A step of a log is not a reduction; the message names the step, the rule and what is wrong."""
+
+
+class Verified(NamedTuple):
+    """What a log proves: optimum of the graph = offset + optimum of the kernel.
+
+    kernel    the residual graph, its nodes in ascending order; nodes [k] their numbers in the reduced graph
+    weights   [k] int64
+    """
+
+    offset: int
+    kernel: Graph
+    nodes: np.ndarray
+    weights: np.ndarray
+
+
+def verify_log(
+    graph: Graph, weights: np.ndarray | None, log: np.ndarray, inside: Nodes = (), outside: Nodes = ()
+) -> Verified:
+    """Replay a log [words] int64 on a whole graph; raises BadReduction at the first step that is not proved.
+
+    weights           [n] positive whole numbers, or None: all one
+    inside, outside   nodes fixed in and out of the cover before the first step
+    """
+    replay = _Replay(graph, weights)
+    replay.fix(inside, outside)
+    words, at, step = np.asarray(log).tolist(), 0, 0
+    while at < len(words):
+        rule, length = (*words[at : at + 2], -1)[:2]
+        entry = words[at + 2 : at + 2 + max(length, 0)]
+        name = RULES[rule] if 0 <= rule < len(RULES) else f"rule {rule}"
+        try:
+            _require(rule in CHECKS and 0 < length == len(entry), "no entry of a log")
+            CHECKS[rule](replay, *entry)
+        except BadReduction as error:
+            shown = " ".join(map(str, entry[:8])) + (" ..." if len(entry) > 8 else "")
+            raise BadReduction(f"{graph.name}: step {step} ({name} {shown}): {error}") from None
+        at, step = at + 2 + length, step + 1
+    return replay.rest()
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise BadReduction(otherwise)
+
+
+class _Replay:
+    """The residual graph as sets of neighbours; nodes without an edge are of no more interest."""
+
+    def __init__(self, graph: Graph, weights: np.ndarray | None) -> None:
+        starts, columns = graph.indptr.tolist(), graph.indices.tolist()
+        self.graph, self.offset = graph, 0
+        self.near = {v: set(columns[starts[v] : starts[v + 1]]) for v in range(graph.n)}
+        self.weight = [1] * graph.n if weights is None else [int(w) for w in weights]
+        _require(len(self.weight) == graph.n and min(self.weight, default=1) > 0, "not n positive weights")
+
+    def fix(self, inside: Nodes, outside: Nodes) -> None:
+        """Cover the nodes inside and the neighbours of those outside."""
+        outs = {int(v) for v in outside}
+        covered = {int(v) for v in inside}.union(*(self.near[v] for v in outs))
+        _require(not covered & outs, "no cover leaves these nodes out")
+        for v in covered:
+            self.cover(v)
+
+    def drop(self, v: int) -> None:
+        """Remove a node and its edges."""
+        for u in self.near.pop(v):
+            self.near[u].remove(v)
+
+    def cover(self, v: int) -> None:
+        """Pay for a node and remove it."""
+        self.offset += self.weight[v]
+        self.drop(v)
+
+    def neighbours(self, v: int) -> set[int]:
+        """N(v), which must not be empty."""
+        _require(bool(self.near.get(v)), f"{v} has no edge left")
+        return self.near[v]
+
+    def pairs_adjacent(self, nodes: Sequence[int]) -> list[bool]:
+        """For each pair of nodes, whether it is an edge."""
+        return [w in self.near[u] for u, w in combinations(nodes, 2)]
+
+    def total(self, nodes: Sequence[int]) -> int:
+        """The sum of the nodes' weights."""
+        return sum(self.weight[v] for v in nodes)
+
+    def rest(self) -> Verified:
+        """What is left."""
+        nodes = sorted(v for v, near in self.near.items() if near)
+        number = {v: i for i, v in enumerate(nodes)}
+        u = [number[v] for v in nodes for _ in self.near[v]]
+        v = [number[w] for v in nodes for w in self.near[v]]
+        kernel = from_edges(len(nodes), u, v, name=f"{self.graph.name} (kernel)")
+        weights = np.array([self.weight[w] for w in nodes], dtype=np.int64)
+        return Verified(self.offset, kernel, np.array(nodes, dtype=np.int64), weights)
+
+
+def _all_neighbours(r: _Replay, v: int, nodes: Sequence[int]) -> None:
+    _require(r.neighbours(v) == set(nodes) and len(nodes) == len(set(nodes)), f"not the neighbours of {v}")
+
+
+def _check_neighbours(r: _Replay, v: int, *near: int) -> None:
+    _all_neighbours(r, v, near)
+    heaviest = r.total(near)
+    if len(near) <= LARGEST_FOLD:
+        parts = [part for size in range(len(near) + 1) for part in combinations(near, size)]
+        heaviest = max(r.total(part) for part in parts if not any(r.pairs_adjacent(part)))
+    _require(heaviest <= r.weight[v], f"{v} weighs {r.weight[v]}, its neighbours {heaviest}")
+    for u in near:
+        r.cover(u)
+
+
+def _check_clique(r: _Replay, v: int, *light: int) -> None:
+    near = r.neighbours(v)
+    _require(bool(light) and near >= set(light) and len(light) == len(set(light)), f"no neighbours of {v}")
+    _require(all(r.pairs_adjacent(list(near))), f"the neighbours of {v} are no clique")
+    _require(all(r.weight[u] <= r.weight[v] for u in light), f"some are heavier than {v}")
+    for u in light:
+        r.cover(u)
+
+
+def _check_transfer(r: _Replay, v: int, *heavy: int) -> None:
+    _all_neighbours(r, v, heavy)
+    _require(all(r.pairs_adjacent(heavy)), f"the neighbours of {v} are no clique")
+    _require(all(r.weight[u] > r.weight[v] for u in heavy), f"some are not heavier than {v}")
+    r.drop(v)
+    for u in heavy:
+        r.weight[u] -= r.weight[v]
+        r.offset += r.weight[v]
+
+
+def _check_fold(r: _Replay, v: int, *near: int) -> None:
+    _all_neighbours(r, v, near)
+    _require(not any(r.pairs_adjacent(near)), f"neighbours of {v} are adjacent")
+    total, least = r.total(near), min(r.weight[u] for u in near)
+    _require(total - least <= r.weight[v] < total, f"{v} weighs {r.weight[v]}, its neighbours {total}")
+    r.cover(v)
+    x, *others = near
+    for y in others:
+        for z in set(r.near[y]):
+            r.near[x].add(z)
+            r.near[z].add(x)
+        r.drop(y)
+    r.weight[x] = total - r.weight[v]
+
+
+def _check_twin(r: _Replay, *pair: int) -> None:
+    _require(len(set(pair)) == len(pair) == 2, "not two nodes")
+    v, u = pair
+    _require(r.neighbours(u) == r.neighbours(v), f"{u} and {v} have different neighbours")
+    r.weight[v] += r.weight[u]
+    r.drop(u)
+
+
+def _check_unconfined(r: _Replay, v: int, *chain: int) -> None:
+    _require(len(chain) % 2 == 1, "not pairs and a last node")
+    chosen, closed = {v}, {v} | r.neighbours(v)
+    for u, x in zip(chain[::2], [*chain[1::2], None]):
+        near = r.neighbours(u)
+        _require(u not in chosen and bool(near & chosen), f"{u} is no neighbour of the chosen nodes")
+        _require(r.total(near & chosen) <= r.weight[u], f"{u} is lighter than its chosen neighbours")
+        wanted = set() if x is None else {x}
+        _require(near - closed == wanted, f"{u} has other neighbours outside the chosen nodes' neighbourhood")
+        if x is not None:
+            chosen.add(x)
+            closed |= {x} | r.near[x]
+    r.cover(v)
+
+
+def _check_crown(r: _Replay, count: int, *words: int) -> None:
+    outs, flows = words[: max(count, 0)], words[max(count, 0) :]
+    _require(0 < count == len(set(outs)) and len(flows) % 3 == 0, "not a set of nodes and flows")
+    covered = set().union(*(r.neighbours(v) for v in outs))
+    _require(covered.isdisjoint(outs), "the nodes left out are not independent")
+    sent, got = dict.fromkeys(outs, 0), dict.fromkeys(covered, 0)
+    for i, c, flow in zip(flows[::3], flows[1::3], flows[2::3]):
+        _require(i in sent and c in r.near[i] and flow > 0, f"a flow {i} -> {c} on no edge, or not positive")
+        sent[i] += flow
+        got[c] += flow
+    for i, flow in sent.items():
+        _require(flow <= r.weight[i], f"{flow} leaves node {i}, which weighs {r.weight[i]}")
+    for c, flow in got.items():
+        _require(flow == r.weight[c], f"{flow} reaches node {c}, which weighs {r.weight[c]}")
+    for c in covered:
+        r.cover(c)
+
+
+def _check_take(r: _Replay, v: int, *_: int) -> None:
+    raise BadReduction(f"{v} was chosen, not reduced: the log proves no bound")
+
+
+CHECKS: dict[int, Callable[..., None]] = {
+    NEIGHBOURS: _check_neighbours,
+    CLIQUE: _check_clique,
+    TRANSFER: _check_transfer,
+    FOLD: _check_fold,
+    TWIN: _check_twin,
+    UNCONFINED: _check_unconfined,
+    CROWN: _check_crown,
+    TAKE: _check_take,
+}
