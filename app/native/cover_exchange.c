@@ -5,10 +5,11 @@
  * smaller end. Edge weights stand at both entries, so that the row loops read them in order. */
 #include "random.h"
 
-enum { BLOCK = 64, BARRED = -(1 << 30), MOST = 1 << 28, LEAST_MEAN = 10, DRAWN = 50 };
+enum { BLOCK = 64, BARRED = -(1 << 30), MOST = 1 << 28, DRAWN = 50 };
 
 typedef struct {
-    int64_t n, padded, nnz, samples;         /* samples: nodes looked at for a removal, 0: all */
+    int64_t n, padded, nnz;
+    int64_t samples, ceiling;                /* nodes drawn for a removal, 0: all; mean weight that forgets */
     const int64_t *indptr, *node_weight;     /* [n+1]; [n] or null: all one */
     const int32_t *indices, *mirror;         /* [nnz] */
     uint8_t *in_cover, *best_cover, *fresh;  /* [n]; fresh: a neighbour changed since this node left */
@@ -219,6 +220,7 @@ INLINE void heavier(Search *s, int32_t v) {
 }
 
 INLINE void weigh(Search *s) {
+    if (s->ceiling == 0) return;
     for (int64_t i = 0; i < s->open_size; ++i) {
         const int32_t edge = s->open[i], back = s->mirror[edge];
         ++s->weight[edge];
@@ -227,8 +229,7 @@ INLINE void weigh(Search *s) {
         heavier(s, s->indices[back]);
     }
     s->total_weight += s->open_size;
-    const int64_t mean = s->n / 2 > LEAST_MEAN ? s->n / 2 : LEAST_MEAN;
-    if (s->heavy || s->total_weight >= mean * (s->nnz / 2)) forget(s);
+    if (s->heavy || s->total_weight >= s->ceiling * (s->nnz / 2)) forget(s);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------ */

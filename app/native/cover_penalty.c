@@ -36,7 +36,8 @@ INLINE void update(Penalty *s, int64_t in, int64_t out) {
     uint16_t free_cost = NONE, swap_cost = NONE;
     for (int64_t i = 0; i < s->padded; ++i) {
         const uint16_t c = (uint16_t)(conflicts[i] + plus[i] - minus[i]);
-        const uint16_t free = c == 0 ? cost[i] : NONE, swap = c == 1 ? cost[i] : NONE;
+        /* NONE where the count of conflicts is another. */
+        const uint16_t free = cost[i] | (uint16_t)-(c != 0), swap = cost[i] | (uint16_t)-(c != 1);
         conflicts[i] = c;
         free_cost = free < free_cost ? free : free_cost;
         swap_cost = swap < swap_cost ? swap : swap_cost;

@@ -103,7 +103,8 @@ class CoverSearch:
             move = graph.n // 2 + 100
             return _Turn(name, PenaltySearch(*common, self.compiled), steps, max(1, step // move), move)
         samples = SAMPLES if name == "fast" else 0
-        return _Turn(name, Exchange(*common, samples, self.compiled), steps, 1, step)
+        ceiling = 0 if name == "fast" else max(graph.n // 2, 10)
+        return _Turn(name, Exchange(*common, samples, ceiling, self.compiled), steps, 1, step)
 
     @property
     def done(self) -> bool:

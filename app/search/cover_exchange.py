@@ -32,7 +32,7 @@ NUMBERS = (
 
 class _Search(ctypes.Structure):
     _fields_ = (
-        *((name, Long) for name in ("n", "padded", "nnz", "samples")),
+        *((name, Long) for name in ("n", "padded", "nnz", "samples", "ceiling")),
         *((name, Pointer) for name in (*GRAPH_ARRAYS, *ARRAYS, "top")),
         *((name, Long) for name in NUMBERS),
         ("random", ctypes.c_uint64),
@@ -72,11 +72,13 @@ class Exchange:
         weights: np.ndarray | None,
         random: int,
         samples: int,
+        ceiling: int,
         compiled: bool,
     ) -> None:
         n, nnz = graph.n, len(graph.indices)
         self.compiled = compiled and available()
         self.n, self.nnz, self.samples, self.node_weight = n, nnz, samples, weights
+        self.ceiling = ceiling
         self.padded = -(-max(n, 1) // BLOCK) * BLOCK
         self.indptr = np.ascontiguousarray(graph.indptr, dtype=np.int64)
         self.indices = np.ascontiguousarray(graph.indices, dtype=np.int32)
@@ -107,7 +109,7 @@ class Exchange:
 
     def _bind(self) -> None:
         """Give the kernels the addresses of the arrays."""
-        s = self._search = _Search(self.n, self.padded, self.nnz, self.samples)
+        s = self._search = _Search(self.n, self.padded, self.nnz, self.samples, self.ceiling)
         for name in (*GRAPH_ARRAYS, *ARRAYS, "top"):
             setattr(s, name, address(getattr(self, name)))
 

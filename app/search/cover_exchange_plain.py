@@ -10,7 +10,7 @@ import numpy as np
 from app.rng import SplitMix
 
 BLOCK, BARRED = 64, -(1 << 30)
-MOST, LEAST_MEAN, DRAWN = 1 << 28, 10, 50
+MOST, DRAWN = 1 << 28, 50
 
 Search = Any
 
@@ -172,7 +172,9 @@ def _forget(s: Search) -> None:
 
 
 def _weigh(s: Search) -> None:
-    """One more for every uncovered edge; all weights shrink when the mean has reached n/2."""
+    """One more for every uncovered edge; all weights shrink when the mean has reached the ceiling."""
+    if s.ceiling == 0:
+        return
     edges = s.open[: s.open_size]
     for entries in (edges, s.mirror[edges]):
         s.weight[entries] += 1
@@ -181,7 +183,7 @@ def _weigh(s: Search) -> None:
         np.add.at(s.weighted_degree, ends, 1)
         s.heavy |= int((s.weighted_degree[ends] >= MOST).any())
     s.total_weight += s.open_size
-    if s.heavy or s.total_weight >= max(s.n // 2, LEAST_MEAN) * (s.nnz // 2):
+    if s.heavy or s.total_weight >= s.ceiling * (s.nnz // 2):
         _forget(s)
 
 
