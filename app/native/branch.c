@@ -28,6 +28,7 @@ typedef struct Frame {
     uint8_t *cover, *left;      /* [n_in] best cover; [n] of the rows left */
     int32_t state, node, parts, part; /* of the branching and of the components */
     int32_t *part_of, *part_order;    /* [n], [parts] smallest first */
+    int32_t *part_start, *part_nodes; /* [parts+1], [n] the nodes of each part */
     int64_t *part_bound, rest;        /* [parts]; sum of solved parts and of the bounds of the others */
 } Frame;
 
@@ -104,7 +105,7 @@ static void free_work(Work *w) {
 
 static void free_frame(Frame *f) {
     void *all[] = {f->ptr, f->adj, f->weight, f->id, f->to_parent, f->log, f->cover, f->left, f->part_of,
-                   f->part_order, f->part_bound, f};
+                   f->part_order, f->part_start, f->part_nodes, f->part_bound, f};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
 }
 
@@ -312,8 +313,8 @@ static void load_rows(Work *w, int32_t n, const int32_t *ptr, const int32_t *adj
     w->log_len = w->offset = w->head = w->tail = 0;
     w->stamp = 0;
     w->unit = 1;
-    memset(w->mark, 0, (size_t)w->room * 4);
-    memset(w->queued, 0, (size_t)w->room);
+    memset(w->mark, 0, (size_t)(2 * n + 4) * 4);
+    memset(w->queued, 0, (size_t)(2 * n + 4));
     for (int32_t v = 0; v < n; ++v) {
         w->start[v] = ptr[v];
         w->len[v] = w->deg[v] = ptr[v + 1] - ptr[v];
@@ -412,14 +413,17 @@ static int reduce_relaxed(Work *w, const Frame *f) {
 
 /* ---- components and bounds ------------------------------------------------------------------------------------ */
 
-static int find_parts(Frame *f, int32_t *queue) {
+static int find_parts(Frame *f) {
+    int32_t *queue = f->part_nodes = malloc((size_t)f->n * 4 + 8);
     f->part_of = malloc((size_t)f->n * 4 + 8);
-    if (!f->part_of) return -1;
+    f->part_start = malloc((size_t)(f->n + 1) * 4);
+    if (!f->part_of || !f->part_nodes || !f->part_start) return -1;
     for (int32_t v = 0; v < f->n; ++v) f->part_of[v] = -1;
+    int32_t head = 0, tail = 0;
     f->parts = 0;
     for (int32_t root = 0; root < f->n; ++root) {
-        int32_t head = 0, tail = 0;
         if (f->part_of[root] >= 0) continue;
+        f->part_start[f->parts] = head;
         queue[tail++] = root;
         f->part_of[root] = f->parts;
         while (head < tail) {
@@ -432,6 +436,7 @@ static int find_parts(Frame *f, int32_t *queue) {
         }
         f->parts += 1;
     }
+    f->part_start[f->parts] = head;
     f->part_bound = calloc((size_t)f->parts + 1, 8);
     f->part_order = calloc((size_t)f->parts + 1, 4);
     return f->part_bound && f->part_order ? 0 : -1;
@@ -531,7 +536,7 @@ static int prepare(Search *s, Frame *f, const int32_t *ptr, const int32_t *adj, 
     f->entries = w->log_len;
     f->log = malloc((size_t)w->log_len * 4 + 8);
     f->left = calloc((size_t)f->n + 1, 1);
-    if (!f->log || !f->left || find_parts(f, w->a) < 0) return -1;
+    if (!f->log || !f->left || find_parts(f) < 0) return -1;
     memcpy(f->log, w->log, (size_t)w->log_len * 4);
     f->state = DONE;
     if (f->offset >= f->limit) return 0;
@@ -571,34 +576,37 @@ static int32_t branch_node(Work *w, const Frame *f) {
     return best;
 }
 
-/* A frame of the nodes of f that `keep` [f->n] has; limit: what its cover must cost less than. */
-static int push(Search *s, Frame *f, const int32_t *keep, int64_t limit) {
-    Work *w = &s->work;
+/* A frame of `count` nodes of f; number [f->n] is at least 0 for these, and for no neighbour of them that is not one.
+ * limit: what its cover must cost less than. */
+static int push(Search *s, Frame *f, const int32_t *nodes, int32_t count, int32_t *number, int64_t limit) {
     Frame *child = calloc(1, sizeof *child);
-    int32_t n = 0, at = 0, *number = w->e, *ptr, *adj;
-    int64_t *weight;
+    int64_t entries = 0;
+    int32_t at = 0, *ptr, *adj;
     if (!child) return -1;
     child->parent = f;
     child->value = NEVER;
     child->limit = limit;
+    child->n_in = count;
     s->top = child;
-    for (int32_t v = 0; v < f->n; ++v) number[v] = keep[v] ? n++ : -1;
-    child->n_in = n;
-    child->to_parent = malloc((size_t)n * 4 + 8);
-    ptr = malloc((size_t)(n + 1) * 4);
-    adj = malloc((size_t)f->ptr[f->n] * 4 + 8);
-    weight = malloc((size_t)n * 8 + 8);
+    for (int32_t i = 0; i < count; ++i) {
+        number[nodes[i]] = i;
+        entries += f->ptr[nodes[i] + 1] - f->ptr[nodes[i]];
+    }
+    child->to_parent = malloc((size_t)count * 4 + 8);
+    ptr = malloc((size_t)(count + 1) * 4);
+    adj = malloc((size_t)entries * 4 + 8);
+    int64_t *weight = malloc((size_t)count * 8 + 8);
     int status = child->to_parent && ptr && adj && weight ? 0 : -1;
     if (status == 0) {
-        for (int32_t v = 0; v < f->n; ++v) {
-            if (!keep[v]) continue;
-            child->to_parent[number[v]] = v;
-            weight[number[v]] = f->weight[v];
-            ptr[number[v]] = at;
+        for (int32_t i = 0; i < count; ++i) {
+            const int32_t v = nodes[i];
+            child->to_parent[i] = v;
+            weight[i] = f->weight[v];
+            ptr[i] = at;
             for (int32_t j = f->ptr[v]; j < f->ptr[v + 1]; ++j)
-                if (keep[f->adj[j]]) adj[at++] = number[f->adj[j]];
+                if (number[f->adj[j]] >= 0) adj[at++] = number[f->adj[j]];
         }
-        ptr[n] = at;
+        ptr[count] = at;
         status = prepare(s, child, ptr, adj, weight);
     }
     free(ptr);
@@ -610,39 +618,34 @@ static int push(Search *s, Frame *f, const int32_t *keep, int64_t limit) {
 /* The child of a branch: its node in the cover, then its neighbours in the cover instead. */
 static int push_branch(Search *s, Frame *f) {
     Work *w = &s->work;
-    int32_t *keep = w->d;
+    int32_t *number = w->e, *nodes = w->d, count = 0;
     int64_t paid = 0;
     if (f->state == FIRST) f->node = branch_node(w, f);
-    for (int32_t v = 0; v < f->n; ++v) keep[v] = 1;
-    keep[f->node] = 0;
+    for (int32_t v = 0; v < f->n; ++v) number[v] = 0;
+    number[f->node] = -1;
     if (f->state == FIRST) paid = f->weight[f->node];
     else
         for (int32_t j = f->ptr[f->node]; j < f->ptr[f->node + 1]; ++j) {
-            keep[f->adj[j]] = 0;
+            number[f->adj[j]] = -1;
             paid += f->weight[f->adj[j]];
         }
-    return push(s, f, keep, f->limit - f->offset - paid);
+    for (int32_t v = 0; v < f->n; ++v)
+        if (number[v] == 0) nodes[count++] = v;
+    return push(s, f, nodes, count, number, f->limit - f->offset - paid);
 }
 
-static void order_parts(Frame *f, int32_t *size) {
-    memset(size, 0, (size_t)f->parts * 4);
-    for (int32_t v = 0; v < f->n; ++v) size[f->part_of[v]] += 1;
-    for (int32_t i = 0; i < f->parts; ++i) { /* few parts: insertion */
-        int32_t j = i;
-        while (j > 0 && size[f->part_order[j - 1]] > size[i]) {
-            f->part_order[j] = f->part_order[j - 1];
-            --j;
-        }
-        f->part_order[j] = i;
-    }
+/* part_order by size, ties by number: counting sort. */
+static void order_parts(Frame *f, int32_t *start) {
+    memset(start, 0, (size_t)(f->n + 2) * 4);
+    for (int32_t k = 0; k < f->parts; ++k) start[f->part_start[k + 1] - f->part_start[k] + 1] += 1;
+    for (int32_t i = 0; i <= f->n; ++i) start[i + 1] += start[i];
+    for (int32_t k = 0; k < f->parts; ++k) f->part_order[start[f->part_start[k + 1] - f->part_start[k]]++] = k;
 }
 
 static int push_part(Search *s, Frame *f) {
-    int32_t *keep = s->work.d;
     if (f->part == 0) order_parts(f, s->work.a);
-    const int32_t k = f->part_order[f->part];
-    for (int32_t v = 0; v < f->n; ++v) keep[v] = f->part_of[v] == k;
-    return push(s, f, keep, f->limit - f->offset - (f->rest - f->part_bound[k]));
+    const int32_t k = f->part_order[f->part], first = f->part_start[k], count = f->part_start[k + 1] - first;
+    return push(s, f, f->part_nodes + first, count, s->work.e, f->limit - f->offset - (f->rest - f->part_bound[k]));
 }
 
 /* Take over what a finished child found. */
