@@ -1,6 +1,6 @@
 """Metric: whole-number distances between the points of a travelling salesman problem.
 
-Source   TSPLIB 95 (Reinelt 1991): nint(x) is floor(x + 0.5); GEO takes pi as 3.141592 and the radius as 6378.388 km
+Source   TSPLIB (Reinelt 1991): nint(x) is floor(x + 0.5); GEO has pi = 3.141592 and a radius of 6378.388 km
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ EARTH_RADIUS, GEO_PI = 6378.388, 3.141592
 class Metric:
     """Symmetric distances between n points, whole numbers from 0 to 2^31-1.
 
-    kind     EUC_2D, CEIL_2D, ATT, GEO: computed from points as TSPLIB says; EXPLICIT: the matrix is all there is
+    kind     EUC_2D, CEIL_2D, ATT, GEO: computed from points as TSPLIB says; EXPLICIT: the matrix
     points   [n, 2] float64; for EXPLICIT what the file gives for display, or None
     matrix   [n, n] int32; of the computed kinds up to TABLE_POINTS points (GEO always), else None
     """

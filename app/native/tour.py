@@ -1,4 +1,4 @@
-"""Metrics, tour searches, insertions and 1-trees as the kernels see them: tour.h, tour.c, insertion.c, one_tree.c."""
+"""Metrics, tour searches, insertions and 1-trees as tour.h, tour.c, insertion.c and one_tree.c see them."""
 
 import ctypes
 from typing import Any

@@ -26,8 +26,8 @@ class InsertionState:
     inside       [n] bool    the cities of the tour
     order        [m] int32   the tour        length   its length
 
-    The place of an insertion is that of `cheapest_insertion`. An insertion takes O(n) and, for each city whose
-    best edge it removes, O(m). The arrays change in place: copy what is to be kept.
+    The place of an insertion is that of `cheapest_insertion`. An insertion takes O(n) and, for each city
+    whose best edge it removes, O(m). The arrays change in place: copy what is to be kept.
     """
 
     def __init__(self, metric: Metric, start: np.ndarray, compiled: bool = True) -> None:

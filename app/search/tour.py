@@ -1,7 +1,7 @@
 """Iterated local search on tours: Lin-Kernighan moves with neighbour lists, kicks that change one stretch.
 
-Sources  Lin and Kernighan 1973 (gain criterion, chains of exchanges); Martin, Otto and Felten 1991 (double
-         bridge, better-or-equal acceptance); Johnson and McGeoch 1997 (neighbour lists, queue of cities, segments)
+Sources  Lin and Kernighan 1973 (gain criterion, chains of exchanges); Martin, Otto and Felten 1991 (kicks by
+         a double bridge); Johnson and McGeoch 1997 (neighbour lists, don't-look bits, segment lengths)
 """
 
 from collections.abc import Callable

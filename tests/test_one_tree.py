@@ -1,0 +1,163 @@
+"""The 1-tree bound: below every tour, alike with and without kernels, proved from its weights alone."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from data import catalogue, data_dir, needs_data
+
+from app.bounds.certificate import BadCertificate
+from app.bounds.one_tree import SCALE, TourBounds, plain_one_tree
+from app.graphs.metric import Metric, explicit, from_points, uniform_points
+from app.graphs.source import Limits
+from app.graphs.tsplib import read_tsplib
+from app.native import tour as native
+
+pytestmark = pytest.mark.mpi_skip
+needs_kernels = pytest.mark.skipif(not native.available(), reason="the kernels are not built")
+PROBLEMS = [
+    entry
+    for entry in catalogue()
+    if entry["path"].startswith("tsp/") and entry["format"] == "TSPLIB" and entry["nodes"] <= 450
+]
+
+
+def random_metric(n, seed, largest=100):
+    half = np.triu(np.random.default_rng(seed).integers(0, largest, (n, n)), 1)
+    return explicit(f"random{n}", half + half.T)
+
+
+def shortest(metric):
+    """The length of the best tour, every order tried."""
+    cities = range(1, metric.n)
+    return min(metric.length(np.array([0, *order])) for order in itertools.permutations(cities))
+
+
+def lightest_one_tree(metric, pi, special):
+    """The weight of a minimum 1-tree, every set of n edges tried."""
+    n = metric.n
+    edges = list(itertools.combinations(range(n), 2))
+    weight = {e: SCALE * int(metric.matrix[e]) + int(pi[e[0]]) + int(pi[e[1]]) for e in edges}
+    spokes = sorted(w for e, w in weight.items() if special in e)
+    best = None
+    for tree in itertools.combinations([e for e in edges if special not in e], n - 2):
+        piece = list(range(n))
+        for i, j in tree:
+            piece = [piece[i] if p == piece[j] else p for p in piece]
+        if len({p for i, p in enumerate(piece) if i != special}) == 1:
+            total = sum(weight[e] for e in tree)
+            best = total if best is None else min(best, total)
+    return best + sum(spokes[:2])
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_minimum_one_tree(n):
+    for seed in range(6):
+        metric = random_metric(n, seed)
+        pi = np.random.default_rng(seed).integers(-30 * SCALE, 30 * SCALE, n)
+        for special in range(n):
+            weight, degree = plain_one_tree(metric, pi, special)
+            assert weight == lightest_one_tree(metric, pi, special)
+            assert degree.sum() == 2 * n and degree[special] == 2 and degree.min() >= 1
+
+
+@needs_kernels
+@pytest.mark.parametrize("n", [3, 4, 7, 40, 133])
+def test_kernel_equals_plain(n):
+    """Weights and degrees, on distances with many ties, from a table and from coordinates."""
+    points = np.random.default_rng(n).integers(0, 12, (n, 2)).astype(np.float64)
+    for kind in ("EUC_2D", "CEIL_2D", "ATT"):
+        metric = from_points("grid", points, kind)
+        for seed, m in enumerate((metric, Metric("bare", n, kind, metric.points, None))):
+            pi = np.random.default_rng(seed).integers(-2 * SCALE, 2 * SCALE, n)
+            special, degree = seed % n, np.empty(n, dtype=np.int32)
+            weight = native.one_tree(native.NativeMetric(m), pi, SCALE, special, degree)
+            expected = plain_one_tree(m, pi, special)
+            assert weight == expected[0] and np.array_equal(degree, expected[1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 7])
+def test_below_the_optimum(n):
+    closed = 0
+    for seed in range(10 if n < 7 else 3):
+        for metric in (random_metric(n, seed), uniform_points(n, seed)):
+            bounds = TourBounds(metric)
+            bounds.run(300)
+            optimum = shortest(metric)
+            assert bounds.lower <= optimum
+            if bounds.closed:
+                assert bounds.lower == optimum
+            closed += bounds.lower == optimum
+            bounds.certificate().check(metric)
+    assert closed
+
+
+@needs_kernels
+def test_ascent_with_and_without_kernels():
+    metric = uniform_points(40, 1)
+    fast, slow = TourBounds(metric), TourBounds(metric, compiled=False)
+    for steps in (1, 10, 100):
+        assert fast.run(steps) == slow.run(steps)
+        assert fast.lower == slow.lower
+        assert np.array_equal(fast.certificate().pi, slow.certificate().pi)
+
+
+def test_bound_grows():
+    metric = uniform_points(200, 1)
+    bounds = TourBounds(metric)
+    assert bounds.run(1)
+    first = bounds.lower
+    assert bounds.run(200) and bounds.lower > 1.1 * first
+    assert not bounds.run(100, upper=bounds.lower)
+    assert not bounds.improve(10.0, upper=bounds.lower)
+    before = bounds.steps
+    bounds.improve(0.0)
+    assert bounds.steps == before + 1
+
+
+def test_certificate_without_ascent():
+    metric = uniform_points(20, 1)
+    certificate = TourBounds(metric).certificate()
+    assert certificate.lower > 0
+    certificate.check(metric)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: {"lower": c.lower + 1}, "the witness proves"),
+        (lambda c: {"pi": c.pi + np.arange(len(c.pi)) * 9 * SCALE}, "the witness proves"),
+        (lambda c: {"pi": c.pi * 0}, "the witness proves"),
+        (lambda c: {"pi": c.pi[:-1]}, "not every node"),
+        (lambda c: {"pi": c.pi.astype(np.float64)}, "not every node"),
+        (lambda c: {"pi": c.pi + (1 << 45)}, "a node weight beyond"),
+        (lambda c: {"special": len(c.pi)}, "not every node"),
+        (lambda c: {"special": -1}, "not every node"),
+    ],
+)
+def test_wrong_claims(change, message):
+    metric = uniform_points(60, 2)
+    bounds = TourBounds(metric)
+    bounds.run(100)
+    certificate = bounds.certificate()
+    certificate.check(metric)
+    with pytest.raises(BadCertificate, match=message):
+        replace(certificate, **change(certificate)).check(metric)
+
+
+def test_claim_about_another_problem():
+    certificate = TourBounds(uniform_points(60, 2)).certificate()
+    with pytest.raises(BadCertificate):
+        certificate.check(uniform_points(60, 3))
+
+
+@needs_data
+@pytest.mark.parametrize("entry", PROBLEMS, ids=lambda entry: entry["path"][4:-4])
+def test_collection(entry):
+    """Within 3 % of the optimum after 300 1-trees, and proved."""
+    metric = read_tsplib(str(data_dir() / entry["path"]), Limits())
+    bounds = TourBounds(metric)
+    bounds.run(300, entry["best_value"])
+    assert 0.97 * entry["best_value"] <= bounds.lower <= entry["best_value"]
+    bounds.certificate().check(metric)

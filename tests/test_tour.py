@@ -1,0 +1,301 @@
+"""Searches, insertions and simple tours: against brute force, and the kernels against the plain paths."""
+
+import itertools
+
+import numpy as np
+import pytest
+from data import catalogue, data_dir, needs_data
+
+from app.graphs.metric import Metric, explicit, from_points, uniform_points
+from app.graphs.source import Limits
+from app.graphs.tsplib import read_tsplib
+from app.native import tour as native
+from app.search.insertion import InsertionState, cheapest_insertion
+from app.search.tour import TourSearch
+from app.search.tour_baselines import baselines, greedy_edge
+from app.search.tour_plain import PlainSearch
+
+pytestmark = pytest.mark.mpi_skip
+needs_kernels = pytest.mark.skipif(not native.available(), reason="the kernels are not built")
+SMALL = [
+    entry
+    for entry in catalogue()
+    if entry["path"].startswith("tsp/") and entry["format"] == "TSPLIB" and entry["nodes"] <= 105
+]
+
+
+def random_metric(n, seed, largest=1000):
+    """Distances without any triangle inequality."""
+    half = np.triu(np.random.default_rng(seed).integers(0, largest, (n, n)), 1)
+    return explicit(f"random{n}", half + half.T)
+
+
+def on_a_grid(n, seed):
+    """Points with many equal distances, some of them at the same place."""
+    return from_points("grid", np.random.default_rng(seed).integers(0, 6, (n, 2)).astype(np.float64))
+
+
+def bare(metric):
+    """The same metric without its table."""
+    return Metric(metric.name, metric.n, metric.kind, metric.points, None)
+
+
+def shortest(metric):
+    """The length of the best tour, every order tried."""
+    cities = range(1, metric.n)
+    return min(metric.length(np.array([0, *order])) for order in itertools.permutations(cities))
+
+
+def is_tour(order, n):
+    return order.dtype == np.int32 and np.array_equal(np.sort(order), np.arange(n))
+
+
+def shape_of(search):
+    return search.best, search.steps, search.found_at, search.solution().tolist()
+
+
+MAKERS = {"uniform": uniform_points, "grid": on_a_grid, "random": random_metric}
+
+
+# ---- searches
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("n", [4, 5, 6, 7])
+def test_search_finds_the_best_tour(make, n):
+    for seed in range(12 if n < 7 else 4):
+        metric = make(n, seed)
+        search = TourSearch(metric, seed)
+        search.run(60)
+        assert search.best == shortest(metric) == metric.length(search.solution())
+
+
+def test_search_finds_the_best_tour_of_eight():
+    for seed, make in enumerate(MAKERS.values()):
+        metric = make(8, seed)
+        search = TourSearch(metric, 1)
+        search.run(200)
+        assert search.best == shortest(metric)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_nothing_to_search(n):
+    metric = uniform_points(n, 1)
+    search = TourSearch(metric, 1)
+    search.run(10)
+    search.restore(search.state())
+    assert search.done and search.steps == 0 and search.best == metric.length(np.arange(n))
+    assert search.solution().tolist() == list(range(n))
+
+
+@needs_kernels
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("n", [4, 5, 6, 9, 14, 33, 120])
+def test_compiled_equals_plain(make, n):
+    for seed in range(3):
+        metric = make(n, seed)
+        fast, slow = TourSearch(metric, seed, neighbours=6), TourSearch(metric, seed, None, 6, False)
+        for steps in (0, 1, 40):
+            fast.run(steps)
+            slow.run(steps)
+            assert shape_of(fast) == shape_of(slow)
+            assert fast.best == metric.length(fast.solution())
+            assert is_tour(fast.solution(), n)
+
+
+@needs_kernels
+@pytest.mark.parametrize("kind", ["EUC_2D", "CEIL_2D", "ATT"])
+def test_table_or_not(kind):
+    """Distances from coordinates, in C, in NumPy and from a table: one search."""
+    points = np.random.default_rng(5).uniform(0, 3000, (80, 2))
+    metric = from_points("p", points, kind)
+    searches = [
+        TourSearch(metric, 3),
+        TourSearch(bare(metric), 3),
+        TourSearch(metric, 3, compiled=False),
+        TourSearch(bare(metric), 3, compiled=False),
+    ]
+    for search in searches:
+        search.run(30)
+    assert len({str(shape_of(search)) for search in searches}) == 1
+
+
+@needs_kernels
+@pytest.mark.parametrize("room", [12, 20, 60])
+def test_full_journal(room):
+    """A repair that would need more reversals than can be undone ends early, alike in both paths."""
+    metric = uniform_points(150, 2)
+    near = metric.neighbours(8)
+    cost = metric.between(np.arange(150)[:, None], near).astype(np.int32)
+    order = np.random.default_rng(1).permutation(150).astype(np.int32)
+    both = [
+        kind(metric, near, cost, order.copy(), (3, 20, room)) for kind in (native.NativeSearch, PlainSearch)
+    ]
+    for _ in range(40):
+        for search in both:
+            search.descend(10)
+        assert both[0].order.tolist() == both[1].order.tolist()
+    for search in both:
+        search.struct.random = 9
+        search.forget_queue()
+        search.run(200)
+    assert both[0].order.tolist() == both[1].order.tolist()
+    assert both[0].struct.length == both[1].struct.length == metric.length(both[0].order)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_slicing(compiled):
+    metric = uniform_points(60, 8)
+    whole, cut = (TourSearch(metric, 4, compiled=compiled) for _ in range(2))
+    whole.run(60)
+    for steps in (0, 1, 7, 0, 20, 32):
+        cut.run(steps)
+    assert shape_of(whole) == shape_of(cut)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("made", [None, 0, 25])
+def test_state(compiled, made):
+    metric = uniform_points(60, 8)
+    first, second = (TourSearch(metric, seed, compiled=compiled) for seed in (4, 5))
+    second.run(3)
+    if made is None:  # nothing run yet: a search that has descended cannot go back to that
+        second = TourSearch(metric, 5, compiled=compiled)
+    else:
+        first.run(made)
+    second.restore(first.state())
+    for search in (first, second):
+        search.run(30)
+    assert shape_of(first) == shape_of(second)
+
+
+def test_seeds_differ_and_repeat():
+    metric = uniform_points(300, 8)
+    found = []
+    for seed in (1, 2, 1):
+        search = TourSearch(metric, seed)
+        search.run(20)
+        found.append(shape_of(search))
+    assert found[0] == found[2] != found[1]
+
+
+def test_lengths_never_grow():
+    metric = uniform_points(200, 3)
+    search = TourSearch(metric, 3)
+    lengths = [metric.length(greedy_edge(metric)[0])]
+    for _ in range(50):
+        search.run(0 if len(lengths) == 1 else 3)
+        lengths.append(search.best)
+        assert metric.length(search.solution()) == search.best
+    assert lengths == sorted(lengths, reverse=True) and lengths[0] > lengths[1] > lengths[-1]
+
+
+def test_given_start():
+    metric = uniform_points(40, 3)
+    start = np.random.default_rng(0).permutation(40)
+    search = TourSearch(metric, 1, start=start)
+    assert search.best == metric.length(start)
+    order = search.solution()
+    assert order[0] == 0 and order[1] < order[-1] and metric.length(order) == metric.length(start)
+    with pytest.raises(ValueError, match="not every city occurs once"):
+        TourSearch(metric, 1, start=np.zeros(40))
+
+
+@needs_data
+@pytest.mark.parametrize("entry", SMALL, ids=lambda entry: entry["path"][4:-4])
+def test_optimal_tours_of_the_collection(entry):
+    """Up to 105 cities the optimum is found within some thousand kicks."""
+    metric = read_tsplib(str(data_dir() / entry["path"]), Limits())
+    search = TourSearch(metric, 1)
+    search.run(0)
+    while search.best > entry["best_value"] and search.steps < 20_000:
+        search.run(500)
+    assert search.best == entry["best_value"] == metric.length(search.solution())
+
+
+# ---- simple tours
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 70])
+def test_baselines(make, n):
+    metric = make(n, 1)
+    for name, rule in baselines(metric).items():
+        order, label = rule(metric)
+        assert is_tour(order, n), name
+        assert label and np.array_equal(order, rule(metric, False)[0])
+
+
+def test_nearest_neighbour_against_scanning():
+    metric = random_metric(60, 4)
+    order = [0]
+    while len(order) < 60:
+        left = [c for c in range(60) if c not in order]
+        order.append(min(left, key=lambda c: (metric.matrix[order[-1], c], c)))
+    assert baselines(metric)["nearest_neighbour"](metric)[0].tolist() == order
+
+
+def test_greedy_edge_against_all_edges():
+    """Where every city is every city's candidate, the edges are those of one pass over all of them."""
+    metric = random_metric(11, 4, 10**6)
+    ends, piece, chosen = [0] * 11, list(range(11)), set()
+    for _, i, j in sorted((metric.matrix[i, j], i, j) for i, j in itertools.combinations(range(11), 2)):
+        if ends[i] < 2 and ends[j] < 2 and piece[i] != piece[j]:
+            chosen.add((i, j))
+            ends[i], ends[j] = ends[i] + 1, ends[j] + 1
+            old = piece[j]
+            piece = [piece[i] if p == old else p for p in piece]
+    order = greedy_edge(metric)[0].tolist()
+    assert {(min(e), max(e)) for e in itertools.pairwise(order)} == chosen
+
+
+# ---- insertion
+
+
+def by_scanning(metric, order, city):
+    """(cost, position) of the cheapest insertion."""
+    m = len(order)
+    costs = []
+    for p in range(1, m + 1):
+        a, b = order[p - 1], order[p % m]
+        costs.append((int(metric.between(a, city) + metric.between(city, b) - metric.between(a, b)), p))
+    return min(costs)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_insertion_against_scanning(make, compiled):
+    """After every insertion costs, places, order and length are those of a full scan."""
+    for seed in range(4):
+        n = 18
+        metric = make(n, seed) if seed % 2 or make is random_metric else bare(make(n, seed))
+        draws = np.random.default_rng(seed)
+        sequence = draws.permutation(n)
+        begin = 1 + seed
+        order = sequence[:begin].tolist()
+        state = InsertionState(metric, sequence[:begin], compiled)
+        for city in sequence[begin:].tolist():
+            for other in set(range(n)) - set(order):
+                cost, position = by_scanning(metric, order, other)
+                assert (position, cost) == cheapest_insertion(metric, order, other)
+                assert (state.cost_out[other], state.position(other)) == (cost, position)
+                assert state.nearest_out[other] == min(int(metric.between(other, c)) for c in order)
+            order.insert(by_scanning(metric, order, city)[1], city)
+            state.insert(city)
+            assert state.order.tolist() == order and state.length == metric.length(np.array(order))
+            assert np.flatnonzero(state.inside).tolist() == sorted(order)
+            assert not state.cost_out[order].any() and not state.nearest_out[order].any()
+        with pytest.raises(ValueError, match="on the tour already"):
+            state.insert(0)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_farthest_insertion(compiled):
+    metric = uniform_points(40, 6)
+    state, order = InsertionState(metric, [0], compiled), [0]
+    state.insert_farthest(1000)
+    for _ in range(39):
+        left = [c for c in range(40) if c not in order]
+        city = max(left, key=lambda c: (min(int(metric.between(c, o)) for o in order), -c))
+        order.insert(by_scanning(metric, order, city)[1], city)
+    assert state.order.tolist() == order
