@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from app.bounds.table import BOUNDS
-from app.bounds.verify import uncovered_edge
 from app.comm.guard import raise_together
 from app.errors import LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
-from app.search.baselines import BASELINES
+from app.problems.table import make_problem
 from app.tasks.context import Context
 
 
@@ -31,39 +29,45 @@ def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
 
 
 def baseline_objectives(context: Context, graph: Graph) -> dict[str, int]:
-    """Cover sizes of the plain heuristics by label; each is checked. Ranks: all call, each does a share."""
-    names = list(BASELINES)
+    """Objectives of the plain heuristics by label; each is checked. Ranks: all call, each does a share."""
+    problem = make_problem(context.case.problem.name)
+    names = list(problem.baselines)
     values = np.zeros(len(names), dtype=np.int64)
     labels = [""] * len(names)
     with raise_together(context.group, "baselines"):
         for i, name in enumerate(names):
             if i % context.group.size == context.group.rank:
-                in_cover, labels[i] = BASELINES[name](graph)
-                if uncovered_edge(graph, in_cover) is not None:
-                    raise LockstepError(f"baseline {name} left an edge of {graph.name} uncovered")
-                values[i] = np.count_nonzero(in_cover)
+                solution, labels[i] = problem.baselines[name](graph)
+                wrong = problem.violation(graph, solution)
+                if wrong is not None:
+                    raise LockstepError(f"baseline {name} on {graph.name}: its {problem.solution} {wrong}")
+                values[i] = np.count_nonzero(solution)
     values = context.group.sum_integers(values)
     labels = [context.group.broadcast_text(label, i % context.group.size) for i, label in enumerate(labels)]
     return dict(zip(labels, values.tolist()))
 
 
-def best_bound(context: Context, graph: Graph) -> tuple[int, str]:
-    """The best certified lower bound and its method. Ranks: all call, each proves a share."""
-    names, methods = list(BOUNDS), [""] * len(BOUNDS)
+def best_bound(context: Context, graph: Graph) -> tuple[int | None, str | None]:
+    """The best certified bound and its method; None without one. Ranks: all call, each proves a share."""
+    problem = make_problem(context.case.problem.name)
+    names, methods = list(problem.bounds), [""] * len(problem.bounds)
+    if not names:
+        return None, None
     values = np.zeros(len(names), dtype=np.int64)
     with raise_together(context.group, "bounds"):
         for i, name in enumerate(names):
             if i % context.group.size == context.group.rank:
-                certificate = BOUNDS[name](graph)
+                certificate = problem.bounds[name](graph)
                 certificate.check(graph)
                 values[i], methods[i] = certificate.lower, certificate.method
     values = context.group.sum_integers(values)
     best = int(np.argmax(values))
-    return int(values[best]), context.group.broadcast_text(methods[best], best % context.group.size)
+    bound = problem.bound(graph.n, int(values[best]))
+    return bound, context.group.broadcast_text(methods[best], best % context.group.size)
 
 
 def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int]]:
-    """Baseline cover sizes of several graphs, by label. Ranks: all call."""
+    """Baseline objectives of several graphs, by label. Ranks: all call."""
     out: dict[str, list[int]] = {}
     if not context.case.search.baselines:
         return out

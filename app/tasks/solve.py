@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.verify import uncovered_edge
 from app.comm.guard import check_same, digest, raise_together
 from app.errors import CaseError, GraphError, LockstepError
 from app.gnn.parameters import Parameters
 from app.partition.load import Loaded
 from app.problems.table import make_problem
 from app.report import plot_solutions
-from app.rl.env import GraphEnv
+from app.rl.env import Environment
 from app.rl.qnet import QNetwork
 from app.rl.rollout import Cover, cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
 from app.rl.weights import default_weights, load_weights
@@ -100,7 +99,7 @@ def _cover_all(context: Context, policy: Policy, graphs: list[Loaded]) -> Any:
     """(graph, cover, seconds) in order: small generated graphs side by side, others one by one."""
     case, group = context.case, context.group
     small = [g for g in graphs[len(case.graph.path) :] if g.graph.n <= SIDE_BY_SIDE_NODES]
-    together: dict[int, GraphEnv] = {}
+    together: dict[int, Environment] = {}
     start = time.perf_counter()
     if case.select.rule == "single" and small:
         blocks = [context.rows(loaded) for loaded in small]
@@ -113,7 +112,7 @@ def _cover_all(context: Context, policy: Policy, graphs: list[Loaded]) -> Any:
         if env is None:
             yield (loaded, *_cover_one(context, policy, loaded))
         else:
-            cover = finished_cover(group, env.block, env.chosen_at, env.steps)
+            cover = finished_cover(group, env.problem, env.block, env.chosen_at, env.steps)
             yield loaded, _finish(context, cover), share
 
 
@@ -135,12 +134,13 @@ def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     if mode in ("halo", "staged"):
         loaded.release()  # the block has numbered the columns anew
 
-    def progress(evaluations: int, env: GraphEnv) -> None:
-        edges = env.totals.degree_sum // 2
-        row = {"phase": "solve", "name": graph.name, "step": evaluations, "edges_left": edges}
+    def progress(evaluations: int, env: Environment) -> None:
+        left, what = env.problem.left(env.totals)
+        row = {"phase": "solve", "name": graph.name, "step": evaluations, "left": left}
         log.record(**row, sent_bytes=sum(context.group.sent_bytes.values()))
+        candidates = env.totals.candidates
         log.progress(
-            "%s: evaluation %d, %d nodes and %d edges left", graph.name, evaluations, env.totals.alive, edges
+            "%s: evaluation %d, %d candidates and %d %s left", graph.name, evaluations, candidates, left, what
         )
 
     start = time.perf_counter()
@@ -149,8 +149,9 @@ def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress
         )
     log.info(
-        "%s: covered by %d nodes, %d evaluations, exchange %s",
+        "%s: %s of %d nodes, %d evaluations, exchange %s",
         graph.name,
+        cover.problem.solution,
         cover.objective,
         cover.evaluations,
         mode,
@@ -183,7 +184,7 @@ def _account(
         "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": cover.objective,
         "bound": None, "bound_method": None, "gap": None, "feasible": True,
         "policy_evaluations": cover.evaluations, "seconds": round(seconds, 4),
-        "before_dropping": cover.before_dropping, "independent_set": graph.n - cover.objective,
+        "before_dropping": cover.before_dropping, "left_out": graph.n - cover.objective,
         "baselines": {},
         "digest": digest({"chosen": chosen.astype("<i8"), "size": np.array([graph.n, graph.edges], "<i8")}),
     }  # fmt: skip
@@ -191,8 +192,9 @@ def _account(
     if whole is not None and case.search.bounds:
         with context.log.phase("bounds"):
             bound, method = best_bound(context, whole)
-        gap = (cover.objective - bound) / bound if bound else 0.0
-        instance.update(bound=bound, bound_method=method, gap=round(gap, 6), bound_is_weak=gap > 0.1)
+        if bound is not None:
+            gap = abs(cover.objective - bound) / bound if bound else 0.0
+            instance.update(bound=bound, bound_method=method, gap=round(gap, 6), bound_is_weak=gap > 0.1)
     if whole is not None and case.search.baselines:
         with context.log.phase("baselines"):
             instance["baselines"] = baseline_objectives(context, whole)
@@ -207,9 +209,9 @@ def _check(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
     group = context.group
     in_cover = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
     with raise_together(group, "checking the solution"):
-        edge = uncovered_edge(loaded.graph, in_cover)
-        if edge is not None:
-            raise LockstepError(f"{loaded.graph.name}: the solution leaves edge {edge} uncovered")
+        wrong = cover.problem.violation(loaded.graph, in_cover)
+        if wrong is not None:
+            raise LockstepError(f"{loaded.graph.name}: the {cover.problem.solution} {wrong}")
         if np.count_nonzero(in_cover) != cover.objective:
             raise LockstepError(f"{loaded.graph.name}: the solution's size is not {cover.objective}")
     return np.flatnonzero(in_cover)
@@ -231,14 +233,15 @@ def _write_solution(context: Context, name: str, ids: np.ndarray) -> None:
 
 def _say(context: Context, instance: dict[str, Any]) -> None:
     """One line on an instance: the answer, how good it can still get, and the baselines."""
-    bound = "no bound"
+    problem, bound = make_problem(context.case.problem.name), "no bound"
     if instance["bound"] is not None:
         weak = ", a weak bound" if instance["bound_is_weak"] else ""
         gap = f"gap {100 * instance['gap']:.2f} %{weak}"
-        bound = f"at least {instance['bound']} ({instance['bound_method']}), {gap}"
+        limit = "at most" if problem.sense == "maximise" else "at least"
+        bound = f"{limit} {instance['bound']} ({instance['bound_method']}), {gap}"
     others = ", ".join(f"{label} {value}" for label, value in instance["baselines"].items())
     context.log.info(
-        "%s: cover %d; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines"
+        "%s: %s %d; %s; %s", instance["name"], problem.solution, instance["objective"], bound, others or "no baselines",
     )
 
 
