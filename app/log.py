@@ -13,7 +13,7 @@ from app.text import printable
 
 COLUMNS = (
     "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "loss", "held_back_nodes", "best_step",
-    "edges_left", "best", "bound", "time_s", "sent_bytes",
+    "left", "best", "bound", "time_s", "sent_bytes",
 )  # fmt: skip
 
 

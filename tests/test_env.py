@@ -7,7 +7,7 @@ from helpers import growing_graph, listed, make_block, make_blocks, random_graph
 
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Totals
-from app.rl.env import GraphEnv, alive_of, degrees_of, step_together
+from app.rl.env import GraphEnv, codes_of, step_together
 
 GRAPHS = {
     "random": random_graph(37, 0.15, 1),
@@ -32,13 +32,14 @@ def to_networkx(graph):
 def check(group, env, G, removed, n):
     """Degrees, removals and totals are those of the networkx graph that is left."""
     expected = np.array([G.degree(v) if v in G else 0 for v in range(n)])
-    columns = np.stack([env.degree_own, alive_of([env]), env.chosen_at], axis=1)
+    columns = np.stack([env.degree_own, env.marks_own(), env.chosen_at], axis=1)
     assert not columns[env.block.n_real :, :2].any()
     degree, alive, chosen = whole_rows(group, env.block, columns).astype(int).T
     assert np.array_equal(degree, expected)
     assert np.array_equal(alive, [v in G for v in range(n)])
     assert chosen.tolist() == [removed.get(v, -1) for v in range(n)]
-    assert np.array_equal(env.cover_own(), chosen[env.block.lo :][: env.block.n_real] >= 0)
+    cover_own = env.problem.solution_of(env.chosen_at[: env.block.n_real])
+    assert np.array_equal(cover_own, chosen[env.block.lo :][: env.block.n_real] >= 0)
     A = np.zeros((n, n))
     for u, v in G.edges:
         A[u, v] = A[v, u] = 1
@@ -99,9 +100,10 @@ def test_environments_side_by_side(group):
         G = to_networkx(graph)
         G.remove_nodes_from(nodes)
         check(group, env, G, dict.fromkeys(nodes, 0), graph[0])
-    assert degrees_of(envs).shape == (sum(b.n_own for b in blocks),)
-    assert degrees_of(envs).dtype == np.float32
-    assert np.array_equal(degrees_of(envs), np.concatenate([e.degree_own for e in envs]))
+    degree = np.concatenate([e.degree_own for e in envs])
+    assert codes_of(envs).shape == (sum(b.n_own for b in blocks),)
+    assert codes_of(envs).dtype == np.int32
+    assert np.array_equal(codes_of(envs), np.where(degree > 0, degree + 2, 0))
 
 
 def test_totals_do_not_depend_on_ranks(group, solo):
@@ -145,10 +147,9 @@ def test_potential_is_the_caro_wei_estimate():
 
 def test_features_of_nodes_without_edges_are_zero(device):
     problem = MinimumVertexCover()
-    degree = device.put(np.array([[0], [1], [2], [40]], dtype=np.float32))
+    code = device.put(np.array([[2], [3], [4], [42]], dtype=np.float32))
     mean = device.put(np.array([[4]], dtype=np.float32))
-    alive = device.put(np.array([[1], [1], [1], [1]], dtype=np.float32))
-    x = device.get(problem.features("scale_free", device.xp, degree, alive, mean))
+    x = device.get(problem.features("scale_free", device.xp, code, mean))
     expected = [
         [0] * 7,
         [1, np.log(1.25), 4, 4, 1, 0, 0.25],
@@ -157,5 +158,6 @@ def test_features_of_nodes_without_edges_are_zero(device):
     ]
     assert np.allclose(x, expected, rtol=1e-6, atol=0)
     mean = device.put(np.array([[100]], dtype=np.float32))
-    assert device.get(problem.features("scale_free", device.xp, degree, alive, mean))[1, 2] == 8  # the cap
-    assert device.get(problem.features("paper", device.xp, degree, 1 - alive, mean)).tolist() == [[1]] * 4
+    assert device.get(problem.features("scale_free", device.xp, code, mean))[1, 2] == 8  # the cap
+    code = device.put(np.array([[1], [2], [9]], dtype=np.float32))
+    assert device.get(problem.features("paper", device.xp, code, mean)).tolist() == [[1], [0], [0]]

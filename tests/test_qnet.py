@@ -131,7 +131,15 @@ def make_state_batch(group, exchange="auto", graphs=GRAPHS):
 
 def evaluate(net, params, group, exchange="auto", graphs=GRAPHS):
     batch, alive, degree, totals = make_state_batch(group, exchange, graphs)
-    return net.evaluate(params, batch, net.inputs(batch, alive, degree, totals), totals, pool=True)
+    return net.evaluate(params, batch, inputs_of(net, batch, alive, degree, totals), totals, pool=True)
+
+
+def inputs_of(net, batch, alive, degree, totals):
+    """Inputs from the columns alive (None: candidates only) and degree."""
+    real = batch.alive_mask([np.empty(0, np.int64)] * batch.states) if net.paper else None
+    every = net.paper and alive is not None
+    code = net.problem.code(batch.device.xp, alive, degree, real if every else None)
+    return net.inputs(batch, code, totals, every)
 
 
 def backward(net, params, e, kept, dq):
@@ -269,7 +277,7 @@ def test_scores_of_candidates_need_no_other_nodes(group, features, edge_weights,
     batch, alive, degree, totals = make_state_batch(group, graphs=graphs)
     scores = []
     for mask in (alive, None):
-        e = net.evaluate(params, batch, net.inputs(batch, mask, degree, totals), totals, pool=False)
+        e = net.evaluate(params, batch, inputs_of(net, batch, mask, degree, totals), totals, pool=False)
         assert e.pooled is None
         scores.append(group.device.get(net.local_scores(params, e)).copy())
     assert scores[0].tobytes() == scores[1].tobytes()
@@ -380,7 +388,7 @@ def test_paper_policy_is_equations_1_and_2(group):
     A = residual(dense((n, edges, weights))[0], sorted(S))
     totals = [totals_of(A)]
     degree = batch.times(alive[:, None])[:, 0] * alive
-    e = net.evaluate(params, batch, net.inputs(batch, alive, degree, totals), totals, pool=True)
+    e = net.evaluate(params, batch, inputs_of(net, batch, alive, degree, totals), totals, pool=True)
     found = whole_rows(group, block, group.device.get(net.local_scores(params, e)))
     candidates = A.any(axis=1)
     assert not found[~candidates].any()

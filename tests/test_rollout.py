@@ -183,7 +183,7 @@ def test_dropping_is_latest_first_then_lowest_node(group, seed):
     block = make_block(group, graph)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     chosen_at_own[: block.n_real] = chosen_at[block.lo : block.lo + block.n_real]
-    cover = drop_redundant(group, finished_cover(group, block, chosen_at_own, 6))
+    cover = drop_redundant(group, finished_cover(group, MinimumVertexCover(), block, chosen_at_own, 6))
 
     inside = set(np.flatnonzero(chosen_at >= 0).tolist())
     for v in sorted(inside, key=lambda v: (-chosen_at[v], v)):

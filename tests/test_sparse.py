@@ -27,6 +27,7 @@ from mpi4py import MPI
 from app.comm.group import Group
 from app.device import HostDevice
 from app.partition.assemble import assemble
+from app.problems.mvc import MinimumVertexCover
 from app.products import Part
 from app.rl import compact
 from app.rl.env import GraphEnv, step_together
@@ -496,7 +497,7 @@ def puts_of_products(batch):
 def test_residual_graphs(ranks, exchange, weighted):
     """A compacted graph is the graph of the nodes that are left, in order."""
     graph = random_graph(90, 0.1, 3, weighted=weighted)
-    residual = compact.begin(ranks, make_block(ranks, graph, exchange))
+    residual = compact.begin(ranks, make_block(ranks, graph, exchange), MinimumVertexCover())
     removed = np.arange(0, 90, 2)
     step_together(ranks, [residual.env], [removed])
     left = np.flatnonzero(residual_of(dense(graph)[0], removed).any(axis=1))

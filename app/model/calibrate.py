@@ -172,8 +172,8 @@ def measure_kernels(bench: Bench, net: QNetwork, agent: AgentCase) -> Kernels:
     _add_passes(bench, pool)
     _add_calls(bench, net, agent)
     entries = np.arange(1 << 12, dtype=np.float32)[:, None]
-    degree, ones = bench.device.put(entries), bench.device.put(np.ones_like(entries))
-    features = partial(net.problem.features, net.policy.features, bench.device.xp, degree, ones, ones)
+    code, mean = bench.device.put(entries), bench.device.put(np.ones_like(entries))
+    features = partial(net.problem.features, net.policy.features, bench.device.xp, code, mean)
     bench.add("feature", features, len(entries))
     found = bench.run()
     return Kernels(

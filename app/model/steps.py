@@ -11,7 +11,7 @@ from app.config import AgentCase
 from app.model.layout import Layout
 from app.model.work import States, Term, evaluation, learning
 from app.rl.agent import Agent, score_environments
-from app.rl.env import GraphEnv
+from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.select import best_nodes
@@ -69,7 +69,7 @@ def sample_states(group: Group, block: RowBlock, batch: int, seed: int) -> tuple
         first = max(int(REMOVED * block.n * i / batch), at)
         for until, removed, totals in ((first, before, totals0), (first + 1, after, totals1)):
             if until > at:
-                env.settle(group.sum_integers(env.remove_own(order[at:until])))
+                step_together(group, [env], [order[at:until]])
             at = until
             removed.append(order[:at])
             totals.append(env.totals)

@@ -8,6 +8,8 @@
 enum { LAYERS = 16, CHUNK = 256, BLOCK = 64 };
 
 /* The network of one evaluation; matrices padded to a multiple of 16 columns. */
+enum { UNTOUCHED = -1, RULED_OUT = -2 };  /* in chosen_at, as in app/rl/env.py */
+
 typedef struct {
     int64_t layers, K, F, hidden, self_weight, head_F; /* F, head_F: columns of the table that they use */
     const float *W[LAYERS];        /* layer l: [F (+K) (+K)][padded K] */
@@ -21,6 +23,8 @@ typedef struct {
     const int64_t *columns;                  /* global number of each extended column, or null: the same */
     const uint8_t *boundary;                 /* own rows that other ranks hold as ghosts, or null */
     const Net *net;
+    int64_t closed;                          /* choosing a node removes its neighbours too */
+    int64_t *reached;                        /* [1 + largest degree], in a run */
     const float *table;                      /* [2 + largest degree][F], entry 1 + degree */
     float factor;                            /* of neighbour sums */
     float full_share;                        /* share of the stored entries beyond which a layer is made anew */
@@ -31,7 +35,7 @@ typedef struct {
     int32_t *touched, *changed, *affected, *ghosts; /* lists of rows; ghosts: [n_ext] */
     float *scratch;                          /* CHUNK * (2 padded K + 2) */
     int64_t round, n_touched, n_changed, n_ghosts;
-    int64_t totals[3];                       /* alive, degree sum, Caro-Wei sum in fixed point */
+    int64_t totals[4];                       /* alive, degree sum, Caro-Wei sum in fixed point, free nodes */
     int64_t rows_made, layers_full;          /* counters */
 } State;
 
@@ -182,14 +186,14 @@ INLINE void neighbours(const State *s, int64_t at, const int32_t **rows, int64_t
     }
 }
 
-/* Remove nodes (global numbers), update degrees and what neighbours see, list the touched rows, make layer 0.
- * change [3] is this rank's share of the change of the totals. */
-void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t *change) {
+/* Remove nodes (global numbers), update degrees and what neighbours see, list the touched rows, make layer 0. The first
+ * `chosen` nodes are chosen, the others ruled out. change [4] is this rank's share of the change of the totals. */
+void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen, int64_t *change) {
     const int64_t K = s->net->K;
     const int32_t *rows;
     int64_t near, kept = 0;
     int32_t shift;
-    memset(change, 0, 3 * sizeof *change);
+    memset(change, 0, 4 * sizeof *change);
     s->n_touched = 0;
     s->round += 1;
     for (int64_t i = 0; i < count; ++i) {
@@ -200,8 +204,9 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t *chang
         change[0] -= s->degree[row] > 0;
         change[1] -= s->degree[row];
         change[2] -= share(s->degree[row]);
+        change[3] -= s->degree[row] == 0 && s->chosen_at[row] == UNTOUCHED;
         s->degree[row] = 0;
-        s->chosen_at[row] = (int32_t)s->steps;
+        s->chosen_at[row] = i < chosen ? (int32_t)s->steps : RULED_OUT;
         set_key(s, row, 0);
     }
     for (int64_t i = 0; i < count; ++i) {
@@ -224,6 +229,7 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t *chang
         const int32_t row = s->touched[i];
         if (s->degree[row] == 0) {
             change[0] -= 1;
+            change[3] += 1;
             set_key(s, row, 0);
             continue;
         }
@@ -315,7 +321,7 @@ void lk_inc_unpack(State *s, int64_t layer, const float *records, int64_t count)
 
 /* ---- a run on one rank --------------------------------------------------------------------------------------- */
 
-/* Totals.mean_degree of app/problems/problem.py. */
+/* coarse() of app/problems/problem.py, of degrees. */
 static double mean_degree(const int64_t *totals) {
     double value;
     int exponent = 0;
@@ -329,12 +335,22 @@ static double mean_degree(const int64_t *totals) {
     return value;
 }
 
+/* Lists a node and, where the problem is closed, its neighbours with live edges; returns how many. One rank only. */
+INLINE int64_t reach(State *s, int64_t node) {
+    int64_t count = 1;
+    s->reached[0] = node;
+    if (!s->closed) return count;
+    for (int32_t j = s->indptr[node]; j < s->indptr[node + 1]; ++j)
+        if (s->degree[s->indices[j]] > 0) s->reached[count++] = s->indices[j];
+    return count;
+}
+
 /* Select the best node and update, until no edge is left, the mean degree moves (where factors and features follow
  * it), fewer than `least_alive` nodes are alive, a score is NaN, or `most` steps are made.
  * Returns the number of steps; *bad is set for NaN. */
 int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_mean, int *bad) {
     const double mean = mean_degree(s->totals);
-    int64_t steps = 0, change[3];
+    int64_t steps = 0, change[4];
     *bad = 0;
     while (steps < most && s->totals[1] > 0 && s->totals[0] >= least_alive && (!follow_mean || mean_degree(s->totals) == mean)) {
         const uint64_t best = lk_inc_best(s);
@@ -343,8 +359,8 @@ int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_mean,
             *bad = 1;
             break;
         }
-        lk_inc_remove(s, &node, 1, change);
-        for (int k = 0; k < 3; ++k) s->totals[k] += change[k];
+        lk_inc_remove(s, s->reached, reach(s, node), 1, change);
+        for (int k = 0; k < 4; ++k) s->totals[k] += change[k];
         for (int64_t l = 1; l < s->net->layers; ++l) lk_inc_layer(s, l);
         ++steps;
     }

@@ -23,19 +23,19 @@ class _State(ctypes.Structure):
         *((name, Long) for name in ("n_own", "n_ext", "own_at", "lo", "steps")),
         *((name, Pointer) for name in ("indptr", "indices", "ghost_ptr", "ghost_rows")),
         *((name, Pointer) for name in ("columns", "boundary")),
-        ("net", ctypes.POINTER(_Net)), ("table", Pointer),
+        ("net", ctypes.POINTER(_Net)), ("closed", Long), ("reached", Pointer), ("table", Pointer),
         ("factor", ctypes.c_float), ("full_share", ctypes.c_float),
         ("degree", Pointer), ("chosen_at", Pointer), ("X", Pointer * LAYERS),
         *((name, Pointer) for name in ("key", "top", "mark", "touched", "changed", "affected", "ghosts")),
         ("scratch", Pointer),
         *((name, Long) for name in ("round", "n_touched", "n_changed", "n_ghosts")),
-        ("totals", Long * 3), ("rows_made", Long), ("layers_full", Long),
+        ("totals", Long * 4), ("rows_made", Long), ("layers_full", Long),
     )  # fmt: skip
 
 
 S = ctypes.POINTER(_State)
 BEST = function("lk_inc_best", S, returns=ctypes.c_uint64)
-REMOVE = function("lk_inc_remove", S, Pointer, Long, Pointer)
+REMOVE = function("lk_inc_remove", S, Pointer, Long, Long, Pointer)
 LAYER = function("lk_inc_layer", S, Long)
 REFRESH = function("lk_inc_refresh", S, Long)
 PACK = function("lk_inc_pack", S, Long, Pointer, returns=Long)
@@ -90,6 +90,8 @@ class IncrementalState:
         s.indptr, s.indices = address(indptr), address(indices)
         s.ghost_ptr, s.ghost_rows = address(ghost_ptr), address(ghost_rows)
         s.columns, s.boundary, s.full_share = address(block.columns), address(boundary), full_share
+        reached = np.empty(1 + block.max_degree, dtype=np.int64)
+        s.closed, s.reached = int(env.problem.closed), address(reached)
         s.degree, s.chosen_at = address(env.degree_own), address(env.chosen_at)
         s.key, s.top, s.ghosts, s.scratch = address(self.key), address(top), address(ghosts), address(scratch)
         s.mark, s.touched, s.changed, s.affected = (address(a) for a in lists)
@@ -108,8 +110,8 @@ class IncrementalState:
             weights,
             theta6,
         )
-        self._held += (theta7, top, lists, ghosts, scratch)
-        self._change = np.zeros(3, dtype=np.int64)
+        self._held += (theta7, top, lists, ghosts, scratch, reached)
+        self._change = np.zeros(4, dtype=np.int64)
 
     def set_mean(self, table: np.ndarray, factor: float) -> None:
         """Features [2 + largest degree, F] and factor of neighbour sums."""
@@ -120,11 +122,15 @@ class IncrementalState:
         """The largest key."""
         return BEST(self._state)
 
-    def remove(self, nodes: np.ndarray, steps: int) -> np.ndarray:
-        """Remove global nodes [k] in transition `steps`, make layer 0; returns the totals' change [3]."""
-        nodes = np.ascontiguousarray(nodes, dtype=np.int64)
+    def remove(self, nodes: np.ndarray, ruled_out: np.ndarray, steps: int) -> np.ndarray:
+        """Choose global nodes [k] in transition `steps`, remove them and those ruled out, make layer 0.
+
+        returns   [4] the change of alive nodes, degree sum, Caro-Wei sum, free nodes
+        """
+        chosen = len(nodes)
+        nodes = np.concatenate([nodes, ruled_out], dtype=np.int64)
         self._state.steps = steps
-        REMOVE(self._state, address(nodes), len(nodes), address(self._change))
+        REMOVE(self._state, address(nodes), len(nodes), chosen, address(self._change))
         return self._change
 
     def layer(self, layer: int) -> None:
@@ -146,11 +152,11 @@ class IncrementalState:
         UNPACK(self._state, layer, address(records), len(records))
 
     def run(
-        self, most: int, least_alive: int, follows_mean: bool, totals: tuple[int, int, int], steps: int
-    ) -> tuple[int, tuple[int, int, int], bool]:
+        self, most: int, least_alive: int, follows_mean: bool, totals: tuple[int, ...], steps: int
+    ) -> tuple[int, tuple[int, ...], bool]:
         """Select the best node again and again; returns the steps made, the totals, whether NaN was met."""
         bad = ctypes.c_int(0)
-        self._state.totals[:] = totals
+        self._state.totals[: len(totals)] = totals
         self._state.steps = steps
         made = RUN(self._state, most, least_alive, int(follows_mean), bad)
         return made, tuple(self._state.totals), bool(bad.value)

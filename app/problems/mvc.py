@@ -1,14 +1,16 @@
 """Minimum vertex cover: the fewest nodes that touch every edge (RL4GO section 4)."""
 
-from typing import Any, ClassVar
+import numpy as np
 
-from app.elementary import log
+from app.bounds.table import BOUNDS
+from app.bounds.verify import uncovered_edge
+from app.graphs.graph import Graph
 from app.problems.problem import FIXED_POINT, Totals
+from app.problems.residual import ResidualProblem
+from app.search.baselines import BASELINES
 
-Array = Any
 
-
-class MinimumVertexCover:
+class MinimumVertexCover(ResidualProblem):
     """State: the residual graph without the chosen nodes. A candidate has at least one live edge.
 
     Reward     -1 for each chosen node (RL4GO section 4.1), so that a return is minus the cover still to pay
@@ -20,30 +22,13 @@ class MinimumVertexCover:
 
     name = "mvc"
     sense = "minimise"
-    feature_counts: ClassVar = {"paper": 1, "scale_free": 7}
-
-    def features(self, kind: str, xp: Any, degree_own: Array, alive_own: Array, mean_own: Array) -> Array:
-        """Node features [rows, F].
-
-        paper        x_v = 1 for chosen nodes (eq. 1); the caller masks padding rows
-        scale_free   1, log(1 + d/m), r = min(m/d, 8), r^2/4, [d=1], [d=2], 1/m; zero on nodes without edges
-        degree_own   [rows, 1] live degrees    mean_own [rows or 1, 1] m, the state's mean degree
-        """
-        if kind == "paper":
-            return 1 - alive_own
-        present = degree_own > 0
-        d = xp.maximum(degree_own, 1)
-        ratio = xp.minimum(mean_own / d, 8)
-        x = xp.empty((degree_own.shape[0], 7), dtype=degree_own.dtype)
-        x[:, 0:1] = 1
-        x[:, 1:2] = log(xp, 1 + d / mean_own)
-        x[:, 2:3] = ratio
-        x[:, 3:4] = ratio * ratio * 0.25
-        x[:, 4:5] = d == 1
-        x[:, 5:6] = d == 2
-        x[:, 6:7] = 1 / mean_own
-        x *= present
-        return x
+    solution = "cover"
+    closed = False
+    adjacent = True
+    redundancy = "cover"
+    baselines = BASELINES
+    bounds = BOUNDS
+    known = True
 
     def potential(self, totals: Totals) -> float:
         """Minus the Caro-Wei estimate of the nodes still to choose."""
@@ -54,6 +39,19 @@ class MinimumVertexCover:
         gain = self.potential(after) - self.potential(before) if shaping == "caro_wei" else 0.0
         return gain - chosen
 
-    def done(self, totals: Totals) -> bool:
-        """True when no edge is left."""
-        return totals.degree_sum == 0
+    def objective(self, chosen: int, totals: Totals) -> int:
+        """The nodes chosen."""
+        return chosen
+
+    def solution_of(self, chosen_at: np.ndarray) -> np.ndarray:
+        """The chosen nodes."""
+        return chosen_at >= 0
+
+    def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
+        """An edge without an end in the cover."""
+        edge = uncovered_edge(graph_rows, solution_all)
+        return None if edge is None else f"leaves edge {edge} uncovered"
+
+    def bound(self, n: int, lower: int) -> int:
+        """A lower bound."""
+        return lower

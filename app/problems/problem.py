@@ -1,13 +1,58 @@
-"""Problem: what a learner and a solver need to know of an optimisation problem over nodes."""
+"""Problem: what a learner and a solver need to know of an optimisation problem over nodes.
 
+A problem only declares: which dynamics its states follow (app/rl/env.py has one environment for each), what a
+node's state is worth as a number (`code`), what a code looks like to the network, what a choice earns, and when
+it is over. Everything here works on whole arrays of marks and fields, whatever rows they are of, so a problem
+knows nothing of ranks, devices or batches.
+"""
+
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from app.bounds.certificate import Bound
+from app.graphs.graph import Graph
 
 Array = Any
 FIXED_POINT = 1 << 30  # one, in the fixed point of Totals.caro_wei
+FIRST_ALIVE = 2  # the least code of a node whose messages count
+
+
+def coarse(total: int, count: int) -> float:
+    """total / count, kept to four leading binary digits; 1 where nothing is counted or it is zero.
+
+    Coarse on purpose: it enters the features of every node, and a value that stays the same over many
+    steps leaves the features of untouched nodes as they were.
+    """
+    if count == 0 or total <= 0:
+        return 1.0
+    value, exponent = total / count, 0
+    while value >= 16:
+        value, exponent = value / 2, exponent + 1
+    while value < 8:
+        value, exponent = value * 2, exponent - 1
+    return float(round(value) * 2.0**exponent)
+
+
+class StateTotals(Protocol):
+    """Exact integers that describe a state, the same on all ranks: a NamedTuple of ints.
+
+    alive        nodes with an embedding that counts
+    candidates   nodes that may be chosen
+    """
+
+    @property
+    def alive(self) -> int: ...
+
+    @property
+    def candidates(self) -> int: ...
+
+    def __iter__(self) -> Any: ...
 
 
 class Totals(NamedTuple):
-    """Exact integers that describe a state, the same on all ranks.
+    """The totals of a residual graph.
 
     alive        nodes with at least one live edge
     degree_sum   sum of live degrees: twice the live edges
@@ -18,36 +63,126 @@ class Totals(NamedTuple):
     degree_sum: int
     caro_wei: int
 
-    def mean_degree(self) -> float:
-        """Mean degree of the alive nodes, kept to four leading binary digits.
+    @property
+    def candidates(self) -> int:
+        """Every alive node may be chosen."""
+        return self.alive
 
-        Coarse on purpose: it enters the features of every node, and a value that stays the same over many
-        steps leaves the features of untouched nodes as they were.
-        """
-        if self.alive == 0:
-            return 1.0
-        value, exponent = self.degree_sum / self.alive, 0
-        while value >= 16:
-            value, exponent = value / 2, exponent + 1
-        while value < 8:
-            value, exponent = value * 2, exponent - 1
-        return float(round(value) * 2.0**exponent)
+    def mean_degree(self) -> float:
+        """Mean degree of the alive nodes, kept to four leading binary digits."""
+        return coarse(self.degree_sum, self.alive)
 
 
 class Problem(Protocol):
-    """One file per problem; app/problems/table.py maps names to classes."""
+    """One file per problem; app/problems/table.py maps names to classes.
+
+    name             of problem.name and of the weights that ship
+    sense            "minimise" or "maximise" the objective
+    solution         what a solution is called in the log
+    dynamics         "residual" or "field": the environment that plays it, app/rl/env.py: DYNAMICS
+    closed           True: choosing a node also changes the marks of its neighbours
+    ordered          True: a state depends on the order of the choices, not on their set alone
+    adjacent         True: nodes taken in one step may be adjacent
+    redundancy       what may be taken out of a finished solution, app/rl/redundant.py: REDUNDANCY; "" nothing
+    feature_counts   columns of each kind of features
+    first_candidate  nodes of codes from here on may be chosen; 3: so may every node that has an embedding
+    degree_codes     True: a code less 2 is the number of live neighbours
+    totals           the type of a state's totals
+    baselines        f(graph) -> (chosen [n] bool, label), by name; their objective is the number of chosen nodes
+    bounds           f(graph) -> Certificate, by name
+    known            True: the optimum is `bound` of a smallest vertex cover, of which sets of graphs are known
+    """
 
     name: str
+    sense: str
+    solution: str
+    dynamics: str
+    closed: bool
+    ordered: bool
+    adjacent: bool
+    redundancy: str
     feature_counts: dict[str, int]
+    first_candidate: int
+    degree_codes: bool
+    totals: type
+    baselines: dict[str, Callable[[Graph], tuple[np.ndarray, str]]]
+    bounds: dict[str, Callable[[Graph], Bound]]
+    known: bool
 
-    def features(self, kind: str, xp: Any, degree_own: Array, alive_own: Array, mean_own: Array) -> Array:
-        """[rows, F] node features of states."""
+    # ---- states ---------------------------------------------------------------------------------------------
+
+    def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
+        """[T] int64, the sum over nodes of what each adds to the totals.
+
+        mark, field   [k] integers: marks of some nodes, and the sums of their neighbours' marks (in the
+                      residual dynamics the live degree, 0 on removed nodes)
+        """
         ...
 
-    def reward(self, before: Totals, after: Totals, chosen: int, shaping: str) -> float:
+    def code(self, xp: Any, mark: Array, field: Array, real: Array | None = None) -> Array:
+        """[k] int32, the row of a state's feature table that each node looks like.
+
+        0: no embedding; 1: an embedding, but no messages; from FIRST_ALIVE on: alive.
+
+        mark, field  [k] of float32 or integers
+        real         [k] 1 on nodes, 0 on padding: every node gets an embedding; None: those that a choice needs
+        """
+        ...
+
+    def entries(self, max_degree: int) -> int:
+        """Codes 0..entries-1 occur in graphs of at most this degree."""
+        ...
+
+    def state(self, totals: Any) -> tuple[float, ...]:
+        """What the features see of a state; the first number is the mean that fields are measured by."""
+        ...
+
+    def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
+        """Node features [rows, F], a function of code and state; code 0 is masked by the caller.
+
+        code    [rows, 1] float32        state [rows or 1, len(self.state(...))] float32
+        """
+        ...
+
+    # ---- rewards --------------------------------------------------------------------------------------------
+
+    def reward(self, before: Any, after: Any, chosen: int, shaping: str) -> float:
         """What a transition that chose `chosen` nodes earns."""
         ...
 
-    def done(self, totals: Totals) -> bool:
+    def done(self, totals: Any) -> bool:
         """True when the solution is complete."""
         ...
+
+    def left(self, totals: Any) -> tuple[int, str]:
+        """What is still to do, a number and its unit, for progress lines."""
+        ...
+
+    # ---- solutions ------------------------------------------------------------------------------------------
+
+    def objective(self, chosen: int, totals: Any) -> int:
+        """The objective of a finished episode that chose `chosen` nodes, nothing taken out."""
+        ...
+
+    def solution_of(self, chosen_at: np.ndarray) -> np.ndarray:
+        """[k] bool, the solution's nodes.
+
+        chosen_at   [k] int32, the transition at which a node was chosen; -1: never touched, -2: ruled out
+        """
+        ...
+
+    def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
+        """What is wrong with a solution as the held rows see it, in words; None where nothing is.
+
+        Ranks   a solution is valid when every rank gets None for the rows it holds
+        """
+        ...
+
+    def bound(self, n: int, lower: int) -> int:
+        """The bound on the objective that a certificate's lower bound gives for a graph of n nodes."""
+        ...
+
+
+def better(problem: Problem, a: float, b: float) -> bool:
+    """True when objective a is better than b."""
+    return a > b if problem.sense == "maximise" else a < b

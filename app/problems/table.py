@@ -1,10 +1,11 @@
 """Names of problems: a new problem is one new file and one line here."""
 
 from app.errors import CaseError
+from app.problems.mis import MaximumIndependentSet
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem
 
-PROBLEMS = {"mvc": MinimumVertexCover}
+PROBLEMS = {"mvc": MinimumVertexCover, "mis": MaximumIndependentSet}
 
 
 def make_problem(name: str) -> Problem:

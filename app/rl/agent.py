@@ -9,11 +9,12 @@ import numpy as np
 from app.comm.group import Group
 from app.comm.guard import check_same, digest
 from app.config import AgentCase
-from app.errors import NumericsError
+from app.errors import CaseError, NumericsError
 from app.gnn.loss import td_loss
 from app.gnn.optim import Adam
 from app.native.library import keep_freed_memory
-from app.rl.env import GraphEnv, alive_of, degrees_of
+from app.rl.dynamics import DYNAMICS
+from app.rl.env import Environment, codes_of
 from app.rl.qnet import Gradient, QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay, Sample
 from app.rl.select import best_nodes, best_values, random_candidates
@@ -30,7 +31,7 @@ class Agent:
     """A deep Q-learner over row-partitioned graphs.
 
     Source    RL4GO Alg. 1 and section 4.7; DQN: Mnih et al. 2015
-    Differs   1. the default discount is short and rewards are shaped (problems/mvc.py); 2. gradient steps per
+    Differs   1. the default discount is short and rewards are shaped (app/problems/); 2. gradient steps per
               environment step, target copies, double DQN and n-step returns are options; 3. weights start by
               Glorot.
     Ranks     every method that evaluates is called by all ranks; weights are replicated
@@ -54,6 +55,9 @@ class Agent:
             self.params.size, group.device.xp, case.learning_rate, case.adam_beta1, case.adam_beta2,
             case.adam_epsilon,
         )  # fmt: skip
+        self.dynamics = DYNAMICS[net.problem.dynamics]
+        if case.replay == "bits" and net.problem.ordered:
+            raise CaseError(f"agent.replay: states of {net.problem.name!r} need the order of the choices")
         memory = (case.replay_capacity, case.n_step, case.discount)
         self.replay = BitsReplay(*memory, blocks) if case.replay == "bits" else EpisodeReplay(*memory)
         self._batches: dict[tuple[int, ...], StateBatch] = {}
@@ -66,14 +70,14 @@ class Agent:
         progress = min(1.0, step / max(case.epsilon_decay_steps, 1))
         return case.epsilon_start + progress * (case.epsilon_end - case.epsilon_start)
 
-    def act(self, envs: list[GraphEnv], graphs: list[int], step: int) -> np.ndarray:
+    def act(self, envs: list[Environment], graphs: list[int], step: int) -> np.ndarray:
         """One node per environment: random with probability epsilon, else the best score.
 
         returns   [envs] global nodes. Ranks: all call; identical on all
         """
         draws = stream(self.seed, "explore", step)
         explore = draws.random(len(envs)) < self.epsilon(step)
-        ranks = [int(draws.integers(env.totals.alive)) for env in envs]
+        ranks = [int(draws.integers(env.totals.candidates)) for env in envs]
         nodes = np.empty(len(envs), dtype=np.int64)
         if explore.any():
             chosen = np.flatnonzero(explore).tolist()
@@ -94,7 +98,7 @@ class Agent:
             self._batches[key] = StateBatch(self.group, [(self.blocks[g], 1) for g in graphs])
         return self._batches[key]
 
-    def best_actions(self, batch: StateBatch, envs: list[GraphEnv]) -> np.ndarray:
+    def best_actions(self, batch: StateBatch, envs: list[Environment]) -> np.ndarray:
         """The greedy action of every environment. Ranks: all call."""
         scores_own, candidate_own = score_environments(self.net, self.params, batch, envs)
         return best_nodes(self.group, batch, scores_own, candidate_own)
@@ -151,29 +155,22 @@ class Agent:
         whole   transitions in the minibatch, over which the loss is averaged
         """
         sample, cut, batch = part.sample, part.cut, part.batch
-        alive0 = batch.alive_mask(sample.before[cut])
-        between = [after[len(before) :] for before, after in zip(sample.before[cut], sample.after[cut])]
-        alive1 = batch.alive_mask(between, alive0)
-        degree0, degree1 = self._live_degrees(batch, alive0, alive1)
-        later = self._next_values(batch, sample.totals_after[cut], alive1, degree1)
+        code0, code1 = self.dynamics.replayed(
+            self.net.problem, batch, sample.before[cut], sample.after[cut], self.net.paper
+        )
+        later = self._next_values(batch, sample.totals_after[cut], code1)
         target = (sample.returns[cut] + sample.discounts[cut] * later).astype(np.float32)
-        inputs = self.net.inputs(batch, alive0, degree0, sample.totals_before[cut])
+        inputs = self.net.inputs(batch, code0, sample.totals_before[cut], self.net.paper)
         now = self.net.evaluate(self.params, batch, inputs, sample.totals_before[cut], pool=True)
         q, kept = self.net.chosen_values(self.params, now, sample.nodes[cut])
         losses, dq = td_loss(q, target, self.case.loss, whole)
         return losses, self.net.chosen_backward(self.params, now, kept, dq)
 
-    def _live_degrees(self, batch: StateBatch, alive0: Array, alive1: Array) -> tuple[Array, Array]:
-        """[rows] live degrees of both sets of states, from one product."""
-        xp = batch.device.xp
-        degree = batch.times(xp.stack([alive0, alive1], axis=1))
-        return degree[:, 0] * alive0, degree[:, 1] * alive1
-
-    def _next_values(self, batch: StateBatch, totals: list[Any], alive1: Array, degree1: Array) -> np.ndarray:
+    def _next_values(self, batch: StateBatch, totals: list[Any], code1: Array) -> np.ndarray:
         """[states] value of the next states by the target network (double DQN: at the online argmax)."""
-        inputs = self.net.inputs(batch, alive1, degree1, totals)
+        inputs = self.net.inputs(batch, code1, totals, self.net.paper)
         later = self.net.evaluate(self.target, batch, inputs, totals, pool=True)
-        candidate_own = degree1 > 0
+        candidate_own = code1 >= self.net.problem.first_candidate
         if self.case.double:
             online = self.net.evaluate(self.params, batch, inputs, totals, pool=self.net.pools_to_choose)
             scores_own = self.net.local_scores(self.params, online)
@@ -194,13 +191,12 @@ class _SamplePart:
 
 
 def score_environments(
-    net: QNetwork, params: Any, batch: StateBatch, envs: list[GraphEnv]
+    net: QNetwork, params: Any, batch: StateBatch, envs: list[Environment]
 ) -> tuple[Array, Array]:
     """Scores [rows] and candidates [rows] bool of one state per environment. Ranks: all call."""
-    put = batch.device.put
-    degree_own = put(degrees_of(envs))
+    every = net.paper and net.pools_to_choose
+    code_own = batch.device.put(codes_of(envs, every))
     totals = [env.totals for env in envs]
-    alive_own = put(alive_of(envs)) if net.pools_to_choose else None
-    inputs = net.inputs(batch, alive_own, degree_own, totals)
+    inputs = net.inputs(batch, code_own, totals, every)
     evaluation = net.evaluate(params, batch, inputs, totals, pool=False)
-    return net.local_scores(params, evaluation), degree_own > 0
+    return net.local_scores(params, evaluation), code_own >= net.problem.first_candidate

@@ -1,18 +1,20 @@
-"""Compaction: the residual graph as a graph of its own, once most of the nodes are gone.
+"""Compaction: what is left as a graph of its own, once most of the nodes have no embedding any more.
 
-Exact: removed nodes add zeros to the chain of a row, so leaving them out leaves its bits; rows keep their
+Exact: such nodes add zeros to the chain of a row, so leaving them out leaves its bits; rows keep their
 order, so ties fall alike. Each rank keeps the rows it has; their number is padded to a multiple of 8 with
 isolated nodes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
 from app.partition.rows import OCTET, RowPartition
-from app.rl.env import GraphEnv
+from app.problems.problem import Problem
+from app.rl.dynamics import begin_environment
+from app.rl.env import Environment
 from app.sparse.rowblock import RowBlock
 
 PIECE = 1 << 14  # rows renumbered at a time: bounds the memory that this takes beside the new rows
@@ -27,19 +29,22 @@ class Residual:
     first_step transitions made before this environment began
     """
 
-    env: GraphEnv
+    env: Environment
     original: np.ndarray
     first_step: int
 
     def write_back(self, chosen_at: np.ndarray) -> None:
         """Enter this environment's choices in chosen_at [n_own of the first graph]."""
-        rows = np.flatnonzero(self.env.chosen_at >= 0)
-        chosen_at[self.original[rows]] = self.env.chosen_at[rows] + self.first_step
+        found = self.env.chosen_at
+        rows = np.flatnonzero(found != -1)
+        chosen_at[self.original[rows]] = np.where(
+            found[rows] >= 0, found[rows] + self.first_step, found[rows]
+        )
 
 
-def begin(group: Group, block: RowBlock) -> Residual:
+def begin(group: Group, block: RowBlock, problem: Problem) -> Residual:
     """The whole graph as the first residual. Ranks: all call."""
-    return Residual(GraphEnv(group, block), np.arange(block.n_own, dtype=np.int64), 0)
+    return Residual(begin_environment(group, block, problem), np.arange(block.n_own, dtype=np.int64), 0)
 
 
 def worth_compacting(residual: Residual) -> bool:
@@ -56,7 +61,7 @@ def least_alive(residual: Residual) -> int:
 def compact(group: Group, residual: Residual) -> Residual:
     """The alive rows alone, renumbered in order. Ranks: all call."""
     env, old = residual.env, residual.env.block
-    alive = np.flatnonzero(env.degree_own)
+    alive = np.flatnonzero(env.codes_own())
     padded = -(-len(alive) // OCTET) * OCTET
     counts = group.gather_integers(np.array([padded]))[:, 0]
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -64,11 +69,12 @@ def compact(group: Group, residual: Residual) -> Residual:
     lo = int(starts[group.rank])
     number = np.full(old.n_own, -1, dtype=np.int64)
     number[alive] = lo + np.arange(len(alive))
-    graph = _alive_rows(old, alive, old.extend_host(group, number), rows, lo, padded, env.totals.degree_sum)
-    block = RowBlock(group, graph, rows, old.exchange, old.width)
+    graph = _alive_rows(old, alive, old.extend_host(group, number), rows, lo, padded)
+    edges = int(group.sum_integers(np.array([len(graph.indices)]))[0]) // 2
+    block = RowBlock(group, replace(graph, edges=edges), rows, old.exchange, old.width)
     original = np.full(padded, -1, dtype=np.int64)
     original[: len(alive)] = residual.original[alive]
-    return Residual(GraphEnv(group, block), original, residual.first_step + env.steps)
+    return Residual(env.smaller(group, block, alive), original, residual.first_step + env.steps)
 
 
 def _alive_rows(
@@ -78,9 +84,8 @@ def _alive_rows(
     rows: RowPartition,
     lo: int,
     padded: int,
-    degree_sum: int,
 ) -> Graph:
-    """CSR rows of the alive nodes in new numbers."""
+    """CSR rows of the alive nodes in new numbers; edges are not counted."""
     kind = index_type(rows.n)
     counts = np.zeros(padded, dtype=np.int64)
     targets, values = [np.empty(0, dtype=kind)], [np.empty(0, dtype=np.float32)]
@@ -96,5 +101,5 @@ def _alive_rows(
             values.append(weights[kept])
     return Graph(
         old.name, rows.n, lo, lo + padded, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        np.concatenate(targets), degree_sum // 2, np.concatenate(values) if len(values) > 1 else None,
+        np.concatenate(targets), 0, np.concatenate(values) if len(values) > 1 else None,
     )  # fmt: skip

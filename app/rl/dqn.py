@@ -10,9 +10,10 @@ import numpy as np
 from app.comm.group import Group
 from app.config import Case
 from app.errors import GraphError
-from app.problems.problem import Problem
+from app.problems.problem import Problem, better
 from app.rl.agent import Agent
-from app.rl.env import GraphEnv, step_together
+from app.rl.dynamics import begin_environment
+from app.rl.env import Environment, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import paper_bytes
 from app.rl.rollout import cover_one_at_a_time
@@ -42,9 +43,9 @@ def train_policy(
     record: Callable[[dict[str, float]], None] = lambda row: None,
     snapshot: Callable[[int, dict[str, np.ndarray]], None] = lambda step, weights: None,
 ) -> Training:
-    """Learn a policy on the graphs `blocks`, keeping the weights that cover `held_back` best.
+    """Learn a policy on the graphs `blocks`, keeping the weights that do best on `held_back`.
 
-    record    called with each evaluation: step, epsilon, loss, episodes, held-back nodes chosen
+    record    called with each evaluation: step, epsilon, loss, episodes, objective on the held-back graphs
     snapshot  called with each evaluation: step and host copies of the weights
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
@@ -75,7 +76,7 @@ def train_policy(
             reward = problem.reward(totals, env.totals, 1, case.agent.shaping)
             if case.agent.reward_scale == "nodes":
                 reward /= env.block.n
-            agent.replay.remember(episode.number, node, reward, env.totals, problem.done(env.totals))
+            agent.replay.remember(episode.number, node, reward, env.totals, env.done)
 
         # Sample and train
         if len(agent.replay) >= max(case.agent.warmup, 1):
@@ -86,7 +87,7 @@ def train_policy(
 
         # Next episode where one is done
         for i, episode in enumerate(episodes):
-            if problem.done(episode.env.totals):
+            if episode.env.done:
                 episodes[i] = _begin(group, case, agent, begun)
                 begun += 1
 
@@ -104,7 +105,7 @@ class _Running:
 
     number: int
     graph: int
-    env: GraphEnv
+    env: Environment
 
 
 def _begin(group: Group, case: Case, agent: Agent, number: int) -> _Running:
@@ -112,8 +113,9 @@ def _begin(group: Group, case: Case, agent: Agent, number: int) -> _Running:
     draws = stream(case.seed, "episode", number)
     while True:
         graph = int(draws.integers(len(agent.blocks)))
-        env = GraphEnv(group, agent.blocks[graph], scan=case.train.environment == "scan")
-        if env.totals.degree_sum:
+        block, scan = agent.blocks[graph], case.train.environment == "scan"
+        env = begin_environment(group, block, agent.net.problem, scan)
+        if not env.done:
             return _Running(agent.replay.begin(graph, env.totals), graph, env)
 
 
@@ -126,10 +128,11 @@ def _evaluate(
     result: Training,
     record: Callable[[dict[str, float]], None],
 ) -> list[float]:
-    """Cover the held-back graphs greedily; keep the weights when no earlier ones did as well."""
+    """Solve the held-back graphs greedily; keep the weights when no earlier ones did as well."""
     envs = cover_one_at_a_time(agent.group, agent.net, agent.params, held_back)
-    total = sum(env.steps for env in envs)
-    if result.best_total < 0 or total < result.best_total:
+    problem = agent.net.problem
+    total = sum(problem.objective(env.chosen, env.totals) for env in envs)
+    if not result.records or better(problem, total, result.best_total):
         result.best_total, result.best_step = total, step
         result.weights = agent.params.host()
     row: dict[str, Any] = {

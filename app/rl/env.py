@@ -1,69 +1,192 @@
-"""GraphEnv: the row-partitioned residual graph of one episode (RL4GO section 4.4, in O(degree) per step)."""
+"""Environments: the row-partitioned state of one episode, and what is needed to tell it again from its choices.
+
+`GraphEnv` plays problems on residual graphs (RL4GO section 4.4, in O(degree) per step), app/rl/field.py those on
+marks and sums of marks. A problem names its environment by `dynamics`.
+"""
+
+from typing import Any, Protocol
 
 import numpy as np
 
 from app.comm.group import Group
-from app.problems.problem import FIXED_POINT, Totals
+from app.problems.mvc import MinimumVertexCover
+from app.problems.problem import Problem, StateTotals
+from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
+Array = Any
+RULED_OUT = -2  # in chosen_at: a node that cannot be chosen any more
+NONE_REACHED = np.empty((0, 2), dtype=np.int64)
+VERTEX_COVER = MinimumVertexCover()
 
-def _share(degree: np.ndarray) -> np.ndarray:
-    """The Caro-Wei term of nodes of these degrees in fixed point; nothing for isolated nodes."""
-    return np.where(degree > 0, FIXED_POINT // (1 + degree.astype(np.int64)), 0)
+
+class Environment(Protocol):
+    """The state of one episode on the rows this rank owns.
+
+    problem      what it plays
+    chosen_at    [n_own] int32   the transition at which a node was chosen, -1 before, RULED_OUT for never
+    totals       exact integers of the whole graph, the same on all ranks
+    steps, chosen   transitions made, and nodes chosen in them
+    touched      local numbers of the own rows whose code the last choice may have changed
+    gone         global nodes, the same on all ranks, that the last choice left without an embedding; rows that
+                 only their owner knows to have lost theirs are among `touched`
+    compiled     True where incremental.c knows these dynamics
+    follows      True where few rows change in a step, so that scores can follow
+    """
+
+    problem: Problem
+    block: RowBlock
+    chosen_at: np.ndarray
+    totals: StateTotals
+    steps: int
+    chosen: int
+    touched: np.ndarray
+    gone: np.ndarray
+    compiled: bool
+    follows: bool
+
+    @property
+    def done(self) -> bool:
+        """True when the solution is complete."""
+        ...
+
+    def codes_own(self, rows: Any = slice(None)) -> np.ndarray:
+        """int32 codes (Problem.code) of own rows, those that a choice needs."""
+        ...
+
+    def all_codes_own(self) -> np.ndarray:
+        """[n_own] int32 codes that give every node an embedding."""
+        ...
+
+    def candidates_own(self) -> np.ndarray:
+        """Local numbers of the own nodes that may be chosen, ascending."""
+        ...
+
+    def reached_own(self, nodes: np.ndarray) -> np.ndarray:
+        """[k, 2] int64, what every rank has to know of a choice of nodes [k] (global) and only this one does.
+
+        The first column is an own node (global), ascending.
+        """
+        ...
+
+    def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
+        """Choose nodes [k] (global), with what reached_own of all ranks gave, in order of the ranks.
+
+        returns   [T] int64, this rank's share of the change of `totals`; pass the sum over ranks to `settle`
+        """
+        ...
+
+    def settle(self, change: np.ndarray) -> None:
+        """Close the step with the change of `totals` summed over ranks."""
+        ...
+
+    def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "Environment":
+        """This state on a graph that has the own rows `rows` [k] alone, first in `block`. Ranks: all call."""
+        ...
 
 
 class GraphEnv:
-    """The residual graph after removing nodes, on the rows this rank owns.
+    """The residual graph after removing nodes: the chosen ones, and where the problem is closed their neighbours.
 
     scan         True: find new isolated nodes by the paper's scan of the local edges, for comparison only
     degree_own   [n_own] int32   live degrees; 0 for removed, isolated and padding rows: a candidate has > 0
-    chosen_at    [n_own] int32   the transition at which a node was removed, -1 before
-    totals       exact integers of the whole graph, the same on all ranks
-    touched      local numbers of the own rows whose degree the last removal changed
     """
 
-    def __init__(self, group: Group, block: RowBlock, scan: bool = False) -> None:
-        self.group, self.block, self.scan = group, block, scan
+    compiled = True
+
+    def __init__(
+        self, group: Group, block: RowBlock, problem: Problem = VERTEX_COVER, scan: bool = False
+    ) -> None:
+        self.group, self.block, self.problem, self.scan = group, block, problem, scan
+        self.follows = not scan
         self.degree_own = block.degrees_own()
         self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
-        self.steps = 0
-        local = [np.count_nonzero(self.degree_own), self.degree_own.sum(), _share(self.degree_own).sum()]
-        self.totals = Totals(*group.sum_integers(np.array(local, dtype=np.int64)).tolist())
+        self.steps = self.chosen = 0
+        self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
+        local = problem.shares(self.marks_own(), self.degree_own)
+        self.totals = problem.totals(*group.sum_integers(local).tolist())
         if scan:
             counts, self._target = block.global_rows(np.arange(block.n_own))
             self._source = np.repeat(np.arange(block.lo, block.lo + block.n_own), counts)
             self._edge_live = np.ones(len(self._source), dtype=bool)
 
-    def remove_own(self, nodes: np.ndarray) -> np.ndarray:
-        """Remove nodes [k] (global) from the rows of this rank.
+    @property
+    def done(self) -> bool:
+        """True when the solution is complete."""
+        return self.problem.done(self.totals)
 
-        returns   [3] int64, this rank's share of the change of `totals`; pass the sum over ranks to `settle`
+    def marks_own(self) -> np.ndarray:
+        """[n_own] int32, one for nodes that were not removed, zero on padding."""
+        mark = (self.chosen_at == -1).astype(np.int32)
+        mark[self.block.n_real :] = 0
+        return mark
+
+    def codes_own(self, rows: Any = slice(None)) -> np.ndarray:
+        """int32 codes of own rows, those that a choice needs."""
+        degree = self.degree_own[rows]
+        return self.problem.code(np, degree, degree)
+
+    def all_codes_own(self) -> np.ndarray:
+        """[n_own] int32 codes that give every node an embedding."""
+        real = (np.arange(self.block.n_own) < self.block.n_real).astype(np.int32)
+        return self.problem.code(np, self.marks_own(), self.degree_own, real)
+
+    def candidates_own(self) -> np.ndarray:
+        """Local numbers of the own nodes that may be chosen, ascending."""
+        return np.flatnonzero(self.degree_own)
+
+    def reached_own(self, nodes: np.ndarray) -> np.ndarray:
+        """The own nodes with live edges next to the chosen ones, where the problem removes these too."""
+        if not self.problem.closed or not len(nodes):
+            return NONE_REACHED
+        rows = np.unique(np.concatenate([self.block.neighbours_own(int(v)) for v in nodes]))
+        rows = rows[self.degree_own[rows] > 0].astype(np.int64) + self.block.lo
+        rows = np.setdiff1d(rows, nodes, assume_unique=True)
+        return np.stack([rows, np.full(len(rows), -1)], axis=1)
+
+    def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
+        """Remove nodes [k] (global), and those reached, from the rows of this rank.
+
         Cost      the degrees of the removed nodes, not the size of the graph
         """
         block, degree = self.block, self.degree_own
-        own = nodes[(nodes >= block.lo) & (nodes < block.lo + block.n_real)] - block.lo
-        touched = [block.neighbours_own(int(v)) for v in nodes]
-        rows = touched[0] if len(touched) == 1 else np.concatenate(touched)
-        old_own = degree[own]
+        removed = np.concatenate([nodes, reached[:, 0]]) if len(reached) else nodes
+        own = removed[(removed >= block.lo) & (removed < block.lo + block.n_real)] - block.lo
+        near = [block.neighbours_own(int(v)) for v in removed]
+        rows = near[0] if len(near) == 1 else np.concatenate(near)
+        before = self._shares(own)
         degree[own] = 0
         self.chosen_at[own] = self.steps
+        if len(reached):
+            out = reached[:, 0] - block.lo
+            self.chosen_at[out[(out >= 0) & (out < block.n_real)]] = RULED_OUT
         rows = rows[degree[rows] > 0]
         lost = 1
-        if len(touched) > 1:
+        if len(near) > 1:
             rows, lost = np.unique(rows, return_counts=True)
-        old = degree[rows]
-        new = (old - lost).astype(np.int32)
-        isolated = self._scan_isolated(rows, nodes) if self.scan else np.count_nonzero(new == 0)
+        before += self._shares(rows)
+        new = (degree[rows] - lost).astype(np.int32)
+        isolated = self._scan_isolated(rows, removed) if self.scan else 0
         degree[rows] = new
-        self.touched = rows
-        gone = np.count_nonzero(old_own)
-        change = _share(new).sum() - _share(old).sum() - _share(old_own).sum()
-        return np.array([-isolated - gone, int(new.sum()) - int(old.sum()) - int(old_own.sum()), change])
+        self.touched, self.gone = np.concatenate([rows, own]), removed
+        self.chosen += len(nodes)
+        change = self._shares(rows) - before
+        if self.scan:
+            change[0] = -isolated - int(before[0]) + len(rows)
+        return change
+
+    def _shares(self, rows: np.ndarray) -> np.ndarray:
+        """[T] what own rows add to the totals."""
+        return self.problem.shares(self.chosen_at[rows] == -1, self.degree_own[rows])
 
     def settle(self, change: np.ndarray) -> None:
         """Close the step with the change of `totals` summed over ranks."""
-        self.totals = Totals(*(int(t + c) for t, c in zip(self.totals, change)))
+        self.totals = self.problem.totals(*(int(t + c) for t, c in zip(self.totals, change)))
         self.steps += 1
+
+    def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "GraphEnv":
+        """The residual graph is a graph. Ranks: all call."""
+        return GraphEnv(group, block, self.problem)
 
     def _scan_isolated(self, rows: np.ndarray, removed: np.ndarray) -> int:
         """The paper's two scans: delete edges of removed nodes, then look for neighbours with none left."""
@@ -71,33 +194,63 @@ class GraphEnv:
             self._edge_live &= (self._source != v) & (self._target != v)
         return sum(not np.any(self._edge_live & (self._source == row + self.block.lo)) for row in rows)
 
-    def candidates_own(self) -> np.ndarray:
-        """Local numbers of the own nodes that may be chosen, ascending."""
-        return np.flatnonzero(self.degree_own)
+    @staticmethod
+    def replayed(
+        problem: Problem, batch: StateBatch, before: list[np.ndarray], after: list[np.ndarray], every: bool
+    ) -> tuple[Array, Array]:
+        """[rows] int32 codes of the states after `before`, and after `after`, for a batch of states.
 
-    def cover_own(self) -> np.ndarray:
-        """[n_real] bool, the own nodes chosen so far."""
-        return self.chosen_at[: self.block.n_real] >= 0
+        before, after   for each state the choices that led to it, in order; `after` begins with `before`
+        every           True: every node gets an embedding
+        Ranks           all call; one product, two where the problem is closed
+        """
+        xp = batch.device.xp
+        mark0 = batch.alive_mask(before)
+        mark1 = batch.alive_mask([late[len(early) :] for early, late in zip(before, after)], mark0)
+        marks = xp.stack([mark0, mark1], axis=1)
+        if problem.closed:
+            marks = outside(batch, marks)
+        field = batch.times(marks) * marks
+        real = batch.alive_mask([np.empty(0, np.int64)] * batch.states) if every else None
+        return tuple(problem.code(xp, marks[:, i], field[:, i], real) for i in (0, 1))
 
 
-def step_together(group: Group, envs: list[GraphEnv], choices: list[np.ndarray]) -> None:
+def outside(batch: StateBatch, marks: Array) -> Array:
+    """[rows, f] marks, cleared next to nodes whose mark is zero: what neither was chosen nor is adjacent.
+
+    Ranks   all call; one product
+    """
+    xp = batch.device.xp
+    real = batch.alive_mask([np.empty(0, np.int64)] * batch.states)[:, None]
+    return marks * (batch.times(xp.ascontiguousarray(real - marks)) == 0)
+
+
+def step_together(group: Group, envs: list[Environment], choices: list[np.ndarray]) -> None:
     """One transition of several environments with one sum over ranks. Ranks: all call."""
-    changes = np.stack([env.remove_own(nodes) for env, nodes in zip(envs, choices)])
-    for env, change in zip(envs, group.sum_integers(changes.reshape(-1)).reshape(-1, 3)):
+    reached = reach_together(group, envs, choices)
+    changes = np.stack([env.choose_own(*args) for env, *args in zip(envs, choices, reached)])
+    width = changes.shape[1]
+    for env, change in zip(envs, group.sum_integers(changes.reshape(-1)).reshape(-1, width)):
         env.settle(change)
 
 
-def degrees_of(envs: list[GraphEnv]) -> np.ndarray:
-    """[rows] float32 live degrees of a batch that has one state per environment (host)."""
-    degree = np.concatenate([env.degree_own for env in envs]) if len(envs) > 1 else envs[0].degree_own
-    return degree.astype(np.float32)
+def reach_together(group: Group, envs: list[Environment], choices: list[np.ndarray]) -> list[np.ndarray]:
+    """For each environment [k, 2] what its choice reaches on all ranks, in order of the ranks.
+
+    Ranks   all call; where the problem is closed, one gathering
+    """
+    if not any(env.problem.closed for env in envs):
+        return [NONE_REACHED] * len(envs)
+    own = [env.reached_own(nodes) for env, nodes in zip(envs, choices)]
+    if group.size == 1:
+        return own
+    counts = group.gather_integers(np.array([len(r) for r in own]))
+    rows = group.gather_host(np.concatenate(own), counts.sum(axis=1).tolist())
+    owner = np.repeat(np.tile(np.arange(len(envs)), group.size), counts.reshape(-1))
+    return [rows[owner == i] for i in range(len(envs))]
 
 
-def alive_of(envs: list[GraphEnv]) -> np.ndarray:
-    """[rows] float32, one for nodes not removed, zero on padding (host)."""
-    parts = []
-    for env in envs:
-        alive = (env.chosen_at < 0).astype(np.float32)
-        alive[env.block.n_real :] = 0
-        parts.append(alive)
-    return np.concatenate(parts)
+def codes_of(envs: list[Environment], every: bool = False) -> np.ndarray:
+    """[rows] int32 codes of a batch that has one state per environment (host)."""
+    codes = [env.all_codes_own() if every else env.codes_own() for env in envs]
+    return np.concatenate(codes) if len(codes) > 1 else codes[0]

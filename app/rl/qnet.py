@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from app.config import PolicyCase
+from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
-from app.problems.problem import Problem, Totals
+from app.problems.problem import FIRST_ALIVE, Problem
 from app.products import Finish, Part
 from app.sparse.batch import StateBatch
 
@@ -51,6 +52,9 @@ class QNetwork:
     def __init__(self, policy: PolicyCase, problem: Problem) -> None:
         self.policy, self.problem = policy, problem
         self.paper = policy.features == "paper"
+        if policy.features not in problem.feature_counts:
+            known = ", ".join(problem.feature_counts)
+            raise CaseError(f"policy.features: problem {problem.name!r} has {known}, not {policy.features!r}")
         self.F = problem.feature_counts[policy.features]
         self.K, self.hidden = policy.dimension, policy.hidden
         self.embedding = Structure2Vec(
@@ -82,62 +86,60 @@ class QNetwork:
     # ---- inputs -----------------------------------------------------------------------------------------
 
     def inputs(
-        self, batch: StateBatch, alive_own: Array | None, degree_own: Array, totals: list[Totals]
+        self, batch: StateBatch, code_own: Array, totals: list[Any], every: bool = False
     ) -> NodeInputs:
         """Node inputs of a batch of states.
 
-        alive_own    [rows] float32   1 for nodes that were not removed, 0 on padding; None: only candidates
-                     matter, since nothing is summed over nodes, and no other node has an embedding
-        degree_own   [rows] float32   live degrees, 0 on removed nodes
-        totals       one per state
-        Ranks        all call (an exchange where edge weights are used)
+        code_own   [rows] int32   what each node looks like (Problem.code), 0 on padding
+        totals     one per state
+        every      True: codes of every node; False: of those that a choice needs, since nothing is summed over
+                   nodes, or no other node has an embedding
+        Ranks      all call (an exchange where edge weights are used)
         """
-        device = batch.device
-        mean = np.array([t.mean_degree() for t in totals], dtype=np.float32)
-        candidate_own = present_own = (degree_own > 0).astype(degree_own.dtype)
-        if self.paper and alive_own is not None:
-            present_own = batch.alive_mask([np.empty(0, np.int64)] * batch.states)
-        else:
-            alive_own = candidate_own
-        x_own, alive_entries = self._features(batch, alive_own, present_own, degree_own, mean)
+        problem = self.problem
+        state = np.array([problem.state(t) for t in totals], dtype=np.float32)
+        candidate_own = alive_own = present_own = (code_own >= problem.first_candidate).astype(np.float32)
+        if every or problem.first_candidate > FIRST_ALIVE + 1:
+            alive_own = (code_own >= FIRST_ALIVE).astype(np.float32)
+            present_own = (code_own > 0).astype(np.float32)
+        x_own, alive_entries = self._features(batch, code_own, state)
         scale_own = alive_own
         if self.policy.mean_degree:
-            scale_own = alive_own * batch.spread(device.put(1 / mean))
+            scale_own = alive_own * batch.spread(batch.device.put(1 / state[:, 0]))
         weights_own = self._edge_sums(batch, alive_own, x_own) if self.policy.edge_weights else None
         return NodeInputs(x_own, alive_entries, alive_own, candidate_own, present_own, scale_own, weights_own)
 
     def _edge_sums(self, batch: StateBatch, alive_own: Array, x_own: Part) -> Part:
         """Sums of edge weights to live neighbours; the degree, hence a table, where all weights are one."""
-        if any(block.weighted for block in batch.blocks):
+        if any(block.weighted for block in batch.blocks) or not self.problem.degree_codes:
             alive_column = batch.device.xp.ascontiguousarray(alive_own[:, None])
             return Part(batch.weight_sums(alive_column) * alive_column)
-        degree = _entries(len(x_own.X), batch.states)[0]
+        degree = np.maximum(_entries(len(x_own.X), batch.states) - FIRST_ALIVE, 0)
         return Part(batch.device.put(np.concatenate([degree, np.zeros_like(degree)], axis=1)), x_own.index)
 
-    def _features(
-        self, batch: StateBatch, alive_own: Array, present_own: Array, degree_own: Array, mean: np.ndarray
-    ) -> tuple[Part, Array]:
+    def _features(self, batch: StateBatch, code_own: Array, state: np.ndarray) -> tuple[Part, Array]:
         """The features of every row as rows of a table, and which entries are of nodes that are alive.
 
-        A feature is a function of the state's mean degree, the node's degree and whether it is alive. Entries
-        of a state: rows without embedding, removed nodes, then one for each degree. Tables are small and stay
-        in the cache; they are the same on all ranks.
+        A feature is a function of the state's numbers (Problem.state) and the node's code; a state has an
+        entry for each code. Tables are small and stay in the cache; they are the same on all ranks.
         """
-        put = batch.device.put
-        entries = -(-(3 + max(block.max_degree for block in batch.blocks)) // 8) * 8
-        degree, alive, present = _entries(entries * batch.states, batch.states)
-        mean_entries = put(np.repeat(mean, entries)[:, None])
-        kind, xp = self.policy.features, batch.device.xp
-        table = self.problem.features(kind, xp, put(degree), put(alive), mean_entries) * put(present)
-        code = (present_own * (1 + alive_own * (1 + degree_own))).astype(np.int32)
+        entries = self.entries(max(block.max_degree for block in batch.blocks))
+        number = _entries(entries * batch.states, batch.states)
+        put, xp = batch.device.put, batch.device.xp
+        code, states = put(number), put(np.repeat(state, entries, axis=0))
+        table = self.problem.features(self.policy.features, xp, code, states) * put(_one(number > 0))
         if batch.states > 1:
-            code += batch.state_of_row() * np.int32(entries)
-        return Part(table, code), put(alive)
+            code_own = code_own + batch.state_of_row() * np.int32(entries)
+        return Part(table, code_own), put(_one(number >= FIRST_ALIVE))
+
+    def entries(self, max_degree: int) -> int:
+        """Entries of a state's table, a multiple of 8."""
+        return -(-self.problem.entries(max_degree) // 8) * 8
 
     # ---- forward ----------------------------------------------------------------------------------------
 
     def evaluate(
-        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, totals: list[Totals], pool: bool
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, totals: list[Any], pool: bool
     ) -> Evaluation:
         """Embed a batch of states; `pool` also sums the embeddings. Ranks: all call."""
         H_own, saved = self.embedding.forward(params, batch, inputs)
@@ -265,11 +267,14 @@ class QNetwork:
         return flat
 
 
-def _entries(entries: int, states: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Degree, alive and present [entries, 1] float32 of the entries of `states` feature tables."""
-    number = np.arange(entries) % (entries // states)
-    degree = np.maximum(number - 2, 0)
-    return tuple(a.astype(np.float32)[:, None] for a in (degree, number > 1, number > 0))
+def _entries(entries: int, states: int) -> np.ndarray:
+    """[entries, 1] float32, the codes of the entries of `states` feature tables."""
+    return (np.arange(entries) % (entries // states)).astype(np.float32)[:, None]
+
+
+def _one(where: np.ndarray) -> np.ndarray:
+    """float32, one where true."""
+    return where.astype(np.float32)
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Replay memory: episodes as action lists, so that a transition is two integers whatever the graph's size.
 
-A state of a constructive episode is its graph with the first t choices removed. RL4GO section 5.1 stores the
+A state is told again from its graph and the first t choices (replayed of the environments, app/rl/env.py). RL4GO section 5.1 stores the
 graph index and the partial solution of each tuple, 8(N/P+1) bytes; `BitsReplay` does just that, for
 comparison.
 """
@@ -10,30 +10,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.problems.problem import Totals
+from app.problems.problem import StateTotals
 from app.sparse.rowblock import RowBlock
 
 
 class Episode:
     """One run over a graph: what was chosen, what it earned, and the exact totals of every state passed.
 
-    Kept in flat arrays, 40 bytes a step: an action, a reward, and three totals of 8 bytes each.
+    Kept in flat arrays of 8 bytes a number: an action, a reward, and the totals.
     """
 
-    def __init__(self, graph: int, totals: Totals) -> None:
+    def __init__(self, graph: int, totals: StateTotals) -> None:
         self.graph, self.finished = graph, False
         self.actions, self.rewards = array("q"), array("d")
+        self._kind, self._width = type(totals), len(totals)
         self._totals = array("q", totals)  # one state more than actions
 
-    def add(self, action: int, reward: float, totals: Totals) -> None:
+    def add(self, action: int, reward: float, totals: StateTotals) -> None:
         """Append a step and the totals of the state it led to."""
         self.actions.append(action)
         self.rewards.append(reward)
         self._totals.extend(totals)
 
-    def totals(self, t: int) -> Totals:
+    def totals(self, t: int) -> StateTotals:
         """The totals of the state after t steps."""
-        return Totals(*self._totals[3 * t : 3 * t + 3])
+        return self._kind(*self._totals[self._width * t : self._width * (t + 1)])
 
     def nbytes(self) -> int:
         """Bytes of the arrays."""
@@ -47,7 +48,8 @@ class Sample:
     graphs [B] graph indices, ascending     nodes [B] chosen nodes
     returns [B] float32 discounted rewards of n steps
     discounts [B] float32 factor of the value after them, 0 at the end
-    before, after    removed nodes of the states and of the states n steps later, which begin with the former
+    before, after    choices that led to the states, in order, and to the states n steps later, which begin with
+                     the former
     """
 
     graphs: np.ndarray
@@ -56,12 +58,12 @@ class Sample:
     discounts: np.ndarray
     before: list[np.ndarray]
     after: list[np.ndarray]
-    totals_before: list[Totals]
-    totals_after: list[Totals]
+    totals_before: list[StateTotals]
+    totals_after: list[StateTotals]
 
 
 class EpisodeReplay:
-    """The default memory. A transition costs 8 bytes in the ring; its episode about 40 bytes a step."""
+    """The default memory. A transition costs 8 bytes in the ring; its episode 40 bytes a step with three totals."""
 
     def __init__(self, capacity: int, n_step: int, discount: float) -> None:
         self.capacity, self.n_step, self.discount = capacity, n_step, discount
@@ -73,14 +75,14 @@ class EpisodeReplay:
     def __len__(self) -> int:
         return min(self.added, self.capacity)
 
-    def begin(self, graph: int, totals: Totals) -> int:
+    def begin(self, graph: int, totals: StateTotals) -> int:
         """Start an episode; returns its number."""
         number = self._next_episode
         self._next_episode += 1
         self.episodes[number] = Episode(graph, totals)
         return number
 
-    def remember(self, number: int, action: int, reward: float, totals: Totals, done: bool) -> None:
+    def remember(self, number: int, action: int, reward: float, totals: StateTotals, done: bool) -> None:
         """Add a step to an episode; transitions become available once their n-step return is known."""
         episode = self.episodes[number]
         episode.add(action, reward, totals)
@@ -143,7 +145,7 @@ class EpisodeReplay:
 class BitsReplay(EpisodeReplay):
     """RL4GO's tuple: graph index and partial solution of this rank's rows, 8(N/P+1) bytes a transition.
 
-    The sampled states are rebuilt from the stored vectors. Learning is the same as with EpisodeReplay; only
+    The sampled states are rebuilt from the stored vectors, so they must not depend on the order of the choices. Learning is the same as with EpisodeReplay; only
     the memory differs.
     """
 

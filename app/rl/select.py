@@ -12,7 +12,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import CaseError, NumericsError
-from app.rl.env import GraphEnv
+from app.rl.env import Environment
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -143,24 +143,28 @@ class Share:
 
 
 # (group, device, keys_own [n_own] uint64, env, share) -> global nodes, the same on all ranks
-Rule = Callable[[Group, Any, Array, GraphEnv, Share], np.ndarray]
+Rule = Callable[[Group, Any, Array, Environment, Share], np.ndarray]
 
 
-def single(group: Group, device: Any, keys_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
+def single(group: Group, device: Any, keys_own: Array, env: Environment, share: Share) -> np.ndarray:
     """One node at a time (RL4GO Alg. 2)."""
     return top_nodes(group, device, keys_own, 1)
 
 
-def adaptive(group: Group, device: Any, keys_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
-    """The 8 / 4 / 2 / 1 best by the share of candidates left (RL4GO section 5.2)."""
-    left, n = env.totals.alive, share.nodes
+def adaptive(group: Group, device: Any, keys_own: Array, env: Environment, share: Share) -> np.ndarray:
+    """The 8 / 4 / 2 / 1 best by the share of candidates left (RL4GO section 5.2).
+
+    Where the problem forbids adjacent choices, without those adjacent to a better one.
+    """
+    left, n = env.totals.candidates, share.nodes
     wanted = 8 if 2 * left > n else 4 if 4 * left > n else 2 if 8 * left > n else 1
-    return top_nodes(group, device, keys_own, min(wanted, left))
+    nodes = top_nodes(group, device, keys_own, min(wanted, left))
+    return nodes if env.problem.adjacent else independent(group, env.block, nodes)
 
 
-def top_fraction(group: Group, device: Any, keys_own: Array, env: GraphEnv, share: Share) -> np.ndarray:
+def top_fraction(group: Group, device: Any, keys_own: Array, env: Environment, share: Share) -> np.ndarray:
     """The best fraction of the candidates, skipping any that is adjacent to a better one taken."""
-    wanted = max(1, int(share.fraction * env.totals.alive))
+    wanted = max(1, int(share.fraction * env.totals.candidates))
     return independent(group, env.block, top_nodes(group, device, keys_own, wanted))
 
 
@@ -174,7 +178,7 @@ def find_rule(name: str) -> Rule:
     return RULES[name]
 
 
-def random_candidates(group: Group, envs: list[GraphEnv], picks: list[int]) -> np.ndarray:
+def random_candidates(group: Group, envs: list[Environment], picks: list[int]) -> np.ndarray:
     """The picks[i]-th candidate of environment i in node order, the same on all ranks.
 
     returns   [envs] global nodes

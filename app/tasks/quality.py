@@ -86,8 +86,8 @@ def recipe_case(case: Case, recipe: str, seed: int, steps: int) -> Case:
 def _train_and_test(
     context: Context, tests: TestSet, recipe: str, seed: int
 ) -> tuple[np.ndarray, tuple[list[int], list[float]], str]:
-    """Cover sizes of the best weights, ratios over steps, digest of the weights. Ranks: all call."""
-    study, group = context.case.study, context.group
+    """Objectives of the best weights, ratios over steps, digest of the weights. Ranks: all call."""
+    study, group, problem = context.case.study, context.group, make_problem(context.case.problem.name)
     case = recipe_case(context.case, recipe, seed, study.steps)
     table = family_table(tests.family, TRAINING_NODES, TRAINING_GRAPHS)
     held_table = msgspec.structs.replace(table, count=case.train.evaluate_graphs)
@@ -99,11 +99,11 @@ def _train_and_test(
 
     def record(row: dict[str, Any]) -> None:
         context.log.record(phase="train", name=name, **row)
-        context.log.progress("%s: step %d, held-back cover %d", name, row["step"], row["held_back_nodes"])
+        context.log.progress("%s: step %d, held-back %s %d", name, row["step"], problem.solution, row["held_back_nodes"])
 
     with context.log.phase("train"):
         training = train_policy(
-            group, case, make_problem(case.problem.name), blocks, held, record,
+            group, case, problem, blocks, held, record,
             lambda step, weights: snapshots.append((step, weights)),
         )  # fmt: skip
     with context.log.phase("test"):
@@ -126,11 +126,11 @@ def _save(context: Context, training: Training, case: Case, name: str) -> None:
 def _cover_sizes(
     context: Context, net: QNetwork, weights: dict[str, np.ndarray], tests: TestSet
 ) -> np.ndarray:
-    """Cover sizes of the policy alone: one node at a time, nothing dropped afterwards. Ranks: all call."""
+    """Objectives of the policy alone: one node at a time, nothing dropped afterwards. Ranks: all call."""
     params = Parameters(context.device, net.shapes())
     params.set(weights)
     envs = cover_one_at_a_time(context.group, net, params, tests.blocks)
-    return np.array([env.steps for env in envs])
+    return np.array([net.problem.objective(env.chosen, env.totals) for env in envs])
 
 
 def family_table(family: str, nodes: int | tuple[int, int], count: int) -> GraphCase:
@@ -142,11 +142,12 @@ def family_table(family: str, nodes: int | tuple[int, int], count: int) -> Graph
 
 def _test_set(context: Context, family: str) -> TestSet:
     """The graphs of FAMILY.npz in the data folder with their optima, else generated ones."""
-    study, group = context.case.study, context.group
+    study, group, problem = context.case.study, context.group, make_problem(context.case.problem.name)
     path = os.path.join(context.case.study.data, f"{family}.npz")
-    found = group.rank == 0 and bool(context.case.study.data) and os.path.isfile(path)
+    found = group.rank == 0 and problem.known and bool(context.case.study.data) and os.path.isfile(path)
     if group.max_integer(int(found)):
-        graphs, best = _read_set(context, path)
+        graphs, covers = _read_set(context, path)
+        best = np.array([problem.bound(g.graph.n, int(c)) for g, c in zip(graphs, covers)])
         source = f"the best known covers of {os.path.basename(path)}"
     else:
         graphs = []
@@ -156,7 +157,8 @@ def _test_set(context: Context, family: str) -> TestSet:
         baselines = compare_graphs(context, graphs)
         if not baselines:
             raise CaseError("study.data: without known covers the study needs search.baselines = true")
-        best = np.min(list(baselines.values()), axis=0)
+        best_of = np.max if problem.sense == "maximise" else np.min
+        best = best_of(list(baselines.values()), axis=0)
         source = "the best baseline of each graph (no known covers: set study.data)"
     graphs_kept = [i for i, g in enumerate(graphs) if g.graph.n in study.sizes]
     kept = [graphs[i] for i in graphs_kept]

@@ -40,6 +40,7 @@ def _listed(totals: dict[str, int]) -> str:
 def learn(context: Context) -> tuple[Training, list[Loaded]]:
     """Load training and held-back graphs and train. Ranks: all call; identical on all."""
     case, log = context.case, context.log
+    problem = make_problem(case.problem.name)
     table = case.train.graphs or case.graph
     graphs, held_back = training_graphs(context, table)
     nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
@@ -53,13 +54,13 @@ def learn(context: Context) -> tuple[Training, list[Loaded]]:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
         loss = "     -" if math.isnan(row["loss"]) else f"{row['loss']:.4f}"
         log.progress(
-            "step %6d  episode %4d  epsilon %.2f  loss %s  held-back cover %d (best at step %d)",
-            row["step"], row["episodes"], row["epsilon"], loss, row["held_back_nodes"],
+            "step %6d  episode %4d  epsilon %.2f  loss %s  held-back %s %d (best at step %d)",
+            row["step"], row["episodes"], row["epsilon"], loss, problem.solution, row["held_back_nodes"],
             row["best_step"],
         )  # fmt: skip
 
     with log.phase("train"):
-        training = train_policy(context.group, case, make_problem(case.problem.name), blocks, held, record)
+        training = train_policy(context.group, case, problem, blocks, held, record)
     log.info(
         "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",
         case.train.steps, training.best_step, training.replay_bytes, training.paper_replay_bytes,

@@ -1,0 +1,40 @@
+"""Independent checks of sets of nodes: they read the graph and the answer, and nothing of how it was made."""
+
+import numpy as np
+
+from app.graphs.graph import Graph
+
+
+def edge_inside(graph_rows: Graph, chosen_all: np.ndarray) -> tuple[int, int] | None:
+    """The first edge of the held rows, in their order, with both ends in the set; None: it is independent.
+
+    graph_rows   any rows of the graph        chosen_all  [n] bool, all nodes, whatever rows are held
+    Ranks        a set is independent when every rank gets None for the rows it holds
+    """
+    _require(graph_rows, chosen_all)
+    rows = graph_rows.row_of()
+    inside = chosen_all[rows] & chosen_all[graph_rows.indices]
+    if not inside.any():
+        return None
+    first = int(inside.argmax())
+    return int(rows[first]), int(graph_rows.indices[first])
+
+
+def undominated_node(graph_rows: Graph, chosen_all: np.ndarray) -> int | None:
+    """The first held node that is neither in the set nor next to it; None: the set dominates the held rows.
+
+    graph_rows   any rows of the graph        chosen_all  [n] bool, all nodes, whatever rows are held
+    Ranks        a set dominates when every rank gets None for the rows it holds
+    """
+    _require(graph_rows, chosen_all)
+    dominated = chosen_all[graph_rows.lo : graph_rows.hi].copy()
+    rows = graph_rows.row_of()[chosen_all[graph_rows.indices]]
+    dominated[rows - graph_rows.lo] = True
+    return None if dominated.all() else int(dominated.argmin()) + graph_rows.lo
+
+
+def _require(graph_rows: Graph, chosen_all: np.ndarray) -> None:
+    if chosen_all.shape != (graph_rows.n,) or chosen_all.dtype != bool:
+        raise ValueError(
+            f"chosen_all: needs [{graph_rows.n}] bool, got {chosen_all.shape} {chosen_all.dtype}"
+        )

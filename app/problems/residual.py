@@ -1,0 +1,79 @@
+"""Problems whose states are residual graphs: a choice removes nodes, and what is left is all that matters.
+
+A node's code is its live degree: 0 without live edges, 1 removed (where removed nodes have an embedding), 2 + degree.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from app.elementary import log
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals
+
+Array = Any
+
+
+def caro_wei_terms(degree: np.ndarray) -> np.ndarray:
+    """[k] int64, floor(2^30 / (1 + degree)) of nodes with live edges, 0 of others."""
+    return np.where(degree > 0, FIXED_POINT // (1 + degree.astype(np.int64)), 0)
+
+
+class ResidualProblem:
+    """Codes and features that problems on residual graphs share."""
+
+    dynamics = "residual"
+    ordered = False
+    first_candidate = 3
+    degree_codes = True
+    totals: type = Totals
+    feature_counts: ClassVar = {"paper": 1, "scale_free": 7}
+
+    def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
+        """Alive nodes, their degrees, their Caro-Wei terms."""
+        return np.array([np.count_nonzero(field), field.sum(), caro_wei_terms(field).sum()], dtype=np.int64)
+
+    def code(self, xp: Any, mark: Array, field: Array, real: Array | None = None) -> Array:
+        """2 + degree; with `real` also of nodes without live edges, and 1 for removed nodes."""
+        if real is not None:
+            return (real * (1 + mark * (1 + field))).astype(np.int32)
+        return ((field > 0) * (FIRST_ALIVE + field)).astype(np.int32)
+
+    def entries(self, max_degree: int) -> int:
+        """Codes 0, 1, and one for each degree."""
+        return FIRST_ALIVE + max_degree + 1
+
+    def state(self, totals: Totals) -> tuple[float, ...]:
+        """The mean degree."""
+        return (totals.mean_degree(),)
+
+    def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
+        """Node features [rows, F].
+
+        paper        x_v = 1 for chosen nodes (RL4GO eq. 1)
+        scale_free   1, log(1 + d/m), r = min(m/d, 8), r^2/4, [d=1], [d=2], 1/m; zero on nodes without edges
+        code         [rows, 1], 2 + the live degree d    state [rows or 1, 1] m, the state's mean degree
+        """
+        if kind == "paper":
+            return (code < FIRST_ALIVE).astype(code.dtype)
+        degree = xp.maximum(code - FIRST_ALIVE, 0)
+        present = degree > 0
+        d = xp.maximum(degree, 1)
+        ratio = xp.minimum(state / d, 8)
+        x = xp.empty((code.shape[0], 7), dtype=code.dtype)
+        x[:, 0:1] = 1
+        x[:, 1:2] = log(xp, 1 + d / state)
+        x[:, 2:3] = ratio
+        x[:, 3:4] = ratio * ratio * 0.25
+        x[:, 4:5] = d == 1
+        x[:, 5:6] = d == 2
+        x[:, 6:7] = 1 / state
+        x *= present
+        return x
+
+    def done(self, totals: Totals) -> bool:
+        """True when no edge is left."""
+        return totals.degree_sum == 0
+
+    def left(self, totals: Totals) -> tuple[int, str]:
+        """Live edges."""
+        return totals.degree_sum // 2, "edges"

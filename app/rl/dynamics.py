@@ -1,0 +1,13 @@
+"""Names of dynamics: a new kind of environment is one new file and one line here."""
+
+from app.comm.group import Group
+from app.problems.problem import Problem
+from app.rl.env import Environment, GraphEnv
+from app.sparse.rowblock import RowBlock
+
+DYNAMICS: dict[str, type] = {"residual": GraphEnv}
+
+
+def begin_environment(group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> Environment:
+    """The first state of an episode. Ranks: all call."""
+    return DYNAMICS[problem.dynamics](group, block, problem, scan)
