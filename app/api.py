@@ -18,7 +18,9 @@ from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import save_weights
 from app.tasks.context import Context, open_group
-from app.tasks.solve import Policy, find_policy, solve_graph
+from app.tasks.policy import Policy, find_policy
+from app.tasks.rollouts import all_ids
+from app.tasks.solve import solve_graph
 from app.tasks.train import learn
 
 
@@ -26,18 +28,22 @@ from app.tasks.train import learn
 class Solution:
     """An answer, checked, with a bound; the fields are those of an instance in result.json.
 
-    nodes   the chosen nodes: the labels of a NetworkX graph, the ids of a file, or row numbers
+    nodes   the chosen nodes, the nodes on side 1 of a cut, or all nodes in the order of a tour: the labels of
+            a NetworkX graph, the ids of a file, or row numbers
     """
 
     nodes: list[Any]
-    objective: int
-    bound: int | None
+    objective: float
+    bound: float | None
     bound_method: str | None
     gap: float | None
     feasible: bool
     policy_evaluations: int
     seconds: float
-    baselines: dict[str, int]
+    baselines: dict[str, float]
+    optimal: bool
+    source: str
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -98,9 +104,10 @@ def solve(
             source, labels = stream_of_object(graph)
     loaded = load_stream(group, source, case.graph, case)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
-    instance, ids = solve_graph(context, policy, loaded)
-    nodes = ids.tolist() if labels is None else [labels[i] for i in ids.tolist()]
-    fields = {name: instance[name] for name in Solution.__dataclass_fields__ if name != "nodes"}
+    problem = make_problem(case.problem.name)
+    solved = solve_graph(context, problem, policy, loaded)
+    nodes = solved.named(all_ids(context, loaded), labels)
+    fields = {name: solved.entry[name] for name in Solution.__dataclass_fields__ if name != "nodes"}
     return Solution(nodes, **fields)
 
 

@@ -71,7 +71,9 @@ def edge_columns(graph: Graph) -> Columns:
     """All edges of a whole graph, in the order of its rows."""
     u, v = graph.row_of(), graph.indices
     ends = np.stack([u[u < v], v[u < v]], axis=1).astype(np.int32)
-    return Columns(2 * np.arange(len(ends) + 1, dtype=np.int64), ends.reshape(-1), np.ones(len(ends), dtype=bool))
+    return Columns(
+        2 * np.arange(len(ends) + 1, dtype=np.int64), ends.reshape(-1), np.ones(len(ends), dtype=bool)
+    )
 
 
 def joined(parts: list[Columns]) -> Columns:
@@ -79,7 +81,9 @@ def joined(parts: list[Columns]) -> Columns:
     sizes = np.concatenate([part.sizes for part in parts]) if parts else np.zeros(0, dtype=np.int64)
     return Columns(
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.concatenate([part.nodes for part in parts]).astype(np.int32) if parts else np.zeros(0, dtype=np.int32),
+        np.concatenate([part.nodes for part in parts]).astype(np.int32)
+        if parts
+        else np.zeros(0, dtype=np.int32),
         np.concatenate([part.clique for part in parts]) if parts else np.zeros(0, dtype=bool),
     )
 
@@ -119,16 +123,22 @@ class Packing(Bound):
         u, v = _claimed_edges(columns)
         absent = np.flatnonzero(~has_edges(graph, u, v))
         if len(absent):
-            raise BadCertificate(f"{self.method}: {u[absent[0]]}-{v[absent[0]]} is not an edge of {graph.name}")
+            raise BadCertificate(
+                f"{self.method}: {u[absent[0]]}-{v[absent[0]]} is not an edge of {graph.name}"
+            )
         if (value < 0).any() or self.one < 1:
             raise BadCertificate(f"{self.method}: a value is negative")
         weights = np.ones(graph.n, dtype=np.int64) if self.weights is None else self.weights
         over = np.flatnonzero(columns.load(graph.n, value) > weights * self.one)
         if len(over):
-            raise BadCertificate(f"{self.method}: the values at node {over[0]} add up to more than its weight")
+            raise BadCertificate(
+                f"{self.method}: the values at node {over[0]} add up to more than its weight"
+            )
         proved = proved_by(graph.n, columns, value, self.one)
         if proved != self.lower:
-            raise BadCertificate(f"{self.method}: the witness proves {proved}, the certificate says {self.lower}")
+            raise BadCertificate(
+                f"{self.method}: the witness proves {proved}, the certificate says {self.lower}"
+            )
 
 
 def _check_distinct(method: str, columns: Columns) -> None:
@@ -163,7 +173,9 @@ def proved_by(n: int, columns: Columns, value: np.ndarray, one: int) -> int:
         return 0
     k = len(used)
     column = np.repeat(np.arange(k), used.sizes)
-    touch = sp.coo_array((np.ones(len(column), dtype=np.int8), (column, used.nodes + k)), shape=(k + n, k + n))
+    touch = sp.coo_array(
+        (np.ones(len(column), dtype=np.int8), (column, used.nodes + k)), shape=(k + n, k + n)
+    )
     pieces, piece = connected_components(touch, directed=False)
     worth = np.zeros(pieces, dtype=np.int64)
     np.add.at(worth, piece[:k], value[value > 0] * used.need)

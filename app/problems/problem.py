@@ -13,6 +13,7 @@ import numpy as np
 
 from app.bounds.certificate import Bound
 from app.graphs.graph import Graph
+from app.search.toolbox import Instance, Toolbox
 
 Array = Any
 FIXED_POINT = 1 << 30  # one, in the fixed point of Totals.caro_wei
@@ -176,6 +177,18 @@ class Problem(Protocol):
 
         Ranks   a solution is valid when every rank gets None for the rows it holds
         """
+        ...
+
+    def toolbox(self, instance: Instance) -> Toolbox:
+        """What the solver works with on a whole instance."""
+        ...
+
+    def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
+        """A solution as the lines of its file, by the input's ids [n]."""
+        ...
+
+    def read(self, path: str, ids: np.ndarray) -> np.ndarray:
+        """A solution from such a file; raises GraphError."""
         ...
 
     def bound(self, n: int, lower: int) -> int:

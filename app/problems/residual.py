@@ -9,6 +9,9 @@ import numpy as np
 
 from app.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals
+from app.search.cover_tools import CoverTools
+from app.search.solution_text import nodes_text, read_nodes
+from app.search.toolbox import Instance
 
 Array = Any
 
@@ -77,3 +80,9 @@ class ResidualProblem:
     def left(self, totals: Totals) -> tuple[int, str]:
         """Live edges."""
         return totals.degree_sum // 2, "edges"
+
+    def toolbox(self, instance: Instance) -> CoverTools:
+        """Reductions, local search and bounds of vertex covers."""
+        return CoverTools(instance, self)
+
+    text, read = staticmethod(nodes_text), staticmethod(read_nodes)

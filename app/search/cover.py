@@ -164,7 +164,12 @@ class CoverSearch:
 
     def state(self) -> dict[str, Any]:
         """Everything that changes, as arrays (copies) and integers: restore() goes on from it bit for bit."""
-        state = {"steps": self.steps, "best": self.best, "found_at": self.found_at, "solution": self.solution()}
+        state = {
+            "steps": self.steps,
+            "best": self.best,
+            "found_at": self.found_at,
+            "solution": self.solution(),
+        }
         for turn in self._turns:
             state |= {f"{turn.name}.{key}": value for key, value in turn.search.state().items()}
         return state

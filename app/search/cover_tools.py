@@ -3,44 +3,38 @@
 The core is what exact reductions leave of the graph, and its solutions are vertex covers for both problems.
 """
 
-from functools import partial
+from typing import Any
 
 import numpy as np
 
+from app.bounds.certificate import BadCertificate
 from app.bounds.cover import CoverBounds
-from app.bounds.verify import uncovered_edge
 from app.errors import CaseError
 from app.graphs.graph import Graph
-from app.graphs.weights import integer_weights
 from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
-from app.search.baselines import BASELINES
 from app.search.cover import CoverSearch
-from app.search.solution_text import nodes_text, read_nodes
-from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+from app.search.node_tools import NodeTools
+from app.search.toolbox import Bounds, Instance, Peeler, Search
 
 
-class CoverTools:
-    """Vertex covers of one graph; with `independent` the independent sets that they leave out.
+class CoverTools(NodeTools):
+    """Vertex covers of one graph, or the independent sets that they leave out (where the problem maximises).
 
-    Reductions   app/reductions/cover.py     Search   app/search/cover.py     Bounds   app/bounds/cover.py
+    Reductions   app/reductions/reducer.py    Search   app/search/cover.py    Bounds   app/bounds/cover.py
     """
 
-    words, core_minimises = "cover", True
-
-    def __init__(self, instance: Instance, independent: bool = False) -> None:
-        graph = instance.graph
-        self.instance, self.graph, self.independent = instance, graph, independent
-        self.sense = "maximise" if independent else "minimise"
-        self.weights, self.unit = None, 1.0
-        if graph.node_weights is not None:
-            self.weights, self.unit = integer_weights(graph.node_weights)
-            if graph.n and self.weights.min() <= 0:
-                raise CaseError(f"{graph.name}: node weights must be above 0 for vertex covers")
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        super().__init__(instance, problem)
+        graph = self.graph
+        self.core_minimises, self.independent = True, problem.sense == "maximise"
+        if self.weights is not None and graph.n and self.weights.min() <= 0:
+            raise CaseError(f"{graph.name}: node weights must be above 0 for vertex covers")
         self.total = graph.n if self.weights is None else int(self.weights.sum())
         inside, outside = instance.inside, instance.outside
-        if independent:
-            self.words, inside, outside = "independent set", outside, inside
+        if self.independent:
+            inside, outside = outside, inside
+        self.inside, self.outside = inside, outside  # of the cover
         self.reducer = CoverReducer(graph, self.weights, inside, outside, instance.compiled)
         self._take_kernel()
 
@@ -83,26 +77,6 @@ class CoverTools:
         """The inverse of value_of_core."""
         return (self.total - value if self.independent else value) - self.offset
 
-    def value(self, solution: np.ndarray) -> int:
-        """The number (weight) of the chosen nodes."""
-        return int(np.count_nonzero(solution) if self.weights is None else self.weights[solution].sum())
-
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """A core solution that travelled as integers."""
-        return numbers.astype(bool)
-
-    def fault(self, solution: np.ndarray) -> str | None:
-        """The first edge left uncovered (with both ends chosen), or a fixed node on the wrong side."""
-        edge = uncovered_edge(self.graph, ~solution if self.independent else solution)
-        if edge is not None:
-            what = "has both ends in the set" if self.independent else "is not covered"
-            return f"edge {edge[0]}-{edge[1]} {what}"
-        for nodes, side in ((self.instance.inside, True), (self.instance.outside, False)):
-            wrong = nodes[solution[nodes] != side] if len(nodes) else nodes
-            if len(wrong):
-                return f"node {wrong[0]} is fixed {'inside' if side else 'outside'}"
-        return None
-
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
@@ -124,26 +98,6 @@ class CoverTools:
     def bounds(self) -> Bounds:
         """Lower bounds on covers of the core."""
         return CoreBounds(self)
-
-    def baselines(self) -> dict[str, Baseline]:
-        """The plain heuristics of vertex cover; none where nodes are fixed, which they do not know of."""
-        if len(self.instance.inside) or len(self.instance.outside):
-            return {}
-        return {name: partial(self._baseline, name) for name in BASELINES}
-
-    def _baseline(self, name: str) -> tuple[np.ndarray, str]:
-        in_cover, label = BASELINES[name](self.graph)
-        return (~in_cover if self.independent else in_cover), label
-
-    # ---- files ---------------------------------------------------------------------------------------------
-
-    def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
-        """The chosen nodes, one id per line."""
-        return nodes_text(solution, ids)
-
-    def read(self, path: str, ids: np.ndarray) -> np.ndarray:
-        """A solution from such a file."""
-        return read_nodes(path, ids)
 
 
 class CoreBounds:
@@ -175,9 +129,19 @@ class CoreBounds:
     def verify(self) -> bool:
         """Check the reductions step by step, and the witness of the core's bound."""
         tools = self.tools
-        verify_log(tools.graph, tools.weights, tools.reducer.log)
+        proved = verify_log(tools.graph, tools.weights, tools.reducer.log(), tools.inside, tools.outside)
+        same = (
+            proved.offset == tools.offset and np.array_equal(proved.nodes, tools.names)
+            and np.array_equal(proved.kernel.indptr, tools.core.indptr)
+            and np.array_equal(proved.kernel.indices, tools.core.indices)
+            and (tools.core_weights is None or np.array_equal(proved.weights, tools.core_weights))
+        )  # fmt: skip
+        if not same:
+            raise BadCertificate(
+                f"{tools.graph.name}: the reductions lead to another graph than the solver's"
+            )
         certificate = self.inner.certificate()
-        certificate.check(tools.core)
+        certificate.check(proved.kernel)
         return getattr(certificate, "checked", True)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from app.bounds.cut import CutBounds
 from app.search.cut import CutSearch, cut_weights
 from app.search.cut_baselines import CUT_BASELINES
-from app.search.solution_text import read_sides, sides_text
 from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
 
 
@@ -82,14 +81,6 @@ class CutTools:
         if self.fixed is not None:
             return {}
         return {name: partial(function, self.graph) for name, function in CUT_BASELINES.items()}
-
-    def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
-        """The side of every node."""
-        return sides_text(solution, ids)
-
-    def read(self, path: str, ids: np.ndarray) -> np.ndarray:
-        """A solution from such a file."""
-        return read_sides(path, ids)
 
 
 class CutCoreBounds:

@@ -6,7 +6,6 @@ import numpy as np
 
 from app.bounds.one_tree import TourBounds
 from app.errors import CaseError
-from app.search.solution_text import order_text, read_order
 from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
 from app.search.tour import TourSearch
 from app.search.tour_baselines import TOUR_BASELINES
@@ -79,14 +78,6 @@ class TourTools:
     def baselines(self) -> dict[str, Baseline]:
         """The plain constructions."""
         return {name: partial(function, self.metric) for name, function in TOUR_BASELINES.items()}
-
-    def text(self, solution: np.ndarray, ids: np.ndarray) -> str:
-        """The nodes in order."""
-        return order_text(solution, ids)
-
-    def read(self, path: str, ids: np.ndarray) -> np.ndarray:
-        """A tour from such a file."""
-        return read_order(path, ids)
 
 
 class TourCoreBounds:

@@ -31,6 +31,7 @@ class Answer:
     solution      of the instance
     value, bound  in the toolbox's units; bound None: no method
     learned       value of the policy's solution before the search; None: the policy was not asked
+    quick         value of the start without learning; None: reductions left nothing
     evaluations   of the policy
     steps         of each local search
     source        what found the solution
@@ -42,7 +43,7 @@ class Answer:
     bound: int | None
     method: str
     learned: int | None
-    quick: int
+    quick: int | None
     evaluations: int
     steps: int
     source: str
@@ -85,7 +86,7 @@ class Pipeline:
             raise LockstepError(f"{name}: the solution's value is {value}, the search said {progress.best}")
         progress.tell(outcome.steps, last=True)
         return Answer(
-            solution, value, progress.bound, progress.method, values.get("learned"), values["greedy"],
+            solution, value, progress.bound, progress.method, values.get("learned"), values.get("greedy"),
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
             progress.elapsed(), progress.trace,
         )  # fmt: skip
@@ -95,14 +96,17 @@ class Pipeline:
         learned: Learned | None,
     ) -> tuple[np.ndarray, dict[str, int]]:  # fmt: skip
         """The best of the quick, the given and the learned core solution; and the values of all."""
-        candidates = {"greedy": toolbox.start()}
+        if not toolbox.core.n:
+            candidates = {"reductions": toolbox.start()}
+        else:
+            candidates = {"greedy": toolbox.start()}
         if given is not None:
             candidates["given"] = toolbox.restrict(given)
         if self.case.search.start != "greedy" and toolbox.core.edges:
             solution, progress.evaluations = self._learned(toolbox, budget, learned)
             if solution is not None:
                 candidates["learned"] = solution
-        values, best = {}, candidates["greedy"]
+        values, best = {}, next(iter(candidates.values()))
         for source, core in candidates.items():
             values[source] = toolbox.value(toolbox.lift(core))
             if progress.found(values[source], source, 0):

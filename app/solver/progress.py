@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.log import Log
 
+QUICK = 0.5  # s: a shorter solve is told in one line
 HEADER = "        step         best        bound  gap %  source               evals   time s"
 
 
@@ -83,9 +84,12 @@ class Progress:
         return None if self.best is None or self.bound is None else relative_gap(self.best, self.bound)
 
     def tell(self, step: int, last: bool = False) -> None:
-        """A line of the table: paced by the log's time, the last one always; `*` marks an improvement."""
+        """A line of the table, paced by the log's time; `*` marks an improvement.
+
+        A solve of less than QUICK seconds has no table.
+        """
         now = time.perf_counter()
-        if not last and now - self._told < self.log.pace_s:
+        if self.elapsed() < QUICK or (not last and now - self._told < self.log.pace_s):
             return
         if not self._headed:
             self.log.info("%s", HEADER)

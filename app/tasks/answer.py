@@ -32,8 +32,13 @@ class Solved:
     text: str
     solution: np.ndarray
     trace: list[Event]
-    graph: Graph
+    graph: Graph | None
     metric: Any = None
+
+    def named(self, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
+        """The solution by ids [n], or by labels: the chosen nodes, or those of a tour in order."""
+        chosen = np.flatnonzero(self.solution) if self.solution.dtype == bool else self.solution
+        return [each if labels is None else labels[each] for each in ids[chosen].tolist()]
 
 
 def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Graph) -> Toolbox:
@@ -63,7 +68,7 @@ def answer_whole(
     ids, given = all_ids(whole), None
     if case.search.start not in STARTS:
         with raise_together(group, "reading the solution to start from"):
-            given = toolbox.read(case.search.start, ids)
+            given = problem.read(case.search.start, ids)
             if (fault := toolbox.fault(given)) is not None:
                 context.log.info("warning: %s: %s; it is repaired", case.search.start, fault)
     answer = pipeline.answer(toolbox, whole.name, given, learned)
@@ -77,7 +82,7 @@ def answer_whole(
             values = baseline_values(context, toolbox, whole.name)
         entry["baselines"] = {label: in_unit(toolbox, value) for label, value in values.items()}
     return Solved(
-        entry, toolbox.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric
+        entry, problem.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric
     )
 
 

@@ -23,7 +23,7 @@ def run_check(context: Context, path: str) -> None:
     problem = make_problem(context.case.problem.name)
     toolbox = make_toolbox(context, problem, graphs[0], whole)
     with raise_together(context.group, "checking the solution"):
-        solution = toolbox.read(path, all_ids(whole))
+        solution = problem.read(path, all_ids(whole))
         if (fault := toolbox.fault(solution)) is not None:
             raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
     value = toolbox.value(solution)

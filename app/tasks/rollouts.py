@@ -1,28 +1,72 @@
 """The policy alone (RL4GO Alg. 2): rollouts on row partitions of any size, each checked and accounted for."""
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from app.bounds.verify import uncovered_edge
 from app.comm.guard import digest, raise_together
 from app.errors import LockstepError
-from app.partition.load import Loaded
-from app.rl.env import GraphEnv
+from app.partition.load import Loaded, with_shared_blocks
+from app.problems.problem import Problem
+from app.rl.env import Environment
 from app.rl.rollout import Cover, cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
-from app.tasks.compare import baseline_objectives, best_bound, whole_graph
+from app.solver.progress import relative_gap
+from app.tasks.answer import Solved, in_unit, make_toolbox
+from app.tasks.compare import baseline_values, bound_of, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 
-SIDE_BY_SIDE_NODES = 4096  # larger graphs are covered alone: their residual graphs are worth compacting
+SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual graphs are worth compacting
 
 
-def _cover_all(context: Context, policy: Policy, graphs: list[Loaded]) -> Any:
-    """(graph, cover, seconds) in order: small generated graphs side by side, others one by one."""
+def follow_policy(
+    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]
+) -> Iterator[tuple[Loaded, Solved]]:
+    """Every graph with the policy's solution, in order. Ranks: all call; identical on all."""
+    for loaded, cover, seconds in _solve_all(context, policy, graphs):
+        yield loaded, _account(context, problem, loaded, cover, seconds)
+
+
+def policy_alone(context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]) -> dict[int, int]:
+    """Objectives of the policy by itself on small graphs, by id(loaded), to stand beside the baselines.
+
+    None under a time limit, for fixed nodes and weighted nodes. Ranks: all call
+    """
+    search = context.case.search
+    small = [g for g in graphs if g.graph.n <= SIDE_BY_SIDE_NODES and g.graph.node_weights is None]
+    if not small or search.seconds or not search.baselines or search.inside or search.outside:
+        return {}
+    with context.log.phase("policy"):
+        alike = with_shared_blocks(context.group, small)
+        blocks = [context.rows(loaded) for loaded in alike]
+        envs = cover_one_at_a_time(context.group, policy.net, policy.params, blocks)
+    covers = [
+        _finish(context, finished_cover(context.group, problem, e.block, e.chosen_at, e.steps)) for e in envs
+    ]
+    return {id(loaded): cover.objective for loaded, cover in zip(small, covers)}
+
+
+def introduce(context: Context, loaded: Loaded) -> None:
+    """One line on a graph: its size, and what its file held."""
+    graph, counts, log = loaded.graph, loaded.counts, context.log
+    if loaded.source == "cache":
+        log.info("%s: from the cache in %s", graph.name, context.case.memory.cache)
+    log.info(
+        "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats, %d of the other direction)%s",
+        graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats, counts.reversed,
+        ", complemented" if loaded.complemented else "",
+    )  # fmt: skip
+
+
+def _solve_all(
+    context: Context, policy: Policy, graphs: list[Loaded]
+) -> Iterator[tuple[Loaded, Cover, float]]:
+    """(graph, solution, seconds) in order: small generated graphs side by side, others one by one."""
     case, group = context.case, context.group
     small = [g for g in graphs[len(case.graph.path) :] if g.graph.n <= SIDE_BY_SIDE_NODES]
-    together: dict[int, GraphEnv] = {}
+    together: dict[int, Environment] = {}
     start = time.perf_counter()
     if case.select.rule == "single" and small:
         blocks = [context.rows(loaded) for loaded in small]
@@ -33,36 +77,30 @@ def _cover_all(context: Context, policy: Policy, graphs: list[Loaded]) -> Any:
     for loaded in graphs:
         env = together.get(id(loaded))
         if env is None:
-            yield (loaded, *_cover_one(context, policy, loaded))
+            yield (loaded, *_solve_one(context, policy, loaded))
         else:
-            cover = finished_cover(group, env.block, env.chosen_at, env.steps)
+            cover = finished_cover(group, env.problem, env.block, env.chosen_at, env.steps)
             yield loaded, _finish(context, cover), share
 
 
-def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover, float]:
+def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover, float]:
     """One graph by the case's selection rule, with progress in the log."""
-    case, log, counts = context.case, context.log, loaded.counts
-    graph = loaded.graph
-    if loaded.source == "cache":
-        log.info("%s: from the cache in %s", graph.name, case.memory.cache)
-    log.info(
-        "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats, %d of the other direction)%s",
-        graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats, counts.reversed,
-        ", complemented" if loaded.complemented else "",
-    )  # fmt: skip
+    case, log, graph = context.case, context.log, loaded.graph
+    introduce(context, loaded)
     if graph.node_weights is not None:
-        log.info("warning: %s has node weights, which are not used: nodes are counted", graph.name)
+        log.info("warning: %s has node weights, which the policy does not see", graph.name)
     block = context.rows(loaded)
     mode = block.plan.mode
     if mode in ("halo", "staged"):
         loaded.release()  # the block has numbered the columns anew
 
-    def progress(evaluations: int, env: GraphEnv) -> None:
-        edges = env.totals.degree_sum // 2
-        row = {"phase": "solve", "name": graph.name, "step": evaluations, "edges_left": edges}
+    def progress(evaluations: int, env: Environment) -> None:
+        left, what = env.problem.left(env.totals)
+        row = {"phase": "solve", "name": graph.name, "step": evaluations, "left": left}
         log.record(**row, sent_bytes=sum(context.group.sent_bytes.values()))
+        candidates = env.totals.candidates
         log.progress(
-            "%s: evaluation %d, %d nodes and %d edges left", graph.name, evaluations, env.totals.alive, edges
+            "%s: evaluation %d, %d candidates and %d %s left", graph.name, evaluations, candidates, left, what
         )
 
     start = time.perf_counter()
@@ -71,12 +109,9 @@ def _cover_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress
         )
     log.info(
-        "%s: covered by %d nodes, %d evaluations, exchange %s",
-        graph.name,
-        cover.objective,
-        cover.evaluations,
-        mode,
-    )
+        "%s: %s of %d nodes, %d evaluations, exchange %s",
+        graph.name, cover.problem.solution, cover.objective, cover.evaluations, mode,
+    )  # fmt: skip
     return _finish(context, cover), time.perf_counter() - start
 
 
@@ -85,55 +120,75 @@ def _finish(context: Context, cover: Cover) -> Cover:
     return drop_redundant(context.group, cover) if context.case.search.drop_redundant else cover
 
 
-def _account(
-    context: Context, loaded: Loaded, cover: Cover, seconds: float
-) -> tuple[dict[str, Any], np.ndarray]:
-    """Check the cover, bound it, compare it: its entry of result.json, its ids. Ranks: all call."""
-    case, block = context.case, cover.block
+def _account(context: Context, problem: Problem, loaded: Loaded, cover: Cover, seconds: float) -> Solved:
+    """Check the solution, bound it, compare it. Ranks: all call."""
+    case = context.case
     if len(loaded.graph.indices) < loaded.graph.indptr[-1]:
-        loaded.restore(block.global_rows(np.arange(block.n_real))[1])
+        loaded.restore(cover.block.global_rows(np.arange(cover.block.n_real))[1])
     graph = loaded.graph
     with context.log.phase("check"):
-        chosen = _check(context, loaded, cover)
-    instance: dict[str, Any] = {
+        solution = _check(context, loaded, cover)
+    entry: dict[str, Any] = {
         "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": cover.objective,
-        "bound": None, "bound_method": None, "gap": None, "feasible": True,
-        "policy_evaluations": cover.evaluations, "seconds": round(seconds, 4),
-        "before_dropping": cover.before_dropping, "independent_set": graph.n - cover.objective,
-        "baselines": {},
-        "digest": digest({"chosen": chosen.astype("<i8"), "size": np.array([graph.n, graph.edges], "<i8")}),
+        "sense": problem.sense, "bound": None, "bound_method": None, "gap": None, "bound_is_weak": False,
+        "bound_verified": False, "optimal": False, "feasible": True, "source": "policy",
+        "learned": cover.objective, "policy_evaluations": cover.evaluations, "steps": 0,
+        "seconds": round(seconds, 4), "before_dropping": cover.before_dropping, "baselines": {},
+        "digest": digest(
+            {"chosen": np.flatnonzero(solution).astype("<i8"), "size": np.array([graph.n, graph.edges], "<i8")}
+        ),
     }  # fmt: skip
     whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
-    if whole is not None and case.search.bounds:
-        with context.log.phase("bounds"):
-            bound, method = best_bound(context, whole)
-        gap = (cover.objective - bound) / bound if bound else 0.0
-        instance.update(bound=bound, bound_method=method, gap=round(gap, 6), bound_is_weak=gap > 0.1)
-    if whole is not None and case.search.baselines:
-        with context.log.phase("baselines"):
-            instance["baselines"] = baseline_objectives(context, whole)
-    return instance, _chosen_ids(context, loaded, cover)
+    if whole is not None:
+        _compare(context, problem, loaded, whole, solution, entry)
+    return Solved(entry, problem.text(solution, all_ids(context, loaded)), solution, [], whole)
 
 
 def _check(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
-    """The chosen nodes, after every rank has checked its rows against the whole solution. Ranks: all call.
+    """[n] bool, the solution, after every rank has checked its rows against the whole. Ranks: all call.
 
     A wrong answer is an internal error, never a result.
     """
     group = context.group
-    in_cover = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
+    solution = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
     with raise_together(group, "checking the solution"):
-        edge = uncovered_edge(loaded.graph, in_cover)
-        if edge is not None:
-            raise LockstepError(f"{loaded.graph.name}: the solution leaves edge {edge} uncovered")
-        if np.count_nonzero(in_cover) != cover.objective:
+        wrong = cover.problem.violation(loaded.graph, solution)
+        if wrong is not None:
+            raise LockstepError(f"{loaded.graph.name}: the {cover.problem.solution} {wrong}")
+        if np.count_nonzero(solution) != cover.objective:
             raise LockstepError(f"{loaded.graph.name}: the solution's size is not {cover.objective}")
-    return np.flatnonzero(in_cover)
+    return solution
 
 
-def _chosen_ids(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
-    """[objective] int64, the chosen nodes by the input file's ids. Ranks: all call; identical on all."""
-    graph, group = loaded.graph, context.group
-    ids_own = graph.node_ids(np.flatnonzero(cover.cover_own) + graph.lo).astype(np.int64)
-    counts = group.gather_integers(np.array([len(ids_own)]))[:, 0].tolist()
-    return group.gather_host(ids_own, counts)
+def _compare(
+    context: Context,
+    problem: Problem,
+    loaded: Loaded,
+    whole: Any,
+    solution: np.ndarray,
+    entry: dict[str, Any],
+) -> None:
+    """Enter objective (of weighted nodes: their weight), bound and baselines. Ranks: all call."""
+    toolbox = make_toolbox(context, problem, loaded, whole)
+    value = toolbox.value(solution)
+    entry["objective"] = entry["learned"] = in_unit(toolbox, value)
+    if context.case.search.bounds:
+        with context.log.phase("bounds"):
+            bound, method, verified = bound_of(context, toolbox, value)
+        if bound is not None:
+            gap = relative_gap(value, bound)
+            entry.update(
+                bound=in_unit(toolbox, bound), bound_method=method, gap=round(gap, 6), optimal=gap == 0,
+                bound_is_weak=gap > 0.1, bound_verified=verified,
+            )  # fmt: skip
+    if context.case.search.baselines:
+        with context.log.phase("baselines"):
+            values = baseline_values(context, toolbox, whole.name)
+        entry["baselines"] = {label: in_unit(toolbox, each) for label, each in values.items()}
+
+
+def all_ids(context: Context, loaded: Loaded) -> np.ndarray:
+    """[n] int64, the file's ids of all nodes. Ranks: all call."""
+    graph = loaded.graph
+    ids_own = graph.node_ids(np.arange(graph.lo, graph.hi)).astype(np.int64)
+    return context.group.gather_host(ids_own, loaded.rows.row_counts())

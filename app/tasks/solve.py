@@ -15,7 +15,7 @@ from app.tasks.answer import Solved, answer_whole
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
-from app.tasks.rollouts import follow_policy, introduce
+from app.tasks.rollouts import follow_policy, introduce, policy_alone
 
 DRAWN = 12  # instances of which the course of the search is drawn
 LISTED = 20  # instances that have a line each in the log
@@ -52,8 +52,12 @@ def _solve_all(
     if context.case.search.solver == "policy":
         yield from follow_policy(context, problem, policy, graphs)
         return
+    alone = policy_alone(context, problem, policy, graphs)
     for loaded in graphs:
-        yield loaded, solve_graph(context, problem, policy, loaded)
+        solved = solve_graph(context, problem, policy, loaded)
+        if id(loaded) in alone:
+            solved.entry["baselines"]["policy alone"] = alone[id(loaded)]
+        yield loaded, solved
 
 
 def solve_graph(context: Context, problem: Problem, policy: Policy, loaded: Loaded) -> Solved:

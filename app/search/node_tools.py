@@ -1,0 +1,130 @@
+"""NodeTools: the toolbox of any problem whose solution is a set of nodes: no reductions, no search of its own."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.certificate import Bound
+from app.graphs.fixed_point import whole_numbers
+from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+
+
+class NodeTools:
+    """Sets of nodes of one graph: value, feasibility, baselines and bounds as the problem declares them.
+
+    The core is the graph. app/search/cover_tools.py adds reductions and a search.
+    """
+
+    core_minimises = True
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        graph = instance.graph
+        self.instance, self.problem, self.graph, self.core = instance, problem, graph, graph
+        self.sense, self.words = problem.sense, problem.solution
+        self.core_minimises = problem.sense == "minimise"
+        self.weights, self.unit = None, 1.0
+        if graph.node_weights is not None:
+            self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
+
+    # ---- core and instance ---------------------------------------------------------------------------------
+
+    def reduce(self) -> str:
+        """Nothing."""
+        return ""
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """The same."""
+        return core_solution
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """The same."""
+        return solution
+
+    def value_of_core(self, value: int) -> int:
+        """The same."""
+        return value
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value
+
+    def value(self, solution: np.ndarray) -> int:
+        """The number (weight) of the chosen nodes."""
+        return int(np.count_nonzero(solution) if self.weights is None else self.weights[solution].sum())
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """A core solution that travelled as integers."""
+        return numbers.astype(bool)
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """What the problem finds wrong, or a fixed node on the wrong side."""
+        wrong = self.problem.violation(self.graph, solution)
+        if wrong is not None:
+            return f"the {self.words} {wrong}"
+        for nodes, side in ((self.instance.inside, True), (self.instance.outside, False)):
+            lost = nodes[solution[nodes] != side] if len(nodes) else nodes
+            if len(lost):
+                return f"node {lost[0]} is fixed {'inside' if side else 'outside'}"
+        return None
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """What the first of the plain heuristics finds."""
+        return next(iter(self.problem.baselines.values()))(self.graph)[0]
+
+    def peeler(self) -> Peeler | None:
+        """None: there are no reductions."""
+        return None
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """None."""
+        return None
+
+    def bounds(self) -> Bounds | None:
+        """The bounds that the problem names, one after the other."""
+        return NamedBounds(self) if self.problem.bounds and self.weights is None else None
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics; none where nodes are fixed, which they do not know of."""
+        if len(self.instance.inside) or len(self.instance.outside):
+            return {}
+        return {name: partial(rule, self.graph) for name, rule in self.problem.baselines.items()}
+
+
+class NamedBounds:
+    """Bounds from a problem's table: each look at the clock proves one more, cheapest first."""
+
+    def __init__(self, tools: NodeTools) -> None:
+        self.tools = tools
+        self.left: list[Callable[..., Bound]] = list(tools.problem.bounds.values())
+        self.best: Bound | None = None
+
+    @property
+    def value(self) -> int:
+        """The best bound on the objective, 0 before the first."""
+        return 0 if self.best is None else self.tools.problem.bound(self.tools.graph.n, self.best.lower)
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return "" if self.best is None else self.best.method
+
+    def improve(self, seconds: float, best: int) -> bool:
+        """Prove the next bound of the table."""
+        if self.left:
+            bound = self.left.pop(0)(self.tools.graph)
+            if self.best is None or bound.lower > self.best.lower:
+                self.best = bound
+        return bool(self.left)
+
+    def optimum(self) -> np.ndarray | None:
+        """None: these bounds find no solutions."""
+        return None
+
+    def verify(self) -> bool:
+        """Check the witness."""
+        self.best.check(self.tools.graph)
+        return True
