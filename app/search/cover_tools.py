@@ -115,8 +115,10 @@ class CoreBounds:
     @property
     def method(self) -> str:
         """How it was found."""
+        if not self.tools.core.n:
+            return "reductions"
         reduced = self.tools.core.n < self.tools.graph.n
-        return f"reductions, {self.inner.method}" if reduced and self.tools.core.n else self.inner.method
+        return f"reductions, {self.inner.method}" if reduced and self.inner.method else self.inner.method
 
     def improve(self, seconds: float, best: int) -> bool:
         """Work for about so many seconds."""
