@@ -47,7 +47,7 @@ ONLY = {
     "gnn": {"sparse", "rng", "products"},
     "reductions": {"graphs", "errors", "native"},
     "bounds": {"graphs", "errors", "native", "reductions", "rng"},
-    "search": {"graphs", "errors", "native", "reductions", "rng"},
+    "search": {"graphs", "errors", "native", "reductions", "bounds", "rng"},
     "problems": {"graphs", "errors", "elementary", "reductions", "bounds", "search"},
 }
 OWNERS = {
