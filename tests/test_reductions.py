@@ -1,5 +1,6 @@
 """Reductions of vertex cover: the optimum stays, lifts are exact, both paths agree, and the log proves it."""
 
+import re
 from functools import cache
 from itertools import chain
 
@@ -7,10 +8,12 @@ import numpy as np
 import pytest
 from data import data_dir, needs_data
 from helpers import growing_graph
+from jobs import ROOT
 
 from app.graphs.graph import from_edges
 from app.graphs.readers import open_edges
 from app.reductions import compiled as kernels
+from app.reductions import log as log_module
 from app.reductions.half import COVER, OUT, HalfIntegral
 from app.reductions.log import (
     CLIQUE,
@@ -285,6 +288,30 @@ def test_crowns(weighted):
         kernel, _, left = reducer.kernel()
         assert reducer.offset + optimum(kernel, left) == optimum(graph, weights)
     assert found >= 5
+
+
+def test_a_flow_that_is_cut_off_decides_nothing():
+    graph, _ = crown_case(0)
+    half = HalfIntegral(graph.indptr.tolist(), graph.indices.tolist(), [1] * graph.n)
+    half.solve()
+    assert any(half.side)
+    half.solve(most_phases=1)
+    assert not any(half.side)
+
+
+def test_both_paths_stop_looking_at_the_same_places():
+    """The limits in reduce.h are those of log.py."""
+    text = (ROOT / "app" / "native" / "reduce.h").read_text()
+    stated = {name: eval_shift(value) for name, value in re.findall(r"([A-Z_]+) = (\d+(?: << \d+)?)", text)}
+    assert len(stated) == 9
+    assert stated == {name: getattr(log_module, name) for name in stated}
+    order = re.search(r"enum \{ (NEIGHBOURS.*), RULES \}", text).group(1)
+    assert order.lower().split(", ") == list(RULES)
+
+
+def eval_shift(text):
+    number, *shift = map(int, text.split(" << "))
+    return number << sum(shift)
 
 
 def relaxation(graph, weights, fixed=None):

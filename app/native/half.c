@@ -195,7 +195,10 @@ int lk_half_run(Half *h) {
         send_greedily(h);
         h->begun = 1;
     }
-    if (send_more(h)) return 1;
+    if (send_more(h)) {
+        ++h->phases;
+        return 1;
+    }
     decide_reached(h);
     decide_components(h);
     return 0;

@@ -16,6 +16,7 @@ typedef struct {
     uint8_t *side; /* UNDECIDED, OUT or COVER */
     int64_t *back, *sent, *got, *next, *path, *words;
     int32_t *level, *queue, *low, *component, *halves;
+    int64_t phases; /* of the flow so far */
     uint8_t begun;
 } Half;
 

@@ -97,7 +97,7 @@ static void begin_sweep(Reducer *r) {
 int lk_reduce_run(Reducer *r, int64_t steps) {
     while (steps-- > 0 && !r->failed) {
         if (r->half) {
-            if (lk_half_run(r->half)) return 1;
+            if (lk_half_run(r->half) && (r->exact || r->half->phases < PHASES)) return 1;
             end_crown(r);
         } else if (r->first.count) {
             const int32_t v = pop(r, &r->first);

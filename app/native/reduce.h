@@ -12,7 +12,7 @@
 /* As in app/reductions/log.py. */
 enum { NEIGHBOURS, CLIQUE, TRANSFER, FOLD, TWIN, UNCONFINED, CROWN, TAKE, RULES };
 enum { LARGEST_CLIQUE = 8, LARGEST_FOLD = 3, LARGEST_TWIN = 8, TWIN_SCAN = 64, NEAR = 32, CHAIN = 16 };
-enum { READS = 8192, HALF_ARCS = 1 << 28 };
+enum { READS = 8192, HALF_ARCS = 1 << 28, PHASES = 32 };
 
 typedef struct {
     int64_t at;
