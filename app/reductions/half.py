@@ -23,18 +23,19 @@ class HalfIntegral:
     indices: list[int]
     weight: list[int]
 
-    def solve(self) -> None:
-        """Fill side and flow."""
+    def solve(self, most_phases: int | None = None) -> None:
+        """Fill side and flow; nothing is decided where `most_phases` of the flow were not enough."""
         self.k = k = len(self.weight)
         self.side, self.flow = [UNDECIDED] * k, [0] * len(self.indices)
         self.sent, self.got = [0] * k, [0] * k
         self._find_opposites()
         self._send_greedily()
+        phases = 0
         while self._set_levels():
-            self.next = self.indptr[:-1] * 2
-            for v in range(k):
-                while self.sent[v] < self.weight[v] and self.level[v] == 0 and self._find_path(v):
-                    pass
+            self._send_along_levels()
+            phases += 1
+            if phases == most_phases:
+                return
         self._decide_reached()
         self._decide_components()
 
@@ -89,6 +90,13 @@ class HalfIntegral:
                     level[to] = level[node] + 1
                     queue.append(to)
         return last is not None
+
+    def _send_along_levels(self) -> None:
+        """One phase of Dinic's algorithm."""
+        self.next = self.indptr[:-1] * 2
+        for v in range(self.k):
+            while self.sent[v] < self.weight[v] and self.level[v] == 0 and self._find_path(v):
+                pass
 
     def _find_path(self, root: int) -> bool:
         """Send along one path from `root`, rising levels, depth first; a dead end loses its level."""

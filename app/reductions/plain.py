@@ -8,7 +8,7 @@ import numpy as np
 
 from app.reductions import rules
 from app.reductions.half import COVER, OUT, HalfIntegral
-from app.reductions.log import CROWN, HALF_ARCS, NEAR, RULES, TAKE
+from app.reductions.log import CROWN, HALF_ARCS, NEAR, PHASES, RULES, TAKE
 from app.reductions.unconfined import unconfined
 
 
@@ -169,7 +169,7 @@ class PlainResidual:
             return False
         indptr, indices, nodes, weight = self.snapshot()
         half = HalfIntegral(indptr, indices, weight)
-        half.solve()
+        half.solve(None if self.exact else PHASES)
         outs = [i for i, side in enumerate(half.side) if side == OUT]
         if not outs:
             return False
