@@ -23,7 +23,8 @@ METHODS = ("auto", "numvc", "fast", "penalty")
 SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
 SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
 TURN = 2_000  # steps until another method has its turn
-CALL = 200_000_000  # work of one call of a kernel, a fraction of a second
+CALL = 200_000_000  # nanoseconds that one call of a kernel may take, roughly
+LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, but on tiny graphs
 HEAVIEST = 2**31 - 1
 
 
@@ -35,7 +36,7 @@ class _Turn:
     search: Exchange | PenaltySearch
     steps: int
     moves: int
-    work: int
+    time: int  # of a move, in ns
 
     def cost(self, total: int) -> int:
         """Cost of its best cover, of nodes that weigh `total` together."""
@@ -46,7 +47,7 @@ class CoverSearch:
     """A search for a cover of least cost; a function of the graph, the start, the seed and the steps made.
 
     graph     whole; edge weights are not read
-    seed      any integer
+    seed      an integer, taken modulo 2^64
     start     [n] bool, a cover, or None: greedy
     weights   [n] int64 positive node weights below 2^31, or None: all one. graph.node_weights are not read
     method    one of METHODS
@@ -96,14 +97,11 @@ class CoverSearch:
         return [self._turn(name, steps, draws.bits()) for name, steps in names.items()]
 
     def _turn(self, name: str, steps: int, random: int) -> _Turn:
-        graph = self.graph
-        degree, common = len(graph.indices) // max(graph.n, 1), (graph, self._solution, self.weights, random)
-        step = 4 * degree + graph.n // 8 + 100
+        common = (self.graph, self._solution, self.weights, random)
+        step, move = _step_time(self.graph, name), self.graph.n // 6 + 80
         if name == "penalty":
-            move = graph.n // 2 + 100
             return _Turn(name, PenaltySearch(*common, self.compiled), steps, max(1, step // move), move)
-        samples = SAMPLES if name == "fast" else 0
-        ceiling = 0 if name == "fast" else max(graph.n // 2, 10)
+        samples, ceiling = (SAMPLES, 0) if name == "fast" else (0, max(self.graph.n // 2, LEAST_CEILING))
         return _Turn(name, Exchange(*common, samples, ceiling, self.compiled), steps, 1, step)
 
     @property
@@ -115,7 +113,7 @@ class CoverSearch:
         """Make `steps` more steps, fewer only if the search is done. How they are sliced changes nothing."""
         while steps > 0 and not self.done:
             turn, left = self._whose_turn()
-            made = min(steps, left, max(1, CALL // (turn.moves * turn.work)))
+            made = min(steps, left, max(1, CALL // (turn.moves * turn.time)))
             self._advance(turn, made, starts=left == turn.steps)
             steps -= made
 
@@ -164,7 +162,12 @@ class CoverSearch:
 
     def state(self) -> dict[str, Any]:
         """Everything that changes, as arrays (copies) and integers: restore() goes on from it bit for bit."""
-        state = {"steps": self.steps, "best": self.best, "found_at": self.found_at, "solution": self.solution()}
+        state = {
+            "steps": self.steps,
+            "best": self.best,
+            "found_at": self.found_at,
+            "solution": self.solution(),
+        }
         for turn in self._turns:
             state |= {f"{turn.name}.{key}": value for key, value in turn.search.state().items()}
         return state
@@ -186,6 +189,12 @@ class CoverSearch:
         if edge is not None:
             raise ValueError(f"{self.graph.name}: no cover, edge {edge[0]}-{edge[1]} has no end in it")
         return in_cover
+
+
+def _step_time(graph: Graph, name: str) -> int:
+    """Nanoseconds of an exchange, roughly: two rows, and the nodes that are looked at."""
+    looks = 10 * SAMPLES if name == "fast" else graph.n // 16
+    return 5 * graph.edges // max(graph.n, 1) + looks + 100
 
 
 def _auto(n: int, nnz: int) -> dict[str, int]:
