@@ -282,9 +282,10 @@ def test_an_offered_cover_is_taken_if_it_is_better(method, weighted):
     hidden = np.arange(graph.n) % 6 != 0
     search = CoverSearch(graph, 0, None, weights, method)
     before = search.best
-    search.offer(np.ones(graph.n, dtype=bool))
+    search.offer(search.solution())
     assert search.best == before
     search.run(3)
+    before = search.best
     search.offer(hidden)
     assert search.best <= min(before, cost(hidden, weights))
     check(search, weights)

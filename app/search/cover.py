@@ -2,8 +2,8 @@
 
 `numvc`    NuMVC, the best node of the whole cover leaves (app/search/cover_exchange.py)
 `fast`     the same with the best of 50 drawn nodes: for large sparse graphs
-`penalty`  phased local search on the independent set (app/search/cover_penalty.py), up to 5,000 nodes: for graphs
-           whose optimum hides behind nodes of misleading degree
+`penalty`  phased local search on the independent set (app/search/cover_penalty.py), up to 5,000 nodes: for
+           graphs whose optimum hides behind nodes of misleading degree
 `auto`     `fast` on large graphs; else `numvc`, with turns of `penalty` where the graph is dense
 """
 
@@ -219,5 +219,5 @@ def _check(graph: Graph, weights: np.ndarray | None, method: str) -> None:
         return
     if np.shape(weights) != (graph.n,) or not np.issubdtype(np.asarray(weights).dtype, np.integer):
         raise ValueError(f"weights: [{graph.n}] whole numbers are needed")
-    if graph.n and not (1 <= np.min(weights) and np.max(weights) <= HEAVIEST):
+    if graph.n and (np.min(weights) < 1 or np.max(weights) > HEAVIEST):
         raise ValueError("weights: a node weight below 1 or above 2^31 - 1")

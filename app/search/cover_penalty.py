@@ -1,13 +1,14 @@
 """Phased local search for maximum independent sets, the complements of vertex covers.
 
-The set stays independent. A move adds a node without neighbours in it, else swaps one in for its only neighbour
-there, else ends the iteration: the set is disturbed and the nodes that were used may be used again. Which of the
-possible nodes enters is up to the phase: any (50 iterations), one of the least penalty (50), one of the least
-degree (100); ties at random. In the penalty phase the nodes of the set are penalised at the end of an iteration,
-and all penalties fall by one every `delay` iterations; `delay` follows the share of penalised nodes, three in four.
+The set stays independent. A move adds a node without neighbours in it, else swaps one in for its only
+neighbour there, else ends the iteration: the set is disturbed and the nodes that were used may be used again.
+Which of the possible nodes enters is up to the phase: any (50 iterations), one of the least penalty (50), one of
+the least degree (100; with node weights one of the largest weight); ties at random. In the penalty phase the
+nodes of the set are penalised at the end of an iteration, and all penalties fall by one every `delay`
+iterations; `delay` adapts until three nodes in four are penalised.
 
-Sources  Dynamic local search DLS-MC, Pullan and Hoos, JAIR 25, 2006; phases and the delay that adapts: PLS, Pullan,
-         J. Combinatorial Optimization 12, 2006
+Sources  dynamic local search DLS-MC, Pullan and Hoos, JAIR 25, 2006; phases and the delay that adapts: PLS,
+         Pullan, J. Combinatorial Optimization 12, 2006
 """
 
 import ctypes
