@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.verify import uncovered_edge
 from app.graphs.graph import Graph
 from app.rng import SplitMix
 from app.search.cover_exchange import Exchange
@@ -185,9 +184,14 @@ class CoverSearch:
 
     def _checked(self, in_cover: np.ndarray) -> np.ndarray:
         """The cover itself; ValueError if it is none."""
-        edge = uncovered_edge(self.graph, in_cover)
-        if edge is not None:
-            raise ValueError(f"{self.graph.name}: no cover, edge {edge[0]}-{edge[1]} has no end in it")
+        graph = self.graph
+        if np.shape(in_cover) != (graph.n,) or np.asarray(in_cover).dtype != bool:
+            raise ValueError(f"{graph.name}: a cover is [{graph.n}] bool")
+        rows = graph.row_of()
+        bare = np.flatnonzero(~(in_cover[rows] | in_cover[graph.indices]))
+        if len(bare):
+            u, v = rows[bare[0]], graph.indices[bare[0]]
+            raise ValueError(f"{graph.name}: no cover, edge {u}-{v} has no end in it")
         return in_cover
 
 

@@ -1,7 +1,7 @@
 """Exchange search for minimum vertex cover: NuMVC, its sampled form for large graphs, and the weighted one.
 
-A state is a set C cheaper than the best cover, with edges uncovered. A step takes one node out of C (two, with
-node weights) and puts an end of an uncovered edge in (with node weights: ends, as long as C stays cheaper).
+A state is a set C cheaper than the best cover, with edges uncovered. A step takes one node out of C (two,
+with node weights) and puts an end of an uncovered edge in (with node weights: ends, as long as C stays cheaper).
 Edges carry weights that grow while they stay uncovered; the score of a node is the change, to the better, of
 the total weight of uncovered edges if it changed sides.
 
@@ -60,7 +60,7 @@ class Exchange:
     in_cover, best_cover   [n] uint8
     fresh                  [n] uint8, configuration checking: a neighbour changed sides since this node left
     score                  [padded] int32, at most 0 in the cover, at least 0 outside
-    bar                    [padded] int32, 0 in the cover, BARRED outside: score + bar finds the node to take out
+    bar                    [padded] int32, 0 in the cover, BARRED outside: score + bar finds who leaves
     weight                 [nnz] int32, edge weights at both entries of an edge
     weighted_degree        [n] int32, sums of weights over a node's edges
     stamp                  [n] int64, the step of a node's last exchange: the smaller, the older

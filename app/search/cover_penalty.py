@@ -2,9 +2,9 @@
 
 The set stays independent. A move adds a node without neighbours in it, else swaps one in for its only
 neighbour there, else ends the iteration: the set is disturbed and the nodes that were used may be used again.
-Which of the possible nodes enters is up to the phase: any (50 iterations), one of the least penalty (50), one of
-the least degree (100; with node weights one of the largest weight); ties at random. In the penalty phase the
-nodes of the set are penalised at the end of an iteration, and all penalties fall by one every `delay`
+Which of the possible nodes enters is up to the phase: any (50 iterations), one of the least penalty (50), one
+of the least degree (100; with node weights one of the largest weight); ties at random. In the penalty phase
+the nodes of the set are penalised at the end of an iteration, and all penalties fall by one every `delay`
 iterations; `delay` adapts until three nodes in four are penalised.
 
 Sources  dynamic local search DLS-MC, Pullan and Hoos, JAIR 25, 2006; phases and the delay that adapts: PLS,
