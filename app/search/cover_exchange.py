@@ -1,7 +1,7 @@
 """Exchange search for minimum vertex cover: NuMVC, its sampled form for large graphs, and the weighted one.
 
 A state is a set C cheaper than the best cover, with edges uncovered. A step takes one node out of C (two,
-with node weights) and puts an end of an uncovered edge in (with node weights: ends, as long as C stays cheaper).
+with node weights) and puts an end of an uncovered edge in (with node weights several, while C stays cheaper).
 Edges carry weights that grow while they stay uncovered; the score of a node is the change, to the better, of
 the total weight of uncovered edges if it changed sides.
 
