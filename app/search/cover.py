@@ -100,7 +100,9 @@ class CoverSearch:
         step, move = _step_time(self.graph, name), self.graph.n // 6 + 80
         if name == "penalty":
             return _Turn(name, PenaltySearch(*common, self.compiled), steps, max(1, step // move), move)
-        samples, ceiling = (min(SAMPLES, 1 + self.graph.n // 16), 0) if name == "fast" else (0, max(self.graph.n // 2, LEAST_CEILING))
+        # Few nodes: a sample as large as the cover would always find the same one.
+        samples = min(SAMPLES, 1 + self.graph.n // 16) if name == "fast" else 0
+        ceiling = 0 if name == "fast" else max(self.graph.n // 2, LEAST_CEILING)
         return _Turn(name, Exchange(*common, samples, ceiling, self.compiled), steps, 1, step)
 
     @property
