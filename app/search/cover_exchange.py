@@ -65,7 +65,7 @@ class Exchange:
     weighted_degree        [n] int32, sums of weights over a node's edges
     stamp                  [n] int64, the step of a node's last exchange: the smaller, the older
     cover, open            the cover and the uncovered edges as lists; cover_at, open_at: places in them
-    best, cost             int; `best` may be the cost of a cover found elsewhere (aim)
+    best, cost             int, of best_cover and of the set at hand
     """
 
     def __init__(
@@ -137,20 +137,9 @@ class Exchange:
         self.cost = len(nodes) if self.node_weight is None else int(self.node_weight[nodes].sum())
         if self.compiled:
             self._call(RESCORE)
-        else:
-            plain.rescore(self)
-        self._shrink()
-
-    def aim(self, cost: int) -> None:
-        """Look for covers below a cost that was reached elsewhere."""
-        if cost < self.best:
-            self.best = cost
-            self._shrink()
-
-    def _shrink(self) -> None:
-        if self.compiled:
             self._call(SHRINK)
         else:
+            plain.rescore(self)
             plain.shrink(self)
 
     def run(self, steps: int) -> None:
@@ -159,10 +148,6 @@ class Exchange:
             self._call(EXCHANGE if self.node_weight is None else WEIGHTED, steps)
         else:
             plain.run(self, steps)
-
-    def cost_of_step(self) -> int:
-        """Entries and nodes a step touches, roughly: for slices of a fraction of a second."""
-        return 4 * (self.nnz // max(self.n, 1)) + (self.samples or self.n // 8) + 100
 
     def solution(self) -> np.ndarray:
         """[n] bool, the best cover of this search."""

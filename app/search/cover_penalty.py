@@ -26,7 +26,7 @@ BLOCK, NONE = plain.BLOCK, plain.NONE
 GRAPH_ARRAYS = ("node_weight", "near", "rank")
 ARRAYS = ("best_set", "conflicts", "penalty", "cost", "members", "member_at", "anchor")
 NUMBERS = (
-    "size", "value", "best", "moves", "found_at", "phase", "left", "delay", "cycle", "last", "iteration",
+    "size", "value", "best", "steps", "found_at", "phase", "left", "delay", "cycle", "last", "iteration",
     "overlap", "free_cost", "swap_cost",
 )  # fmt: skip
 
@@ -75,7 +75,7 @@ class PenaltySearch:
         self.members, self.member_at = np.zeros(n, dtype=np.int32), np.full(n, -1, dtype=np.int32)
         self.anchor = np.full(n, -1, dtype=np.int64)
         self.count = np.zeros(padded // BLOCK, dtype=np.uint16)
-        self.moves = self.found_at = self.cycle = self.iteration = self.phase = 0
+        self.steps = self.found_at = self.cycle = self.iteration = self.phase = 0
         self.delay, self.left, self.random = 2, plain.LENGTH[0], random
         self.best = -1
         s = self._struct = _Penalty(n, padded)
@@ -97,15 +97,15 @@ class PenaltySearch:
         plain.update(self, self.n, self.n)
         plain.keep_best(self)
 
-    def run(self, moves: int) -> None:
-        """So many moves."""
+    def run(self, steps: int) -> None:
+        """So many steps."""
         if not self.compiled:
-            plain.run(self, moves)
+            plain.run(self, steps)
             return
         s = self._struct
         for name in (*NUMBERS, "random"):
             setattr(s, name, getattr(self, name))
-        RUN(s, moves)
+        RUN(s, steps)
         for name in (*NUMBERS, "random"):
             setattr(self, name, getattr(s, name))
 
