@@ -184,13 +184,12 @@ INLINE int32_t choose_gain(Search *s) {
     return choose_end(s, s->open[random_below(&s->random, (uint32_t)s->open_size)]);
 }
 
-/* The best end of all uncovered edges, or of those DRAWN. */
+/* The best end of as many draws as there are uncovered edges, at most DRAWN. */
 INLINE int32_t choose_weighted_gain(Search *s) {
     const int64_t count = s->open_size <= DRAWN ? s->open_size : DRAWN;
     int32_t best = -1;
     for (int64_t i = 0; i < count; ++i) {
-        const int64_t at = count < s->open_size ? random_below(&s->random, (uint32_t)s->open_size) : i;
-        const int32_t v = choose_end(s, s->open[at]);
+        const int32_t v = choose_end(s, s->open[random_below(&s->random, (uint32_t)s->open_size)]);
         if (best < 0 || better(s, v, best)) best = v;
     }
     return best;

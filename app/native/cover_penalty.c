@@ -18,7 +18,7 @@ typedef struct {
     int32_t *members, *member_at;             /* [n] the set as a list; places in it, -1 outside */
     int64_t *anchor;                          /* [n] the last iteration whose plateau began with this node */
     uint16_t *count;                          /* [padded/BLOCK] scratch */
-    int64_t size, value, best, moves, found_at, phase, left, delay, cycle, last, iteration, overlap;
+    int64_t size, value, best, steps, found_at, phase, left, delay, cycle, last, iteration, overlap;
     int64_t free_cost, swap_cost;             /* the least cost among nodes of no conflict, of one; or NONE */
     uint64_t random;
 } Penalty;
@@ -104,12 +104,12 @@ INLINE void strike(Penalty *s, int32_t v) {
 INLINE void keep_best(Penalty *s) {
     if (s->value <= s->best) return;
     s->best = s->value;
-    s->found_at = s->moves;
+    s->found_at = s->steps;
     memset(s->best_set, 0, (size_t)s->n);
     for (int64_t i = 0; i < s->size; ++i) s->best_set[s->members[i]] = 1;
 }
 
-/* ---- moves ------------------------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------------------------ */
 
 INLINE void enter(Penalty *s) {
     const int32_t v = pick(s, 0, (uint16_t)s->free_cost);
@@ -183,7 +183,7 @@ INLINE void next_iteration(Penalty *s) {
 
 WIDE void lk_cover_penalty(Penalty *s, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
-        ++s->moves;
+        ++s->steps;
         if (s->free_cost != NONE) enter(s);
         else if (s->swap_cost != NONE && s->overlap != 0) swap(s);
         else next_iteration(s);

@@ -2,9 +2,9 @@
 
 `numvc`    NuMVC, the best node of the whole cover leaves (app/search/cover_exchange.py)
 `fast`     the same with the best of 50 drawn nodes: for large sparse graphs
-`penalty`  phased local search on the independent set (app/search/cover_penalty.py), up to 5,000 nodes: for graphs
-           whose optimum hides behind nodes of misleading degree
-`auto`     `fast` on large graphs; else `numvc`, with turns of `penalty` where the graph is dense
+`penalty`  phased local search on the independent set (app/search/cover_penalty.py), up to 5,000 nodes: for
+           graphs whose optimum hides behind nodes of misleading degree
+`auto`     `fast` on large graphs, `fast` and `numvc` by turns on sparse ones, else `numvc` and `penalty`
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.verify import uncovered_edge
 from app.graphs.graph import Graph
 from app.rng import SplitMix
 from app.search.cover_exchange import Exchange
@@ -22,8 +21,9 @@ from app.search.cover_start import greedy_cover, without_redundant
 METHODS = ("auto", "numvc", "fast", "penalty")
 SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
 SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
-TURN = 2_000  # steps until another method has its turn
-CALL = 200_000_000  # work of one call of a kernel, a fraction of a second
+TURN = 1_000  # steps of a short turn
+CALL = 200_000_000  # nanoseconds that one call of a kernel may take, roughly
+LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, but on tiny graphs
 HEAVIEST = 2**31 - 1
 
 
@@ -35,7 +35,7 @@ class _Turn:
     search: Exchange | PenaltySearch
     steps: int
     moves: int
-    work: int
+    time: int  # of a step, in ns
 
     def cost(self, total: int) -> int:
         """Cost of its best cover, of nodes that weigh `total` together."""
@@ -46,7 +46,7 @@ class CoverSearch:
     """A search for a cover of least cost; a function of the graph, the start, the seed and the steps made.
 
     graph     whole; edge weights are not read
-    seed      any integer
+    seed      an integer, taken modulo 2^64
     start     [n] bool, a cover, or None: greedy
     weights   [n] int64 positive node weights below 2^31, or None: all one. graph.node_weights are not read
     method    one of METHODS
@@ -87,24 +87,24 @@ class CoverSearch:
         return without_redundant(self.graph, self._checked(start), self.weights, self.compiled)
 
     def _methods(self, method: str, draws: SplitMix) -> list[_Turn]:
-        """The methods that take turns."""
-        n, nnz = self.graph.n, len(self.graph.indices)
-        if method == "auto":
-            names = _auto(n, nnz)
-        else:
-            names = {method: TURN}
-        return [self._turn(name, steps, draws.bits()) for name, steps in names.items()]
-
-    def _turn(self, name: str, steps: int, random: int) -> _Turn:
+        """The methods that take turns. All get about the same time for a step: that of the slowest one."""
         graph = self.graph
-        degree, common = len(graph.indices) // max(graph.n, 1), (graph, self._solution, self.weights, random)
-        step = 4 * degree + graph.n // 8 + 100
+        shares = _auto(graph.n, len(graph.indices)) if method == "auto" else {method: 1}
+        times = {name: _move_time(name, graph) for name in shares}
+        slowest = max(times.values())
+        return [
+            _Turn(name, self._search(name, draws.bits()), TURN * share, slowest // times[name], slowest)
+            for name, share in shares.items()
+        ]
+
+    def _search(self, name: str, random: int) -> Exchange | PenaltySearch:
+        n, common = self.graph.n, (self.graph, self._solution, self.weights, random)
         if name == "penalty":
-            move = graph.n // 2 + 100
-            return _Turn(name, PenaltySearch(*common, self.compiled), steps, max(1, step // move), move)
-        samples = SAMPLES if name == "fast" else 0
-        ceiling = 0 if name == "fast" else max(graph.n // 2, 10)
-        return _Turn(name, Exchange(*common, samples, ceiling, self.compiled), steps, 1, step)
+            return PenaltySearch(*common, self.compiled)
+        if name == "numvc":
+            return Exchange(*common, 0, max(n // 2, LEAST_CEILING), self.compiled)
+        # Few nodes: a sample as large as the cover would always find the same one.
+        return Exchange(*common, min(SAMPLES, 1 + n // 16), 0, self.compiled)
 
     @property
     def done(self) -> bool:
@@ -115,7 +115,7 @@ class CoverSearch:
         """Make `steps` more steps, fewer only if the search is done. How they are sliced changes nothing."""
         while steps > 0 and not self.done:
             turn, left = self._whose_turn()
-            made = min(steps, left, max(1, CALL // (turn.moves * turn.work)))
+            made = min(steps, left, max(1, CALL // turn.time))
             self._advance(turn, made, starts=left == turn.steps)
             steps -= made
 
@@ -129,25 +129,17 @@ class CoverSearch:
         return turn, turn.steps - at
 
     def _advance(self, turn: _Turn, steps: int, starts: bool) -> None:
+        """Some steps of a turn. An exchange begins its turn at the best cover if others found it."""
         search = turn.search
-        if starts and isinstance(search, Exchange):
-            search.aim(self.best)
-        turn.search.run(steps * turn.moves)
+        if starts and isinstance(search, Exchange) and self.best < search.best:
+            search.load(self._solution)
+        before = search.steps
+        search.run(steps * turn.moves)
         if turn.cost(self._total) < self.best:
             self.best = turn.cost(self._total)
             self._solution = search.solution()
-            self.found_at = -(-search.found_at // turn.moves) + self.steps - self._made(turn)
+            self.found_at = self.steps - (before - search.found_at) // turn.moves
         self.steps += steps
-
-    def _made(self, turn: _Turn) -> int:
-        """Steps that a method had made when the search had made `steps`."""
-        before = 0
-        for other in self._turns:
-            if other is turn:
-                break
-            before += other.steps
-        cycles, at = divmod(self.steps, self._cycle)
-        return cycles * turn.steps + min(max(at - before, 0), turn.steps)
 
     def solution(self) -> np.ndarray:
         """[n] bool, the best cover found; a copy."""
@@ -187,20 +179,33 @@ class CoverSearch:
 
     def _checked(self, in_cover: np.ndarray) -> np.ndarray:
         """The cover itself; ValueError if it is none."""
-        edge = uncovered_edge(self.graph, in_cover)
-        if edge is not None:
-            raise ValueError(f"{self.graph.name}: no cover, edge {edge[0]}-{edge[1]} has no end in it")
+        graph = self.graph
+        if np.shape(in_cover) != (graph.n,) or np.asarray(in_cover).dtype != bool:
+            raise ValueError(f"{graph.name}: a cover is [{graph.n}] bool")
+        rows = graph.row_of()
+        bare = np.flatnonzero(~(in_cover[rows] | in_cover[graph.indices]))
+        if len(bare):
+            u, v = rows[bare[0]], graph.indices[bare[0]]
+            raise ValueError(f"{graph.name}: no cover, edge {u}-{v} has no end in it")
         return in_cover
 
 
+def _move_time(name: str, graph: Graph) -> int:
+    """Nanoseconds of a move, roughly: of an exchange two rows and the nodes looked at, else some passes."""
+    if name == "penalty":
+        return graph.n // 6 + 80
+    looks = 10 * SAMPLES if name == "fast" else graph.n // 16
+    return 5 * graph.edges // max(graph.n, 1) + looks + 100
+
+
 def _auto(n: int, nnz: int) -> dict[str, int]:
-    """The methods that `auto` takes for a graph, with the steps of their turns."""
+    """The methods that `auto` takes for a graph, and how long their turns are."""
     if n > SCANNED:
-        return {"fast": TURN}
+        return {"fast": 1}
     if n > LARGEST or 20 * nnz < n * n:
-        return {"numvc": TURN}
-    # Density 1/5 and more: the graphs that need penalties are here, and on no others was NuMVC slower.
-    return {"numvc": TURN, "penalty": TURN if 5 * nnz >= n * n else TURN // 8}
+        return {"fast": 1, "numvc": 1}
+    # Penalties help where the graph is dense; elsewhere they only guard against graphs made to mislead.
+    return {"numvc": 1, "penalty": 1} if 5 * nnz >= n * n else {"numvc": 7, "penalty": 1}
 
 
 def _check(graph: Graph, weights: np.ndarray | None, method: str) -> None:
@@ -215,5 +220,5 @@ def _check(graph: Graph, weights: np.ndarray | None, method: str) -> None:
         return
     if np.shape(weights) != (graph.n,) or not np.issubdtype(np.asarray(weights).dtype, np.integer):
         raise ValueError(f"weights: [{graph.n}] whole numbers are needed")
-    if graph.n and not (1 <= np.min(weights) and np.max(weights) <= HEAVIEST):
+    if graph.n and (np.min(weights) < 1 or np.max(weights) > HEAVIEST):
         raise ValueError("weights: a node weight below 1 or above 2^31 - 1")

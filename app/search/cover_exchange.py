@@ -1,12 +1,14 @@
 """Exchange search for minimum vertex cover: NuMVC, its sampled form for large graphs, and the weighted one.
 
-A state is a set C one step short of a cover better than the best known. A step takes one node out of C (two, with
-node weights) and puts an end of an uncovered edge in. Edges carry weights that grow while they stay uncovered;
-the score of a node is the change, to the better, of the total weight of uncovered edges if it changed sides.
+A state is a set C cheaper than the best cover, with edges uncovered. A step takes one node out of C (two,
+with node weights) and puts an end of an uncovered edge in (with node weights several, while C stays cheaper).
+Edges carry weights that grow while they stay uncovered; the score of a node is the change, to the better, of
+the total weight of uncovered edges if it changed sides.
 
-Sources  two-stage exchange, edge weights with forgetting, configuration checking: NuMVC, Cai, Su, Luo and Sattar,
-         JAIR 46, 2013. The best of a sample instead of the best node (`samples`): BMS of FastVC, Cai, IJCAI 2015.
-         Scores per unit of node weight: as in FastWVC, Cai, Hou, Lin and Li 2018.
+Sources  two-stage exchange, edge weights with forgetting, configuration checking: NuMVC, Cai, Su, Luo and
+         Sattar, JAIR 46, 2013; as in the authors' program the node that just entered does not leave at once.
+         The best of a sample instead of the best node (`samples`), constant edge weights (`ceiling` 0):
+         FastVC, Cai, IJCAI 2015. Scores per unit of node weight: as in FastWVC, Cai, Hou, Lin and Li 2018.
 """
 
 import ctypes
@@ -58,11 +60,12 @@ class Exchange:
     in_cover, best_cover   [n] uint8
     fresh                  [n] uint8, configuration checking: a neighbour changed sides since this node left
     score                  [padded] int32, at most 0 in the cover, at least 0 outside
-    bar                    [padded] int32, 0 in the cover, BARRED outside: score + bar finds the best node to take out
+    bar                    [padded] int32, 0 in the cover, BARRED outside: score + bar finds who leaves
     weight                 [nnz] int32, edge weights at both entries of an edge
+    weighted_degree        [n] int32, sums of weights over a node's edges
     stamp                  [n] int64, the step of a node's last exchange: the smaller, the older
     cover, open            the cover and the uncovered edges as lists; cover_at, open_at: places in them
-    best, cost             int; `best` may be the cost of a cover found elsewhere (aim)
+    best, cost             int, of best_cover and of the set at hand
     """
 
     def __init__(
@@ -134,20 +137,9 @@ class Exchange:
         self.cost = len(nodes) if self.node_weight is None else int(self.node_weight[nodes].sum())
         if self.compiled:
             self._call(RESCORE)
-        else:
-            plain.rescore(self)
-        self._shrink()
-
-    def aim(self, cost: int) -> None:
-        """Look for covers below a cost that was reached elsewhere."""
-        if cost < self.best:
-            self.best = cost
-            self._shrink()
-
-    def _shrink(self) -> None:
-        if self.compiled:
             self._call(SHRINK)
         else:
+            plain.rescore(self)
             plain.shrink(self)
 
     def run(self, steps: int) -> None:
@@ -156,10 +148,6 @@ class Exchange:
             self._call(EXCHANGE if self.node_weight is None else WEIGHTED, steps)
         else:
             plain.run(self, steps)
-
-    def cost_of_step(self) -> int:
-        """Entries and nodes a step touches, roughly: for slices of a fraction of a second."""
-        return 4 * (self.nnz // max(self.n, 1)) + (self.samples or self.n // 8) + 100
 
     def solution(self) -> np.ndarray:
         """[n] bool, the best cover of this search."""

@@ -146,14 +146,10 @@ def _drawn_edge(s: Search) -> int:
 
 
 def _choose_weighted_gain(s: Search) -> int:
-    """The best end of all uncovered edges, or of those DRAWN."""
-    if s.open_size <= DRAWN:
-        edges = s.open[: s.open_size].tolist()
-    else:
-        edges = [_drawn_edge(s) for _ in range(DRAWN)]
+    """The best end of as many draws as there are uncovered edges, at most DRAWN."""
     best = -1
-    for edge in edges:
-        v = _choose_end(s, edge)
+    for _ in range(min(s.open_size, DRAWN)):
+        v = _choose_end(s, _drawn_edge(s))
         if best < 0 or _better(s, v, best):
             best = v
     return best

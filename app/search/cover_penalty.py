@@ -1,13 +1,14 @@
 """Phased local search for maximum independent sets, the complements of vertex covers.
 
-The set stays independent. A move adds a node without neighbours in it, else swaps one in for its only neighbour
-there, else ends the iteration: the set is disturbed and the nodes that were used may be used again. Which of the
-possible nodes enters is up to the phase: any (50 iterations), one of the least penalty (50), one of the least
-degree (100); ties at random. In the penalty phase the nodes of the set are penalised at the end of an iteration,
-and all penalties fall by one every `delay` iterations; `delay` follows the share of penalised nodes, three in four.
+The set stays independent. A move adds a node without neighbours in it, else swaps one in for its only
+neighbour there, else ends the iteration: the set is disturbed and the nodes that were used may be used again.
+Which of the possible nodes enters is up to the phase: any (50 iterations), one of the least penalty (50), one
+of the least degree (100; with node weights one of the largest weight); ties at random. In the penalty phase
+the nodes of the set are penalised at the end of an iteration, and all penalties fall by one every `delay`
+iterations; `delay` adapts until three nodes in four are penalised.
 
-Sources  Dynamic local search DLS-MC, Pullan and Hoos, JAIR 25, 2006; phases and the delay that adapts: PLS, Pullan,
-         J. Combinatorial Optimization 12, 2006
+Sources  dynamic local search DLS-MC, Pullan and Hoos, JAIR 25, 2006; phases and the delay that adapts: PLS,
+         Pullan, J. Combinatorial Optimization 12, 2006
 """
 
 import ctypes
@@ -25,7 +26,7 @@ BLOCK, NONE = plain.BLOCK, plain.NONE
 GRAPH_ARRAYS = ("node_weight", "near", "rank")
 ARRAYS = ("best_set", "conflicts", "penalty", "cost", "members", "member_at", "anchor")
 NUMBERS = (
-    "size", "value", "best", "moves", "found_at", "phase", "left", "delay", "cycle", "last", "iteration",
+    "size", "value", "best", "steps", "found_at", "phase", "left", "delay", "cycle", "last", "iteration",
     "overlap", "free_cost", "swap_cost",
 )  # fmt: skip
 
@@ -74,7 +75,7 @@ class PenaltySearch:
         self.members, self.member_at = np.zeros(n, dtype=np.int32), np.full(n, -1, dtype=np.int32)
         self.anchor = np.full(n, -1, dtype=np.int64)
         self.count = np.zeros(padded // BLOCK, dtype=np.uint16)
-        self.moves = self.found_at = self.cycle = self.iteration = self.phase = 0
+        self.steps = self.found_at = self.cycle = self.iteration = self.phase = 0
         self.delay, self.left, self.random = 2, plain.LENGTH[0], random
         self.best = -1
         s = self._struct = _Penalty(n, padded)
@@ -96,15 +97,15 @@ class PenaltySearch:
         plain.update(self, self.n, self.n)
         plain.keep_best(self)
 
-    def run(self, moves: int) -> None:
-        """So many moves."""
+    def run(self, steps: int) -> None:
+        """So many steps."""
         if not self.compiled:
-            plain.run(self, moves)
+            plain.run(self, steps)
             return
         s = self._struct
         for name in (*NUMBERS, "random"):
             setattr(s, name, getattr(self, name))
-        RUN(s, moves)
+        RUN(s, steps)
         for name in (*NUMBERS, "random"):
             setattr(self, name, getattr(s, name))
 

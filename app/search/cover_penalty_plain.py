@@ -76,12 +76,12 @@ def keep_best(s: Search) -> None:
     """Save the set if none of its weight was found before."""
     if s.value <= s.best:
         return
-    s.best, s.found_at = s.value, s.moves
+    s.best, s.found_at = s.value, s.steps
     s.best_set[:] = 0
     s.best_set[s.members[: s.size]] = 1
 
 
-# ---- moves -------------------------------------------------------------------------------------------------
+# ---- steps -------------------------------------------------------------------------------------------------
 
 
 def _enter(s: Search) -> None:
@@ -162,10 +162,10 @@ def _next_iteration(s: Search) -> None:
     update(s, into, s.n)
 
 
-def run(s: Search, moves: int) -> None:
-    """So many moves."""
-    for _ in range(moves):
-        s.moves += 1
+def run(s: Search, steps: int) -> None:
+    """So many steps."""
+    for _ in range(steps):
+        s.steps += 1
         if s.free_cost != NONE:
             _enter(s)
         elif s.swap_cost != NONE and s.overlap != 0:

@@ -1,4 +1,4 @@
-"""A greedy vertex cover to start a search from: the largest degree first, then what proves redundant leaves."""
+"""Greedy vertex covers to start a search from: the largest degree first, then redundant nodes leave."""
 
 import ctypes
 import heapq
@@ -22,8 +22,8 @@ def available() -> bool:
 def greedy_cover(graph: Graph, weights: np.ndarray | None = None, compiled: bool = True) -> np.ndarray:
     """[n] bool, a cover from which no node can leave.
 
-    The node of the largest residual degree per unit of node weight enters until no edge is left (Chvátal 1979;
-    the quotient in units of 2^-32, ties to the lowest number); `without_redundant` ends it.
+    The node of the largest residual degree per unit of node weight enters until no edge is left (Chvátal
+    1979; the quotient in units of 2^-32, ties to the lowest number); then `without_redundant`.
 
     weights   [n] int64, positive, or None: all one
     """
