@@ -17,6 +17,14 @@ NEW = function("lk_branch_new", Long, *[Pointer] * 3, Long, returns=Pointer)
 RUN = function("lk_branch_run", Pointer, Long, returns=Long)
 RESULT = function("lk_branch_result", Pointer, Pointer, Pointer, returns=Long)
 FREE = function("lk_branch_free", Pointer)
+DENSE_NEW = function("lk_dense_new", Long, *[Pointer] * 4, Long, Long, returns=Pointer)
+DENSE_RUN = function("lk_dense_run", Pointer, Long, returns=Long)
+DENSE_RESULT = function("lk_dense_result", Pointer, Pointer, Pointer, returns=Long)
+DENSE_FREE = function("lk_dense_free", Pointer)
+
+METHOD = "branch and reduce"
+DENSE = 0.12  # share of the pairs that are edges, from which on bit sets pay
+LARGEST_DENSE = 3000  # nodes: bit sets take n^2 / 2 bytes
 
 
 class BranchSearch:
@@ -118,12 +126,6 @@ class _PlainSearch:
         return bound
 
 
-DENSE_NEW = function("lk_dense_new", Long, *[Pointer] * 4, Long, Long, returns=Pointer)
-DENSE_RUN = function("lk_dense_run", Pointer, Long, returns=Long)
-DENSE_RESULT = function("lk_dense_result", Pointer, Pointer, Pointer, returns=Long)
-DENSE_FREE = function("lk_dense_free", Pointer)
-
-
 class DenseSearch:
     """As BranchSearch, for dense graphs: the heaviest independent set on bit sets (native/clique.c)."""
 
@@ -173,3 +175,11 @@ def dense_order(rows: Rows, weights: np.ndarray) -> np.ndarray:
         degree[rows.indices[rows.indptr[node] : rows.indptr[node + 1]]] -= 1
         degree[node] = -(1 << 40)
     return out[np.argsort(-weights[out], kind="stable")]
+
+
+def search_for(rows: Rows, weights: np.ndarray, limit: int, compiled: bool = True) -> BranchSearch | DenseSearch:
+    """The search that suits the density of the graph."""
+    dense = len(rows.indices) > DENSE * rows.n * (rows.n - 1) and 0 < rows.n <= LARGEST_DENSE
+    if dense and compiled and DenseSearch.available():
+        return DenseSearch(rows, weights, limit)
+    return BranchSearch(rows, weights, limit, compiled)
