@@ -177,7 +177,9 @@ def dense_order(rows: Rows, weights: np.ndarray) -> np.ndarray:
     return out[np.argsort(-weights[out], kind="stable")]
 
 
-def search_for(rows: Rows, weights: np.ndarray, limit: int, compiled: bool = True) -> BranchSearch | DenseSearch:
+def search_for(
+    rows: Rows, weights: np.ndarray, limit: int, compiled: bool = True
+) -> BranchSearch | DenseSearch:
     """The search that suits the density of the graph."""
     dense = len(rows.indices) > DENSE * rows.n * (rows.n - 1) and 0 < rows.n <= LARGEST_DENSE
     if dense and compiled and DenseSearch.available():

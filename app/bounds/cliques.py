@@ -48,12 +48,12 @@ class CliqueSearch:
     A cover leaves out at most one node of each clique, so what it leaves out weighs at most the sum over the
     cliques of the heaviest node: `left_out`, of the best cover so far.
 
-    Starts    each node joins the largest clique that it is joined to entirely, or opens one: first in the order
-              of the node numbers (structured graphs often list their cliques), then those of low degree first
-              (with weights: the heavy ones first)
+    Starts    each node joins the largest clique that it is joined to entirely, or opens one: first in the
+              order of the node numbers (structured graphs often list their cliques), then those of low degree
+              first (with weights: the heavy ones first)
     Source    greedy colouring of the complement (Welsh and Powell 1967), on the edges of the graph itself;
-              iterated greedy (Culberson 1992): the same again with the nodes of each clique next to each other
-              never needs more cliques
+              iterated greedy (Culberson 1992): the same again with the nodes of each clique next to each
+              other never needs more cliques
 
     rows, weights   the graph; weights [n] int64     seed   of the orders of cliques
     clique          [n] int32, the best cover
@@ -87,8 +87,8 @@ class CliqueSearch:
     def columns(self) -> tuple[Columns, np.ndarray]:
         """The cover as a packing: columns and their values [k] int64, which keep to the weights.
 
-        Of a clique with the weights r1 <= r2 <= ..., all its nodes get r1, all but the first r2 - r1, and so on:
-        together all weights but the largest.
+        Of a clique with the weights r1 <= r2 <= ..., all its nodes get r1, all but the first r2 - r1, and so
+        on: together all weights but the largest.
         """
         order = np.lexsort((self._weights, self.clique))
         cliques = np.split(order, np.flatnonzero(np.diff(self.clique[order])) + 1)

@@ -36,8 +36,9 @@ class Claim:
 class CoverBound(Bound):
     """A packing for one part of the graph, claims of finished searches for others, without common nodes.
 
-    A search has no witness short enough to keep: `checked` is False where there are claims. `check` proves the
-    packing and that the claims' nodes are apart from it and from each other; the claims' costs it takes as said.
+    A search has no witness short enough to keep: `checked` is False where there are claims. `check` proves
+    the packing and that the claims' nodes are apart from it and from each other; the claims' costs it takes
+    as said.
     """
 
     lower: int
@@ -63,7 +64,9 @@ class CoverBound(Bound):
             raise BadCertificate(f"{self.method}: node {int(times.argmax())} is paid for twice")
         said = self.packing.lower + sum(claim.cost for claim in self.claims)
         if said != self.lower:
-            raise BadCertificate(f"{self.method}: the parts add up to {said}, the certificate says {self.lower}")
+            raise BadCertificate(
+                f"{self.method}: the parts add up to {said}, the certificate says {self.lower}"
+            )
 
 
 class CoverBounds:
@@ -71,8 +74,8 @@ class CoverBounds:
 
     graph     whole     weights [n] int64, at least 0, or None: all one
     lower     no cover costs less     method   how that was found
-    optimum   [n] bool, a cover that costs `lower`, once one is known by branch and reduce, or because the caller's
-              own cover reached the bound in every component; else None
+    optimum   [n] bool, a cover that costs `lower`, once one is known by branch and reduce, or because the
+              caller's own cover reached the bound in every component; else None
     """
 
     def __init__(self, graph: Graph, weights: np.ndarray | None = None, compiled: bool = True) -> None:
@@ -175,7 +178,8 @@ class _Part:
     """The bounds of one component, or of small ones together.
 
     nodes [k]      in the whole graph, ascending
-    best           Packing on the part's own numbers     claimed   the bound rests on a finished search instead
+    best           Packing on the part's own numbers
+    claimed        the bound rests on a finished search instead
     optimum        [k] bool or None
     """
 
@@ -209,7 +213,7 @@ class _Part:
             self._close()
 
     def slices(self) -> Iterator[bool]:
-        """The work: the relaxation, a clique cover, then packings, more clique covers and a search by turns."""
+        """The relaxation, a clique cover, then packings, a search and more clique covers by turns."""
         self._take(relaxed(self._graph, self._given))
         yield True
         cliques = CliqueSearch(self._rows, self._weights, compiled=self._compiled)

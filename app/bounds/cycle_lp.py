@@ -32,11 +32,11 @@ PATIENCE = 3  # rounds without a better bound
 class CyclePacking:
     """Cutting planes for vertex cover, from the side of their dual.
 
-    The cover polytope satisfies x(C) >= k-1 for cliques C of k nodes and x(C) >= (L+1)/2 for odd cycles of length
-    L (Padberg 1973, Nemhauser and Trotter 1974). Rounds of: values and prices of the columns by a first-order
-    method, the values made exact, which is a bound; then columns that the prices violate, odd cycles by shortest
-    paths in the bipartite double cover with the lengths x_u + x_v - 1 (Grötschel, Lovász and Schrijver 1988,
-    section 8.3), cliques greedily.
+    Every cover x satisfies x(C) >= k-1 for a clique C of k nodes and x(C) >= (L+1)/2 for an odd cycle of
+    length L (Padberg 1973, Nemhauser and Trotter 1974). Rounds of: values and prices of the columns by a
+    first-order method, the values made exact, which is a bound; then columns that the prices violate, odd
+    cycles by shortest paths in the bipartite double cover with the lengths x_u + x_v - 1 (Grötschel, Lovász
+    and Schrijver 1988), cliques greedily.
 
     best   the best Packing so far
     """
@@ -50,7 +50,14 @@ class CyclePacking:
         self._columns, self._edges = edge_columns(graph), graph.edges
         self._x, self._y = np.full(graph.n, 0.5), np.zeros(graph.edges)
         self._keys: list[bytes] = []  # of the columns after the edges
-        self.best = packing(graph.n, self._columns.taken(np.zeros(graph.edges, dtype=bool)), np.zeros(0, dtype=np.int64), 1, weights, METHOD)
+        self.best = packing(
+            graph.n,
+            self._columns.taken(np.zeros(graph.edges, dtype=bool)),
+            np.zeros(0, dtype=np.int64),
+            1,
+            weights,
+            METHOD,
+        )
 
     def add(self, columns: Columns) -> None:
         """Columns to begin with, such as a clique cover's."""

@@ -12,9 +12,9 @@ class PackingProgram:
     x [n] prices of the nodes: the relaxed cover, in [0, 1] at the optimum
     y [k] values of the columns, in units of the mean weight
 
-    Source   Chambolle and Pock 2011, Algorithm 1; step sizes of each row and column from its entries: Pock and
-             Chambolle 2011, eq. 10 with alpha = 1; restarts from the average as in Applegate et al. 2021 (PDLP),
-             here after every call of `restart`
+    Source   Chambolle and Pock 2011, Algorithm 1; step sizes of each row and column from its entries: Pock
+             and Chambolle 2011 (alpha = 1); restarts from the average: Applegate et al. 2021 (PDLP), here
+             where the caller says
     Sums over a node's columns and a column's nodes are SciPy's sparse products: one order, on every machine.
     """
 

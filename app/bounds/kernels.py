@@ -19,10 +19,28 @@ if TYPE_CHECKING:
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 CLIQUE_COVER = function("lk_clique_cover", Long, *[Pointer] * 6, Long, Pointer, returns=Long)
 ODD_CYCLES = function(
-    "lk_odd_cycles", Long, *[Pointer] * 3, *[Long] * 5, Pointer, Long, *[Pointer] * 3, Long, Pointer, returns=Long
+    "lk_odd_cycles",
+    Long,
+    *[Pointer] * 3,
+    *[Long] * 5,
+    Pointer,
+    Long,
+    *[Pointer] * 3,
+    Long,
+    Pointer,
+    returns=Long,
 )
 CLIQUES = function(
-    "lk_cliques", Long, *[Pointer] * 3, *[Long] * 3, Pointer, Long, *[Pointer] * 3, Long, Pointer, returns=Long
+    "lk_cliques",
+    Long,
+    *[Pointer] * 3,
+    *[Long] * 3,
+    Pointer,
+    Long,
+    *[Pointer] * 3,
+    Long,
+    Pointer,
+    returns=Long,
 )
 FILL = function("lk_fill_packing", Long, *[Pointer] * 5)
 

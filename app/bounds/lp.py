@@ -45,8 +45,9 @@ def relaxed(graph: Graph, weights: np.ndarray | None = None) -> Packing:
     """The bound of the relaxation as a packing of edges.
 
     graph    whole     weights [n] int64, at least 0, or None: all one
-    returns  without weights that of `half_integral`; with weights half a maximum flow of the double cover, from
-             each node's copy on the left to its neighbours' copies on the right, both as wide as the node weighs
+    returns  without weights that of `half_integral`; with weights half a maximum flow of the double cover,
+             from each node's copy on the left to its neighbours' copies on the right, both as wide as the
+             node weighs
     """
     method = "LP relaxation, odd cycles rounded up"
     if weights is None:

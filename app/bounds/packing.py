@@ -1,4 +1,4 @@
-"""Packing: a lower bound from edges, odd cycles and cliques with values that no node's weight is exceeded by."""
+"""Packing: a lower bound from edges, odd cycles and cliques whose values fit the weights of the nodes."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class Columns:
 
     @property
     def need(self) -> np.ndarray:
-        """[k] int64: how many nodes of each column every cover has: k-1 of a clique, (L+1)/2 of an odd cycle."""
+        """[k] int64, nodes of each column in every cover: k-1 of a clique, (L+1)/2 of an odd cycle."""
         return np.where(self.clique, self.sizes - 1, (self.sizes + 1) // 2)
 
     def matrix(self, n: int) -> sp.csr_array:
@@ -71,7 +71,9 @@ def edge_columns(graph: Graph) -> Columns:
     """All edges of a whole graph, in the order of its rows."""
     u, v = graph.row_of(), graph.indices
     ends = np.stack([u[u < v], v[u < v]], axis=1).astype(np.int32)
-    return Columns(2 * np.arange(len(ends) + 1, dtype=np.int64), ends.reshape(-1), np.ones(len(ends), dtype=bool))
+    return Columns(
+        2 * np.arange(len(ends) + 1, dtype=np.int64), ends.reshape(-1), np.ones(len(ends), dtype=bool)
+    )
 
 
 def joined(parts: list[Columns]) -> Columns:
@@ -79,7 +81,9 @@ def joined(parts: list[Columns]) -> Columns:
     sizes = np.concatenate([part.sizes for part in parts]) if parts else np.zeros(0, dtype=np.int64)
     return Columns(
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.concatenate([part.nodes for part in parts]).astype(np.int32) if parts else np.zeros(0, dtype=np.int32),
+        np.concatenate([part.nodes for part in parts]).astype(np.int32)
+        if parts
+        else np.zeros(0, dtype=np.int32),
         np.concatenate([part.clique for part in parts]) if parts else np.zeros(0, dtype=bool),
     )
 
@@ -88,10 +92,11 @@ def joined(parts: list[Columns]) -> Columns:
 class Packing(Bound):
     """No vertex cover costs less than `lower`; the witness is a packing of edges, odd cycles and cliques.
 
-    A cover has at least need(C) nodes of a column C. Let the columns have values y(C) >= 0 such that at no node v
-    the values of its columns add up to more than its weight w(v). Then a cover X costs
-    sum of w(v) over X >= sum over C of y(C) |X and C| >= sum of y(C) need(C). The columns with values fall into
-    connected pieces without common nodes; weights are whole numbers, so each piece's sum may be rounded up.
+    A cover has at least need(C) nodes of a column C. Let the columns have values y(C) >= 0 such that at no
+    node v the values of its columns add up to more than its weight w(v). Then a cover X costs
+    sum of w(v) over X >= sum over C of y(C) |X and C| >= sum of y(C) need(C). The columns with values fall
+    into connected pieces without common nodes; weights are whole numbers, so each piece's sum may be rounded
+    up.
 
     columns   [k] columns                value [k] int64, in units of 1/one
     weights   [n] int64 or None: all one
@@ -119,16 +124,22 @@ class Packing(Bound):
         u, v = _claimed_edges(columns)
         absent = np.flatnonzero(~has_edges(graph, u, v))
         if len(absent):
-            raise BadCertificate(f"{self.method}: {u[absent[0]]}-{v[absent[0]]} is not an edge of {graph.name}")
+            raise BadCertificate(
+                f"{self.method}: {u[absent[0]]}-{v[absent[0]]} is not an edge of {graph.name}"
+            )
         if (value < 0).any() or self.one < 1:
             raise BadCertificate(f"{self.method}: a value is negative")
         weights = np.ones(graph.n, dtype=np.int64) if self.weights is None else self.weights
         over = np.flatnonzero(columns.load(graph.n, value) > weights * self.one)
         if len(over):
-            raise BadCertificate(f"{self.method}: the values at node {over[0]} add up to more than its weight")
+            raise BadCertificate(
+                f"{self.method}: the values at node {over[0]} add up to more than its weight"
+            )
         proved = proved_by(graph.n, columns, value, self.one)
         if proved != self.lower:
-            raise BadCertificate(f"{self.method}: the witness proves {proved}, the certificate says {self.lower}")
+            raise BadCertificate(
+                f"{self.method}: the witness proves {proved}, the certificate says {self.lower}"
+            )
 
 
 def _check_distinct(method: str, columns: Columns) -> None:
@@ -140,7 +151,7 @@ def _check_distinct(method: str, columns: Columns) -> None:
 
 
 def _claimed_edges(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """Ends [m] of all edges that the columns claim: every two nodes of a clique, every next two of a cycle."""
+    """Ends [m] of the edges that the columns claim: every two nodes of a clique, next ones of a cycle."""
     sizes, first = columns.sizes, columns.ptr[:-1]
     u, v = [], []
     for size in np.unique(sizes[columns.clique]).tolist():
@@ -163,7 +174,9 @@ def proved_by(n: int, columns: Columns, value: np.ndarray, one: int) -> int:
         return 0
     k = len(used)
     column = np.repeat(np.arange(k), used.sizes)
-    touch = sp.coo_array((np.ones(len(column), dtype=np.int8), (column, used.nodes + k)), shape=(k + n, k + n))
+    touch = sp.coo_array(
+        (np.ones(len(column), dtype=np.int8), (column, used.nodes + k)), shape=(k + n, k + n)
+    )
     pieces, piece = connected_components(touch, directed=False)
     worth = np.zeros(pieces, dtype=np.int64)
     np.add.at(worth, piece[:k], value[value > 0] * used.need)
@@ -194,8 +207,8 @@ def repaired(
 
     y   [k] float64, at least 0
 
-    Each column is scaled by the worst of its nodes' overloads, which makes all loads fit; then the columns take
-    the slack that is left, those with the largest need per node first.
+    Each column is scaled by the worst of its nodes' overloads, which makes all loads fit; then the columns
+    take the slack that is left: those in use first, of these those with the largest need per node.
     """
     n, first = len(weights), columns.ptr[:-1]
     value = np.floor(np.maximum(y, 0.0) * one).astype(np.int64)
