@@ -17,6 +17,14 @@ NEW = function("lk_branch_new", Long, *[Pointer] * 3, Long, returns=Pointer)
 RUN = function("lk_branch_run", Pointer, Long, returns=Long)
 RESULT = function("lk_branch_result", Pointer, Pointer, Pointer, returns=Long)
 FREE = function("lk_branch_free", Pointer)
+DENSE_NEW = function("lk_dense_new", Long, *[Pointer] * 4, Long, Long, returns=Pointer)
+DENSE_RUN = function("lk_dense_run", Pointer, Long, returns=Long)
+DENSE_RESULT = function("lk_dense_result", Pointer, Pointer, Pointer, returns=Long)
+DENSE_FREE = function("lk_dense_free", Pointer)
+
+METHOD = "branch and reduce"
+DENSE = 0.12  # share of the pairs that are edges, from which on bit sets pay
+LARGEST_DENSE = 3000  # nodes: bit sets take n^2 / 2 bytes
 
 
 class BranchSearch:
@@ -116,3 +124,64 @@ class _PlainSearch:
                 rest[v] -= least
                 bound += least
         return bound
+
+
+class DenseSearch:
+    """As BranchSearch, for dense graphs: the heaviest independent set on bit sets (native/clique.c)."""
+
+    def __init__(self, rows: Rows, weights: np.ndarray, limit: int) -> None:
+        self.done, self.nodes, self.cost, self.cover = False, 0, None, None
+        self._n, self._weights, total = rows.n, weights, int(weights.sum())
+        order = dense_order(rows, weights)
+        arrays = map(address, (rows.indptr, rows.indices, weights, order))
+        # A cover that costs less than `limit` leaves out more than total - limit.
+        self._handle = DENSE_NEW(rows.n, *arrays, max(total - limit, -1), total)
+        if not self._handle:
+            raise MemoryError("dense search")
+
+    @staticmethod
+    def available() -> bool:
+        """True where the library was built."""
+        return None not in (DENSE_NEW, DENSE_RUN, DENSE_RESULT, DENSE_FREE)
+
+    def __del__(self) -> None:
+        if self._handle:
+            DENSE_FREE(self._handle)
+            self._handle = None
+
+    def run(self, nodes: int) -> bool:
+        """Work on at most `nodes` tree nodes; returns `done`. Raises MemoryError."""
+        if self.done:
+            return True
+        status = DENSE_RUN(self._handle, nodes)
+        if status < 0:
+            raise MemoryError("dense search")
+        cover, count = np.zeros(max(self._n, 1), dtype=np.uint8), np.zeros(1, dtype=np.int64)
+        found = DENSE_RESULT(self._handle, address(cover), address(count))
+        self.nodes, self.done = int(count[0]), status == 1
+        if self.done and found:
+            self.cover = cover[: self._n].astype(bool)
+            self.cost = int(self._weights[self.cover].sum())
+        return self.done
+
+
+def dense_order(rows: Rows, weights: np.ndarray) -> np.ndarray:
+    """[n] int32: heavy nodes first; of equal ones those of many neighbours last, taken off one by one."""
+    degree = np.diff(rows.indptr)
+    out = np.empty(rows.n, dtype=np.int32)
+    for place in range(rows.n - 1, -1, -1):
+        node = int(degree.argmax())
+        out[place] = node
+        degree[rows.indices[rows.indptr[node] : rows.indptr[node + 1]]] -= 1
+        degree[node] = -(1 << 40)
+    return out[np.argsort(-weights[out], kind="stable")]
+
+
+def search_for(
+    rows: Rows, weights: np.ndarray, limit: int, compiled: bool = True
+) -> BranchSearch | DenseSearch:
+    """The search that suits the density of the graph."""
+    dense = len(rows.indices) > DENSE * rows.n * (rows.n - 1) and 0 < rows.n <= LARGEST_DENSE
+    if dense and compiled and DenseSearch.available():
+        return DenseSearch(rows, weights, limit)
+    return BranchSearch(rows, weights, limit, compiled)

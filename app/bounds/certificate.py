@@ -20,10 +20,14 @@ class BadCertificate(LockstepError):
 
 
 class Bound(ABC):
-    """A lower bound, how it was found, and a witness that `check` proves it from."""
+    """A lower bound, how it was found, and a witness that `check` proves it from.
+
+    checked   False where a part of the bound rests on a finished search, which has no witness
+    """
 
     lower: int
     method: str
+    checked: bool = True
 
     @abstractmethod
     def check(self, graph: Graph) -> None:

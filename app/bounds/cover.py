@@ -1,23 +1,276 @@
-"""Placeholder until the bounds are joined."""
+"""Certified lower bounds for minimum vertex cover, improved in slices of time, component by component."""
 
-from app.bounds.table import BOUNDS
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from app.bounds.branch import METHOD as BRANCHED
+from app.bounds.branch import search_for
+from app.bounds.certificate import BadCertificate, Bound
+from app.bounds.cliques import CliqueSearch
+from app.bounds.cycle_lp import CyclePacking
+from app.bounds.kernels import Rows
+from app.bounds.lp import relaxed
+from app.bounds.packing import Columns, Packing, joined, packing
+from app.graphs.graph import Graph, index_type
+
+SMALL = 100  # components of fewer nodes are worked on together
+SLICE_S = 0.05  # aim of one slice of a search
+ROUNDS = 25  # of iterated greedy in a slice of the clique cover
+STALE = 40  # slices without a better clique cover
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """What a finished search says: no cover of the part of the graph that `nodes` [k] span costs less."""
+
+    nodes: np.ndarray
+    cost: int
+
+
+@dataclass(frozen=True, eq=False)
+class CoverBound(Bound):
+    """A packing for one part of the graph, claims of finished searches for others, without common nodes.
+
+    A search has no witness short enough to keep: `checked` is False where there are claims. `check` proves
+    the packing and that the claims' nodes are apart from it and from each other; the claims' costs it takes
+    as said.
+    """
+
+    lower: int
+    method: str
+    packing: Packing
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def checked(self) -> bool:
+        """True where `check` proves all of the bound."""
+        return not self.claims
+
+    def check(self, graph: Graph) -> None:
+        """Prove what has a witness. Raises BadCertificate."""
+        self.packing.check(graph)
+        times = np.zeros(graph.n, dtype=np.int64)
+        times[np.unique(self.packing.columns.nodes)] = 1
+        for claim in self.claims:
+            if len(claim.nodes) and not 0 <= claim.nodes.min() <= claim.nodes.max() < graph.n:
+                raise BadCertificate(f"{self.method}: a claim's node is not in {graph.name}")
+            np.add.at(times, claim.nodes, 1)
+        if (times > 1).any():
+            raise BadCertificate(f"{self.method}: node {int(times.argmax())} is paid for twice")
+        said = self.packing.lower + sum(claim.cost for claim in self.claims)
+        if said != self.lower:
+            raise BadCertificate(
+                f"{self.method}: the parts add up to {said}, the certificate says {self.lower}"
+            )
 
 
 class CoverBounds:
-    def __init__(self, graph, weights=None, compiled=True):
-        self.graph, self.left, self.best, self.optimum = graph, list(BOUNDS.values()), None, None
-        self.lower, self.method = 0, "trivial"
+    """The best lower bound so far on the cost of a vertex cover, and the means to improve it.
 
-    def improve(self, seconds, upper=None, upper_solution=None):
-        if self.left and self.graph.n:
-            b = self.left.pop(0)(self.graph)
-            if self.best is None or b.lower > self.lower:
-                self.best, self.lower, self.method = b, b.lower, b.method
-        return bool(self.left)
+    graph     whole     weights [n] int64, at least 0, or None: all one
+    lower     no cover costs less     method   how that was found
+    optimum   [n] bool, a cover that costs `lower`, once one is known by branch and reduce, or because the
+              caller's own cover reached the bound in every component; else None
+    """
 
-    def certificate(self):
-        return self
+    def __init__(self, graph: Graph, weights: np.ndarray | None = None, compiled: bool = True) -> None:
+        if weights is not None:
+            weights = np.ascontiguousarray(weights, dtype=np.int64)
+            if weights.shape != (graph.n,) or (weights < 0).any():
+                raise ValueError(f"weights: needs [{graph.n}] whole numbers of at least 0")
+        self._n, self._weights = graph.n, weights
+        self._parts = [_Part(graph, nodes, weights, compiled) for nodes in _groups(graph)]
+        self._turns = [part.slices() for part in self._parts]
+        self._turn = 0
 
-    def check(self, graph):
-        if self.best is not None:
-            self.best.check(graph)
+    @property
+    def lower(self) -> int:
+        """No cover costs less."""
+        return sum(part.lower for part in self._parts)
+
+    @property
+    def method(self) -> str:
+        """How the bound was found: the methods of the parts, in the order of what they prove."""
+        share: dict[str, int] = {}
+        for part in self._parts:
+            share[part.method] = share.get(part.method, 0) + part.lower
+        return " + ".join(sorted(share, key=lambda name: -share[name])) or "no edges"
+
+    @property
+    def optimum(self) -> np.ndarray | None:
+        """[n] bool, a cover that costs `lower`, or None while there is none."""
+        cover = np.zeros(self._n, dtype=bool)
+        for part in self._parts:
+            if part.optimum is None:
+                return None
+            cover[part.nodes] = part.optimum
+        return cover
+
+    def improve(
+        self, seconds: float, upper: int | None = None, upper_solution: np.ndarray | None = None
+    ) -> bool:
+        """Work for about that long, less where the bound is proved or nothing is left to try.
+
+        upper            the cost of the best cover that the caller knows
+        upper_solution   [n] bool, such a cover; each component is then done once its bound reaches its share
+        returns          True where there is more to try
+        """
+        if upper_solution is not None:
+            for part in self._parts:
+                part.offer(upper_solution[part.nodes])
+        end = time.perf_counter() + seconds
+        while self._turns:
+            if upper is not None and self.lower >= upper:
+                return False
+            if time.perf_counter() >= end:
+                return True
+            self._turn %= len(self._turns)
+            if next(self._turns[self._turn], None) is None:
+                del self._turns[self._turn]
+            else:
+                self._turn += 1
+        return False
+
+    def certificate(self) -> CoverBound:
+        """The bound with its witness."""
+        claimed = [part for part in self._parts if part.claimed]
+        proved = [part for part in self._parts if not part.claimed]
+        one = max((part.best.one for part in proved), default=1)  # powers of two
+        columns = joined([part.whole_columns() for part in proved])
+        value = np.concatenate([part.best.value * (one // part.best.one) for part in proved] or [np.zeros(0)])
+        whole = packing(self._n, columns, value.astype(np.int64), one, self._weights, self.method)
+        claims = tuple(Claim(part.nodes, part.lower) for part in claimed)
+        return CoverBound(whole.lower + sum(claim.cost for claim in claims), self.method, whole, claims)
+
+
+def _groups(graph: Graph) -> list[np.ndarray]:
+    """The nodes of each part, ascending: components, small ones together, nodes without edges left out."""
+    if not graph.edges:
+        return []
+    matrix = sp.csr_array(
+        (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
+    )
+    count, label = connected_components(matrix, directed=False)
+    size = np.bincount(label, minlength=count)
+    group = np.where(size < SMALL, count, np.arange(count))
+    group = np.where(size == 1, count + 1, group)[label]
+    order = np.argsort(group, kind="stable")
+    cuts = np.flatnonzero(np.diff(group[order])) + 1
+    return [nodes for nodes in np.split(order, cuts) if group[nodes[0]] <= count]
+
+
+def _part_of(graph: Graph, nodes: np.ndarray) -> Graph:
+    """The graph on some of the nodes [k], ascending, which no edge leaves."""
+    number = np.full(graph.n, -1, dtype=np.int64)
+    number[nodes] = np.arange(len(nodes))
+    inside = np.repeat(number >= 0, np.diff(graph.indptr))
+    indptr = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[nodes])]).astype(np.int64)
+    indices = number[graph.indices[inside]].astype(index_type(len(nodes)))
+    return Graph(graph.name, len(nodes), 0, len(nodes), indptr, indices, edges=len(indices) // 2)
+
+
+class _Part:
+    """The bounds of one component, or of small ones together.
+
+    nodes [k]      in the whole graph, ascending
+    best           Packing on the part's own numbers
+    claimed        the bound rests on a finished search instead
+    optimum        [k] bool or None
+    """
+
+    def __init__(self, graph: Graph, nodes: np.ndarray, weights: np.ndarray | None, compiled: bool) -> None:
+        self.nodes, self._compiled = nodes, compiled
+        self._graph = graph if len(nodes) == graph.n else _part_of(graph, nodes)
+        self._given = None if weights is None else weights[nodes]
+        self._weights = np.ones(len(nodes), dtype=np.int64) if weights is None else self._given
+        self._rows = Rows(self._graph)
+        none = Columns(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=bool))
+        self.best = Packing(0, "none yet", none, np.zeros(0, dtype=np.int64), 1, self._given)
+        self.lower, self.method = 0, self.best.method
+        self.claimed, self.optimum = False, None
+        self._known: tuple[int, np.ndarray] | None = None  # cost and cover that the caller knows
+
+    def offer(self, cover: np.ndarray) -> None:
+        """The caller's cover [k] bool of this part."""
+        cost = int(self._weights[cover].sum())
+        if self._known is None or cost < self._known[0]:
+            self._known = cost, cover.copy()
+            self._close()
+
+    def _close(self) -> None:
+        if self.optimum is None and self._known is not None and self._known[0] <= self.lower:
+            self.optimum = self._known[1]
+
+    def _take(self, found: Packing) -> None:
+        """A packing, where it is better than what there is."""
+        if not self.claimed and found.lower > self.lower:
+            self.best, self.lower, self.method = found, found.lower, found.method
+            self._close()
+
+    def slices(self) -> Iterator[bool]:
+        """The relaxation, a clique cover, then packings, a search and more clique covers by turns."""
+        self._take(relaxed(self._graph, self._given))
+        yield True
+        cliques = CliqueSearch(self._rows, self._weights, compiled=self._compiled)
+        for _ in range(3):
+            cliques.run(ROUNDS)
+            yield True
+        self._take(self._clique_bound(cliques))
+        turns = [self._packings(cliques), self._search(), self._more_cliques(cliques)]
+        while turns and self.optimum is None:
+            for turn in list(turns):
+                if next(turn, None) is None:
+                    turns.remove(turn)
+                yield True
+                if self.optimum is not None:
+                    break
+
+    def _clique_bound(self, cliques: CliqueSearch) -> Packing:
+        columns, value = cliques.columns()
+        return packing(len(self.nodes), columns, value, 1, self._given, "clique cover")
+
+    def _more_cliques(self, cliques: CliqueSearch) -> Iterator[bool]:
+        stale = 0
+        while stale < STALE:
+            stale = 0 if cliques.run(ROUNDS) else stale + 1
+            if stale == 0:
+                self._take(self._clique_bound(cliques))
+            yield True
+
+    def _packings(self, cliques: CliqueSearch) -> Iterator[bool]:
+        search = CyclePacking(self._graph, self._given, self._compiled)
+        search.add(cliques.columns()[0])
+        for _ in search.slices():
+            self._take(search.best)
+            yield True
+        self._take(search.best)
+
+    def _search(self) -> Iterator[bool]:
+        """Branch and reduce; for dense parts on bit sets."""
+        known = self._known
+        total = int(self._weights.sum())
+        limit = total + 1 if known is None else known[0]
+        search, nodes = search_for(self._rows, self._weights, limit, self._compiled), 16
+        yield True
+        done = False
+        while not done:
+            start = time.perf_counter()
+            done = search.run(nodes)
+            spent = time.perf_counter() - start
+            nodes = max(1, nodes * 2 if spent < SLICE_S / 2 else nodes // 2 if spent > 2 * SLICE_S else nodes)
+            yield True
+        if search.cost is not None:
+            self.lower, self.optimum = search.cost, search.cover
+        else:
+            self.lower, self.optimum = known[0], known[1]
+        self.claimed, self.method = True, BRANCHED
+
+    def whole_columns(self) -> Columns:
+        """The packing's columns in the numbers of the whole graph."""
+        columns = self.best.columns
+        return Columns(columns.ptr, self.nodes[columns.nodes].astype(np.int32), columns.clique)

@@ -1,4 +1,4 @@
-"""Packing: a lower bound from edges, odd cycles and cliques with values that no node's weight is exceeded by."""
+"""Packing: a lower bound from edges, odd cycles and cliques whose values fit the weights of the nodes."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class Columns:
 
     @property
     def need(self) -> np.ndarray:
-        """[k] int64: how many nodes of each column every cover has: k-1 of a clique, (L+1)/2 of an odd cycle."""
+        """[k] int64, nodes of each column in every cover: k-1 of a clique, (L+1)/2 of an odd cycle."""
         return np.where(self.clique, self.sizes - 1, (self.sizes + 1) // 2)
 
     def matrix(self, n: int) -> sp.csr_array:
@@ -92,10 +92,11 @@ def joined(parts: list[Columns]) -> Columns:
 class Packing(Bound):
     """No vertex cover costs less than `lower`; the witness is a packing of edges, odd cycles and cliques.
 
-    A cover has at least need(C) nodes of a column C. Let the columns have values y(C) >= 0 such that at no node v
-    the values of its columns add up to more than its weight w(v). Then a cover X costs
-    sum of w(v) over X >= sum over C of y(C) |X and C| >= sum of y(C) need(C). The columns with values fall into
-    connected pieces without common nodes; weights are whole numbers, so each piece's sum may be rounded up.
+    A cover has at least need(C) nodes of a column C. Let the columns have values y(C) >= 0 such that at no
+    node v the values of its columns add up to more than its weight w(v). Then a cover X costs
+    sum of w(v) over X >= sum over C of y(C) |X and C| >= sum of y(C) need(C). The columns with values fall
+    into connected pieces without common nodes; weights are whole numbers, so each piece's sum may be rounded
+    up.
 
     columns   [k] columns                value [k] int64, in units of 1/one
     weights   [n] int64 or None: all one
@@ -150,7 +151,7 @@ def _check_distinct(method: str, columns: Columns) -> None:
 
 
 def _claimed_edges(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """Ends [m] of all edges that the columns claim: every two nodes of a clique, every next two of a cycle."""
+    """Ends [m] of the edges that the columns claim: every two nodes of a clique, next ones of a cycle."""
     sizes, first = columns.sizes, columns.ptr[:-1]
     u, v = [], []
     for size in np.unique(sizes[columns.clique]).tolist():
@@ -206,8 +207,8 @@ def repaired(
 
     y   [k] float64, at least 0
 
-    Each column is scaled by the worst of its nodes' overloads, which makes all loads fit; then the columns take
-    the slack that is left, those with the largest need per node first.
+    Each column is scaled by the worst of its nodes' overloads, which makes all loads fit; then the columns
+    take the slack that is left: those in use first, of these those with the largest need per node.
     """
     n, first = len(weights), columns.ptr[:-1]
     value = np.floor(np.maximum(y, 0.0) * one).astype(np.int64)

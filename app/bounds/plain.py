@@ -1,6 +1,7 @@
-"""The kernels of native/cover_bounds.c in Python, step by step: the path without a compiler, same integers."""
+"""The kernels of native/cover_bounds.c in Python, step by step: same integers, no compiler."""
 
 import heapq
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _greedy_cover(near: list[list[int]], order: list[int]) -> tuple[list[int], list[int]]:
-    """Each node joins the largest clique that it is joined to entirely. Returns cliques [n] and their sizes."""
+    """Each node joins the largest clique that it is wholly joined to. Returns cliques [n], their sizes."""
     clique, size = [-1] * len(order), []
     for node in order:
         met: dict[int, int] = {}
@@ -81,7 +82,7 @@ def iterate_cover(
 def neighbours(rows: "Rows") -> list[list[int]]:
     """The neighbours of each node."""
     indptr, indices = rows.indptr.tolist(), rows.indices.tolist()
-    return [indices[a:b] for a, b in zip(indptr, indptr[1:])]
+    return [indices[a:b] for a, b in pairwise(indptr)]
 
 
 # ---- violated odd cycles and cliques ----------------------------------------------------------------------

@@ -1,0 +1,211 @@
+/* The heaviest independent set of a dense graph by branch and bound on bit sets (app/bounds/branch.py); what it
+ * leaves out is the cheapest vertex cover.
+ *
+ * A node set is bounded by covering it greedily with cliques of the graph, of which an independent set has one node
+ * each: the colouring bound of clique searches (Tomita and Kameda 2007) read on the complement, with bit sets as in
+ * San Segundo, Rodriguez-Losada and Jimenez 2011. Of unit weights, a node that would open a clique too many is first
+ * tried in an older one, one node of which moves (Tomita et al. 2010, "re-numbering").
+ *
+ * The recursion is a stack of levels on the heap, so that a search can stop after any number of tree nodes. */
+#include <stdlib.h>
+
+#include "common.h"
+
+typedef struct {
+    int64_t n, words, depth, nodes, best, limit; /* best: weight of the heaviest set; limit: stop once it is reached */
+    int unit;
+    int32_t *node;       /* [n] the caller's number of each row */
+    int64_t *weight;     /* [n] */
+    uint64_t *joined;    /* [n][words] rows of the graph */
+    uint64_t *open;      /* [n+1][words] candidates of each level */
+    int32_t **branch;    /* [n+1] rows to branch on, the last first */
+    int64_t **bound;     /* [n+1] of a set within the candidates up to this row */
+    int64_t *left, *sum; /* [n+1] rows not yet branched on; weight taken above */
+    int32_t *chosen, *found; /* [n+1] */
+    int64_t n_found;
+    uint64_t *class;     /* [n][words] cliques of one colouring */
+    uint64_t *rest, *tail;
+} Dense;
+
+#define ROW(array, i) ((array) + (int64_t)(i) * d->words)
+
+INLINE int64_t first_bit(const uint64_t *set, int64_t words, int64_t from) {
+    for (int64_t i = from; i < words; ++i)
+        if (set[i]) return 64 * i + __builtin_ctzll(set[i]);
+    return -1;
+}
+
+INLINE void put(uint64_t *set, int64_t i) { set[i >> 6] |= UINT64_C(1) << (i & 63); }
+INLINE void drop(uint64_t *set, int64_t i) { set[i >> 6] &= ~(UINT64_C(1) << (i & 63)); }
+
+/* The members of `set` that row v is not joined to: their number up to 2, *last the last of them. */
+INLINE int strangers(const Dense *d, const uint64_t *set, int64_t v, int64_t *last) {
+    const uint64_t *row = ROW(d->joined, v);
+    int count = 0;
+    for (int64_t i = 0; i < d->words; ++i) {
+        uint64_t bits = set[i] & ~row[i];
+        if (!bits) continue;
+        if (count || (bits & (bits - 1))) return 2;
+        count = 1;
+        *last = 64 * i + __builtin_ctzll(bits);
+    }
+    return count;
+}
+
+/* Row v joins an older clique k1 < most, the only member there that it is not joined to moves to a clique k2. */
+static int renumber(Dense *d, int64_t v, int64_t most) {
+    for (int64_t k1 = 0; k1 + 1 < most; ++k1) {
+        int64_t w = 0, none;
+        const int count = strangers(d, ROW(d->class, k1), v, &w);
+        if (count == 0) {
+            put(ROW(d->class, k1), v);
+            return 1;
+        }
+        if (count > 1) continue;
+        for (int64_t k2 = k1 + 1; k2 < most; ++k2) {
+            if (strangers(d, ROW(d->class, k2), w, &none)) continue;
+            drop(ROW(d->class, k1), w);
+            put(ROW(d->class, k1), v);
+            put(ROW(d->class, k2), w);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Cliques that cover the candidates of a level; the rows that may lead beyond `need` are listed with their bounds:
+ * a set without rows after the i-th weighs at most bound[i], a set without any of them at most `need`. */
+WIDE static void colour(Dense *d, int64_t level, int64_t need) {
+    const int64_t words = d->words;
+    uint64_t *rest = d->rest, *tail = d->tail;
+    int64_t sum = 0, count = 0, k = 0, at = 0;
+    memcpy(rest, ROW(d->open, level), (size_t)words * 8);
+    for (;;) {
+        while (at < words && !rest[at]) ++at;
+        if (at == words) break;
+        uint64_t *class = ROW(d->class, k);
+        const int64_t before = count;
+        int64_t peak = 0, size = 0;
+        memcpy(tail + at, rest + at, (size_t)(words - at) * 8);
+        memset(class, 0, (size_t)words * 8);
+        for (int64_t v = first_bit(tail, words, at); v >= 0; v = first_bit(tail, words, v >> 6)) {
+            const uint64_t *row = ROW(d->joined, v);
+            drop(tail, v);
+            drop(rest, v);
+            if (d->unit && sum >= need && renumber(d, v, need)) continue;
+            for (int64_t i = v >> 6; i < words; ++i) tail[i] &= row[i];
+            put(class, v);
+            size += 1;
+            if (d->weight[v] > peak) peak = d->weight[v];
+            if (sum + peak > need) d->branch[level][count++] = (int32_t)v;
+        }
+        if (size == 0) continue; /* all went to older cliques */
+        sum += peak;
+        for (int64_t i = before; i < count; ++i) d->bound[level][i] = sum;
+        k += 1;
+    }
+    d->left[level] = count;
+}
+
+void lk_dense_free(Dense *d) {
+    if (!d) return;
+    for (int64_t i = 0; d->branch && i <= d->n; ++i) free(d->branch[i]);
+    for (int64_t i = 0; d->bound && i <= d->n; ++i) free(d->bound[i]);
+    void *all[] = {d->node, d->weight, d->joined, d->open, d->branch, d->bound, d->left, d->sum, d->chosen, d->found,
+                   d->class, d->rest, d->tail, d};
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
+}
+
+static int room_at(Dense *d, int64_t level) {
+    if (!d->branch[level]) d->branch[level] = malloc((size_t)d->n * 4 + 8);
+    if (!d->bound[level]) d->bound[level] = malloc((size_t)d->n * 8 + 8);
+    return d->branch[level] && d->bound[level] ? 0 : -1;
+}
+
+/* order [n]: the caller's numbers, row by row. best: weight of a set that is known; limit: no set is heavier.
+ * Null without memory. */
+Dense *lk_dense_new(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights,
+                    const int32_t *order, int64_t best, int64_t limit) {
+    Dense *d = calloc(1, sizeof *d);
+    int32_t *row = malloc((size_t)n * 4 + 8);
+    if (!d || !row) {
+        free(row);
+        free(d);
+        return 0;
+    }
+    const int64_t words = d->words = (n + 63) / 64 + !n;
+    d->n = n;
+    d->best = best;
+    d->limit = limit;
+    d->unit = 1;
+    d->node = malloc((size_t)n * 4 + 8);
+    d->weight = malloc((size_t)n * 8 + 8);
+    d->joined = calloc((size_t)(n * words + 1), 8);
+    d->open = calloc((size_t)((n + 1) * words), 8);
+    d->class = calloc((size_t)((n + 1) * words), 8);
+    d->branch = calloc((size_t)n + 1, sizeof *d->branch);
+    d->bound = calloc((size_t)n + 1, sizeof *d->bound);
+    d->left = calloc((size_t)n + 1, 8);
+    d->sum = calloc((size_t)n + 1, 8);
+    d->chosen = calloc((size_t)n + 1, 4);
+    d->found = calloc((size_t)n + 1, 4);
+    d->rest = calloc((size_t)words, 8);
+    d->tail = calloc((size_t)words, 8);
+    if (!d->node || !d->weight || !d->joined || !d->open || !d->class || !d->branch || !d->bound || !d->left || !d->sum
+        || !d->chosen || !d->found || !d->rest || !d->tail || room_at(d, 0) < 0) {
+        free(row);
+        lk_dense_free(d);
+        return 0;
+    }
+    for (int64_t i = 0; i < n; ++i) row[order[i]] = (int32_t)i;
+    for (int64_t i = 0; i < n; ++i) {
+        const int32_t v = order[i];
+        d->node[i] = v;
+        d->weight[i] = weights[v];
+        d->unit &= weights[v] == 1;
+        put(d->open, i);
+        for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) put(ROW(d->joined, i), row[indices[j]]);
+    }
+    free(row);
+    colour(d, 0, d->best);
+    return d;
+}
+
+/* Work on at most `nodes` tree nodes. Returns 0: there is more to do, 1: finished, -1: out of memory. */
+int64_t lk_dense_run(Dense *d, int64_t nodes) {
+    while (d->depth >= 0 && nodes > 0) {
+        const int64_t level = d->depth;
+        int64_t *left = d->left + level;
+        if (d->best >= d->limit) d->depth = -1;
+        else if (*left == 0 || d->sum[level] + d->bound[level][*left - 1] <= d->best) d->depth -= 1;
+        else {
+            const int64_t v = d->branch[level][--*left], sum = d->sum[level] + d->weight[v];
+            const uint64_t *from = ROW(d->open, level), *row = ROW(d->joined, v);
+            uint64_t *to = ROW(d->open, level + 1), any = 0;
+            drop(ROW(d->open, level), v);
+            d->chosen[level] = (int32_t)v;
+            for (int64_t i = 0; i < d->words; ++i) any |= to[i] = from[i] & ~row[i];
+            nodes -= 1;
+            d->nodes += 1;
+            if (sum > d->best) {
+                d->best = sum;
+                d->n_found = level + 1;
+                memcpy(d->found, d->chosen, (size_t)(level + 1) * 4);
+            }
+            if (!any) continue;
+            if (room_at(d, level + 1) < 0) return -1;
+            d->sum[level + 1] = sum;
+            d->depth = level + 1;
+            colour(d, level + 1, d->best - sum);
+        }
+    }
+    return d->depth < 0;
+}
+
+/* cover [n] = what the heaviest set found leaves out. Returns its number of nodes, 0 where none was found. */
+int64_t lk_dense_result(const Dense *d, uint8_t *cover, int64_t *nodes) {
+    *nodes = d->nodes;
+    memset(cover, 1, (size_t)d->n);
+    for (int64_t i = 0; i < d->n_found; ++i) cover[d->node[d->found[i]]] = 0;
+    return d->n_found;
+}
