@@ -1,0 +1,42 @@
+"""Edge weights as whole numbers, so that sums over edges are exact and the same in any order."""
+
+import math
+
+import numpy as np
+
+from app.errors import GraphError
+from app.graphs.graph import Graph
+
+LARGEST = 2**52  # the sum of all |weights|, in units: exact in int64 and in float64
+
+
+def integer_weights(graph: Graph) -> tuple[np.ndarray, float]:
+    """Whole edge weights and their unit: weight = integer * unit.
+
+    A graph without weights, or with whole ones, has unit 1. Otherwise the unit is the largest power of two of
+    which every weight is a multiple: every float32 is a whole multiple of some power of two, so nothing is
+    rounded. Only where the sum of |weights| would pass 2^52 units is the unit the smallest power of two that
+    keeps it below, and each weight is then rounded to the nearest unit (ties to even).
+
+    returns  [nnz] int64 aligned with graph.indices, and the unit (a power of two)
+    """
+    if graph.weights is None:
+        return np.ones(len(graph.indices), dtype=np.int64), 1.0
+    weights = graph.weights.astype(np.float64)
+    if not np.isfinite(weights).all():
+        raise GraphError(f"{graph.name}: an edge weight is not a finite number")
+    total = float(np.abs(weights).sum())
+    if not total:
+        return np.zeros(len(weights), dtype=np.int64), 1.0
+    # Sum <= LARGEST units also after every weight was rounded up by half a unit.
+    coarsest = math.ceil(math.log2(total / (LARGEST - len(weights))))
+    unit = 2.0 ** max(min(_exact_exponent(weights), 0), coarsest)
+    return np.rint(weights / unit).astype(np.int64), unit
+
+
+def _exact_exponent(weights: np.ndarray) -> int:
+    """The largest k such that every weight [nnz] float64 (from float32, not all zero) is a multiple of 2^k."""
+    mantissa, exponent = np.frexp(weights[weights != 0])
+    whole = (mantissa * 2.0**24).astype(np.int64)  # a float32 has 24 bits
+    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    return int((exponent - 24 + lowest).min())
