@@ -16,7 +16,7 @@ from app.search.cut_pool import Pool, Recombiner
 SLICE = 1 << 22  # trials of one call of the kernel: some hundredths of a second
 POOL, PATIENCE = 16, 2  # cuts kept; a pool ends after PATIENCE * POOL rounds in a row that added nothing
 SWEEPS, MOST_SWEEPS = 500, 1 << 24  # of a round; twice as many after every pool
-HOT, WARM = 1.0, 0.25  # first temperatures of random cuts and of combined ones, in units of `field`
+HOT, WARM = 0.6, 0.25  # first temperatures of random cuts and of combined ones, in units of `field`
 
 cut_weights = integer_weights
 
