@@ -1,4 +1,4 @@
-"""The semidefinite relaxation of the maximum cut in low rank, and diagonal entries that bound it from above."""
+"""The semidefinite relaxation of the maximum cut in low rank, and the diagonal entries of its dual."""
 
 import math
 
@@ -14,9 +14,9 @@ DENSE = 400  # up to so many rows the smallest eigenvalue comes from a dense sol
 
 
 class MixingMethod:
-    """min sum W[i, j] <v_i, v_j> over unit vectors, one vector at a time: v_i = -g/|g|, g = sum_j W[i, j] v_j.
+    """min sum W[i, j] <v_i, v_j> over unit vectors, one at a time: v_i = -g/|g|, g = sum_j W[i, j] v_j.
 
-    Source   Wang, Chang and Kolter 2017, "The Mixing method"; rank sqrt(2n) suffices (Barvinok 1995, Pataki 1998;
+    Source   Wang and Kolter 2017, "The Mixing method"; rank sqrt(2n) suffices (Barvinok 1995, Pataki 1998;
              Burer and Monteiro 2003)
     The norms |g| are the dual's diagonal entries: W + Diag(|g|) is positive semidefinite at the optimum.
     Nodes of one colour have no edge in common, so a colour is one sparse product and nothing else changes.
@@ -44,7 +44,7 @@ class MixingMethod:
 
 
 def _colour_classes(graph: Graph) -> list[np.ndarray]:
-    """Nodes of each colour of a greedy colouring in the order of falling degree, ties to the lowest number."""
+    """Nodes of each colour of a greedy colouring in order of falling degree, ties to the lowest number."""
     indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
     colour = [-1] * graph.n
     for v in np.argsort(-graph.degrees(), kind="stable").tolist():

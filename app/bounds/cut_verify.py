@@ -62,7 +62,7 @@ def dual_value(weights: np.ndarray, y: np.ndarray, places: int) -> int:
 
 
 def factor_size(graph: Graph) -> tuple[int, np.ndarray]:
-    """Half bandwidth of the rows in the order of Cuthill and McKee, and that order [n]; n - 1 where it is wide."""
+    """Half bandwidth of the rows in Cuthill and McKee's order, and that order [n]; n - 1 where it is wide."""
     pattern = sp.csr_array(
         (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
     )
@@ -79,13 +79,13 @@ def can_factor(graph: Graph) -> bool:
 
 
 def margin(n: int, trace: float) -> float:
-    """What must be taken off the diagonal of an [n, n] matrix so that a finished Cholesky proves it semidefinite.
+    """What to take off the diagonal of A [n, n] so that a Cholesky factor of the rest proves A semidefinite.
 
     A Cholesky factorisation of B that runs to its end in floating point has R'R = B + E with
     |E[i, j]| <= g/(1 - g) sqrt(b[i, i] b[j, j]), g = (n + 1)u / (1 - (n + 1)u), in any order of its sums
-    (Higham 2002, Theorem 10.3 and Demmel's bound after it; Rump 2006, "Verification of positive definiteness").
-    The norm of that is at most g/(1 - g) trace(B): so B plus that much is positive semidefinite. Twice as much is
-    taken, which covers the rounding of this formula and underflow.
+    (Higham 2002, Theorem 10.3 and Demmel's bound after it; Rump 2006, "Verification of positive
+    definiteness"). The norm of E is at most g/(1 - g) trace(B), so B plus that much is semidefinite. Twice as
+    much is taken, which covers the rounding of this formula and underflow.
     """
     g = (n + 1) * ROUNDOFF / (1 - (n + 1) * ROUNDOFF)
     return 2 * g / (1 - g) * trace

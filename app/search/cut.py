@@ -35,9 +35,9 @@ def perfect_sides(graph: Graph, weights: np.ndarray, fixed: np.ndarray) -> tuple
     """Parts of the graph whose sides can be read off: every positive edge is cut there and no negative one.
 
     That is possible where no cycle has an odd number of positive edges (a balanced signed graph, Harary 1953;
-    with positive weights: a bipartite one), and only one way for every choice of one node. Of the double cover
-    (a node for every node and side, an edge for every pair that an edge of the graph asks for) the two copies of
-    such a part are different components. A node more, on side 0, is tied to all fixed nodes.
+    with positive weights: a bipartite one), in one way once a node's side is chosen. In the double cover (a
+    node for every node and side, an edge for every pair that an edge of the graph asks for) the two copies of
+    such a part are different components. One more node, on side 0, is tied to all fixed nodes.
 
     weights  [nnz] int64; fixed [n] int8, -1 or a side
     returns  settled [n] bool, sides [n] bool; an isolated node is settled
@@ -61,9 +61,9 @@ def perfect_sides(graph: Graph, weights: np.ndarray, fixed: np.ndarray) -> tuple
 class CutSearch:
     """Maximum cut by annealing from random cuts, then from combinations of the best ones.
 
-    Rounds fill a pool with distinct cuts. Then two of the pool are combined piece by piece (cut_pool.py), the
-    pieces that stay are shuffled, and a cooler round repairs the result. When a pool takes nothing new any more,
-    the next one begins with the best cut alone and rounds of twice as many sweeps.
+    Rounds fill a pool with distinct cuts. Then two of the pool are combined piece by piece (cut_pool.py) and
+    a cooler round goes on from there. When a pool takes nothing new any more, the next one begins with the
+    best cut alone and rounds of twice as many sweeps.
     A step is one trial of a flip. The result depends on graph, seed, start, fixed and the number of steps.
 
     seed      any integer; start [n] bool, a first cut, or None
@@ -94,8 +94,7 @@ class CutSearch:
         self._annealer = Annealer(
             rows, self._frozen, HOT * self._field, target, self._random.bits(), compiled
         )
-        matrix = sp.csr_array((weights, rows[1], graph.indptr), shape=(n, n))
-        self._recombiner = Recombiner(matrix, self._frozen)
+        self._recombiner = Recombiner(graph, weights, self._frozen)
         self._near = max(1, int((~self._frozen).sum()) // 100)
         self._sweeps, self._stale = SWEEPS, 0
         self._pool = Pool(POOL, self._recombiner)
@@ -165,7 +164,7 @@ class CutSearch:
         first, other = self._random.below(POOL), self._random.below(POOL - 1)
         other += other >= first
         sides = self._pool.sides
-        return self._recombiner.combine(sides[first], sides[other], self._random)[0]
+        return self._recombiner.combine(sides[first], sides[other], self._random)
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs on a search of the same graph, start and fixed: arrays and integers."""
@@ -189,6 +188,6 @@ class CutSearch:
 
 
 def _mean_field(graph: Graph, weights: np.ndarray) -> float:
-    """The mean over nodes of the root of the sum of squares of their weights: what a gain is like at random."""
+    """The mean over nodes of the root of the sum of squares of their weights: a gain at random sides."""
     squares = np.bincount(graph.row_of(), weights=np.square(weights, dtype=np.float64), minlength=graph.n)
     return math.fsum(np.sqrt(squares).tolist()) / graph.n if graph.n else 0.0

@@ -1,4 +1,4 @@
-"""Annealing rounds for the maximum cut: the arrays, the schedule in integers, and the trials without kernels."""
+"""Annealing rounds for the maximum cut: arrays, a schedule in integers, and the trials without kernels."""
 
 import math
 
@@ -15,17 +15,17 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def logs() -> np.ndarray:
-    """[LEVELS] int64: -ln(u) at the middle of each of LEVELS equal parts of (0, 1), with LOG_BITS binary places."""
+    """[LEVELS] int64: -ln(u) in the middle of each of LEVELS parts of (0, 1), with LOG_BITS binary places."""
     table = [-math.log((level + 0.5) / LEVELS) * 2**LOG_BITS for level in range(LEVELS)]
     return np.rint(table).astype(np.int64)
 
 
 class Annealer:
-    """Rounds of simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983), sweep after sweep over the free nodes.
+    """Rounds of simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983): sweeps over the free nodes.
 
-    A trial flips a node if the cut loses at most T * -ln(u), u uniform: Metropolis' rule. T falls linearly from
-    the round's heat to zero in the last sweep, which is a descent. Sweeps in the order of the nodes and the
-    linear fall follow Myklebust 2015, "Solving maximum cut problems by simulated annealing".
+    A trial flips a node if the cut loses at most T * -ln(u), u uniform: Metropolis' rule. T falls linearly
+    from the round's heat to zero in the last sweep, which is a descent. Sweeps in the order of the nodes and
+    the linear fall follow Myklebust 2015, "Solving maximum cut problems by simulated annealing".
 
     rows      indptr [n+1] int64, indices [nnz] int32, weights [nnz] int64
     frozen    [n] bool, nodes that keep the side they begin with

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from app.graphs.graph import Graph
 from app.rng import SplitMix
 
 
@@ -11,15 +12,14 @@ class Recombiner:
     """Combines two cuts: each connected piece of what they differ in is decided by itself.
 
     Flipping one piece of the difference changes no edge of another piece, so the best of the 2^k combinations
-    of k pieces is found piece by piece (the partition crossover of Whitley, Hains and Howe 2009 for tours; for
-    spin glasses the cluster move of Houdayer 2001 swaps one such piece).
+    of k pieces is found piece by piece (the partition crossover of Whitley, Hains and Howe 2009 for tours;
+    for spin glasses the cluster move of Houdayer 2001 swaps one such piece).
 
-    matrix   [n, n] CSR of whole edge weights; frozen [n] bool, nodes whose side is given
+    weights  [nnz] int64, aligned with graph.indices; frozen [n] bool, nodes whose side is given
     """
 
-    def __init__(self, matrix: sp.csr_array, frozen: np.ndarray) -> None:
-        self._rows, self._cols = matrix.nonzero() if matrix.nnz else (np.zeros(0, int), np.zeros(0, int))
-        self._weights = matrix.data
+    def __init__(self, graph: Graph, weights: np.ndarray, frozen: np.ndarray) -> None:
+        self._rows, self._cols, self._weights = graph.row_of(), graph.indices, weights
         self._free = ~frozen
         # Turning over a whole connected part of the free nodes changes nothing where no neighbour is frozen.
         inner = self._free[self._rows] & self._free[self._cols]
@@ -43,8 +43,8 @@ class Recombiner:
         turned = self._turnable & (2 * count > size)
         return (differs ^ turned[self._part]) & self._free
 
-    def combine(self, a: np.ndarray, b: np.ndarray, random: SplitMix) -> tuple[np.ndarray, np.ndarray]:
-        """The best combination of a and b [n] bool, ties at random, and the nodes of pieces that stay as in a."""
+    def combine(self, a: np.ndarray, b: np.ndarray, random: SplitMix) -> np.ndarray:
+        """[n] bool, the best combination of a and b [n] bool; pieces that make no difference at random."""
         differs = self.difference(a, b)
         rows, cols = self._rows, self._cols
         count, piece = self._pieces(differs[rows] & differs[cols])
@@ -55,8 +55,7 @@ class Recombiner:
         taken = gain > 0
         for k in np.unique(piece[differs & (gain[piece] == 0)]).tolist():
             taken[k] = random.below(2)
-        flipped = differs & taken[piece]
-        return a ^ flipped, differs & ~flipped
+        return a ^ (differs & taken[piece])
 
 
 class Pool:
