@@ -98,14 +98,14 @@ def positive_semidefinite(graph: Graph, weights: np.ndarray, y: np.ndarray, plac
     """
     scale = 2.0**-places
     sizes = (np.abs(y).max(initial=0), math.ldexp(float(np.abs(weights).max(initial=0)), places))
-    if max(sizes) >= LARGEST or (y < 0).any() or not can_factor(graph):
-        return False  # a negative diagonal entry; or not exact in float64; or too large
+    band, order = factor_size(graph)
+    if max(sizes) >= LARGEST or (band + 1) * graph.n > ROOM:
+        return False  # not exact in float64, or too large
     # Whole multiples of the unit: the subtraction is exact.
     taken = math.ceil(margin(graph.n, float(y.sum(dtype=np.float64)) * scale) / scale)
     diagonal = (y - taken) * scale
     if (diagonal <= 0).any():
         return False
-    band, order = factor_size(graph)
     factor = _banded if band < graph.n - 1 else _dense
     try:
         factor(graph, weights.astype(np.float64), diagonal, band, order)
