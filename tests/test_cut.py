@@ -279,6 +279,20 @@ def test_a_start_is_never_lost():
     assert search.best >= good.best
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start": np.zeros(2, dtype=bool)},
+        {"start": np.zeros(3)},
+        {"fixed": np.zeros(4, dtype=np.int8)},
+        {"fixed": np.array([0, 2, 1])},
+    ],
+)
+def test_arguments_must_fit_the_graph(wrong):
+    with pytest.raises(ValueError, match="needs \\[3\\]"):
+        CutSearch(from_edges(3, [0, 1, 2], [1, 2, 0]), seed=1, **wrong)
+
+
 # ---- recombination -------------------------------------------------------------------------------------
 
 

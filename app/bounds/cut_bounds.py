@@ -62,17 +62,23 @@ class CutBounds:
         if self._mixing is None:
             # The eigenvalue bound: all entries of W + Diag(y) add up to the same in every row.
             self._prove(-np.asarray(self._matrix.sum(axis=1)).ravel(), "largest eigenvalue of the Laplacian")
+            if lower is not None and self.upper <= lower:
+                return False
             self._mixing = MixingMethod(self._matrix, self._graph)
-        settled = False
-        while not settled and (lower is None or self.upper > lower):
-            for _ in range(BATCH):
-                value = self._mixing.sweep()
-            settled, self._value = value - self._value <= SETTLED * value, value
-            if time.perf_counter() >= stop:
-                break
+        while not (settled := self._sweeps(stop)) and time.perf_counter() < stop:
+            pass
         self._prove(self._mixing.y, "semidefinite relaxation")
         self._possible = not settled
         return not settled and (lower is None or self.upper > lower)
+
+    def _sweeps(self, stop: float) -> bool:
+        """A batch of sweeps, cut short at the time `stop`; True where a whole one gained next to nothing."""
+        for _ in range(BATCH):
+            value = self._mixing.sweep()
+            if time.perf_counter() >= stop:
+                return False
+        gained, self._value = value - self._value, value
+        return gained <= SETTLED * value
 
     def _prove(self, y: np.ndarray, method: str) -> None:
         """Shift y until W + Diag(y) is proved semidefinite, and keep the bound where it is better."""

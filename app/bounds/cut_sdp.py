@@ -10,6 +10,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from app.graphs.graph import Graph
 from app.rng import stream
 
+MOST = 1 << 25  # float64 of all vectors: 256 MB; larger graphs get vectors of lower rank
 DENSE = 400  # up to so many rows the smallest eigenvalue comes from a dense solver
 
 
@@ -26,7 +27,7 @@ class MixingMethod:
     """
 
     def __init__(self, matrix: sp.csr_array, graph: Graph) -> None:
-        rank = math.isqrt(2 * graph.n) + 2
+        rank = min(math.isqrt(2 * graph.n) + 2, max(MOST // graph.n, 2))
         V = stream(0, "cut bound").standard_normal((graph.n, rank))
         self._V = V / np.sqrt(np.square(V).sum(axis=1, keepdims=True))
         self._colours = [(nodes, matrix[nodes]) for nodes in _colour_classes(graph)]

@@ -80,28 +80,24 @@ class CutSearch:
         fixed: np.ndarray | None = None,
         compiled: bool = True,
     ) -> None:
-        n = graph.n
         weights, self.unit = cut_weights(graph)
-        fixed = np.full(n, -1, dtype=np.int8) if fixed is None else np.asarray(fixed, dtype=np.int8)
-        self._given = perfect_sides(graph, weights, fixed)
-        settled, sides = self._given
+        fixed = _checked(graph, start, fixed)
+        settled, sides = perfect_sides(graph, weights, fixed)
         self._frozen = settled | (fixed >= 0)
         self._given_sides = np.where(fixed >= 0, fixed == 1, sides)
-        rows = graph.indptr, graph.indices.astype(np.int32), weights
+        self._near = max(1, int((~self._frozen).sum()) // 100)
         self._field = _mean_field(graph, weights)
-        target = int(weights[weights > 0].sum()) // 2
+        self._target = int(weights[weights > 0].sum()) // 2
         self._random = SplitMix(seed)
         self._annealer = Annealer(
-            rows, self._frozen, HOT * self._field, target, self._random.bits(), compiled
-        )
+            (graph.indptr, graph.indices.astype(np.int32), weights),
+            self._frozen, HOT * self._field, self._target, self._random.bits(), compiled,
+        )  # fmt: skip
         self._recombiner = Recombiner(graph, weights, self._frozen)
-        self._near = max(1, int((~self._frozen).sum()) // 100)
-        self._sweeps, self._stale = SWEEPS, 0
-        self._pool = Pool(POOL, self._recombiner)
+        self._pool, self._sweeps, self._stale = Pool(POOL, self._recombiner), SWEEPS, 0
         first = self._random_sides() if start is None else np.where(self._frozen, self._given_sides, start)
         self._annealer.begin(first, SWEEPS, (HOT if start is None else WARM) * self._field)
         self._best, self._found_at, self._sides = self._annealer.best, 0, first
-        self._target = target
 
     @property
     def steps(self) -> int:
@@ -185,6 +181,18 @@ class CutSearch:
         self._pool.sides = [np.array(sides, dtype=bool) for sides in state["pool_sides"]]
         for name, array in self._annealer.arrays.items():
             array[...] = state[f"round_{name}"]
+
+
+def _checked(graph: Graph, start: np.ndarray | None, fixed: np.ndarray | None) -> np.ndarray:
+    """`fixed` as int8, all -1 for None; raises ValueError where an argument does not fit the graph."""
+    if not graph.whole:
+        raise ValueError(f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held of {graph.n}, needs all")
+    fixed = np.full(graph.n, -1, dtype=np.int8) if fixed is None else np.asarray(fixed, dtype=np.int8)
+    if fixed.shape != (graph.n,) or not np.isin(fixed, (-1, 0, 1)).all():
+        raise ValueError(f"fixed: needs [{graph.n}] of -1, 0 and 1, got {fixed.shape}")
+    if start is not None and (start.shape != (graph.n,) or start.dtype != bool):
+        raise ValueError(f"start: needs [{graph.n}] bool, got {start.shape} {start.dtype}")
+    return fixed
 
 
 def _mean_field(graph: Graph, weights: np.ndarray) -> float:
