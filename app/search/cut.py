@@ -15,7 +15,8 @@ from app.search.cut_pool import Pool, Recombiner
 
 SLICE = 1 << 22  # trials of one call of the kernel: some hundredths of a second
 POOL, PATIENCE = 16, 2  # cuts kept; a pool ends after PATIENCE * POOL rounds in a row that added nothing
-SWEEPS, MOST_SWEEPS = 500, 1 << 24  # of a round; twice as many after every pool
+FIRST_SWEEPS = 50  # of the first round: an answer soon, however large the graph
+SWEEPS, MOST_SWEEPS = 500, 1 << 24  # of the others; twice as many after every pool
 HOT, WARM = 0.6, 0.25  # first temperatures of random cuts and of combined ones, in units of `field`
 
 cut_weights = integer_weights
@@ -96,7 +97,7 @@ class CutSearch:
         self._recombiner = Recombiner(graph, weights, self._frozen)
         self._pool, self._sweeps, self._stale = Pool(POOL, self._recombiner), SWEEPS, 0
         first = self._random_sides() if start is None else np.where(self._frozen, self._given_sides, start)
-        self._annealer.begin(first, SWEEPS, (HOT if start is None else WARM) * self._field)
+        self._annealer.begin(first, FIRST_SWEEPS, (HOT if start is None else WARM) * self._field)
         self._best, self._found_at, self._sides = self._annealer.best, 0, first
 
     @property
