@@ -1,0 +1,71 @@
+"""The semidefinite relaxation of the maximum cut in low rank, and the diagonal entries of its dual."""
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigvalsh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+from app.graphs.graph import Graph
+from app.rng import stream
+
+MOST = 1 << 25  # float64 of all vectors: 256 MB; larger graphs get vectors of lower rank
+DENSE = 400  # up to so many rows the smallest eigenvalue comes from a dense solver
+
+
+class MixingMethod:
+    """min sum W[i, j] <v_i, v_j> over unit vectors, one at a time: v_i = -g/|g|, g = sum_j W[i, j] v_j.
+
+    Source   Wang and Kolter 2017, "The Mixing method"; rank sqrt(2n) suffices (Barvinok 1995, Pataki 1998;
+             Burer and Monteiro 2003)
+    The norms |g| are the dual's diagonal entries: W + Diag(|g|) is positive semidefinite at the optimum.
+    Nodes of one colour have no edge in common, so a colour is one sparse product and nothing else changes.
+
+    matrix  [n, n] CSR float64
+    y       [n] float64, the norms |g| of the last sweep
+    """
+
+    def __init__(self, matrix: sp.csr_array, graph: Graph) -> None:
+        rank = min(math.isqrt(2 * graph.n) + 2, max(MOST // graph.n, 2))
+        V = stream(0, "cut bound").standard_normal((graph.n, rank))
+        self._V = V / np.sqrt(np.square(V).sum(axis=1, keepdims=True))
+        self._colours = [(nodes, matrix[nodes]) for nodes in _colour_classes(graph)]
+        self.y = np.zeros(graph.n)
+
+    def sweep(self) -> float:
+        """Every vector once; returns the sum of y, which grows to its limit."""
+        for nodes, rows in self._colours:
+            G = rows @ self._V
+            norm = np.sqrt(np.square(G).sum(axis=1))
+            self.y[nodes] = norm
+            moved = norm > 0
+            self._V[nodes[moved]] = -G[moved] / norm[moved, None]
+        return float(self.y.sum())
+
+
+def _colour_classes(graph: Graph) -> list[np.ndarray]:
+    """Nodes of each colour of a greedy colouring in order of falling degree, ties to the lowest number."""
+    indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
+    colour = [-1] * graph.n
+    for v in np.argsort(-graph.degrees(), kind="stable").tolist():
+        used = {colour[u] for u in indices[indptr[v] : indptr[v + 1]]}
+        colour[v] = next(c for c in range(len(used) + 1) if c not in used)
+    found = np.array(colour, dtype=np.int64)
+    return [np.flatnonzero(found == c) for c in range(int(found.max(initial=-1)) + 1)]
+
+
+def smallest_eigenvalue(matrix: sp.csr_array, y: np.ndarray, iterations: int = 2000) -> float:
+    """An estimate of the smallest eigenvalue of W + Diag(y): not a proof, and never far above it."""
+    n = len(y)
+    shifted = sp.csr_array(matrix + sp.diags_array(y))
+    if n <= DENSE:
+        return float(eigvalsh(shifted.toarray(), subset_by_index=[0, 0])[0])
+    start = stream(0, "cut eigenvalue").standard_normal(n)
+    try:
+        found = eigsh(
+            shifted, 1, which="SA", v0=start, tol=1e-4, maxiter=iterations, ncv=40, return_eigenvectors=False
+        )
+    except ArpackNoConvergence:
+        return float(-np.abs(matrix).sum(axis=1).max())
+    return float(found[0])

@@ -1,0 +1,132 @@
+"""Certificates of upper bounds on the cut, proved from a vector of diagonal entries alone."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import LinAlgError, cholesky, cholesky_banded
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from app.bounds.certificate import BadCertificate
+from app.graphs.fixed_point import integer_weights
+from app.graphs.graph import Graph
+
+ROOM = 1 << 26  # float64 of a factor: 512 MB
+ROUNDOFF = 2.0**-53
+LARGEST = 2**52  # below this, multiples of the certificate's unit are exact in float64
+
+
+@dataclass(frozen=True, eq=False)
+class CutCertificate:
+    """No cut weighs more than `upper`, in the units of integer_weights; `method` says how it was found.
+
+    With the weight matrix W and signs x in {-1, 1}, a cut is (sum of all edges)/2 - x'Wx/4. Where
+    W + Diag(y) is positive semidefinite, x'Wx >= -sum(y), so the cut is at most
+    (sum of all edges)/2 + sum(y)/4, and the next whole number below (the dual of the semidefinite relaxation;
+    Delorme and Poljak 1993 write it as an eigenvalue). Without y: the sum of the positive weights.
+
+    y    [n] int64 multiples of 2^-places, or None
+    """
+
+    upper: int
+    method: str
+    y: np.ndarray | None = None
+    places: int = 0
+
+    def check(self, graph: Graph) -> None:
+        """Prove the bound from y and the graph alone; raises BadCertificate where that fails."""
+        weights, _ = integer_weights(graph)
+        if self.y is None:
+            proved = int(weights[weights > 0].sum()) // 2
+        else:
+            if self.y.shape != (graph.n,) or self.y.dtype != np.int64:
+                raise BadCertificate(f"{self.method}: needs [{graph.n}] int64, got {self.y.shape}")
+            if not positive_semidefinite(graph, weights, self.y, self.places):
+                raise BadCertificate(f"{self.method}: W + Diag(y) is not proved positive semidefinite")
+            proved = dual_value(weights, self.y, self.places)
+        if proved > self.upper:
+            raise BadCertificate(
+                f"{self.method}: the witness proves {proved}, the certificate says {self.upper}"
+            )
+
+
+def dual_value(weights: np.ndarray, y: np.ndarray, places: int) -> int:
+    """The whole number below (sum of all edges)/2 + sum(y)/4, exact.
+
+    weights  [nnz] int64, every edge twice; y [n] int64 multiples of 2^-places
+    """
+    total = sum(y.tolist())  # Python's integers do not overflow
+    return math.floor(Fraction(int(weights.sum()), 4) + Fraction(total, 4) / Fraction(2) ** places)
+
+
+def factor_size(graph: Graph) -> tuple[int, np.ndarray]:
+    """Half bandwidth of the rows in Cuthill and McKee's order, and that order [n]; n - 1 where it is wide."""
+    pattern = sp.csr_array(
+        (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
+    )
+    order = reverse_cuthill_mckee(sp.csr_matrix(pattern), symmetric_mode=True)
+    place = np.empty(graph.n, dtype=np.int64)
+    place[order] = np.arange(graph.n)
+    band = int(np.abs(place[graph.row_of()] - place[graph.indices]).max(initial=0))
+    return (band, order) if 2 * (band + 1) < graph.n else (graph.n - 1, np.arange(graph.n))
+
+
+def can_factor(graph: Graph) -> bool:
+    """True where the factor that a proof needs fits in 512 MB."""
+    return graph.n > 0 and (factor_size(graph)[0] + 1) * graph.n <= ROOM
+
+
+def margin(n: int, trace: float) -> float:
+    """What to take off the diagonal of A [n, n] so that a Cholesky factor of the rest proves A semidefinite.
+
+    A Cholesky factorisation of B that runs to its end in floating point has R'R = B + E with
+    |E[i, j]| <= g/(1 - g) sqrt(b[i, i] b[j, j]), g = (n + 1)u / (1 - (n + 1)u), in any order of its sums
+    (Higham 2002, Theorem 10.3 and Demmel's bound after it; Rump 2006, "Verification of positive
+    definiteness"). The norm of E is at most g/(1 - g) trace(B), so B plus that much is semidefinite. Twice as
+    much is taken, which covers the rounding of this formula and underflow.
+    """
+    g = (n + 1) * ROUNDOFF / (1 - (n + 1) * ROUNDOFF)
+    return 2 * g / (1 - g) * trace
+
+
+def positive_semidefinite(graph: Graph, weights: np.ndarray, y: np.ndarray, places: int) -> bool:
+    """True only where W + Diag(y 2^-places) is proved positive semidefinite.
+
+    weights  [nnz] int64, aligned with graph.indices; y [n] int64
+    """
+    scale = 2.0**-places
+    sizes = (np.abs(y).max(initial=0), math.ldexp(float(np.abs(weights).max(initial=0)), places))
+    band, order = factor_size(graph)
+    if max(sizes) >= LARGEST or (band + 1) * graph.n > ROOM:
+        return False  # not exact in float64, or too large
+    # Whole multiples of the unit: the subtraction is exact.
+    taken = math.ceil(margin(graph.n, float(y.sum(dtype=np.float64)) * scale) / scale)
+    diagonal = (y - taken) * scale
+    if (diagonal <= 0).any():
+        return False
+    factor = _banded if band < graph.n - 1 else _dense
+    try:
+        factor(graph, weights.astype(np.float64), diagonal, band, order)
+    except LinAlgError:  # a pivot that is not positive
+        return False
+    return True
+
+
+def _dense(graph: Graph, weights: np.ndarray, diagonal: np.ndarray, _: int, __: np.ndarray) -> None:
+    matrix = np.zeros((graph.n, graph.n), order="F")
+    matrix[graph.row_of(), graph.indices] = weights
+    np.fill_diagonal(matrix, diagonal)
+    cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+
+
+def _banded(graph: Graph, weights: np.ndarray, diagonal: np.ndarray, band: int, order: np.ndarray) -> None:
+    place = np.empty(graph.n, dtype=np.int64)
+    place[order] = np.arange(graph.n)
+    rows, cols = place[graph.row_of()], place[graph.indices]
+    below = rows > cols
+    matrix = np.zeros((band + 1, graph.n), order="F")
+    matrix[0] = diagonal[order]
+    matrix[(rows - cols)[below], cols[below]] = weights[below]
+    cholesky_banded(matrix, lower=True, overwrite_ab=True, check_finite=False)

@@ -1,0 +1,202 @@
+"""Search for a maximum cut: annealing rounds, and a pool whose cuts are combined piece by piece."""
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from app.graphs.fixed_point import integer_weights
+from app.graphs.graph import Graph
+from app.rng import SplitMix
+from app.search.cut_plain import Annealer
+from app.search.cut_pool import Pool, Recombiner
+
+SLICE = 1 << 22  # trials of one call of the kernel: some hundredths of a second
+POOL, PATIENCE = 16, 2  # cuts kept; a pool ends after PATIENCE * POOL rounds in a row that added nothing
+FIRST_SWEEPS = 50  # of the first round: an answer soon, however large the graph
+SWEEPS, MOST_SWEEPS = 500, 1 << 24  # of the others; twice as many after every pool
+HOT, WARM = 0.6, 0.25  # first temperatures of random cuts and of combined ones, in units of `field`
+
+cut_weights = integer_weights
+
+
+def cut_value(graph: Graph, sides: np.ndarray) -> int | float:
+    """The weight of the edges between the two sides [n] bool, exact: an int where all weights are whole.
+
+    Other weights are those of `cut_weights`; their sum is below 2^52 units, hence exact as a float.
+    """
+    weights, unit = cut_weights(graph)
+    value = int(weights[sides[graph.row_of()] != sides[graph.indices]].sum()) // 2
+    return value * int(unit) if unit >= 1 else value * unit
+
+
+def perfect_sides(graph: Graph, weights: np.ndarray, fixed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Parts of the graph whose sides can be read off: every positive edge is cut there and no negative one.
+
+    That is possible where no cycle has an odd number of positive edges (a balanced signed graph, Harary 1953;
+    with positive weights: a bipartite one), in one way once a node's side is chosen. In the double cover (a
+    node for every node and side, an edge for every pair that an edge of the graph asks for) the two copies of
+    such a part are different components. One more node, on side 0, is tied to all fixed nodes.
+
+    weights  [nnz] int64; fixed [n] int8, -1 or a side
+    returns  settled [n] bool, sides [n] bool; an isolated node is settled
+    """
+    n = graph.n
+    kept = weights != 0
+    u, v, apart = graph.row_of()[kept], graph.indices[kept].astype(np.int64), weights[kept] > 0
+    given = np.flatnonzero(fixed >= 0)
+    u, v = np.append(u, given), np.append(v, np.full(len(given), n))
+    apart = np.append(apart, fixed[given] == 1)
+    ends = [(2 * u + side, 2 * v + (apart ^ side)) for side in (0, 1)]
+    rows, cols = (np.concatenate(part) for part in zip(*ends))
+    cover = sp.coo_array((np.ones(len(rows), dtype=np.int8), (rows, cols)), shape=(2 * n + 2, 2 * n + 2))
+    name = connected_components(cover.tocsr(), directed=False)[1].reshape(n + 1, 2)
+    settled = name[:n, 0] != name[:n, 1]
+    # Components are numbered by their first copy; the one with side 0 of the extra node agrees with `fixed`.
+    ties = name[:n, 1] == name[n, 0], name[:n, 0] == name[n, 0]
+    return settled, np.where(ties[0], True, np.where(ties[1], False, name[:n, 1] < name[:n, 0]))
+
+
+class CutSearch:
+    """Maximum cut by annealing from random cuts, then from combinations of the best ones.
+
+    Rounds fill a pool with distinct cuts. Then two of the pool are combined piece by piece (cut_pool.py) and
+    a cooler round goes on from there. When a pool takes nothing new any more, the next one begins with the
+    best cut alone and rounds of twice as many sweeps.
+    A step is one trial of a flip. The result depends on graph, seed, start, fixed and the number of steps.
+
+    seed      any integer; start [n] bool, a first cut, or None
+    fixed     [n] int8, -1: free, 0 or 1: the side of the node; or None
+    compiled  use the kernel where it was built: the same bits
+    steps, best, found_at, done   best in units of cut_weights; done: nothing better exists
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        seed: int,
+        start: np.ndarray | None = None,
+        fixed: np.ndarray | None = None,
+        compiled: bool = True,
+    ) -> None:
+        weights, self.unit = cut_weights(graph)
+        fixed = _checked(graph, start, fixed)
+        settled, sides = perfect_sides(graph, weights, fixed)
+        self._frozen = settled | (fixed >= 0)
+        self._given_sides = np.where(fixed >= 0, fixed == 1, sides)
+        self._near = max(1, int((~self._frozen).sum()) // 100)
+        self._field = _mean_field(graph, weights)
+        self._target = int(weights[weights > 0].sum()) // 2
+        self._random = SplitMix(seed)
+        self._annealer = Annealer(
+            (graph.indptr, graph.indices.astype(np.int32), weights),
+            self._frozen, HOT * self._field, self._target, self._random.bits(), compiled,
+        )  # fmt: skip
+        self._recombiner = Recombiner(graph, weights, self._frozen)
+        self._pool, self._sweeps, self._stale = Pool(POOL, self._recombiner), SWEEPS, 0
+        first = self._random_sides() if start is None else np.where(self._frozen, self._given_sides, start)
+        self._annealer.begin(first, FIRST_SWEEPS, (HOT if start is None else WARM) * self._field)
+        self._best, self._found_at, self._sides = self._annealer.best, 0, first
+
+    @property
+    def steps(self) -> int:
+        """Trials so far."""
+        return self._annealer.steps
+
+    @property
+    def best(self) -> int:
+        """The best cut so far, in units."""
+        return max(self._best, self._annealer.best)
+
+    @property
+    def found_at(self) -> int:
+        """`steps` when the best cut was found."""
+        return self._annealer.found_at if self._annealer.best > self._best else self._found_at
+
+    @property
+    def done(self) -> bool:
+        """No cut is better: all positive edges are cut and no negative one, or no node is free."""
+        return self.best >= self._target or bool(self._frozen.all())
+
+    def run(self, steps: int) -> None:
+        """Make `steps` trials, fewer only where the search is done."""
+        while steps > 0 and not self.done:
+            if self._annealer.over:
+                self._end_round()
+            steps -= self._annealer.run(min(steps, SLICE))
+
+    def solution(self) -> np.ndarray:
+        """[n] bool, the sides of the best cut."""
+        return self._annealer.best_sides() if self._annealer.best > self._best else self._sides.copy()
+
+    def _random_sides(self) -> np.ndarray:
+        words = [self._random.bits() for _ in range(-(-len(self._frozen) // 64))]
+        bits = np.unpackbits(np.array(words, dtype="<u8").view(np.uint8), bitorder="little")
+        return np.where(self._frozen, self._given_sides, bits[: len(self._frozen)].astype(bool))
+
+    def _end_round(self) -> None:
+        """Keep the round's cut where it is new, then begin the next round."""
+        value, sides = self._annealer.best, self._annealer.best_sides()
+        record = value > self._best
+        added = self._pool.add(value, sides, 0 if record else self._near)
+        if record:
+            self._best, self._found_at, self._sides = value, self._annealer.found_at, sides
+        self._stale = 0 if added or record else self._stale + 1
+        if self._stale > PATIENCE * POOL:
+            self._new_pool()
+        if len(self._pool.values) < POOL:
+            self._annealer.begin(self._random_sides(), self._sweeps, HOT * self._field)
+        else:
+            self._annealer.begin(self._combined(), self._sweeps, WARM * self._field)
+
+    def _new_pool(self) -> None:
+        self._pool = Pool(POOL, self._recombiner)
+        self._pool.add(self._best, self._sides, 0)
+        self._sweeps, self._stale = min(2 * self._sweeps, MOST_SWEEPS), 0
+
+    def _combined(self) -> np.ndarray:
+        """A combination of two cuts of the pool."""
+        first, other = self._random.below(POOL), self._random.below(POOL - 1)
+        other += other >= first
+        sides = self._pool.sides
+        return self._recombiner.combine(sides[first], sides[other], self._random)
+
+    def state(self) -> dict[str, Any]:
+        """All that `restore` needs on a search of the same graph, start and fixed: arrays and integers."""
+        pool = np.array(self._pool.sides, dtype=bool).reshape(-1, len(self._frozen))
+        own = {"best": self._best, "found_at": self._found_at, "sides": self._sides.copy()}
+        own |= {"random": self._random.state, "sweeps": self._sweeps, "stale": self._stale}
+        own |= {"pool_values": np.array(self._pool.values, dtype=np.int64), "pool_sides": pool}
+        return own | {f"round_{name}": array.copy() for name, array in self._annealer.arrays.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._best, self._found_at = int(state["best"]), int(state["found_at"])
+        self._sides = np.array(state["sides"], dtype=bool)
+        self._random = SplitMix(int(state["random"]))
+        self._sweeps, self._stale = int(state["sweeps"]), int(state["stale"])
+        self._pool = Pool(POOL, self._recombiner)
+        self._pool.values = [int(value) for value in state["pool_values"]]
+        self._pool.sides = [np.array(sides, dtype=bool) for sides in state["pool_sides"]]
+        for name, array in self._annealer.arrays.items():
+            array[...] = state[f"round_{name}"]
+
+
+def _checked(graph: Graph, start: np.ndarray | None, fixed: np.ndarray | None) -> np.ndarray:
+    """`fixed` as int8, all -1 for None; raises ValueError where an argument does not fit the graph."""
+    if not graph.whole:
+        raise ValueError(f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held of {graph.n}, needs all")
+    fixed = np.full(graph.n, -1, dtype=np.int8) if fixed is None else np.asarray(fixed, dtype=np.int8)
+    if fixed.shape != (graph.n,) or not np.isin(fixed, (-1, 0, 1)).all():
+        raise ValueError(f"fixed: needs [{graph.n}] of -1, 0 and 1, got {fixed.shape}")
+    if start is not None and (start.shape != (graph.n,) or start.dtype != bool):
+        raise ValueError(f"start: needs [{graph.n}] bool, got {start.shape} {start.dtype}")
+    return fixed
+
+
+def _mean_field(graph: Graph, weights: np.ndarray) -> float:
+    """The mean over nodes of the root of the sum of squares of their weights: a gain at random sides."""
+    squares = np.bincount(graph.row_of(), weights=np.square(weights, dtype=np.float64), minlength=graph.n)
+    return math.fsum(np.sqrt(squares).tolist()) / graph.n if graph.n else 0.0

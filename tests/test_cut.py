@@ -1,0 +1,393 @@
+"""Search for maximum cuts: exact values, optima of small graphs, the same bits however it is run."""
+
+import itertools
+
+import numpy as np
+import pytest
+from data import data_dir, needs_data
+
+from app.errors import GraphError
+from app.graphs.fixed_point import LARGEST, integer_weights
+from app.graphs.graph import from_edges
+from app.graphs.readers import open_edges
+from app.native import cut_search
+from app.rng import SplitMix
+from app.search.cut import CutSearch, cut_value, cut_weights, perfect_sides
+from app.search.cut_baselines import CUT_BASELINES
+from app.search.cut_plain import LEVELS, LOG_BITS, logs
+from app.search.cut_pool import Pool, Recombiner
+
+pytestmark = pytest.mark.mpi_skip
+needs_kernels = pytest.mark.skipif(not cut_search.available(), reason="the kernels were not built")
+KINDS = ("plain", "signs", "whole", "binary", "float")
+
+
+def random_graph(seed, kind="whole", largest=9):
+    """A graph of up to `largest` nodes, some of them isolated, with weights of one kind."""
+    draws = np.random.default_rng([seed, KINDS.index(kind)])
+    n = int(draws.integers(1, largest + 1))
+    pairs = np.array(list(itertools.combinations(range(n), 2))).reshape(-1, 2)
+    u, v = pairs[draws.random(len(pairs)) < draws.choice([0.2, 0.5, 1])].T
+    weights = {
+        "plain": None,
+        "signs": draws.choice([-1, 1], len(u)),
+        "whole": draws.integers(-5, 9, len(u)),
+        "binary": draws.integers(-20, 30, len(u)) / 8,
+        "float": draws.standard_normal(len(u)) * 10.0 ** draws.integers(-3, 4, len(u)),
+    }[kind]
+    return from_edges(n, u, v, weights)
+
+
+def sparse_graph(n, m, seed, signed=True):
+    """A random graph of about m edges."""
+    draws = np.random.default_rng(seed)
+    weights = draws.choice([-1, 1], m) if signed else None
+    return from_edges(n, draws.integers(0, n, m), draws.integers(0, n, m), weights)
+
+
+def all_sides(n):
+    """[2^n, n] bool."""
+    return np.array(list(itertools.product((False, True), repeat=n)), dtype=bool).reshape(2**n, n)
+
+
+def brute_values(graph, sides):
+    """[k] int64 cuts in units, edge by edge."""
+    weights, _ = cut_weights(graph)
+    values = np.zeros(len(sides), dtype=np.int64)
+    for u, v, weight in zip(graph.row_of().tolist(), graph.indices.tolist(), weights.tolist()):
+        if u < v:
+            values += weight * (sides[:, u] != sides[:, v])
+    return values
+
+
+def optimum(graph, fixed=None):
+    """The largest cut in units, over all sides that agree with `fixed`."""
+    sides = all_sides(graph.n)
+    if fixed is not None:
+        sides = sides[((fixed < 0) | (sides == (fixed == 1))).all(axis=1)]
+    return int(brute_values(graph, sides).max())
+
+
+def same_state(a, b):
+    assert a.keys() == b.keys()
+    for name, value in a.items():
+        assert np.array_equal(value, b[name]), name
+
+
+# ---- weights and values --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_and_values_are_exact(kind):
+    for seed in range(30):
+        graph = random_graph(seed, kind, 7)
+        weights, unit = cut_weights(graph)
+        given = np.ones(len(graph.indices)) if graph.weights is None else graph.weights.astype(np.float64)
+        assert np.array_equal(weights * unit, given)
+        assert unit == 1 or kind in ("binary", "float")
+        for sides, value in zip(all_sides(graph.n), brute_values(graph, all_sides(graph.n)).tolist()):
+            assert cut_value(graph, sides) == value * unit
+            assert isinstance(cut_value(graph, sides), int) == (unit == 1)
+
+
+def test_a_wide_range_of_weights_is_rounded_to_a_unit():
+    graph = from_edges(3, [0, 1], [1, 2], [1e20, 1e-20])
+    weights, unit = integer_weights(graph)
+    assert np.abs(weights).sum() <= LARGEST and np.log2(unit) % 1 == 0
+    assert np.abs(weights * unit - graph.weights).max() <= unit / 2
+    assert cut_value(graph, np.array([True, False, False])) == pytest.approx(1e20)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_weight_must_be_a_number(bad):
+    with pytest.raises(GraphError, match="not a finite number"):
+        cut_weights(from_edges(2, [0], [1], [bad]))
+
+
+def test_table_of_logs_is_the_same_everywhere():
+    """No entry is so near to a half that another libm would round it to another integer."""
+    exact = -np.log((np.arange(LEVELS) + 0.5) / LEVELS) * 2**LOG_BITS
+    assert np.abs(exact - np.floor(exact) - 0.5).min() > 1e-6
+    assert (np.diff(logs()) < 0).all()
+
+
+# ---- parts that can be read off ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_settled_part_is_cut_perfectly(kind):
+    settled_some = 0
+    for seed in range(60):
+        graph = random_graph(seed, kind)
+        free = np.full(graph.n, -1, dtype=np.int8)
+        weights, _ = cut_weights(graph)
+        settled, sides = perfect_sides(graph, weights, free)
+        rows = graph.row_of()
+        inside = settled[rows]
+        assert (settled[graph.indices] | (weights == 0))[inside].all()
+        cut = sides[rows] != sides[graph.indices]
+        assert (cut == (weights > 0))[inside & (weights != 0)].all()
+        positive = int(weights[weights > 0].sum()) // 2
+        assert settled.all() == (optimum(graph) == positive)
+        settled_some += bool(inside.any())
+    assert settled_some
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_bipartite_graph_gets_all_edges_at_once(compiled):
+    side = np.arange(50) % 2
+    u, v = (index.ravel() for index in np.meshgrid(np.arange(50), np.arange(50)))
+    kept = (side[u] != side[v]) & ((u * 7 + v * 3) % 5 == 0)
+    graph = from_edges(51, u[kept], v[kept])
+    search = CutSearch(graph, seed=1, compiled=compiled)
+    search.run(100)
+    assert search.done and search.steps == 0 and search.best == graph.edges
+    assert cut_value(graph, search.solution()) == graph.edges
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_without_edges_there_is_nothing_to_do(n):
+    search = CutSearch(from_edges(n, [], []), seed=1)
+    search.run(10)
+    assert search.done and search.best == 0 and search.steps == 0 and search.solution().shape == (n,)
+
+
+# ---- the search ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_graphs_are_solved(kind):
+    for seed in range(40):
+        graph = random_graph(seed, kind, 11)
+        search = CutSearch(graph, seed)
+        search.run(20_000)
+        _, unit = cut_weights(graph)
+        assert search.best == optimum(graph)
+        assert cut_value(graph, search.solution()) == search.best * unit
+
+
+def test_sixteen_nodes_are_solved():
+    for seed in range(3):
+        graph = sparse_graph(16, 60, seed)
+        search = CutSearch(graph, seed)
+        search.run(50_000)
+        assert search.best == optimum(graph)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_given_sides_are_kept(compiled):
+    for seed in range(30):
+        graph = random_graph(seed, "whole", 8)
+        fixed = np.random.default_rng(seed).integers(-1, 2, graph.n).astype(np.int8)
+        search = CutSearch(graph, seed, fixed=fixed, compiled=compiled)
+        search.run(20_000 if compiled else 300)
+        sides = search.solution()
+        assert (sides == (fixed == 1))[fixed >= 0].all()
+        assert search.best == optimum(graph, fixed) or not compiled
+        assert cut_value(graph, sides) == search.best
+
+
+@needs_kernels
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_is_plain(kind):
+    draws = np.random.default_rng(5)
+    graph = sparse_graph(20, 60, 7)
+    if kind != "plain":
+        graph = from_edges(12, *np.triu_indices(12, 1), random_weights(kind, 66, draws))
+    searches = [CutSearch(graph, 3, compiled=compiled) for compiled in (True, False)]
+    for steps in (1, 5, 1000, 6000, 3000):
+        for search in searches:
+            search.run(steps)
+        same_state(*(search.state() for search in searches))
+
+
+def random_weights(kind, count, draws):
+    """`count` weights of a kind; the last kind is wide enough for thresholds that are shifted up."""
+    if kind == "signs":
+        return draws.choice([-1, 1], count)
+    if kind == "whole":
+        return draws.integers(-(2**24), 2**24, count) * 2.0**20
+    return draws.standard_normal(count) * 10.0 ** draws.integers(-6, 6, count)
+
+
+@needs_kernels
+def test_compiled_is_plain_with_a_pool():
+    """Long enough for combinations and for a second pool."""
+    graph = sparse_graph(7, 15, 2)
+    searches = [CutSearch(graph, 4, compiled=compiled) for compiled in (True, False)]
+    for search in searches:
+        search.run(200_000)
+    assert len(searches[0].state()["pool_values"]) and searches[0].state()["sweeps"] > 500
+    same_state(*(search.state() for search in searches))
+
+
+def test_slices_change_nothing():
+    graph = sparse_graph(60, 200, 3)
+    whole, sliced = CutSearch(graph, 9), CutSearch(graph, 9)
+    whole.run(2_000_000)
+    sizes, left = SplitMix(1), 2_000_000
+    while left:
+        steps = min(left, 1 + sizes.below(200_000))
+        sliced.run(steps)
+        left -= steps
+    assert whole.steps == sliced.steps == 2_000_000 and not whole.done
+    same_state(whole.state(), sliced.state())
+    assert (whole.best, whole.found_at) == (sliced.best, sliced.found_at)
+
+
+def test_a_search_goes_on_from_its_state():
+    graph = sparse_graph(60, 200, 4)
+    whole, first = CutSearch(graph, 9), CutSearch(graph, 9)
+    for steps in (10, 123_456, 1_000_000):
+        whole.run(steps)
+        first.run(steps)
+        second = CutSearch(graph, 77)
+        second.restore(first.state())
+        first = second
+        same_state(whole.state(), first.state())
+        assert np.array_equal(whole.solution(), first.solution())
+
+
+def test_a_state_is_a_copy():
+    search = CutSearch(sparse_graph(30, 90, 4), 9)
+    search.run(20_000)
+    state = search.state()
+    copies = {name: np.copy(value) for name, value in state.items()}
+    search.run(600_000)
+    same_state(state, copies)
+
+
+def test_the_best_only_grows_and_is_dated():
+    graph = sparse_graph(200, 900, 5)
+    search = CutSearch(graph, 1)
+    best, found_at = search.best, search.found_at
+    for _ in range(200):
+        search.run(5_000)
+        assert search.best >= best and cut_value(graph, search.solution()) == search.best
+        assert (search.found_at > found_at) == (search.best > best)
+        assert search.found_at <= search.steps
+        best, found_at = search.best, search.found_at
+
+
+def test_a_start_is_never_lost():
+    graph = sparse_graph(100, 400, 6)
+    good = CutSearch(graph, 1)
+    good.run(500_000)
+    search = CutSearch(graph, 2, start=good.solution())
+    assert search.best == good.best
+    search.run(1_000)
+    assert search.best >= good.best
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start": np.zeros(2, dtype=bool)},
+        {"start": np.zeros(3)},
+        {"fixed": np.zeros(4, dtype=np.int8)},
+        {"fixed": np.array([0, 2, 1])},
+    ],
+)
+def test_arguments_must_fit_the_graph(wrong):
+    with pytest.raises(ValueError, match="needs \\[3\\]"):
+        CutSearch(from_edges(3, [0, 1, 2], [1, 2, 0]), seed=1, **wrong)
+
+
+# ---- recombination -------------------------------------------------------------------------------------
+
+
+def test_a_combination_is_the_best_of_its_pieces():
+    for seed in range(40):
+        graph = sparse_graph(12, 14, seed)
+        weights, _ = cut_weights(graph)
+        frozen = np.random.default_rng(seed).random(12) < 0.1
+        recombiner = Recombiner(graph, weights, frozen)
+        draws = np.random.default_rng(seed)
+        a, b = draws.random((2, 12)) < 0.5
+        b[frozen] = a[frozen]
+        differs = recombiner.difference(a, b)
+        child = recombiner.combine(a, b, SplitMix(seed))
+        assert not (child ^ a)[~differs].any() and not differs[frozen].any()
+        values = brute_values(graph, np.array([a, b, a ^ differs, child]))
+        assert values[1] == values[2]  # b with some parts turned over is the same cut
+        assert values[3] >= max(values[:2])
+        # Pieces are independent: no other choice of whole pieces is better.
+        for v in np.flatnonzero(differs):
+            piece = reach(graph, differs, int(v))
+            assert brute_values(graph, (child ^ piece)[None])[0] <= values[3]
+
+
+def reach(graph, inside, v):
+    """[n] bool: the nodes of `inside` that v reaches within it."""
+    found, rows = np.zeros(graph.n, dtype=bool), graph.row_of()
+    found[v] = True
+    for _ in range(graph.n):
+        found[graph.indices[found[rows]]] = True
+        found &= inside
+    return found
+
+
+def test_a_pool_keeps_distinct_cuts_best_first():
+    graph = sparse_graph(40, 150, 1)
+    weights, _ = cut_weights(graph)
+    pool = Pool(4, Recombiner(graph, weights, np.zeros(40, dtype=bool)))
+    sides = np.random.default_rng(1).random((8, 40)) < 0.5
+    values = brute_values(graph, sides).tolist()
+    for value, one in zip(values, sides):
+        pool.add(value, one, 2)
+    assert pool.values == sorted(values, reverse=True)[:4]
+    assert not pool.add(pool.values[0], ~pool.sides[0], 2)  # the same cut from the other side
+    worse = pool.sides[0].copy()
+    worse[0] ^= True
+    assert not pool.add(pool.values[0] - 1, worse, 2)
+    assert pool.add(pool.values[0] + 1, worse, 2) and len(pool.values) == 4
+
+
+# ---- baselines and real graphs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CUT_BASELINES)
+def test_a_baseline_is_a_local_or_a_greedy_optimum(name):
+    for seed in range(20):
+        graph = random_graph(seed, "whole")
+        sides, label = CUT_BASELINES[name](graph)
+        assert sides.shape == (graph.n,) and sides.dtype == bool and label
+        assert cut_value(graph, sides) <= optimum(graph)
+        if name in ("descent", "restarts"):
+            assert (brute_values(graph, sides ^ np.eye(graph.n, dtype=bool)) <= cut_value(graph, sides)).all()
+        assert np.array_equal(sides, CUT_BASELINES[name](graph)[0])
+
+
+def test_greedy_cuts_half_of_the_weight():
+    for seed in range(20):
+        graph = sparse_graph(60, 300, seed, signed=False)
+        assert 2 * cut_value(graph, CUT_BASELINES["greedy"](graph)[0]) >= graph.edges
+
+
+def test_baselines_are_in_their_order():
+    graph = sparse_graph(300, 1500, 1, signed=False)
+    value = {name: cut_value(graph, baseline(graph)[0]) for name, baseline in CUT_BASELINES.items()}
+    assert value["descent"] <= value["restarts"] <= value["tabu"]
+    search = CutSearch(graph, 1)
+    search.run(2_000_000)
+    assert value["tabu"] <= search.best
+
+
+def gset(name):
+    """A graph of the Gset."""
+    stream = open_edges(str(data_dir() / "maxcut" / name))
+    chunks = list(stream.chunks())
+    u, v, weights = (np.concatenate(part) for part in zip(*chunks))
+    return from_edges(stream.nodes, u, v, weights)
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "best"), [("G1", 11624), ("G11", 564), ("G48", 6000)])
+def test_gset(name, best):
+    if name != "G48" and not cut_search.available():
+        pytest.skip("needs the kernels")
+    graph = gset(name)
+    search = CutSearch(graph, seed=1)
+    while not search.done and search.best < best and search.steps < 100_000_000:
+        search.run(2_000_000)
+    assert search.best == best == cut_value(graph, search.solution())

@@ -1,0 +1,267 @@
+"""Bounds on the cut are above the optimum and proved by their witness; one that proves less is rejected."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+from data import needs_data
+from test_cut import KINDS, gset, optimum, random_graph, sparse_graph
+
+from app.bounds import cut_verify
+from app.bounds.certificate import BadCertificate
+from app.bounds.cut_bounds import CutBounds
+from app.bounds.cut_sdp import MixingMethod, _colour_classes, smallest_eigenvalue
+from app.bounds.cut_verify import CutCertificate, dual_value, factor_size, margin, positive_semidefinite
+from app.graphs.fixed_point import integer_weights
+from app.graphs.graph import from_edges
+
+pytestmark = pytest.mark.mpi_skip
+PLACES = 30
+
+
+def improved(graph, calls=50):
+    """The bounds of a graph after up to so many short calls."""
+    bounds = CutBounds(graph)
+    for _ in range(calls):
+        if not bounds.improve(0.01):
+            break
+    return bounds
+
+
+def from_networkx(graph):
+    edges = np.array(graph.edges, dtype=np.int64).reshape(-1, 2)
+    return from_edges(graph.number_of_nodes(), edges[:, 0], edges[:, 1])
+
+
+def dense(graph):
+    """[n, n] float64 weights in units."""
+    matrix = np.zeros((graph.n, graph.n))
+    matrix[graph.row_of(), graph.indices] = integer_weights(graph)[0]
+    return matrix
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_bound_is_above_the_optimum_and_proved(kind):
+    better = 0
+    for seed in range(40):
+        graph = random_graph(seed, kind)
+        best, first = optimum(graph), CutBounds(graph).upper
+        bounds = improved(graph)
+        assert best <= bounds.upper <= first
+        bounds.certificate().check(graph)
+        better += bounds.upper < first
+        with pytest.raises(BadCertificate, match="the witness proves"):
+            replace(bounds.certificate(), upper=bounds.upper - 1).check(graph)
+    assert better > 10
+
+
+def test_bounds_are_near_the_optimum():
+    """At most 1/0.878 of the optimum where no weight is negative (Goemans and Williamson 1995)."""
+    for seed in range(30):
+        graph = random_graph(seed, "plain", 12)
+        assert improved(graph).upper <= optimum(graph) / 0.878
+
+
+@pytest.mark.parametrize(
+    ("name", "upper"),
+    [
+        (nx.cycle_graph(5), 4),  # 4.52
+        (nx.petersen_graph(), 12),  # 12.5
+        (nx.complete_graph(7), 12),  # 12.25
+        (nx.cycle_graph(201), 200),
+        (nx.hypercube_graph(5), 80),
+    ],
+)
+def test_known_values(name, upper):
+    graph = from_networkx(nx.convert_node_labels_to_integers(name))
+    bounds = improved(graph)
+    assert bounds.upper == upper
+    bounds.certificate().check(graph)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_without_edges_the_bound_is_zero(n):
+    graph = from_edges(n, [], [])
+    bounds = CutBounds(graph)
+    assert not bounds.improve(1.0) and bounds.upper == 0
+    bounds.certificate().check(graph)
+
+
+def test_a_bound_that_is_met_ends_the_work():
+    graph = from_networkx(nx.petersen_graph())
+    bounds = CutBounds(graph)
+    assert not bounds.improve(10.0, lower=15) and bounds.upper == 15
+    assert not bounds.improve(10.0, lower=12) and bounds.upper == 12
+
+
+def test_mutated_witnesses_are_rejected():
+    rejected = 0
+    for seed in range(60):
+        graph = random_graph(seed, "signs", 8)
+        certificate = improved(graph).certificate()
+        if certificate.y is None:
+            continue
+        draws = np.random.default_rng(seed)
+        y = certificate.y.copy()
+        v = int(draws.integers(graph.n))
+        y[v] -= int(4 * (1 << certificate.places))  # one whole unit of cut less
+        with pytest.raises(BadCertificate):
+            replace(certificate, y=y, upper=certificate.upper - 1).check(graph)
+        for wrong in (y[:-1], y.astype(np.float64), -certificate.y):
+            with pytest.raises(BadCertificate):
+                replace(certificate, y=wrong).check(graph)
+        rejected += 1
+    assert rejected > 10
+
+
+def test_a_witness_is_no_proof_for_a_heavier_graph():
+    graph = from_networkx(nx.petersen_graph())
+    certificate = improved(graph).certificate()
+    edges = graph.row_of() < graph.indices
+    doubled = np.full(int(edges.sum()), 2.0)
+    heavier = from_edges(graph.n, graph.row_of()[edges], graph.indices[edges], doubled)
+    with pytest.raises(BadCertificate, match="semidefinite"):
+        certificate.check(heavier)
+    trivial = CutBounds(graph).certificate()
+    with pytest.raises(BadCertificate, match="proves 30"):
+        trivial.check(heavier)
+
+
+# ---- the proof of semidefiniteness ----------------------------------------------------------------------
+
+
+def proved(graph, y, places=PLACES):
+    fixed = np.floor(np.ldexp(y, places)).astype(np.int64)
+    return positive_semidefinite(graph, integer_weights(graph)[0], fixed, places)
+
+
+def test_semidefinite_is_proved_only_where_it_is_true():
+    for seed in range(100):
+        graph = random_graph(seed, "whole")
+        y = np.random.default_rng(seed).random(graph.n) * 8
+        least = np.linalg.eigvalsh(dense(graph) + np.diag(y))[0]
+        for distance in (1e-6, 1e-3, 1.0):
+            assert proved(graph, y - least + distance)
+            assert not proved(graph, y - least - distance)
+
+
+def test_the_singular_matrix_is_not_proved():
+    """Its smallest eigenvalue is zero: no computation with rounding can tell."""
+    edge = from_edges(2, [0], [1])
+    assert not proved(edge, np.ones(2))
+    assert proved(edge, np.ones(2) + 1e-8)
+    assert not proved(edge, np.array([2.0, 0.5]) - 1e-8)
+    assert proved(edge, np.array([2.0, 0.5]) + 1e-8)
+    assert not proved(edge, np.array([-1.0, -1.0]))
+
+
+def semidefinite(matrix):
+    """Exact elimination of a matrix of Fractions; a zero pivot counts only with a zero row."""
+    rows = [list(row) for row in matrix]
+    for k, row in enumerate(rows):
+        if row[k] < 0 or (row[k] == 0 and any(row[k + 1 :])):
+            return False
+        for below in rows[k + 1 :] if row[k] else []:
+            factor = below[k] / row[k]
+            for column in range(k, len(row)):
+                below[column] -= factor * row[column]
+    return True
+
+
+def wrong_proofs(places=48):
+    """How many matrices near the border are proved semidefinite and are not, by exact arithmetic."""
+    wrong = 0
+    for seed in range(150):
+        graph = sparse_graph(20, 100, seed)
+        y = np.random.default_rng(seed).random(graph.n)
+        least = np.linalg.eigvalsh(dense(graph) + np.diag(y))[0]
+        fixed = np.floor(np.ldexp(y - least, places)).astype(np.int64) + np.int64(seed % 3 - 1)
+        if positive_semidefinite(graph, integer_weights(graph)[0], fixed, places):
+            exact = [[Fraction(entry) for entry in row] for row in dense(graph).tolist()]
+            for v, entry in enumerate(fixed.tolist()):
+                exact[v][v] = Fraction(entry, 2**places)
+            wrong += not semidefinite(exact)
+    return wrong
+
+
+def test_rounding_never_proves_too_much(monkeypatch):
+    assert wrong_proofs() == 0
+    monkeypatch.setattr(cut_verify, "margin", lambda n, trace: 0.0)
+    assert wrong_proofs() > 0  # the margin is what makes the difference
+
+
+def test_the_margin_is_small():
+    assert 0 < margin(7000, 1.0) < 2e-12
+
+
+@pytest.mark.parametrize(("n", "banded"), [(60, True), (4, False)])
+def test_banded_and_dense_proofs_agree(n, banded, monkeypatch):
+    graph = from_networkx(nx.cycle_graph(n))
+    assert (factor_size(graph)[0] < n - 1) == banded
+    least = float(np.linalg.eigvalsh(dense(graph))[0])
+    for shift in (-least + 1e-6, -least - 1e-6):
+        plain = proved(graph, np.full(n, shift))
+        monkeypatch.setattr(cut_verify, "factor_size", lambda g: (g.n - 1, np.arange(g.n)))
+        assert proved(graph, np.full(n, shift)) == plain == (shift > -least)
+        monkeypatch.undo()
+
+
+def test_what_does_not_fit_is_not_proved(monkeypatch):
+    graph = from_networkx(nx.petersen_graph())
+    certificate = improved(graph).certificate()
+    monkeypatch.setattr(cut_verify, "ROOM", 50)
+    bounds = CutBounds(graph)
+    assert not bounds.improve(1.0) and bounds.upper == 15
+    with pytest.raises(BadCertificate, match="not proved"):
+        certificate.check(graph)
+
+
+def test_dual_values_are_exact():
+    weights = np.array([1, 1, 2**51, 2**51], dtype=np.int64)
+    y = np.array([2**62, 2**62, 2**62, 1], dtype=np.int64)
+    assert dual_value(weights, y, 0) == (2**52 + 2 + 3 * 2**62 + 1) // 4
+    assert dual_value(np.array([1, 1]), np.array([-3]), 1) == 0  # 1/2 - 3/8
+    assert dual_value(np.array([1, 1]), np.array([-5]), 1) == -1
+    assert CutCertificate(7, "none").y is None
+
+
+# ---- the optimisers -------------------------------------------------------------------------------------
+
+
+def test_the_relaxation_converges_to_its_dual():
+    graph = sparse_graph(60, 300, 1)
+    matrix = CutBounds(graph)._matrix
+    mixing = MixingMethod(matrix, graph)
+    values = [mixing.sweep() for _ in range(1000)]
+    assert values[-1] >= values[100] >= values[3]
+    assert smallest_eigenvalue(matrix, mixing.y) == pytest.approx(0, abs=1e-3)
+
+
+def test_nodes_of_a_colour_are_not_adjacent():
+    graph = sparse_graph(80, 500, 2)
+    colour = np.full(80, -1)
+    for number, nodes in enumerate(_colour_classes(graph)):
+        colour[nodes] = number
+    assert colour.min() >= 0
+    assert (colour[graph.row_of()] != colour[graph.indices]).all()
+
+
+def test_smallest_eigenvalue_of_a_larger_matrix():
+    graph = sparse_graph(600, 2500, 3)
+    matrix = CutBounds(graph)._matrix
+    y = np.random.default_rng(1).random(600)
+    exact = np.linalg.eigvalsh(dense(graph) + np.diag(y))[0]
+    assert smallest_eigenvalue(matrix, y) == pytest.approx(exact, abs=1e-2)
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "best", "gap"), [("G1", 11624, 0.04), ("G11", 564, 0.12)])
+def test_gset_bounds(name, best, gap):
+    graph = gset(name)
+    bounds = CutBounds(graph)
+    while bounds.improve(1.0, lower=best):
+        pass
+    assert best <= bounds.upper <= (1 + gap) * best
+    bounds.certificate().check(graph)
