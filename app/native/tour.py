@@ -18,7 +18,7 @@ class _Metric(ctypes.Structure):
 class _Search(ctypes.Structure):
     _fields_ = (
         ("metric", ctypes.POINTER(_Metric)),
-        *((name, Long) for name in ("n", "k", "depth", "longest", "room")),
+        *((name, Long) for name in ("n", "k", "narrow", "depth", "longest", "room")),
         *((name, Pointer) for name in ("near", "cost", "order", "place", "queue", "queued", "journal")),
         *((name, Long) for name in ("head", "waiting", "noted", "length", "steps", "found_at")),
         ("random", ctypes.c_uint64),
@@ -78,7 +78,15 @@ class NativeSearch:
         self.order, self.place = order, np.empty(n, dtype=np.int32)
         self.queue, self.queued = order.copy(), np.ones(n, dtype=np.uint8)
         self._held = near, cost, np.empty((room, 2), dtype=np.int32)
-        self.struct = _Search(self.metric.pointer, n, k, depth, longest, room)
+        self.struct = _Search(
+            self.metric.pointer,
+            n,
+            k,
+            min(k, int(__import__("os").environ.get("NB", "10"))),
+            depth,
+            longest,
+            room,
+        )
         names = ("near", "cost", "order", "place", "queue", "queued", "journal")
         arrays = (near, cost, self.order, self.place, self.queue, self.queued, self._held[2])
         for name, array in zip(names, arrays):
@@ -124,10 +132,10 @@ class NativeInsertion:
         FARTHEST(self.struct, count)
 
 
-def one_tree(metric: NativeMetric, weights: np.ndarray, scale: int, special: int, degree: np.ndarray) -> int:
-    """Weight of a minimum 1-tree; see one_tree.c. weights [n] int64; degree [n] int32 is filled."""
-    n = len(weights)
-    key, parent = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32)
-    return ONE_TREE(
-        metric.pointer, address(weights), scale, special, address(degree), address(key), address(parent)
-    )
+def one_tree(
+    metric: NativeMetric, pi: np.ndarray, scale: int, special: int, degree: np.ndarray, parent: np.ndarray
+) -> int:
+    """Weight of a minimum 1-tree, see one_tree.c: pi [n] int64; degree and parent [n] int32 are filled."""
+    key = np.empty(len(pi), dtype=np.int64)
+    arrays = address(degree), address(key), address(parent)
+    return ONE_TREE(metric.pointer, address(pi), scale, special, *arrays)
