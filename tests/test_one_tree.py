@@ -191,7 +191,7 @@ def test_branching_with_and_without_kernels():
 
 def test_branching_after_the_ascent():
     """A problem whose 1-tree bound is not the optimum; a better tour may turn up on the way."""
-    metric = random_metric(30, 5)
+    metric = uniform_points(30, 7)
     search = TourSearch(metric, 1)
     search.run(2000)
     bounds = TourBounds(metric)
@@ -205,8 +205,8 @@ def test_branching_after_the_ascent():
 
 
 def a_case_tree():
-    metric = random_metric(30, 5)
-    branching = branched(metric, 10**6)
+    metric = uniform_points(30, 7)
+    branching = branched(metric, 4_600_000)
     branching.run(20)
     return metric, branching.certificate()
 

@@ -7,7 +7,7 @@ enum { MOST_TOUCHED = 64 };
 
 typedef struct {
     const Metric *metric;
-    int64_t n, k, narrow, depth, longest, room; /* see app/native/tour.py */
+    int64_t n, k, depth, longest, room; /* see app/native/tour.py */
     const int32_t *near, *cost;         /* [n][k] nearest cities, nearest first, and their distances */
     int32_t *order, *place;             /* [n] the tour, and where each city stands in it */
     int32_t *queue;                     /* [n] ring of cities to look at */
@@ -129,7 +129,7 @@ INLINE int32_t city_at(const Path *p, int64_t index) {
 
 /* Take the exchange if closing the tour gains, else keep it if its open gain is the largest. */
 INLINE int consider(const Search *s, Exchange *best, enum Kind kind, int64_t open, const int32_t t[6]) {
-    const int64_t closing = between(s->metric, t[kind == FLIP ? 3 : 5], t[0]);
+    const int64_t closing = between(s->metric, t[0], t[kind == FLIP ? 3 : 5]);
     if (open <= closing && open <= best->open) return 0;
     best->kind = kind;
     best->open = open;
@@ -141,7 +141,7 @@ INLINE int consider(const Search *s, Exchange *best, enum Kind kind, int64_t ope
 static int second_flips(const Path *p, Exchange *best, int64_t i, int64_t open, int32_t t[6]) {
     const Search *s = p->s;
     const int32_t *near = s->near + t[3] * s->k, *cost = s->cost + t[3] * s->k;
-    for (int64_t b = 0; b < s->narrow && open > cost[b]; ++b) {
+    for (int64_t b = 0; b < s->k && open > cost[b]; ++b) {
         const int64_t j = index_of(p, near[b]);
         if (j == i || j == i - 2 || j == s->n - 1) continue;
         t[4] = near[b];
@@ -155,7 +155,7 @@ static int second_flips(const Path *p, Exchange *best, int64_t i, int64_t open, 
 static int openings(const Path *p, Exchange *best, int64_t i, int64_t open, int32_t t[6]) {
     const Search *s = p->s;
     const int32_t *near = s->near + t[3] * s->k, *cost = s->cost + t[3] * s->k;
-    for (int64_t b = 0; b < s->narrow && open > cost[b]; ++b) {
+    for (int64_t b = 0; b < s->k && open > cost[b]; ++b) {
         const int64_t j = index_of(p, near[b]);
         if (j >= i) continue;
         t[4] = near[b];

@@ -18,7 +18,7 @@ class _Metric(ctypes.Structure):
 class _Search(ctypes.Structure):
     _fields_ = (
         ("metric", ctypes.POINTER(_Metric)),
-        *((name, Long) for name in ("n", "k", "narrow", "depth", "longest", "room")),
+        *((name, Long) for name in ("n", "k", "depth", "longest", "room")),
         *((name, Pointer) for name in ("near", "cost", "order", "place", "queue", "queued", "journal")),
         *((name, Long) for name in ("head", "waiting", "noted", "length", "steps", "found_at")),
         ("random", ctypes.c_uint64),
@@ -78,15 +78,7 @@ class NativeSearch:
         self.order, self.place = order, np.empty(n, dtype=np.int32)
         self.queue, self.queued = order.copy(), np.ones(n, dtype=np.uint8)
         self._held = near, cost, np.empty((room, 2), dtype=np.int32)
-        self.struct = _Search(
-            self.metric.pointer,
-            n,
-            k,
-            min(k, int(__import__("os").environ.get("NB", "10"))),
-            depth,
-            longest,
-            room,
-        )
+        self.struct = _Search(self.metric.pointer, n, k, depth, longest, room)
         names = ("near", "cost", "order", "place", "queue", "queued", "journal")
         arrays = (near, cost, self.order, self.place, self.queue, self.queued, self._held[2])
         for name, array in zip(names, arrays):
