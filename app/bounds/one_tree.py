@@ -7,7 +7,6 @@ tour gets longer by 2 sum(pi), so a minimum 1-tree less 2 sum(pi) is a lower bou
 Sources  Held and Karp 1970, 1971; steps of the ascent: Volgenant and Jonker 1982
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +41,9 @@ class OneTree(Bound):
             raise BadCertificate(f"{self.method}: not every node of {metric.name} has a weight")
         if n and int(np.abs(self.pi.astype(object)).max()) > LARGEST_PI:
             raise BadCertificate(f"{self.method}: a node weight beyond {LARGEST_PI}")
-        proved = trivial_bound(metric) if n < SHORTEST else _proved(metric, self.pi, self.special)
+        proved = (
+            trivial_bound(metric) if n < SHORTEST else rounded_up(proved_value(metric, self.pi, self.special))
+        )
         if proved != self.lower:
             raise BadCertificate(
                 f"{self.method}: the witness proves {proved}, the certificate says {self.lower}"
@@ -54,8 +55,13 @@ def trivial_bound(metric: Metric) -> int:
     return metric.length(np.arange(metric.n)) if metric.n else 0
 
 
-def _proved(metric: Metric, pi: np.ndarray, special: int) -> int:
-    """The bound that node weights give, by Prim's algorithm in NumPy; independent of `TourBounds`."""
+def rounded_up(value: int) -> int:
+    """A bound in multiples of 1/SCALE as a length."""
+    return -(-value // SCALE)
+
+
+def proved_value(metric: Metric, pi: np.ndarray, special: int) -> int:
+    """The bound times SCALE that node weights give, by Prim's algorithm; shares nothing with `OneTrees`."""
     everyone = np.arange(metric.n)
     rest = everyone[everyone != special]
     total, at = 0, rest[0]
@@ -68,13 +74,72 @@ def _proved(metric: Metric, pi: np.ndarray, special: int) -> int:
         rest, lightest = np.delete(rest, nearest), np.delete(lightest, nearest)
     others = everyone[everyone != special]
     spokes = np.sort(SCALE * metric.between(special, others) + pi[special] + pi[others])
-    return -(-(total + int(spokes[:2].sum()) - 2 * int(pi.sum())) // SCALE)
+    return total + int(spokes[:2].sum()) - 2 * int(pi.sum())
 
 
-class TourBounds:
-    """A lower bound on the length of every tour that gets better as node weights are improved.
+class OneTrees:
+    """Minimum 1-trees of one metric, compiled or not; a tie goes to the lowest node.
 
-    lower    the best bound so far        method   how it was found        steps   1-trees made
+    parent   [n] of the last 1-tree: by which node each joined the tree; -1: its first, the special node
+    degree   [n] of the last 1-tree
+    """
+
+    def __init__(self, metric: Metric, special: int, compiled: bool = True) -> None:
+        self.metric, self.special = metric, special
+        self.degree, self.parent = np.zeros(metric.n, dtype=np.int32), np.full(metric.n, -1, dtype=np.int32)
+        self._native = native.NativeMetric(metric) if compiled and native.available() else None
+
+    def find(self, pi: np.ndarray) -> int:
+        """The weight of a minimum 1-tree less 2 sum(pi): a bound times SCALE."""
+        arguments = pi, SCALE, self.special, self.degree, self.parent
+        if self._native is None:
+            weight = plain_one_tree(self.metric, *arguments)
+        else:
+            weight = native.one_tree(self._native, *arguments)
+        return weight - 2 * int(pi.sum())
+
+    def edges(self, pi: np.ndarray) -> list[tuple[int, int]]:
+        """The edges i < j of the last 1-tree, which `find` made with the same pi."""
+        joined = np.flatnonzero(self.parent >= 0)
+        found = list(zip(self.parent[joined].tolist(), joined.tolist()))
+        others = np.delete(np.arange(self.metric.n), self.special)
+        spokes = SCALE * self.metric.between(self.special, others) + pi[others]
+        found += [(self.special, int(others[k])) for k in np.argsort(spokes, kind="stable")[:2]]
+        return [(min(edge), max(edge)) for edge in found]
+
+
+def plain_one_tree(
+    metric: Metric, pi: np.ndarray, scale: int, special: int, degree: np.ndarray, parent: np.ndarray
+) -> int:
+    """What lk_one_tree of one_tree.c finds, ties included; fills degree and parent [n] int32."""
+    n, far = metric.n, np.iinfo(np.int64).max
+    everyone = np.arange(n)
+    key = np.full(n, far - 1)
+    parent[:], degree[:] = -1, 0
+    last = 1 if special == 0 else 0
+    key[[special, last]] = far
+    total = 0
+    for _ in range(n - 2):
+        weight = scale * metric.between(last, everyone) + pi[last] + pi
+        closer = (key != far) & (weight < key)
+        key[closer], parent[closer] = weight[closer], last
+        last = int(key.argmin())
+        total += int(key[last])
+        degree[[last, parent[last]]] += 1
+        key[last] = far
+    spokes = scale * metric.between(special, everyone) + pi[special] + pi
+    spokes[special] = far
+    two = np.argsort(spokes, kind="stable")[:2]
+    degree[special] = 2
+    degree[two] += 1
+    return total + int(spokes[two].sum())
+
+
+class Ascent:
+    """Node weights that make the bound grow.
+
+    lower    the best bound so far, -1 before the first 1-tree        pi   the weights that prove it
+    steps    1-trees made        closed   the last 1-tree is a tour, so that no bound is better
 
     The ascent is made of rounds, each twice as long as the one before, that begin at the best weights with
     half the steps. The step t falls to zero within a round; weights change by t times the excess of the
@@ -82,99 +147,40 @@ class TourBounds:
     """
 
     def __init__(self, metric: Metric, compiled: bool = True) -> None:
-        self.metric, self.method, self.steps = metric, METHOD, 0
-        self._native = native.NativeMetric(metric) if compiled and native.available() else None
-        self._pi = np.zeros(metric.n, dtype=np.int64)
-        self._best_pi, self._best = self._pi.copy(), None
-        self._excess = np.zeros(metric.n, dtype=np.int64)
-        self._step, self._length, self._made, self._first_step = 0.0, FIRST_ROUND, 0, None
+        self.special, self.steps = 0, 0
+        self.pi = np.zeros(metric.n, dtype=np.int64)
         self.closed = metric.n < SHORTEST
         self.lower = trivial_bound(metric) if self.closed else -1
-        self._special = 0
+        self._trees = OneTrees(metric, self.special, compiled)
+        self._next, self._best = self.pi, None
+        self._excess: np.ndarray | None = None  # of the last 1-tree
+        self._size, self._made, self._length = 0.0, 0, FIRST_ROUND
 
-    def run(self, steps: int, upper: int | None = None) -> bool:
-        """Make up to `steps` 1-trees, fewer where the bound is found to be best possible; True if it grew."""
-        before = self.lower
-        for _ in range(steps):
-            if self.closed or (upper is not None and self.lower >= upper):
-                break
-            self._ascend()
-        return self.lower > before
-
-    def improve(self, seconds: float, upper: int | None = None) -> bool:
-        """`run` for about so many seconds; upper: the length of a known tour, to stop at."""
-        end, before = time.monotonic() + seconds, self.lower
-        while not self.closed and (upper is None or self.lower < upper):
-            self.run(1, upper)
-            if time.monotonic() >= end:
-                break
-        return self.lower > before
+    def step(self) -> None:
+        """One 1-tree, and the weights of the next."""
+        value = self._trees.find(self._next)
+        self.steps += 1
+        if self._best is None or value > self._best:
+            self._best, self.pi = value, self._next
+            self.lower = max(self.lower, rounded_up(value))
+        excess = self._trees.degree.astype(np.int64) - 2
+        if not excess.any():
+            self.closed = True
+            return
+        if self._excess is None:
+            self._size, self._excess = max(value, SCALE) / (2 * len(excess)), excess
+        self._made += 1
+        if self._made > self._length:
+            self._next = self.pi
+            self._made, self._length, self._size = 0, 2 * self._length, self._size / 2
+            return
+        size = self._size * (1 - (self._made - 1) / self._length) ** 2
+        change = size * ((1 - MEMORY) * excess + MEMORY * self._excess)
+        self._next = self._next + np.floor(change + 0.5).astype(np.int64)
+        self._excess = excess
 
     def certificate(self) -> OneTree:
         """The bound with the weights that prove it."""
         if self.lower < 0:
-            self.run(1)
-        return OneTree(self.lower, self.method, self._best_pi.copy(), self._special)
-
-    def _ascend(self) -> None:
-        """One 1-tree, and the weights of the next."""
-        weight, degree = self._one_tree(self._pi)
-        value = weight - 2 * int(self._pi.sum())
-        self.steps += 1
-        if self._best is None or value > self._best:
-            self._best, self._best_pi = value, self._pi.copy()
-            self.lower = max(self.lower, -(-value // SCALE))
-        excess = degree.astype(np.int64) - 2
-        if not excess.any():
-            self.closed = True  # a tour as short as the bound
-            return
-        if self._first_step is None:
-            self._first_step = max(value, SCALE) / (2 * self.metric.n)
-            self._excess = excess
-        self._made += 1
-        if self._made > self._length:
-            self._begin_round()
-            return
-        change = self._step_size() * ((1 - MEMORY) * excess + MEMORY * self._excess)
-        self._pi = self._pi + np.floor(change + 0.5).astype(np.int64)
-        self._excess = excess
-
-    def _begin_round(self) -> None:
-        self._pi = self._best_pi.copy()
-        self._made, self._length, self._first_step = 0, 2 * self._length, self._first_step / 2
-
-    def _step_size(self) -> float:
-        """In multiples of 1/SCALE: falls from the round's first step to zero, as (1 - m/M)^2."""
-        return self._first_step * (1 - (self._made - 1) / self._length) ** 2
-
-    def _one_tree(self, pi: np.ndarray) -> tuple[int, np.ndarray]:
-        """Weight of a minimum 1-tree, and its degrees [n]."""
-        if self._native is None:
-            return plain_one_tree(self.metric, pi, self._special)
-        degree = np.empty(self.metric.n, dtype=np.int32)
-        return native.one_tree(self._native, pi, SCALE, self._special, degree), degree
-
-
-def plain_one_tree(metric: Metric, pi: np.ndarray, special: int) -> tuple[int, np.ndarray]:
-    """What lk_one_tree of one_tree.c finds, ties included."""
-    n, far = metric.n, np.iinfo(np.int64).max
-    everyone = np.arange(n)
-    key, parent = np.full(n, far - 1), np.full(n, -1)
-    degree = np.zeros(n, dtype=np.int32)
-    last = 1 if special == 0 else 0
-    key[[special, last]] = far
-    total = 0
-    for _ in range(n - 2):
-        weight = SCALE * metric.between(last, everyone) + pi[last] + pi
-        closer = (key != far) & (weight < key)
-        key[closer], parent[closer] = weight[closer], last
-        last = int(key.argmin())
-        total += int(key[last])
-        degree[[last, parent[last]]] += 1
-        key[last] = far
-    spokes = SCALE * metric.between(special, everyone) + pi[special] + pi
-    spokes[special] = far
-    two = np.argsort(spokes, kind="stable")[:2]
-    degree[special] = 2
-    degree[two] += 1
-    return total + int(spokes[two].sum()), degree
+            self.step()
+        return OneTree(self.lower, METHOD, self.pi, self.special)

@@ -7,7 +7,7 @@ enum { MOST_TOUCHED = 64 };
 
 typedef struct {
     const Metric *metric;
-    int64_t n, k, depth, longest, room; /* neighbours, rounds of a chain, longest segment of a kick, journal's room */
+    int64_t n, k, depth, longest, room; /* see app/native/tour.py */
     const int32_t *near, *cost;         /* [n][k] nearest cities, nearest first, and their distances */
     int32_t *order, *place;             /* [n] the tour, and where each city stands in it */
     int32_t *queue;                     /* [n] ring of cities to look at */
@@ -129,7 +129,7 @@ INLINE int32_t city_at(const Path *p, int64_t index) {
 
 /* Take the exchange if closing the tour gains, else keep it if its open gain is the largest. */
 INLINE int consider(const Search *s, Exchange *best, enum Kind kind, int64_t open, const int32_t t[6]) {
-    const int64_t closing = between(s->metric, t[kind == FLIP ? 3 : 5], t[0]);
+    const int64_t closing = between(s->metric, t[0], t[kind == FLIP ? 3 : 5]);
     if (open <= closing && open <= best->open) return 0;
     best->kind = kind;
     best->open = open;

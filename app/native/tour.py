@@ -124,10 +124,10 @@ class NativeInsertion:
         FARTHEST(self.struct, count)
 
 
-def one_tree(metric: NativeMetric, weights: np.ndarray, scale: int, special: int, degree: np.ndarray) -> int:
-    """Weight of a minimum 1-tree; see one_tree.c. weights [n] int64; degree [n] int32 is filled."""
-    n = len(weights)
-    key, parent = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32)
-    return ONE_TREE(
-        metric.pointer, address(weights), scale, special, address(degree), address(key), address(parent)
-    )
+def one_tree(
+    metric: NativeMetric, pi: np.ndarray, scale: int, special: int, degree: np.ndarray, parent: np.ndarray
+) -> int:
+    """Weight of a minimum 1-tree, see one_tree.c: pi [n] int64; degree and parent [n] int32 are filled."""
+    key = np.empty(len(pi), dtype=np.int64)
+    arrays = address(degree), address(key), address(parent)
+    return ONE_TREE(metric.pointer, address(pi), scale, special, *arrays)

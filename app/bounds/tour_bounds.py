@@ -1,0 +1,86 @@
+"""A bound of a travelling salesman problem that gets better with time: 1-trees, then branch and bound."""
+
+import time
+
+from app.bounds.one_tree import METHOD, Ascent, OneTree
+from app.bounds.tour_tree import METHOD as CASES
+from app.bounds.tour_tree import Branching, CaseTree
+from app.graphs.metric import Metric
+
+BRANCH_POINTS = 150  # up to here cases are worth their time
+BRANCH_AFTER = 1550  # 1-trees: five rounds of the ascent
+MOST_CASES = 8000  # checked in a few seconds
+
+
+class TourBounds:
+    """A lower bound on the length of every tour.
+
+    lower    the best bound so far, -1 before the first step        method   how it was found
+    steps    1-trees of the ascent and cases divided
+    done     nothing is left to try: the bound is best possible or the cases are too many
+
+    Branch and bound begins where a tour is known (`upper`) and the ascent has slowed down. The bound is a
+    function of (metric, steps, the uppers given); only `improve` looks at the clock.
+    """
+
+    def __init__(self, metric: Metric, compiled: bool = True) -> None:
+        self.metric, self.compiled = metric, compiled
+        self._ascent = Ascent(metric, compiled)
+        self._branching: Branching | None = None
+        self._divided = 0
+        self.done = self._ascent.closed
+
+    @property
+    def lower(self) -> int:
+        """The best bound so far."""
+        return self._branching.lower if self._branching else self._ascent.lower
+
+    @property
+    def method(self) -> str:
+        """How the bound was found."""
+        return CASES if self._branching else METHOD
+
+    @property
+    def steps(self) -> int:
+        """1-trees of the ascent and cases divided."""
+        return self._ascent.steps + self._divided
+
+    def run(self, steps: int, upper: int | None = None) -> bool:
+        """Make up to `steps` steps, until the bound reaches `upper`, a known length; True if it grew."""
+        before = self.lower
+        for _ in range(steps):
+            if self.done or (upper is not None and self.lower >= upper):
+                break
+            self._step(upper)
+        return self.lower > before
+
+    def improve(self, seconds: float, upper: int | None = None) -> bool:
+        """`run` for about so many seconds, at least one step."""
+        end, before = time.monotonic() + seconds, self.lower
+        while not self.done and (upper is None or self.lower < upper):
+            self._step(upper)
+            if time.monotonic() >= end:
+                break
+        return self.lower > before
+
+    def certificate(self) -> OneTree | CaseTree:
+        """The bound with what proves it."""
+        return self._branching.certificate() if self._branching else self._ascent.certificate()
+
+    def _step(self, upper: int | None) -> None:
+        if self._branching is None and upper is not None and self._slow():
+            self._branching = Branching(
+                self.metric, self._ascent.pi, self._ascent.special, upper, self.compiled
+            )
+        if self._branching is None:
+            self._ascent.step()
+            self.done = self._ascent.closed
+            return
+        if upper is not None:
+            self._branching.lower_upper(upper)
+        self._branching.run(1)
+        self._divided += 1
+        self.done = self._branching.closed or self._branching.cases >= MOST_CASES
+
+    def _slow(self) -> bool:
+        return self.metric.n <= BRANCH_POINTS and self._ascent.steps >= BRANCH_AFTER
