@@ -7,7 +7,7 @@ import numpy as np
 from app.bounds.feasible import undominated_node
 from app.elementary import log
 from app.graphs.graph import Graph
-from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root
 from app.search.domination import most_gain, most_gain_pruned
 
 Array = Any
@@ -19,7 +19,7 @@ class DominationTotals(NamedTuple):
     alive         nodes that would dominate at least one more
     gain_sum      sum over nodes of how many more they would dominate
     undominated   nodes still to dominate
-    price         sum over these of floor(2^30 / gain)
+    price         sum over these of floor(2^30 / sqrt(gain))
     """
 
     alive: int
@@ -40,9 +40,10 @@ class MinimumDominatingSet:
     what is left, so they have no embedding. A node's code is 2 + 2 * (sum of the neighbours' marks) + m.
 
     Reward     -1 for each chosen node
-    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum over undominated u of 1/gain(u). On a graph whose
-               nodes all have degree d that is n/(1+d), the least that any set needs: like the Caro-Wei sum for
-               covers it takes the size of the task out of Q
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum over undominated u of gain(u)^(-1/2), which grows
+               with what is left as the Caro-Wei sum does for covers. The exponent is measured: greedily by the
+               gain of potential five BA and five ER graphs of 50-90 nodes need 50 and 50 nodes with exponent 0
+               (most gain), 48 and 45 with -1/2, 69 and 48 with -1
     """
 
     name = "mds"
@@ -64,7 +65,7 @@ class MinimumDominatingSet:
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
         """Nodes with gain, their gains, undominated nodes, their prices."""
         gain = mark + field
-        price = np.where(mark > 0, FIXED_POINT // np.maximum(gain, 1).astype(np.int64), 0)
+        price = inverse_root(gain * mark)
         return np.array([np.count_nonzero(gain), gain.sum(), mark.sum(), price.sum()], dtype=np.int64)
 
     def code(self, xp: Any, mark: Array, field: Array, real: Array | None = None) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from app.bounds.feasible import edge_inside
 from app.bounds.table import BOUNDS
 from app.graphs.graph import Graph
-from app.problems.problem import FIXED_POINT, coarse
+from app.problems.problem import FIXED_POINT, coarse, inverse_root
 from app.problems.residual import ResidualProblem
 from app.search.baselines import Baseline, max_degree, min_degree, one_hop_formula
 
@@ -74,9 +74,8 @@ class MaximumIndependentSet(ResidualProblem):
     known = True
 
     def worth(self, degree: np.ndarray) -> np.ndarray:
-        """[k] int64, floor(2^30 / sqrt(1 + degree)) of nodes with live edges, 0 of others; sqrt rounds exactly."""
-        root = np.sqrt((FIXED_POINT**2 // (1 + degree.astype(np.int64))).astype(np.float64))
-        return np.where(degree > 0, root.astype(np.int64), 0)
+        """[k] int64, floor(2^30 / sqrt(1 + degree)) of nodes with live edges, 0 of others."""
+        return np.where(degree > 0, inverse_root(1 + degree), 0)
 
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
         """Those of a residual graph, then free nodes."""

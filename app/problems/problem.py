@@ -35,6 +35,13 @@ def coarse(total: int, count: int) -> float:
     return float(round(value) * 2.0**exponent)
 
 
+def inverse_root(numbers: np.ndarray) -> np.ndarray:
+    """[k] int64, floor(2^30 / sqrt(x)) of integers x, 0 of 0. The square root of float64 rounds exactly."""
+    numbers = numbers.astype(np.int64)
+    root = np.sqrt((FIXED_POINT**2 // np.maximum(numbers, 1)).astype(np.float64))
+    return np.where(numbers > 0, root.astype(np.int64), 0)
+
+
 class StateTotals(Protocol):
     """Exact integers that describe a state, the same on all ranks: a NamedTuple of ints.
 
