@@ -36,14 +36,14 @@ class DominationTotals(NamedTuple):
 class MinimumDominatingSet:
     """State: the marks m of undominated nodes. gain(v) = m(v) + sum of m over the neighbours of v.
 
-    Choosing v takes the marks of v and its neighbours. A candidate has gain > 0; nodes without gain have no part in
-    what is left, so they have no embedding. A node's code is 2 + 2 * (sum of the neighbours' marks) + m.
+    Choosing v takes the marks of v and its neighbours. A candidate has gain > 0; nodes without gain have no
+    part in what is left, so they have no embedding. Its code is 2 + 2 (gain - m) + m.
 
     Reward     -1 for each chosen node
-    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum over undominated u of gain(u)^(-1/2), which grows
-               with what is left as the Caro-Wei sum does for covers. The exponent is measured: greedily by the
-               gain of potential five BA and five ER graphs of 50-90 nodes need 50 and 50 nodes with exponent 0
-               (most gain), 48 and 45 with -1/2, 69 and 48 with -1
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -sum over undominated u of gain(u)^(-1/2), which
+               grows with what is left as the Caro-Wei sum does for covers. The exponent is measured:
+               greedily by the gain of potential five BA and five ER graphs of 50-90 nodes need 50 and 50
+               nodes with exponent 0 (most gain), 48 and 45 with -1/2, 69 and 48 with -1
     """
 
     name = "mds"

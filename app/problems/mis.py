@@ -51,11 +51,12 @@ class MaximumIndependentSet(ResidualProblem):
     A candidate has at least one live edge; nodes without one are free, and in the set once all is done.
 
     Reward     +1 for each chosen node
-    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = sum_v (1+d_v)^(-1/2) over the nodes neither chosen nor
-               ruled out, a free one counting 1. The Caro-Wei sum itself, with exponent -1, estimates the set of a
-               dense graph too low against that of a sparse one: with a short horizon a choice that rules out many
-               nodes at once would look good for that alone (greedily by the gain of potential 145 and 103 nodes on
-               five BA and five ER graphs of 60-92 nodes, with -1/2 157 and 110, least degree 157 and 106)
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = sum_v (1+d_v)^(-1/2) over the nodes neither chosen
+               nor ruled out, a free one counting 1. The Caro-Wei sum itself, with exponent -1, estimates the
+               set of a dense graph too low against that of a sparse one: with a short horizon a choice that
+               rules out many nodes at once would look good for that alone (greedily by the gain of potential
+               145 and 103 nodes on five BA and five ER graphs of 60-92 nodes, with -1/2 157 and 110, least
+               degree 157 and 106)
     """
 
     name = "mis"

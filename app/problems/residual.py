@@ -1,6 +1,6 @@
 """Problems whose states are residual graphs: a choice removes nodes, and what is left is all that matters.
 
-A node's code is its live degree: 0 without live edges, 1 removed (where removed nodes have an embedding), 2 + degree.
+A node's code is 2 + its live degree; 0 without live edges, 1 removed (where removed nodes have an embedding).
 """
 
 from typing import Any, ClassVar

@@ -110,7 +110,7 @@ class FieldEnv:
     def replayed(
         problem: Problem, batch: StateBatch, before: list[np.ndarray], after: list[np.ndarray], every: bool
     ) -> tuple[Array, Array]:
-        """[rows] int32 codes of two states for each state of a batch; see GraphEnv.replayed. Ranks: all call."""
+        """[rows] int32 codes of the states before and after; see GraphEnv.replayed. Ranks: all call."""
         xp = batch.device.xp
         mark0 = batch.alive_mask(before)
         mark1 = batch.alive_mask([late[len(early) :] for early, late in zip(before, after)], mark0)

@@ -28,8 +28,9 @@ def cover_redundant(
 def domination_redundant(
     group: Group, block: RowBlock, chosen_at_own: np.ndarray, solution_own: np.ndarray
 ) -> np.ndarray:
-    """Nodes of a dominating set that it does not need: the latest chosen first, each while all that it dominates
-    is dominated by another that stays. What is left is minimal.
+    """Nodes of a dominating set that it does not need, the latest chosen first; what is left is minimal.
+
+    A node is taken out while all that it dominates is dominated by another one that stays.
 
     chosen_at_own [n_own] int32    solution_own [n_real] bool
     returns       [k] global nodes to take out
@@ -76,8 +77,10 @@ def _values_at(group: Group, block: RowBlock, values_own: np.ndarray, nodes: np.
 def latest_first(
     group: Group, block: RowBlock, chosen_at_own: np.ndarray, among_own: np.ndarray
 ) -> np.ndarray:
-    """[k] the global nodes `among_own` [n_real] of all ranks, latest choice first, of one transition the lowest
-    node first. Ranks: all call."""
+    """[k] the global nodes `among_own` [n_real] of all ranks, latest choice first, then by number.
+
+    Ranks   all call; identical on all
+    """
     rows = np.flatnonzero(among_own)
     when = chosen_at_own[rows].astype(np.int64)
     keyed = np.stack([-when, rows + block.lo], axis=1)
@@ -87,13 +90,13 @@ def latest_first(
 
 
 def _sum_near(group: Group, block: RowBlock, values_own: np.ndarray) -> np.ndarray:
-    """[n_real] float32, for each own node the sum of values_own [n_real] over its neighbours. Ranks: all call."""
+    """[n_real] float32, sums of values_own [n_real] over the neighbours of own nodes. Ranks: all call."""
     column = np.zeros((block.n_own, 1), dtype=np.float32)
     column[: block.n_real, 0] = values_own
     sums = StateBatch(group, [(block, 1)]).times(group.device.put(column))
     return group.device.get(sums)[: block.n_real, 0]
 
 
-# (group, block, chosen_at_own [n_own], solution_own [n_real]) -> global nodes to take out, the same on all ranks
+# (group, block, chosen_at_own [n_own], solution_own [n_real]) -> global nodes, the same on all ranks
 Redundant = Callable[[Group, RowBlock, np.ndarray, np.ndarray], np.ndarray]
 REDUNDANCY: dict[str, Redundant] = {"cover": cover_redundant, "domination": domination_redundant}

@@ -1,7 +1,7 @@
 """Greedy dominating sets without learning: what a learned policy has to beat.
 
-Each works on the whole graph on the host and returns `(chosen, label)`: chosen [n] bool, and the name to print
-beside the result. Ties go to the lowest node number.
+Each works on the whole graph on the host and returns `(chosen, label)`: chosen [n] bool, and the name to
+print beside the result. Ties go to the lowest node number.
 """
 
 import heapq
@@ -61,7 +61,9 @@ def _greedy_order(graph: Graph) -> list[int]:
     return order
 
 
-def _dominate(v: int, indptr: list[int], indices: list[int], undominated: list[bool], gain: list[int]) -> None:
+def _dominate(
+    v: int, indptr: list[int], indices: list[int], undominated: list[bool], gain: list[int]
+) -> None:
     """Take the marks of v and its neighbours; gains around them fall."""
     for u in [v, *indices[indptr[v] : indptr[v + 1]]]:
         if undominated[u]:

@@ -105,7 +105,9 @@ def _train_and_test(
 
     def record(row: dict[str, Any]) -> None:
         context.log.record(phase="train", name=name, **row)
-        context.log.progress("%s: step %d, held-back %s %d", name, row["step"], problem.solution, row["held_back_nodes"])
+        context.log.progress(
+            "%s: step %d, held-back %s %d", name, row["step"], problem.solution, row["held_back_nodes"]
+        )
 
     with context.log.phase("train"):
         training = train_policy(

@@ -241,7 +241,12 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
         bound = f"{limit} {instance['bound']} ({instance['bound_method']}), {gap}"
     others = ", ".join(f"{label} {value}" for label, value in instance["baselines"].items())
     context.log.info(
-        "%s: %s %d; %s; %s", instance["name"], problem.solution, instance["objective"], bound, others or "no baselines",
+        "%s: %s %d; %s; %s",
+        instance["name"],
+        problem.solution,
+        instance["objective"],
+        bound,
+        others or "no baselines",
     )
 
 
