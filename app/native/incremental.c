@@ -24,6 +24,7 @@ typedef struct {
     const uint8_t *boundary;                 /* own rows that other ranks hold as ghosts, or null */
     const Net *net;
     int64_t closed;                          /* choosing a node removes its neighbours too */
+    const int64_t *worth;                    /* [1 + largest degree], what a node of each degree adds to totals[2] */
     int64_t *reached;                        /* [1 + largest degree], in a run */
     const float *table;                      /* [2 + largest degree][F], entry 1 + degree */
     float factor;                            /* of neighbour sums */
@@ -35,11 +36,9 @@ typedef struct {
     int32_t *touched, *changed, *affected, *ghosts; /* lists of rows; ghosts: [n_ext] */
     float *scratch;                          /* CHUNK * (2 padded K + 2) */
     int64_t round, n_touched, n_changed, n_ghosts;
-    int64_t totals[4];                       /* alive, degree sum, Caro-Wei sum in fixed point, free nodes */
+    int64_t totals[4];                       /* alive, degree sum, sum of worth, free nodes */
     int64_t rows_made, layers_full;          /* counters */
 } State;
-
-INLINE int64_t share(int32_t degree) { return degree > 0 ? ((int64_t)1 << 30) / (1 + (int64_t)degree) : 0; }
 
 INLINE uint64_t key_of(float score, int64_t node) {
     uint32_t bits;
@@ -203,7 +202,7 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
         if (row < 0 || row >= s->n_own) continue;
         change[0] -= s->degree[row] > 0;
         change[1] -= s->degree[row];
-        change[2] -= share(s->degree[row]);
+        change[2] -= s->worth[s->degree[row]];
         change[3] -= s->degree[row] == 0 && s->chosen_at[row] == UNTOUCHED;
         s->degree[row] = 0;
         s->chosen_at[row] = i < chosen ? (int32_t)s->steps : RULED_OUT;
@@ -219,7 +218,7 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
             if (s->mark[row] != (int32_t)s->round) {
                 s->mark[row] = (int32_t)s->round;
                 s->touched[s->n_touched++] = (int32_t)row;
-                change[2] -= share(s->degree[row]);
+                change[2] -= s->worth[s->degree[row]];
             }
             s->degree[row] -= 1;
             change[1] -= 1;
@@ -233,7 +232,7 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
             set_key(s, row, 0);
             continue;
         }
-        change[2] += share(s->degree[row]);
+        change[2] += s->worth[s->degree[row]];
         s->touched[kept++] = row;
     }
     s->n_touched = kept;

@@ -23,8 +23,8 @@ class _State(ctypes.Structure):
         *((name, Long) for name in ("n_own", "n_ext", "own_at", "lo", "steps")),
         *((name, Pointer) for name in ("indptr", "indices", "ghost_ptr", "ghost_rows")),
         *((name, Pointer) for name in ("columns", "boundary")),
-        ("net", ctypes.POINTER(_Net)), ("closed", Long), ("reached", Pointer), ("table", Pointer),
-        ("factor", ctypes.c_float), ("full_share", ctypes.c_float),
+        ("net", ctypes.POINTER(_Net)), ("closed", Long), ("worth", Pointer), ("reached", Pointer),
+        ("table", Pointer), ("factor", ctypes.c_float), ("full_share", ctypes.c_float),
         ("degree", Pointer), ("chosen_at", Pointer), ("X", Pointer * LAYERS),
         *((name, Pointer) for name in ("key", "top", "mark", "touched", "changed", "affected", "ghosts")),
         ("scratch", Pointer),
@@ -91,7 +91,8 @@ class IncrementalState:
         s.ghost_ptr, s.ghost_rows = address(ghost_ptr), address(ghost_rows)
         s.columns, s.boundary, s.full_share = address(block.columns), address(boundary), full_share
         reached = np.empty(1 + block.max_degree, dtype=np.int64)
-        s.closed, s.reached = int(env.problem.closed), address(reached)
+        worth = env.problem.worth(np.arange(1 + block.max_degree)).astype(np.int64)
+        s.closed, s.worth, s.reached = int(env.problem.closed), address(worth), address(reached)
         s.degree, s.chosen_at = address(env.degree_own), address(env.chosen_at)
         s.key, s.top, s.ghosts, s.scratch = address(self.key), address(top), address(ghosts), address(scratch)
         s.mark, s.touched, s.changed, s.affected = (address(a) for a in lists)
@@ -110,7 +111,7 @@ class IncrementalState:
             weights,
             theta6,
         )
-        self._held += (theta7, top, lists, ghosts, scratch, reached)
+        self._held += (theta7, top, lists, ghosts, scratch, reached, worth)
         self._change = np.zeros(4, dtype=np.int64)
 
     def set_mean(self, table: np.ndarray, factor: float) -> None:
@@ -125,7 +126,7 @@ class IncrementalState:
     def remove(self, nodes: np.ndarray, ruled_out: np.ndarray, steps: int) -> np.ndarray:
         """Choose global nodes [k] in transition `steps`, remove them and those ruled out, make layer 0.
 
-        returns   [4] the change of alive nodes, degree sum, Caro-Wei sum, free nodes
+        returns   [4] the change of alive nodes, degree sum, sum of worth, free nodes
         """
         chosen = len(nodes)
         nodes = np.concatenate([nodes, ruled_out], dtype=np.int64)

@@ -1,9 +1,9 @@
 """Problem: what a learner and a solver need to know of an optimisation problem over nodes.
 
 A problem only declares: which dynamics its states follow (app/rl/env.py has one environment for each), what a
-node's state is worth as a number (`code`), what a code looks like to the network, what a choice earns, and when
-it is over. Everything here works on whole arrays of marks and fields, whatever rows they are of, so a problem
-knows nothing of ranks, devices or batches.
+node's state is worth as a number (`code`), what a code looks like to the network, what a choice earns, and
+when it is over. Everything here works on whole arrays of marks and fields, whatever rows they are of, so a
+problem knows nothing of ranks, devices or batches.
 """
 
 from collections.abc import Callable
@@ -34,6 +34,13 @@ def coarse(total: int, count: int) -> float:
     while value < 8:
         value, exponent = value * 2, exponent - 1
     return float(round(value) * 2.0**exponent)
+
+
+def inverse_root(numbers: np.ndarray) -> np.ndarray:
+    """[k] int64, floor(2^30 / sqrt(x)) of integers x, 0 of 0. The square root of float64 rounds exactly."""
+    numbers = numbers.astype(np.int64)
+    root = np.sqrt((FIXED_POINT**2 // np.maximum(numbers, 1)).astype(np.float64))
+    return np.where(numbers > 0, root.astype(np.int64), 0)
 
 
 class StateTotals(Protocol):
@@ -89,9 +96,10 @@ class Problem(Protocol):
     first_candidate  nodes of codes from here on may be chosen; 3: so may every node that has an embedding
     degree_codes     True: a code less 2 is the number of live neighbours
     totals           the type of a state's totals
-    baselines        f(graph) -> (chosen [n] bool, label), by name; their objective is the number of chosen nodes
+    baselines        f(graph) -> (chosen [n] bool, label), by name; their objective is the number of chosen
+                     nodes
     bounds           f(graph) -> Certificate, by name
-    known            True: the optimum is `bound` of a smallest vertex cover, of which sets of graphs are known
+    known            True: the optimum is `bound` of a smallest vertex cover, and sets of graphs have theirs
     """
 
     name: str
@@ -110,7 +118,7 @@ class Problem(Protocol):
     bounds: dict[str, Callable[[Graph], Bound]]
     known: bool
 
-    # ---- states ---------------------------------------------------------------------------------------------
+    # ---- states ----------------------------------------------------------------------------------------
 
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
         """[T] int64, the sum over nodes of what each adds to the totals.
@@ -126,7 +134,8 @@ class Problem(Protocol):
         0: no embedding; 1: an embedding, but no messages; from FIRST_ALIVE on: alive.
 
         mark, field  [k] of float32 or integers
-        real         [k] 1 on nodes, 0 on padding: every node gets an embedding; None: those that a choice needs
+        real         [k] 1 on nodes, 0 on padding: every node gets an embedding; None: those that a choice
+                     needs
         """
         ...
 
@@ -145,7 +154,7 @@ class Problem(Protocol):
         """
         ...
 
-    # ---- rewards --------------------------------------------------------------------------------------------
+    # ---- rewards ---------------------------------------------------------------------------------------
 
     def reward(self, before: Any, after: Any, chosen: int, shaping: str) -> float:
         """What a transition that chose `chosen` nodes earns."""
@@ -159,7 +168,7 @@ class Problem(Protocol):
         """What is still to do, a number and its unit, for progress lines."""
         ...
 
-    # ---- solutions ------------------------------------------------------------------------------------------
+    # ---- solutions -------------------------------------------------------------------------------------
 
     def objective(self, chosen: int, totals: Any) -> int:
         """The objective of a finished episode that chose `chosen` nodes, nothing taken out."""

@@ -1,6 +1,6 @@
 """Problems whose states are residual graphs: a choice removes nodes, and what is left is all that matters.
 
-A node's code is its live degree: 0 without live edges, 1 removed (where removed nodes have an embedding), 2 + degree.
+A node's code is 2 + its live degree; 0 without live edges, 1 removed (where removed nodes have an embedding).
 """
 
 from typing import Any, ClassVar
@@ -16,11 +16,6 @@ from app.search.toolbox import Instance
 Array = Any
 
 
-def caro_wei_terms(degree: np.ndarray) -> np.ndarray:
-    """[k] int64, floor(2^30 / (1 + degree)) of nodes with live edges, 0 of others."""
-    return np.where(degree > 0, FIXED_POINT // (1 + degree.astype(np.int64)), 0)
-
-
 class ResidualProblem:
     """Codes and features that problems on residual graphs share."""
 
@@ -31,9 +26,13 @@ class ResidualProblem:
     totals: type = Totals
     feature_counts: ClassVar = {"paper": 1, "scale_free": 7}
 
+    def worth(self, degree: np.ndarray) -> np.ndarray:
+        """[k] int64, floor(2^30 / (1 + degree)) of nodes with live edges, 0 of others."""
+        return np.where(degree > 0, FIXED_POINT // (1 + degree.astype(np.int64)), 0)
+
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
-        """Alive nodes, their degrees, their Caro-Wei terms."""
-        return np.array([np.count_nonzero(field), field.sum(), caro_wei_terms(field).sum()], dtype=np.int64)
+        """Alive nodes, their degrees, their worth."""
+        return np.array([np.count_nonzero(field), field.sum(), self.worth(field).sum()], dtype=np.int64)
 
     def code(self, xp: Any, mark: Array, field: Array, real: Array | None = None) -> Array:
         """2 + degree; with `real` also of nodes without live edges, and 1 for removed nodes."""

@@ -1,11 +1,12 @@
 """Names of problems: a new problem is one new file and one line here."""
 
 from app.errors import CaseError
+from app.problems.mds import MinimumDominatingSet
 from app.problems.mis import MaximumIndependentSet
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem
 
-PROBLEMS = {"mvc": MinimumVertexCover, "mis": MaximumIndependentSet}
+PROBLEMS = {"mvc": MinimumVertexCover, "mis": MaximumIndependentSet, "mds": MinimumDominatingSet}
 
 
 def make_problem(name: str) -> Problem:

@@ -1,7 +1,7 @@
-"""Environments: the row-partitioned state of one episode, and what is needed to tell it again from its choices.
+"""Environments: the row-partitioned state of one episode, played and told again from its choices.
 
-`GraphEnv` plays problems on residual graphs (RL4GO section 4.4, in O(degree) per step), app/rl/field.py those on
-marks and sums of marks. A problem names its environment by `dynamics`.
+`GraphEnv` plays problems on residual graphs (RL4GO section 4.4, in O(degree) per step), app/rl/field.py
+those on marks and sums of marks. A problem names its environment by `dynamics`.
 """
 
 from typing import Any, Protocol
@@ -28,8 +28,8 @@ class Environment(Protocol):
     totals       exact integers of the whole graph, the same on all ranks
     steps, chosen   transitions made, and nodes chosen in them
     touched      local numbers of the own rows whose code the last choice may have changed
-    gone         global nodes, the same on all ranks, that the last choice left without an embedding; rows that
-                 only their owner knows to have lost theirs are among `touched`
+    gone         global nodes, the same on all ranks, that the last choice left without an embedding; rows
+                 that only their owner knows to have lost theirs are among `touched`
     compiled     True where incremental.c knows these dynamics
     follows      True where few rows change in a step, so that scores can follow
     """
@@ -86,7 +86,7 @@ class Environment(Protocol):
 
 
 class GraphEnv:
-    """The residual graph after removing nodes: the chosen ones, and where the problem is closed their neighbours.
+    """The residual graph after removing chosen nodes, and where the problem is closed their neighbours.
 
     scan         True: find new isolated nodes by the paper's scan of the local edges, for comparison only
     degree_own   [n_own] int32   live degrees; 0 for removed, isolated and padding rows: a candidate has > 0

@@ -1,8 +1,8 @@
 """Scores that follow the residual graph: after a selection only what changed is computed again.
 
 A selection changes the codes of some nodes (of a residual graph: the degrees of the neighbours of the removed
-nodes); layer by layer the rows that can differ are those rows, the neighbours of rows that did differ, and with
-a self weight these rows themselves.
+nodes); layer by layer the rows that can differ are those rows, the neighbours of rows that did differ, and
+with a self weight these rows themselves.
 They are computed with the operations of a full evaluation, so every score keeps the bits of one; rows whose
 bits stayed the same are passed on to nobody. When what all features see of the state moves (Problem.state, as
 the mean degree: a few dozen times in a run), everything is computed anew.
@@ -358,7 +358,7 @@ class NativeRows:
         self.key = self.state.key
 
     def set_state(self, table: np.ndarray, factor: float) -> None:
-        """Features and factor of the state; incremental.c numbers rows by 1 + degree, codes are 2 + degree."""
+        """Features and factor of the state; incremental.c counts entries from degree 0 as 1, codes as 2."""
         self.state.set_mean(np.ascontiguousarray(table[1:]), factor)
 
     def best(self) -> int:

@@ -92,8 +92,8 @@ class QNetwork:
 
         code_own   [rows] int32   what each node looks like (Problem.code), 0 on padding
         totals     one per state
-        every      True: codes of every node; False: of those that a choice needs, since nothing is summed over
-                   nodes, or no other node has an embedding
+        every      True: codes of every node; False: of those that a choice needs, since nothing is summed
+                   over nodes, or no other node has an embedding
         Ranks      all call (an exchange where edge weights are used)
         """
         problem = self.problem

@@ -25,11 +25,62 @@ def cover_redundant(
     return independent(group, block, latest_first(group, block, chosen_at_own, solution_own & ~exposed))
 
 
+def domination_redundant(
+    group: Group, block: RowBlock, chosen_at_own: np.ndarray, solution_own: np.ndarray
+) -> np.ndarray:
+    """Nodes of a dominating set that it does not need, the latest chosen first; what is left is minimal.
+
+    A node is taken out while all that it dominates is dominated by another one that stays.
+
+    chosen_at_own [n_own] int32    solution_own [n_real] bool
+    returns       [k] global nodes to take out
+    Ranks         all call; identical on all. What the redundant nodes dominate is gathered
+    """
+    times_own = (_sum_near(group, block, solution_own) + solution_own).astype(np.int64)
+    # A node is redundant where no node of its closed neighbourhood is dominated once only.
+    once_own = times_own == 1
+    needed = (_sum_near(group, block, once_own) + once_own) > 0
+    order = latest_first(group, block, chosen_at_own, solution_own & ~needed)
+    edges = _closed_rows(group, block, order)
+    near = np.unique(edges[:, 1])
+    slack = dict(zip(near.tolist(), (_values_at(group, block, times_own, near) - 1).tolist()))
+    dropped = []
+    starts = np.searchsorted(edges[:, 0], np.arange(len(order) + 1))
+    for i, node in enumerate(order.tolist()):
+        closed = edges[starts[i] : starts[i + 1], 1].tolist()
+        if all(slack[u] > 0 for u in closed):
+            dropped.append(node)
+            for u in closed:
+                slack[u] -= 1
+    return np.array(dropped, dtype=np.int64)
+
+
+def _closed_rows(group: Group, block: RowBlock, nodes: np.ndarray) -> np.ndarray:
+    """[m, 2] (position in `nodes`, global node of its closed neighbourhood), by position. Ranks: all call."""
+    own = np.flatnonzero((nodes >= block.lo) & (nodes < block.lo + block.n_real))
+    counts, near = block.global_rows(nodes[own] - block.lo)
+    found = np.stack([np.repeat(own, counts), near], axis=1)
+    found = np.concatenate([found, np.stack([own, nodes[own]], axis=1)]).astype(np.int64)
+    rows = group.gather_host(found, group.gather_integers(np.array([len(found)]))[:, 0].tolist())
+    return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+
+
+def _values_at(group: Group, block: RowBlock, values_own: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """[k] the values [n_real] int64 of global nodes [k], which one rank each owns. Ranks: all call."""
+    local = nodes - block.lo
+    mine = (local >= 0) & (local < block.n_real)
+    out = np.zeros(len(nodes), dtype=np.int64)
+    out[mine] = values_own[local[mine]]
+    return group.sum_integers(out)
+
+
 def latest_first(
     group: Group, block: RowBlock, chosen_at_own: np.ndarray, among_own: np.ndarray
 ) -> np.ndarray:
-    """[k] the global nodes `among_own` [n_real] of all ranks, latest choice first, of one transition the lowest
-    node first. Ranks: all call."""
+    """[k] the global nodes `among_own` [n_real] of all ranks, latest choice first, then by number.
+
+    Ranks   all call; identical on all
+    """
     rows = np.flatnonzero(among_own)
     when = chosen_at_own[rows].astype(np.int64)
     keyed = np.stack([-when, rows + block.lo], axis=1)
@@ -39,13 +90,13 @@ def latest_first(
 
 
 def _sum_near(group: Group, block: RowBlock, values_own: np.ndarray) -> np.ndarray:
-    """[n_real] float32, for each own node the sum of values_own [n_real] over its neighbours. Ranks: all call."""
+    """[n_real] float32, sums of values_own [n_real] over the neighbours of own nodes. Ranks: all call."""
     column = np.zeros((block.n_own, 1), dtype=np.float32)
     column[: block.n_real, 0] = values_own
     sums = StateBatch(group, [(block, 1)]).times(group.device.put(column))
     return group.device.get(sums)[: block.n_real, 0]
 
 
-# (group, block, chosen_at_own [n_own], solution_own [n_real]) -> global nodes to take out, the same on all ranks
+# (group, block, chosen_at_own [n_own], solution_own [n_real]) -> global nodes, the same on all ranks
 Redundant = Callable[[Group, RowBlock, np.ndarray, np.ndarray], np.ndarray]
-REDUNDANCY: dict[str, Redundant] = {"cover": cover_redundant}
+REDUNDANCY: dict[str, Redundant] = {"cover": cover_redundant, "domination": domination_redundant}

@@ -1,8 +1,8 @@
 """Replay memory: episodes as action lists, so that a transition is two integers whatever the graph's size.
 
-A state is told again from its graph and the first t choices (replayed of the environments, app/rl/env.py). RL4GO section 5.1 stores the
-graph index and the partial solution of each tuple, 8(N/P+1) bytes; `BitsReplay` does just that, for
-comparison.
+A state is told again from its graph and the first t choices (replayed of the environments, app/rl/env.py).
+RL4GO section 5.1 stores the graph index and the partial solution of each tuple, 8(N/P+1) bytes; `BitsReplay`
+does just that, for comparison.
 """
 
 from array import array
@@ -48,8 +48,8 @@ class Sample:
     graphs [B] graph indices, ascending     nodes [B] chosen nodes
     returns [B] float32 discounted rewards of n steps
     discounts [B] float32 factor of the value after them, 0 at the end
-    before, after    choices that led to the states, in order, and to the states n steps later, which begin with
-                     the former
+    before, after    choices that led to the states, in order, and to the states n steps later, which begin
+                     with the former
     """
 
     graphs: np.ndarray
@@ -63,7 +63,7 @@ class Sample:
 
 
 class EpisodeReplay:
-    """The default memory. A transition costs 8 bytes in the ring; its episode 40 bytes a step with three totals."""
+    """The default memory: 8 bytes a transition in the ring, and for its episode 40 a step with 3 totals."""
 
     def __init__(self, capacity: int, n_step: int, discount: float) -> None:
         self.capacity, self.n_step, self.discount = capacity, n_step, discount
@@ -145,8 +145,8 @@ class EpisodeReplay:
 class BitsReplay(EpisodeReplay):
     """RL4GO's tuple: graph index and partial solution of this rank's rows, 8(N/P+1) bytes a transition.
 
-    The sampled states are rebuilt from the stored vectors, so they must not depend on the order of the choices. Learning is the same as with EpisodeReplay; only
-    the memory differs.
+    The sampled states are rebuilt from the stored vectors, so they must not depend on the order of the
+    choices. Learning is the same as with EpisodeReplay; only the memory differs.
     """
 
     def __init__(self, capacity: int, n_step: int, discount: float, blocks: list[RowBlock]) -> None:

@@ -13,6 +13,7 @@ from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
+from app.search.core_bounds import CoreBounds
 from app.search.cover import CoverSearch
 from app.search.node_tools import NodeTools
 from app.search.toolbox import Bounds, Instance, Peeler, Search
@@ -97,39 +98,27 @@ class CoverTools(NodeTools):
 
     def bounds(self) -> Bounds:
         """Lower bounds on covers of the core."""
-        return CoreBounds(self)
+        return KernelBounds(self)
 
 
-class CoreBounds:
-    """Lower bounds on the covers of a core, as the solver wants them."""
+class KernelBounds(CoreBounds):
+    """Lower bounds on the covers of what reductions leave."""
 
     def __init__(self, tools: CoverTools) -> None:
+        inner = CoverBounds(tools.core, tools.core_weights, tools.instance.compiled)
+        super().__init__(inner, tools.core, "lower")
         self.tools = tools
-        self.inner = CoverBounds(tools.core, tools.core_weights, tools.instance.compiled)
-
-    @property
-    def value(self) -> int:
-        """The best lower bound."""
-        return int(self.inner.lower)
 
     @property
     def method(self) -> str:
-        """How it was found."""
+        """How the bound was found, reductions included."""
         if not self.tools.core.n:
             return "reductions"
         reduced = self.tools.core.n < self.tools.graph.n
         return f"reductions, {self.inner.method}" if reduced and self.inner.method else self.inner.method
 
-    def improve(self, seconds: float, best: int) -> bool:
-        """Work for about so many seconds."""
-        return self.inner.improve(seconds, best)
-
-    def optimum(self) -> np.ndarray | None:
-        """An optimal cover of the core, once branch and reduce has finished."""
-        return self.inner.optimum
-
     def verify(self) -> bool:
-        """Check the reductions step by step, and the witness of the core's bound."""
+        """Check the reductions step by step, and the witness of the kernel's bound."""
         tools = self.tools
         proved = verify_log(tools.graph, tools.weights, tools.reducer.log(), tools.inside, tools.outside)
         same = (
@@ -142,9 +131,7 @@ class CoreBounds:
             raise BadCertificate(
                 f"{tools.graph.name}: the reductions lead to another graph than the solver's"
             )
-        certificate = self.inner.certificate()
-        certificate.check(proved.kernel)
-        return getattr(certificate, "checked", True)
+        return super().verify()
 
 
 class CoverPeeler:

@@ -1,12 +1,14 @@
 """The toolbox of maximum cut: two sides of all nodes, and the weight of the edges between them."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from app.bounds.cut import CutBounds
-from app.search.cut import CutSearch, cut_weights
-from app.search.cut_baselines import CUT_BASELINES
+from app.bounds.cut_bounds import CutBounds
+from app.graphs.fixed_point import integer_weights
+from app.search.core_bounds import CoreBounds
+from app.search.cut import CutSearch
 from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
 
 
@@ -15,9 +17,10 @@ class CutTools:
 
     words, sense, core_minimises = "cut", "maximise", False
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        self.problem = problem
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
-        self.weights, self.unit = cut_weights(self.graph)
+        self.weights, self.unit = integer_weights(self.graph)
         self.fixed = None
         if len(instance.inside) or len(instance.outside):
             self.fixed = np.full(self.graph.n, -1, dtype=np.int8)
@@ -74,41 +77,10 @@ class CutTools:
 
     def bounds(self) -> Bounds | None:
         """Upper bounds by eigenvalues and semidefinite programming."""
-        return CutCoreBounds(self)
+        return CoreBounds(CutBounds(self.graph, self.instance.compiled), self.graph, "upper")
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics of max cut; none where nodes are fixed."""
         if self.fixed is not None:
             return {}
-        return {name: partial(function, self.graph) for name, function in CUT_BASELINES.items()}
-
-
-class CutCoreBounds:
-    """Upper bounds on cuts, as the solver wants them."""
-
-    def __init__(self, tools: CutTools) -> None:
-        self.tools, self.inner = tools, CutBounds(tools.graph, tools.instance.compiled)
-
-    @property
-    def value(self) -> int:
-        """The best upper bound, in units."""
-        return int(self.inner.upper)
-
-    @property
-    def method(self) -> str:
-        """How it was found."""
-        return self.inner.method
-
-    def improve(self, seconds: float, best: int) -> bool:
-        """Work for about so many seconds."""
-        return self.inner.improve(seconds, best)
-
-    def optimum(self) -> np.ndarray | None:
-        """None: these bounds find no cuts."""
-        return None
-
-    def verify(self) -> bool:
-        """Recompute the bound from its witness."""
-        certificate = self.inner.certificate()
-        certificate.check(self.tools.graph)
-        return getattr(certificate, "checked", True)
+        return {name: partial(rule, self.graph) for name, rule in self.problem.baselines.items()}

@@ -1,14 +1,16 @@
 """The toolbox of the travelling salesman: closed tours through all nodes of a metric."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from app.bounds.one_tree import TourBounds
+from app.bounds.tour_bounds import TourBounds
 from app.errors import CaseError
+from app.search.core_bounds import CoreBounds
 from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
 from app.search.tour import TourSearch
-from app.search.tour_baselines import TOUR_BASELINES
+from app.search.tour_baselines import baselines
 
 
 class TourTools:
@@ -16,7 +18,7 @@ class TourTools:
 
     words, sense, core_minimises, unit = "tour", "minimise", True, 1.0
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, problem: Any) -> None:
         if instance.metric is None:
             raise CaseError(
                 f"{instance.graph.name}: has no distances between all nodes; right is a TSPLIB file, or "
@@ -73,39 +75,8 @@ class TourTools:
 
     def bounds(self) -> Bounds | None:
         """Held-Karp's 1-trees."""
-        return TourCoreBounds(self)
+        return CoreBounds(TourBounds(self.metric, self.instance.compiled), self.metric, "lower")
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain constructions."""
-        return {name: partial(function, self.metric) for name, function in TOUR_BASELINES.items()}
-
-
-class TourCoreBounds:
-    """Lower bounds on tours, as the solver wants them."""
-
-    def __init__(self, tools: TourTools) -> None:
-        self.tools, self.inner = tools, TourBounds(tools.metric, tools.instance.compiled)
-
-    @property
-    def value(self) -> int:
-        """The best lower bound."""
-        return int(self.inner.lower)
-
-    @property
-    def method(self) -> str:
-        """How it was found."""
-        return self.inner.method
-
-    def improve(self, seconds: float, best: int) -> bool:
-        """Work for about so many seconds."""
-        return self.inner.improve(seconds, best)
-
-    def optimum(self) -> np.ndarray | None:
-        """A shortest tour, where the bounds have found one."""
-        return getattr(self.inner, "optimum", None)
-
-    def verify(self) -> bool:
-        """Recompute the bound from its witness."""
-        certificate = self.inner.certificate()
-        certificate.check(self.tools.metric)
-        return getattr(certificate, "checked", True)
+        return {name: partial(function, self.metric) for name, function in baselines(self.metric).items()}

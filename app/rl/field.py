@@ -1,0 +1,131 @@
+"""FieldEnv: states of small integer marks on nodes, and the sums of the neighbours' marks."""
+
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.errors import CaseError
+from app.problems.problem import Problem
+from app.rl.env import NONE_REACHED, outside
+from app.sparse.batch import StateBatch
+from app.sparse.rowblock import RowBlock
+
+Array = Any
+
+
+class FieldEnv:
+    """Marks m and fields c(v) = sum of m(u) over the neighbours u of v, on the rows this rank owns.
+
+    A mark starts as 1. A choice takes the marks of the chosen nodes, and where the problem is closed of their
+    neighbours, to 0; the fields of neighbours follow. A node keeps its field whatever its own mark.
+
+    mark_own, field_own   [n_own] int32, zero on padding
+    """
+
+    compiled = False
+    follows = True
+
+    def __init__(
+        self,
+        group: Group,
+        block: RowBlock,
+        problem: Problem,
+        scan: bool = False,
+        mark_own: np.ndarray | None = None,
+    ) -> None:
+        if scan:
+            raise CaseError('train.environment: "scan" finds isolated nodes, which "residual" dynamics have')
+        self.group, self.block, self.problem = group, block, problem
+        self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
+        self.steps = self.chosen = 0
+        self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
+        if mark_own is None:
+            self.mark_own = (np.arange(block.n_own) < block.n_real).astype(np.int32)
+            self.field_own = block.degrees_own()
+        else:
+            self.mark_own, self.field_own = mark_own, sums_near(group, block, mark_own)
+        local = problem.shares(self.mark_own, self.field_own)
+        self.totals = problem.totals(*group.sum_integers(local).tolist())
+
+    @property
+    def done(self) -> bool:
+        """True when the solution is complete."""
+        return self.problem.done(self.totals)
+
+    def codes_own(self, rows: Any = slice(None)) -> np.ndarray:
+        """int32 codes of own rows, those that a choice needs."""
+        return self.problem.code(np, self.mark_own[rows], self.field_own[rows])
+
+    def all_codes_own(self) -> np.ndarray:
+        """[n_own] int32 codes that give every node an embedding."""
+        real = (np.arange(self.block.n_own) < self.block.n_real).astype(np.int32)
+        return self.problem.code(np, self.mark_own, self.field_own, real)
+
+    def candidates_own(self) -> np.ndarray:
+        """Local numbers of the own nodes that may be chosen, ascending."""
+        return np.flatnonzero(self.codes_own() >= self.problem.first_candidate)
+
+    def reached_own(self, nodes: np.ndarray) -> np.ndarray:
+        """The own nodes whose marks the choice changes, and by how much."""
+        block = self.block
+        rows = nodes[(nodes >= block.lo) & (nodes < block.lo + block.n_real)] - block.lo
+        if self.problem.closed:
+            rows = np.concatenate([rows, *(block.neighbours_own(int(v)) for v in nodes)])
+        rows = np.unique(rows)
+        rows = rows[self.mark_own[rows] > 0]
+        return np.stack([rows + block.lo, np.full(len(rows), -1)], axis=1).astype(np.int64)
+
+    def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
+        """Choose nodes [k] (global): change the marks `reached`, and the fields next to them.
+
+        Cost      the degrees of the nodes whose marks change, not the size of the graph
+        """
+        block = self.block
+        mine = (nodes >= block.lo) & (nodes < block.lo + block.n_real)
+        self.chosen_at[nodes[mine] - block.lo] = self.steps
+        self.chosen += len(nodes)
+        own = reached[(reached[:, 0] >= block.lo) & (reached[:, 0] < block.lo + block.n_real)]
+        near = [block.neighbours_own(int(v)) for v in reached[:, 0]]
+        changes = np.repeat(reached[:, 1], [len(rows) for rows in near])
+        near = np.concatenate(near) if near else NONE_REACHED[:, 0]
+        self.touched = rows = np.unique(np.concatenate([own[:, 0] - block.lo, near]))
+        before = self.problem.shares(self.mark_own[rows], self.field_own[rows])
+        self.mark_own[own[:, 0] - block.lo] += own[:, 1].astype(np.int32)
+        np.add.at(self.field_own, near, changes.astype(np.int32))
+        return self.problem.shares(self.mark_own[rows], self.field_own[rows]) - before
+
+    def settle(self, change: np.ndarray) -> None:
+        """Close the step with the change of `totals` summed over ranks."""
+        self.totals = self.problem.totals(*(int(t + c) for t, c in zip(self.totals, change)))
+        self.steps += 1
+
+    def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "FieldEnv":
+        """This state on the own rows `rows` [k] alone: their marks go along. Ranks: all call."""
+        mark_own = np.zeros(block.n_own, dtype=np.int32)
+        mark_own[: len(rows)] = self.mark_own[rows]
+        return FieldEnv(group, block, self.problem, mark_own=mark_own)
+
+    @staticmethod
+    def replayed(
+        problem: Problem, batch: StateBatch, before: list[np.ndarray], after: list[np.ndarray], every: bool
+    ) -> tuple[Array, Array]:
+        """[rows] int32 codes of the states before and after; see GraphEnv.replayed. Ranks: all call."""
+        xp = batch.device.xp
+        mark0 = batch.alive_mask(before)
+        mark1 = batch.alive_mask([late[len(early) :] for early, late in zip(before, after)], mark0)
+        marks = xp.stack([mark0, mark1], axis=1)
+        if problem.closed:
+            marks = outside(batch, marks)
+        field = batch.times(marks)
+        real = batch.alive_mask([np.empty(0, np.int64)] * batch.states) if every else None
+        return tuple(problem.code(xp, marks[:, i], field[:, i], real) for i in (0, 1))
+
+
+def sums_near(group: Group, block: RowBlock, values_own: np.ndarray) -> np.ndarray:
+    """[n_own] int32, for each own row the sum of integers over its neighbours. Ranks: all call."""
+    values_ext = block.extend_host(group, values_own)
+    counts, columns, _ = block.extended_rows(np.arange(block.n_own))
+    rows = np.repeat(np.arange(block.n_own), counts)
+    # Sums of integers below 2^53 are exact in float64.
+    return np.bincount(rows, weights=values_ext[columns], minlength=block.n_own).astype(np.int32)

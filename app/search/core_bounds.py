@@ -1,0 +1,41 @@
+"""CoreBounds: bounds that improve in slices of time, as the solver wants them."""
+
+from typing import Any
+
+import numpy as np
+
+
+class CoreBounds:
+    """An object with improve(seconds, best), method and certificate(), and its bound under the name of a side.
+
+    inner     CoverBounds, CutBounds, TourBounds
+    subject   the graph or metric that its certificate is checked on
+    side      "lower" or "upper"
+    """
+
+    def __init__(self, inner: Any, subject: Any, side: str) -> None:
+        self.inner, self.subject, self.side = inner, subject, side
+
+    @property
+    def value(self) -> int:
+        """The best bound so far."""
+        return int(getattr(self.inner, self.side))
+
+    @property
+    def method(self) -> str:
+        """How it was found."""
+        return self.inner.method
+
+    def improve(self, seconds: float, best: int) -> bool:
+        """Work for about so many seconds, knowing a solution of value `best`; True while there is more to try."""
+        return self.inner.improve(seconds, best)
+
+    def optimum(self) -> np.ndarray | None:
+        """An optimal solution, where the bounds' own search has finished with one."""
+        return getattr(self.inner, "optimum", None)
+
+    def verify(self) -> bool:
+        """Prove the bound from its witness; False where a finished search has left none."""
+        certificate = self.inner.certificate()
+        certificate.check(self.subject)
+        return getattr(certificate, "checked", True)

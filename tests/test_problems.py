@@ -1,0 +1,474 @@
+"""Every problem behind one interface: states against dense definitions, and the same answers on any ranks.
+
+A new problem adds one line to REFERENCES: its state as a dense function of the set of chosen nodes.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from conftest import WORLD
+from helpers import dense, growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
+from mpi4py import MPI
+
+from app.bounds.feasible import edge_inside, undominated_node
+from app.comm.group import Group
+from app.comm.guard import digest
+from app.config import AgentCase, Case, PolicyCase, TrainCase
+from app.device import HostDevice
+from app.errors import CaseError
+from app.graphs.graph import from_edges
+from app.problems.problem import FIXED_POINT, better, inverse_root
+from app.problems.table import PROBLEMS, make_problem
+from app.rl import compact, rollout
+from app.rl.agent import Agent
+from app.rl.dqn import train_policy
+from app.rl.dynamics import DYNAMICS, begin_environment
+from app.rl.env import codes_of, step_together
+from app.rl.incremental import FullScores, LiveScores, can_follow
+from app.rl.qnet import QNetwork
+from app.rl.replay import BitsReplay, EpisodeReplay
+from app.rl.rollout import cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
+from app.rl.select import RULES, Share
+from app.sparse.batch import StateBatch
+
+GRAPHS = {
+    "random": random_graph(37, 0.15, 1),
+    "hubs": growing_graph(43, 3, 2),
+    "isolated nodes": listed(40, *[(2 * i, 2 * i + 3) for i in range(12)]),
+    "fewer nodes than ranks": listed(3, (0, 1), (1, 2)),
+    "no edge": listed(9),
+    "complete": random_graph(17, 1.1, 4),
+}
+
+# ---- states by their definition, dense: chosen [n] bool -> codes [n], totals -----------------------------
+
+
+def near(A, chosen):
+    """Nodes next to a chosen one."""
+    return (A @ chosen) > 0
+
+
+def mvc_state(A, chosen):
+    live = ~chosen
+    degree = (A @ live).astype(int) * live
+    worth = sum(FIXED_POINT // (1 + int(d)) for d in degree if d)
+    return np.where(degree > 0, degree + 2, 0), (int((degree > 0).sum()), int(degree.sum()), worth)
+
+
+def mis_state(A, chosen):
+    live = ~chosen & ~near(A, chosen)
+    degree = (A @ live).astype(int) * live
+    worth = sum(int(inverse_root(np.array([1 + d]))[0]) for d in degree if d)
+    free = int((live & (degree == 0)).sum())
+    return np.where(degree > 0, degree + 2, 0), (int((degree > 0).sum()), int(degree.sum()), worth, free)
+
+
+def mds_state(A, chosen):
+    bare = ~chosen & ~near(A, chosen)
+    field = (A @ bare).astype(int)
+    gain = field + bare
+    price = sum(int(inverse_root(np.array([g]))[0]) for g in gain[bare])
+    code = np.where(gain > 0, 2 + 2 * field + bare, 0)
+    return code, (int((gain > 0).sum()), int(gain.sum()), int(bare.sum()), price)
+
+
+def is_cover(A, inside):
+    return not A[np.ix_(~inside, ~inside)].any()
+
+
+def is_independent(A, inside):
+    return not A[np.ix_(inside, inside)].any()
+
+
+def is_dominating(A, inside):
+    return bool((inside | near(A, inside)).all())
+
+
+REFERENCES = {
+    "mvc": (mvc_state, is_cover), "mis": (mis_state, is_independent), "mds": (mds_state, is_dominating),
+}  # fmt: skip
+
+
+def test_every_problem_has_a_reference():
+    assert set(REFERENCES) == set(PROBLEMS)
+    with pytest.raises(CaseError, match="unknown problem 'tsp'; known: mvc"):
+        make_problem("tsp")
+
+
+# ---- environments and replay ------------------------------------------------------------------------------
+
+
+def choose_some(draws, candidates, several, A, problem):
+    """Up to `several` candidates in random order, no two adjacent where the problem forbids that."""
+    taken = []
+    for v in draws.permutation(candidates).tolist():
+        if len(taken) < several and (problem.adjacent or not A[v, taken].any()):
+            taken.append(v)
+    return np.array(taken)
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)  # an environment lives on the host
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("several", [1, 4])
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_environments_are_their_definition(group, name, graph, several, exchange):
+    state, feasible = REFERENCES[name]
+    problem, (A, _), n = make_problem(name), dense(graph), graph[0]
+    env = begin_environment(group, make_block(group, graph, exchange), problem)
+    chosen, draws, unshaped, shaped, first = (
+        np.zeros(n, dtype=bool),
+        np.random.default_rng(7),
+        0.0,
+        0.0,
+        env.totals,
+    )
+    while True:
+        codes, totals = state(A, chosen)
+        assert whole_rows(group, env.block, env.codes_own()).tolist() == codes.tolist()
+        assert tuple(env.totals) == totals
+        assert all(type(t) is int for t in env.totals)
+        assert not env.codes_own()[env.block.n_real :].any()
+        candidates = np.flatnonzero(codes >= problem.first_candidate)
+        assert env.totals.candidates == len(candidates)
+        own = [v for v in candidates.tolist() if env.block.owns(v)]
+        assert (env.candidates_own() + env.block.lo).tolist() == own
+        assert env.codes_own().max(initial=0) < problem.entries(env.block.max_degree)
+        if env.done:
+            break
+        nodes, before = choose_some(draws, candidates, several, A, problem), env.totals
+        step_together(group, [env], [nodes])
+        chosen[nodes] = True
+        unshaped += problem.reward(before, env.totals, len(nodes), "none")
+        shaped += problem.reward(before, env.totals, len(nodes), "caro_wei")
+    assert env.chosen == chosen.sum()
+    solution = whole_rows(group, env.block, problem.solution_of(env.chosen_at[: env.block.n_real]))
+    assert feasible(A, solution)
+    objective = problem.objective(env.chosen, env.totals)
+    assert objective == solution.sum()
+    # Rewards of an episode are what it adds to the objective; shaping adds the change of the potential.
+    sign = 1 if problem.sense == "maximise" else -1
+    assert sign * unshaped == objective - problem.objective(0, first)
+    assert shaped == pytest.approx(
+        sign * env.chosen + problem.potential(env.totals) - problem.potential(first), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_states_told_again_from_their_choices(group, name):
+    """Two lists of choices of several graphs in one batch, against environments that played them."""
+    problem, graphs = make_problem(name), [GRAPHS["random"], GRAPHS["hubs"]]
+    blocks, draws = make_blocks(group, graphs), np.random.default_rng(3)
+    before, after, early, late, members = [], [], [], [], []
+    for block, graph, count in zip(blocks, graphs, (3, 2)):
+        members.append((block, count))
+        A = dense(graph)[0]
+        for _ in range(count):
+            env, actions = begin_environment(group, block, problem), []
+            envs = {0: (env.codes_own(), env.all_codes_own())}
+            while not env.done:
+                codes = whole_rows(group, block, env.codes_own())
+                nodes = choose_some(draws, np.flatnonzero(codes >= problem.first_candidate), 1, A, problem)
+                step_together(group, [env], [nodes])
+                actions += nodes.tolist()
+                envs[len(actions)] = (env.codes_own(), env.all_codes_own())
+            t = int(draws.integers(len(actions)))
+            end = min(t + int(draws.integers(1, 4)), len(actions))
+            before.append(np.array(actions[:t], dtype=np.int64))
+            after.append(np.array(actions[:end], dtype=np.int64))
+            early.append(envs[t])
+            late.append(envs[end])
+    batch = StateBatch(group, members)
+    for every in (False, True):
+        found = DYNAMICS[problem.dynamics].replayed(problem, batch, before, after, every)
+        for codes, states in zip(found, (early, late)):
+            own = [batch.at[g] for g in batch.member_of_state]
+            codes = group.device.get(codes)
+            assert codes.dtype == np.int32
+            for s, expected in enumerate(states):
+                g = batch.member_of_state[s]
+                first = own[s] + s - batch.first[g]
+                rows = codes[first : batch.at[g + 1] : batch.counts[g]]
+                assert rows.tolist() == expected[int(every)].tolist()
+
+
+@pytest.mark.parametrize("name", [n for n in PROBLEMS if not make_problem(n).ordered])
+def test_bits_of_states_tell_the_same_codes(group, name):
+    problem, blocks = make_problem(name), make_blocks(group, [GRAPHS["hubs"]])
+    lists, bits = EpisodeReplay(50, 2, 0.5), BitsReplay(50, 2, 0.5, blocks)
+    env, draws = begin_environment(group, blocks[0], problem), np.random.default_rng(2)
+    numbers = [replay.begin(0, env.totals) for replay in (lists, bits)]
+    while not env.done:
+        codes = whole_rows(group, env.block, env.codes_own())
+        node = draws.choice(np.flatnonzero(codes >= problem.first_candidate), 1)
+        step_together(group, [env], [node])
+        for replay, number in zip((lists, bits), numbers):
+            replay.remember(number, int(node[0]), 0.0, env.totals, env.done)
+    samples = [replay.sample(np.random.default_rng(1), 9) for replay in (lists, bits)]
+    batch = StateBatch(group, [(blocks[0], 9)])
+    a, b = (DYNAMICS[problem.dynamics].replayed(problem, batch, s.before, s.after, False) for s in samples)
+    for mine, other in zip(a, b):
+        assert np.array_equal(group.device.get(mine), group.device.get(other))
+    assert samples[0].totals_after == samples[1].totals_after
+    assert type(samples[0].totals_after[0]) is problem.totals
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_features_are_finite_and_told_apart(device, name):
+    problem = make_problem(name)
+    code = np.arange(problem.entries(9), dtype=np.float32)[:, None]
+    for state in (0.5, 1.0, 30.0):
+        column = np.full(
+            (len(code), len(problem.state(problem.totals(*[4] * len(problem.totals._fields))))), state
+        )
+        x = device.get(
+            problem.features("scale_free", device.xp, device.put(code), device.put(column.astype(np.float32)))
+        )
+        assert x.shape == (len(code), problem.feature_counts["scale_free"])
+        assert x.dtype == np.float32
+        assert np.isfinite(x).all()
+        rows = x[problem.first_candidate :]
+        assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+# ---- inference --------------------------------------------------------------------------------------------
+
+POLICIES = {
+    "default": {},
+    "three rounds": {"layers": 3},
+    "no self weight": {"self_weight": False, "layers": 3},
+}
+
+
+def network(name, device, seed=3, **policy):
+    net = QNetwork(PolicyCase(**policy), make_problem(name))
+    return net, net.new_parameters(device, seed)
+
+
+@pytest.mark.parametrize("kind", ["compiled", "plain"])
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_scores_that_follow_have_the_bits_of_full_ones(name, policy, kind):
+    if kind == "compiled" and HostDevice().native is None:
+        pytest.skip("the compiled kernels were not built")
+    group = Group(WORLD, HostDevice(compiled=kind == "compiled"))
+    net, params = network(name, group.device, **policy)
+    for graph in (growing_graph(60, 3, 1), random_graph(40, 0.1, 2)):
+        for exchange, rule in zip(("gather", "halo"), ("single", "fraction")):
+            block = make_block(group, graph, exchange)
+            env = begin_environment(group, block, net.problem)
+            assert can_follow(group, net, env)
+            live, full = LiveScores(group, net, params, env), FullScores(group, net, params, env)
+            while not env.done:
+                np.testing.assert_array_equal(live.keys_own(), full.keys_own())
+                live.remove(RULES[rule](group, group.device, live.keys_own(), env, Share(block.n, 0.1)))
+
+
+def solve_and_check(group, graph, name, rule, exchange="auto", full=False, policy=None):
+    """A rollout as bytes of every node's transition; checks the solution and what is taken out of it."""
+    net, params = network(name, group.device, **(policy or {}))
+    block = make_block(group, graph, exchange)
+    cover = cover_graph(group, net, params, block, rule, 0.1, full=full)
+    inside = whole_rows(group, block, cover.cover_own)
+    A, feasible = dense(graph)[0], REFERENCES[name][1]
+    assert feasible(A, inside)
+    assert cover.objective == cover.before_dropping == inside.sum()
+    pruned = drop_redundant(group, cover)
+    kept = whole_rows(group, block, pruned.cover_own)
+    assert feasible(A, kept)
+    assert pruned.objective == kept.sum() <= cover.objective
+    for v in np.flatnonzero(kept) if net.problem.redundancy else ():
+        without = kept.copy()
+        without[v] = False
+        assert not feasible(A, without)
+    return whole_rows(group, block, cover.chosen_at_own).tobytes() + kept.tobytes()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_solutions_do_not_depend_on_ranks_or_exchange(group, solo, name, graph, rule):
+    found = [
+        solve_and_check(ranks, graph, name, rule, exchange)
+        for ranks, exchange in [(solo, "auto"), (group, "halo"), (group, "gather"), (group, "staged")]
+    ]
+    found.append(solve_and_check(group, graph, name, rule, full=True))
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("rule", ["single", "fraction"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_compaction_changes_nothing(group, monkeypatch, name, rule):
+    graph = growing_graph(150, 3, 4)
+    monkeypatch.setattr(compact, "SMALLEST", 1 << 30)
+    whole = solve_and_check(group, graph, name, rule)
+    made = []
+    monkeypatch.setattr(compact, "SMALLEST", 8)
+    monkeypatch.setattr(
+        rollout.compact, "compact", lambda *args, do=compact.compact: made.append(1) or do(*args)
+    )
+    assert solve_and_check(group, graph, name, rule) == whole
+    assert len(made) > 1
+
+
+@pytest.mark.parametrize("policy", [{}, {"head": "mixing", "edge_weights": True}], ids=["default", "mixing"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_side_by_side_equals_one_by_one(group, solo, name, policy):
+    graphs, answers = [GRAPHS[g] for g in ("random", "isolated nodes", "no edge", "hubs")], []
+    for ranks in (group, solo):
+        net, params = network(name, ranks.device, **policy)
+        blocks = make_blocks(ranks, graphs)
+        envs = cover_one_at_a_time(ranks, net, params, blocks)
+        answers.append([whole_rows(ranks, b, e.chosen_at).tolist() for b, e in zip(blocks, envs)])
+        assert codes_of(envs).shape == (sum(b.n_own for b in blocks),)
+        for block, env in zip(blocks, envs):
+            cover = cover_graph(ranks, net, params, block, "single", 0.1)
+            assert cover.objective == net.problem.objective(env.chosen, env.totals)
+    assert answers[0] == answers[1]
+
+
+# ---- taking out what is not needed ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dominating_nodes_are_dropped_latest_first(group, seed):
+    graph = [growing_graph(60, 3, 3), random_graph(41, 0.1, 4), listed(30, (0, 29)), random_graph(9, 0.5, 6)][
+        seed
+    ]
+    n, A = graph[0], dense(graph)[0]
+    chosen_at = np.random.default_rng(seed).integers(0, 6, n).astype(np.int32)
+    block = make_block(group, graph)
+    chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
+    chosen_at_own[: block.n_real] = chosen_at[block.lo : block.lo + block.n_real]
+    cover = drop_redundant(group, finished_cover(group, make_problem("mds"), block, chosen_at_own, 6))
+    inside = np.ones(n, dtype=bool)
+    for v in sorted(range(n), key=lambda v: (-chosen_at[v], v)):
+        inside[v] = False
+        inside[v] = not is_dominating(A, inside)
+    assert whole_rows(group, block, cover.cover_own).tolist() == inside.tolist()
+
+
+# ---- learning ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"n_step": 2, "double": True, "replay": "bits"}], ids=["default", "n-step"]
+)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_ranks_train_what_one_process_trains(group, solo, name, keys):
+    graphs = [growing_graph(33, 3, 1), random_graph(40, 0.1, 3), listed(20, (3, 19))]
+    case = Case(
+        seed=4,
+        agent=AgentCase(warmup=4, batch=8, target_every=5, epsilon_decay_steps=20, **keys),
+        train=TrainCase(steps=14, evaluate_every=7, environments=2),
+    )
+    digests = []
+    for ranks in (group, solo):
+        result = train_policy(
+            ranks, case, make_problem(name), make_blocks(ranks, graphs), make_blocks(ranks, [GRAPHS["hubs"]])
+        )
+        digests.append((digest(result.weights), repr(result.records), result.best_total))
+        totals = [row["held_back_nodes"] for row in result.records]
+        assert result.best_total == (max if make_problem(name).sense == "maximise" else min)(totals)
+    assert digests[0] == digests[1]
+
+
+def test_what_a_problem_does_not_have_is_refused(solo):
+    problem = make_problem("mds")
+    with pytest.raises(CaseError, match=r"policy\.features: problem 'mds' has scale_free, not 'paper'"):
+        QNetwork(PolicyCase(features="paper"), problem)
+    with pytest.raises(CaseError, match=r"train\.environment"):
+        begin_environment(solo, make_block(solo, GRAPHS["hubs"]), problem, scan=True)
+    problem.ordered = True
+    with pytest.raises(CaseError, match=r"agent\.replay"):
+        Agent(solo, AgentCase(replay="bits"), QNetwork(PolicyCase(), problem), [], 0, 0)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("name", ["mis", "mds"])
+def test_a_thousand_steps_are_better_than_none(name):
+    group = Group(MPI.COMM_SELF, HostDevice())
+    graphs, held = ([growing_graph(40 + 3 * i, 4, s + i) for i in range(10)] for s in (100, 200))
+    case = Case(
+        seed=1, agent=AgentCase(epsilon_decay_steps=500, target_every=50),
+        train=TrainCase(steps=1000, evaluate_every=250),
+    )  # fmt: skip
+    problem = make_problem(name)
+    result = train_policy(group, case, problem, make_blocks(group, graphs), make_blocks(group, held))
+    assert better(problem, result.best_total, result.records[0]["held_back_nodes"])
+    greedy = next(iter(problem.baselines.values()))
+    total = sum(int(greedy(from_edges(n, *edges.T))[0].sum()) for n, edges, _ in held)
+    assert abs(result.best_total - total) < 0.1 * total
+
+
+# ---- whole graphs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_checks_baselines_and_bounds_against_all_subsets(name):
+    problem, feasible = make_problem(name), REFERENCES[name][1]
+    draws = np.random.default_rng(8)
+    for _ in range(60):
+        n = int(draws.integers(1, 9))
+        n, edges, _ = graph = random_graph(n, float(draws.uniform(0, 0.8)), int(draws.integers(1 << 30)))
+        A, whole = dense(graph)[0], from_edges(n, *edges.T)
+        sizes = []
+        for bits in itertools.product((False, True), repeat=n):
+            inside = np.array(bits)
+            valid = feasible(A, inside)
+            assert (problem.violation(whole, inside) is None) == valid
+            if valid:
+                sizes.append(int(inside.sum()))
+        best = max(sizes) if problem.sense == "maximise" else min(sizes)
+        for baseline in problem.baselines.values():
+            solution, label = baseline(whole)
+            assert label
+            assert feasible(A, solution)
+            assert not better(problem, int(solution.sum()), best)
+        for bound in problem.bounds.values():
+            certificate = bound(whole)
+            certificate.check(whole)
+            assert not better(problem, best, problem.bound(n, certificate.lower))
+
+
+@pytest.mark.mpi_skip
+def test_a_greedy_step_takes_the_most_gain():
+    """The first node of the path 0-1-2-3-4 that dominates three; pruning takes out a node that others replace."""
+    most_gain, pruned = make_problem("mds").baselines.values()
+    path = from_edges(5, np.arange(4), np.arange(1, 5))
+    assert np.flatnonzero(most_gain(path)[0]).tolist() == [1, 3]
+    # The centre 0 of a star dominates most; its leaves all need a dominator of their own beyond them.
+    spider = from_edges(7, np.array([0, 0, 0, 1, 2, 3]), np.array([1, 2, 3, 4, 5, 6]))
+    assert np.flatnonzero(most_gain(spider)[0]).tolist() == [0, 1, 2, 3]
+    assert np.flatnonzero(pruned(spider)[0]).tolist() == [1, 2, 3]
+
+
+@pytest.mark.mpi_skip
+def test_checks_of_some_rows_name_the_first_fault():
+    n, edges, _ = GRAPHS["random"]
+    whole = from_edges(n, *edges.T)
+    chosen = np.zeros(n, dtype=bool)
+    assert undominated_node(whole, chosen) == 0
+    assert edge_inside(whole, chosen) is None
+    chosen[:] = True
+    assert undominated_node(whole, chosen) is None
+    u, v = edge_inside(whole, chosen)
+    assert v in whole.indices[whole.indptr[u] : whole.indptr[u + 1]]
+    for refused in (edge_inside, undominated_node):
+        with pytest.raises(ValueError, match="chosen_all: needs"):
+            refused(whole, chosen[1:])
+        with pytest.raises(ValueError, match="chosen_all: needs"):
+            refused(whole, chosen.astype(int))
+
+
+@pytest.mark.mpi_skip
+def test_inverse_roots_are_close_and_repeatable():
+    numbers = np.array([0, 1, 2, 3, 4, 10, 16, 1000, 10**6, 2**31 - 1])
+    found = inverse_root(numbers)
+    assert found.dtype == np.int64
+    assert found[[0, 1, 4, 6]].tolist() == [0, 1 << 30, 1 << 29, 1 << 28]
+    exact = [0, *(math.isqrt((1 << 60) // int(x)) for x in numbers[1:])]
+    assert np.abs(found - exact).max() <= 1
