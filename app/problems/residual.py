@@ -9,14 +9,14 @@ import numpy as np
 
 from app.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals
+from app.problems.sets import SetProblem
 from app.search.cover_tools import CoverTools
-from app.search.solution_text import nodes_text, read_nodes
 from app.search.toolbox import Instance
 
 Array = Any
 
 
-class ResidualProblem:
+class ResidualProblem(SetProblem):
     """Codes and features that problems on residual graphs share."""
 
     dynamics = "residual"
@@ -83,5 +83,3 @@ class ResidualProblem:
     def toolbox(self, instance: Instance) -> CoverTools:
         """Reductions, local search and bounds of vertex covers."""
         return CoverTools(instance, self)
-
-    text, read = staticmethod(nodes_text), staticmethod(read_nodes)

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class CoreBounds:
-    """An object with improve(seconds, best), method and certificate(), and its bound under the name of a side.
+    """Around an object with improve(seconds, best), method, certificate(), and its bound under a side's name.
 
     inner     CoverBounds, CutBounds, TourBounds
     subject   the graph or metric that its certificate is checked on
@@ -27,7 +27,7 @@ class CoreBounds:
         return self.inner.method
 
     def improve(self, seconds: float, best: int) -> bool:
-        """Work for about so many seconds, knowing a solution of value `best`; True while there is more to try."""
+        """Work for about so many seconds, knowing a solution of value `best`; True while there is more."""
         return self.inner.improve(seconds, best)
 
     def optimum(self) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""NodeTools: the toolbox of any problem whose solution is a set of nodes: no reductions, no search of its own."""
+"""NodeTools: the toolbox of any problem whose solution is a set of nodes, without reductions and search."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,0 +1,15 @@
+"""SetProblem: what problems share whose solution is a set of nodes."""
+
+from app.search.node_tools import NodeTools
+from app.search.solution_text import nodes_text, read_nodes
+from app.search.toolbox import Instance, Toolbox
+
+
+class SetProblem:
+    """The toolbox without reductions and search, and solutions as files with one id per line."""
+
+    text, read = staticmethod(nodes_text), staticmethod(read_nodes)
+
+    def toolbox(self, instance: Instance) -> Toolbox:
+        """Baselines and bounds as the problem names them."""
+        return NodeTools(instance, self)
