@@ -41,7 +41,7 @@ def whole_numbers(weights: np.ndarray, what: str) -> tuple[np.ndarray, float]:
 
 
 def _exact_exponent(weights: np.ndarray) -> int:
-    """The largest k such that every weight [nnz] float64 (from float32, not all zero) is a multiple of 2^k."""
+    """The largest k such that every weight [k] float64 (from float32, not all 0) is a multiple of 2^k."""
     mantissa, exponent = np.frexp(weights[weights != 0])
     whole = (mantissa * 2.0**24).astype(np.int64)  # a float32 has 24 bits
     lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1

@@ -135,7 +135,10 @@ def _account(context: Context, problem: Problem, loaded: Loaded, cover: Cover, s
         "learned": cover.objective, "policy_evaluations": cover.evaluations, "steps": 0,
         "seconds": round(seconds, 4), "before_dropping": cover.before_dropping, "baselines": {},
         "digest": digest(
-            {"chosen": np.flatnonzero(solution).astype("<i8"), "size": np.array([graph.n, graph.edges], "<i8")}
+            {
+                "chosen": np.flatnonzero(solution).astype("<i8"),
+                "size": np.array([graph.n, graph.edges], "<i8"),
+            }
         ),
     }  # fmt: skip
     whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
