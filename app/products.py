@@ -29,6 +29,13 @@ class Part:
         X = self.X if self.index is None else self.X[self.index]
         return X if self.scale is None else X * self.scale[:, None]
 
+    def of_rows(self, rows: slice) -> "Part":
+        """Some of the rows, not written out."""
+        scale = None if self.scale is None else self.scale[rows]
+        if self.index is None:
+            return Part(self.X[rows], None, scale)
+        return Part(self.X, self.index[rows], scale)
+
 
 @dataclass
 class Finish:
@@ -73,6 +80,7 @@ class Products:
 
     xp: Any
     multiplies_members = False  # True: the device has spmm_members (HostDevice)
+    writes_products = False  # True: its sparse products can write their output (HostDevice)
 
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN) -> Array:
         """[parts] W and what follows it; an element is one chain over the columns of all parts in order.

@@ -175,12 +175,12 @@ class Structure2Vec:
         """dZ_{l-1} from dZ_l; Wt [K, K (+K)] is the part of W_l^T that meets N and H_{l-1} = H."""
         device = batch.device
         dN_own = device.dense([Part(dZ_own)], Wt[:, : self.K], Finish(scale=inputs.scale_own))
+        if not self.self_weight:
+            return batch.times(dN_own, inputs.alive_own, H)
         dH_own = batch.times(dN_own, inputs.alive_own)
         alive_own = None if inputs.alive_own is inputs.present_own else inputs.alive_own
-        if self.self_weight:
-            then = Finish(dH_own, alive_own, scale=inputs.present_own, gate=H.X, gate_index=H.index)
-            return device.dense([Part(dZ_own)], Wt[:, self.K :], then)
-        return device.dense([], Wt[:0], Finish(dH_own, alive_own, gate=H.X, gate_index=H.index))
+        then = Finish(dH_own, alive_own, scale=inputs.present_own, gate=H.X, gate_index=H.index)
+        return device.dense([Part(dZ_own)], Wt[:, self.K :], then)
 
     def _add(self, parts: dict[str, Array], layer: int, part: Array) -> None:
         """Collect one layer's addends; a shared W sums them over layers, from the last to the first."""

@@ -7,6 +7,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are never passed between compiled functions */
 
 typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t i16 __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -20,6 +21,12 @@ typedef struct {
     const int32_t *index;
     const float *scale;
 } Part;
+
+/* Row r is values[index ? index[r] : r], as long as the rows that it gates. */
+typedef struct {
+    const float *values;
+    const int32_t *index;
+} Gate;
 
 typedef struct {
     int64_t rows, parts, m, mp; /* mp: m padded to a multiple of 16 */

@@ -34,11 +34,18 @@ class _Gram(ctypes.Structure):
     )  # fmt: skip
 
 
+class _Gate(ctypes.Structure):
+    _fields_ = (("values", Pointer), ("index", Pointer))
+
+
 SPMM_LIVE = function(
-    "lk_spmm_live", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer, Pointer
+    "lk_spmm_live", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer,
+    Pointer, ctypes.c_int, ctypes.POINTER(_Gate),
+)  # fmt: skip
+SPMM_MEMBERS = function(
+    "lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer, ctypes.c_int, ctypes.POINTER(_Gate)
 )
-SPMM_MEMBERS = function("lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer)
-LOOKUP = function("lk_lookup_members", Long, Pointer, Long, Pointer, Pointer, Pointer, Pointer)
+LOOKUP = function("lk_lookup_members", Long, Pointer, Long, *(Pointer,) * 4, ctypes.c_int)
 FOLD = function("lk_fold", Long, Pointer, Pointer, Long, Pointer)
 POOL = function(
     "lk_pool", Long, Long, Pointer, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer
@@ -66,22 +73,37 @@ class NativeProducts:
         return *shape, int(indices.itemsize == 8), address(indptr), address(indices), address(data)
 
     def spmm_add(
-        self, record: tuple[int, ...], X: np.ndarray, Y: np.ndarray, live: np.ndarray | None = None
+        self,
+        record: tuple[int, ...],
+        X: np.ndarray,
+        Y: np.ndarray,
+        live: np.ndarray | None = None,
+        write: bool = False,
+        gate: Part | None = None,
     ) -> None:
-        """Y += A X."""
+        """Y += A X, or Y = A X; with a gate of rows of f columns, times (gate > 0)."""
         _check_rows(X, Y)
         if not record[0]:
             return
         c = X.shape[1]
         f = c if live is None else c * record[0] // max(len(live), 1)
-        SPMM_LIVE(*record, c, f, address(X), address(Y), _vector(live, np.float32))
+        f = f if gate is None else gate.X.shape[1]
+        SPMM_LIVE(*record, c, f, address(X), address(Y), _vector(live, np.float32), write, _gate(gate))
 
     def spmm_members(
-        self, table: np.ndarray, X: np.ndarray, Y: np.ndarray, f: int, live: np.ndarray | None = None
+        self,
+        table: np.ndarray,
+        X: np.ndarray,
+        Y: np.ndarray,
+        f: int,
+        live: np.ndarray | None = None,
+        write: bool = False,
+        gate: Part | None = None,
     ) -> None:
-        """Y += A X for every graph of a batch; table [graphs, 9]: a record, rows in X and Y, states."""
+        """spmm_add for every graph of a batch; table [graphs, 9]: a record, rows in X and Y, states."""
         _check_rows(X, Y)
-        SPMM_MEMBERS(len(table), address(table), f, address(X), address(Y), _vector(live, np.float32))
+        live = _vector(live, np.float32)
+        SPMM_MEMBERS(len(table), address(table), f, address(X), address(Y), live, write, _gate(gate))
 
     def spmm_lookup(
         self,
@@ -90,10 +112,11 @@ class NativeProducts:
         code: np.ndarray,
         Y: np.ndarray,
         live: np.ndarray | None = None,
+        write: bool = False,
     ) -> None:
-        """Y += A X, X[u, s] = table[code[u, s]]."""
+        """Y += A X, or Y = A X, X[u, s] = table[code[u, s]]."""
         row = np.array([[*record, 0, 0, code.shape[1]]], dtype=np.int64)
-        self.lookup_members(row, table, code, Y, live)
+        self.lookup_members(row, table, code, Y, live, write)
 
     def lookup_members(
         self,
@@ -102,6 +125,7 @@ class NativeProducts:
         code: np.ndarray,
         Y: np.ndarray,
         live: np.ndarray | None = None,
+        write: bool = False,
     ) -> None:
         """spmm_lookup for every graph of a batch; members [graphs, 9] as in spmm_members."""
         _check_rows(table, Y)
@@ -111,7 +135,7 @@ class NativeProducts:
             raise NumericsError("product: codes must be int32 and contiguous")
         LOOKUP(
             len(members), address(members), table.shape[1], address(table), address(code), address(Y),
-            _vector(live, np.float32),
+            _vector(live, np.float32), write,
         )  # fmt: skip
 
     def fold(self, starts: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -259,6 +283,13 @@ def _parts(parts: list[Part]) -> Any:
         entry.X, entry.ld, entry.k = address(part.X), _row_length(part.X), part.X.shape[1]
         entry.index, entry.scale = _vector(part.index, np.int32), _vector(part.scale, np.float32)
     return out
+
+
+def _gate(gate: Part | None) -> _Gate | None:
+    if gate is None:
+        return None
+    _check_rows(gate.X)
+    return _Gate(address(gate.X), _vector(gate.index, np.int32))
 
 
 def _vector(values: np.ndarray | None, kind: type) -> int:

@@ -105,15 +105,17 @@ class StateBatch:
 
     # ---- products ---------------------------------------------------------------------------------------
 
-    def times(self, X_own: Array, live_own: Array | None = None) -> Array:
+    def times(self, X_own: Array, live_own: Array | None = None, gate_own: Part | None = None) -> Array:
         """A X for every state, each output row one chain in global column order.
 
         X_own     [rows, f] float32, rows of removed nodes zero
         live_own  [rows] or None: rows of the result where this is zero are not read, and may be left out
+        gate_own  (with live_own) rows of f columns or None: the result is multiplied by
+                  live_own * (gate_own > 0)
         returns   [rows, f]
         Ranks     all call; one exchange of rows. A is symmetric: this is also the adjoint.
         """
-        return self.exchange.multiply(X_own, [[block.A] for block in self.blocks], live_own)[0]
+        return self.exchange.multiply(X_own, [[block.A] for block in self.blocks], live_own, gate_own)[0]
 
     def times_lookup(self, table: Array, code_own: Array, live_own: Array | None = None) -> Array:
         """times for rows that stand in a table, X[r] = table[code_own[r]]; only the numbers travel.
