@@ -96,7 +96,7 @@ class QNetwork:
         mean = np.array([t.mean_degree() for t in totals], dtype=np.float32)
         candidate_own = present_own = (degree_own > 0).astype(degree_own.dtype)
         if self.paper and alive_own is not None:
-            present_own = batch.alive_mask([np.empty(0, np.int64)] * batch.states)
+            present_own = batch.whole_mask()
         else:
             alive_own = candidate_own
         x_own, alive_entries = self._features(batch, alive_own, present_own, degree_own, mean)
@@ -111,7 +111,8 @@ class QNetwork:
         if any(block.weighted for block in batch.blocks):
             alive_column = batch.device.xp.ascontiguousarray(alive_own[:, None])
             return Part(batch.weight_sums(alive_column) * alive_column)
-        degree = _entries(len(x_own.X), batch.states)[0]
+        entries = _table_entries(batch)
+        degree = _entries(entries, len(x_own.X) // entries)[0]
         return Part(batch.device.put(np.concatenate([degree, np.zeros_like(degree)], axis=1)), x_own.index)
 
     def _features(
@@ -124,13 +125,15 @@ class QNetwork:
         in the cache; they are the same on all ranks.
         """
         put = batch.device.put
-        entries = -(-(3 + max(block.max_degree for block in batch.blocks)) // 8) * 8
-        degree, alive, present = _entries(entries * batch.states, batch.states)
+        entries = _table_entries(batch)
+        if self.paper:  # the mean degree is no feature: one table serves all states
+            mean = mean[:1]
+        degree, alive, present = _entries(entries, len(mean))
         mean_entries = put(np.repeat(mean, entries)[:, None])
         kind, xp = self.policy.features, batch.device.xp
         table = self.problem.features(kind, xp, put(degree), put(alive), mean_entries) * put(present)
         code = (present_own * (1 + alive_own * (1 + degree_own))).astype(np.int32)
-        if batch.states > 1:
+        if len(mean) > 1:
             code += batch.state_of_row() * np.int32(entries)
         return Part(table, code), put(alive)
 
@@ -265,9 +268,14 @@ class QNetwork:
         return flat
 
 
-def _entries(entries: int, states: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Degree, alive and present [entries, 1] float32 of the entries of `states` feature tables."""
-    number = np.arange(entries) % (entries // states)
+def _table_entries(batch: StateBatch) -> int:
+    """Entries of one feature table, a multiple of 8."""
+    return -(-(3 + max(block.max_degree for block in batch.blocks)) // 8) * 8
+
+
+def _entries(entries: int, tables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Degree, alive and present [tables * entries, 1] float32 of feature tables, one below the other."""
+    number = np.tile(np.arange(entries), tables)
     degree = np.maximum(number - 2, 0)
     return tuple(a.astype(np.float32)[:, None] for a in (degree, number > 1, number > 0))
 

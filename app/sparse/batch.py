@@ -40,6 +40,7 @@ class StateBatch:
         self.exchange = Exchange(group, self.blocks, self.counts, self.at)
         self._state_of_row: Array | None = None
         self._members: Members | None = None
+        self._whole: Array | None = None
         self._at, self._first = np.array(self.at), np.array(self.first)
         self._count = np.array(self.counts, dtype=np.int64)
         self._lo = np.array([b.lo for b in self.blocks], dtype=np.int64)
@@ -85,18 +86,22 @@ class StateBatch:
             self._members = Members(nodes, self.counts, self.first[:-1], self.at[:-1], self.states)
         return self._members
 
+    def whole_mask(self) -> Array:
+        """[rows] float32 on the device, one for nodes, zero for padding (read only)."""
+        if self._whole is None:
+            mask = np.ones(self.rows, dtype=np.float32)
+            for g, block in enumerate(self.blocks):
+                mask[self.at[g] + block.n_real * self.counts[g] : self.at[g + 1]] = 0
+            self._whole = self.device.put(mask)
+        return self._whole
+
     def alive_mask(self, removed: list[np.ndarray], before: Array | None = None) -> Array:
         """[rows] float32, one for nodes that are still there, zero for removed nodes and padding.
 
         removed   for each state the global numbers of its removed nodes
         before    the mask of earlier states from which these were removed, or None: whole graphs
         """
-        if before is not None:
-            mask = np.array(self.device.get(before))
-        else:
-            mask = np.ones(self.rows, dtype=np.float32)
-            for g, block in enumerate(self.blocks):
-                mask[self.at[g] + block.n_real * self.counts[g] : self.at[g + 1]] = 0
+        mask = np.array(self.device.get(self.whole_mask() if before is None else before))
         lengths = [len(r) for r in removed]
         states = np.repeat(np.arange(self.states), lengths)
         rows = self.row_of(states, np.concatenate(removed)) if sum(lengths) else np.empty(0, np.int64)
