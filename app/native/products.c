@@ -112,9 +112,8 @@ INLINE int live_states(const float *live, int64_t states, int64_t f, const int f
         held[count] = (int32_t)s;
         count += nonzero(live + s);
     }
-    if (first && count < states)
-        for (int64_t s = 0; s < states; ++s)
-            if (live[s] == 0.0f) memset(y + s * f, 0, (size_t)f * 4);
+    if (first) /* all of them: which ones are live cannot be predicted */
+        for (int64_t j = 0; j < states * f; j += 16) STORE16(y + j, (v16){0});
     return count;
 }
 
@@ -240,6 +239,7 @@ void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const flo
 #define SUM_LOOKUP(N)                                                                                         \
     {                                                                                                         \
         const int32_t *from = code + (int64_t)indices[j] * states;                                            \
+        if (j + 12 < last) __builtin_prefetch(code + (int64_t)indices[j + 12] * states, 0, 3);                \
         for (int q = 0; q < N; ++q) a[q] += LOAD16(table + (int64_t)from[held[q]] * f + at);                  \
     }
 #define LOOKUPS(tag, INDEX)                                                                                   \
@@ -247,6 +247,7 @@ void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const flo
                                   int64_t f, const float *table, const int32_t *code, float *Y,               \
                                   const float *live, const int first) {                                       \
         const Gate *gate = 0;                                                                                 \
+        const int64_t last = n ? (int64_t)indptr[n] : 0;                                                      \
         for (int64_t i = 0; i < n; ++i) {                                                                     \
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
             int32_t list[STATES], *held = list;                                                               \
