@@ -94,7 +94,7 @@ class QNetwork:
         """
         device = batch.device
         mean = np.array([t.mean_degree() for t in totals], dtype=np.float32)
-        candidate_own = present_own = (degree_own > 0).astype(degree_own.dtype)
+        candidate_own = present_own = device.xp.minimum(degree_own, 1)
         if self.paper and alive_own is not None:
             present_own = batch.whole_mask()
         else:
@@ -132,7 +132,8 @@ class QNetwork:
         mean_entries = put(np.repeat(mean, entries)[:, None])
         kind, xp = self.policy.features, batch.device.xp
         table = self.problem.features(kind, xp, put(degree), put(alive), mean_entries) * put(present)
-        code = (present_own * (1 + alive_own * (1 + degree_own))).astype(np.int32)
+        # 0 without embedding, 1 removed, else 2 + degree: a live node is present, a removed one has degree 0.
+        code = (present_own + alive_own + degree_own).astype(np.int32)
         if len(mean) > 1:
             code += batch.state_of_row() * np.int32(entries)
         return Part(table, code), put(alive)

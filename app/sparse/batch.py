@@ -76,6 +76,8 @@ class StateBatch:
         """[rows, ...] from one value or row per state: each row gets its state's."""
         if self.states == 1:
             return values
+        if len(self.blocks) == 1 and values.ndim == 1:
+            return self.device.xp.tile(values, self.blocks[0].n_own)
         return values[self.state_of_row()]
 
     @property
@@ -102,10 +104,13 @@ class StateBatch:
         before    the mask of earlier states from which these were removed, or None: whole graphs
         """
         mask = np.array(self.device.get(self.whole_mask() if before is None else before))
-        lengths = [len(r) for r in removed]
-        states = np.repeat(np.arange(self.states), lengths)
-        rows = self.row_of(states, np.concatenate(removed)) if sum(lengths) else np.empty(0, np.int64)
-        mask[rows[rows >= 0]] = 0
+        for state, nodes in enumerate(removed):
+            g = int(self.member_of_state[state])
+            block, count = self.blocks[g], self.counts[g]
+            local = nodes - block.lo if block.lo else nodes
+            if block.n_real < block.n:
+                local = local[(local >= 0) & (local < block.n_real)]
+            mask[self.at[g] : self.at[g + 1]].reshape(-1, count)[local, state - self.first[g]] = 0
         return self.device.put(mask)
 
     # ---- products ---------------------------------------------------------------------------------------
