@@ -18,7 +18,7 @@ from scipy.sparse import _sparsetools
 from app.errors import CaseError, NumericsError
 from app.native.library import aligned
 from app.native.products import NativeProducts, available
-from app.products import PLAIN, Finish, Members, Part, Products
+from app.products import LOOKUP_STATES, PLAIN, Finish, Members, Part, Products
 
 Array = Any  # a NumPy array on the host, a CuPy array on a GPU
 OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its neighbours
@@ -148,6 +148,11 @@ class HostDevice(Products):
         """True when a sparse product can write its output, which then need not be zero before."""
         return self.native is not None
 
+    @property
+    def makes_rows(self) -> bool:
+        """True when a dense product can make rows of its operand as it needs them (Part.made)."""
+        return self.native is not None and self.portable
+
     def member_table(self, matrices: list[Any], rows: list[tuple[int, int, int]]) -> np.ndarray:
         """What spmm_members needs of a batch, made once.
 
@@ -195,6 +200,14 @@ class HostDevice(Products):
         if self.native and self.portable:
             return self.native.dense(parts, W, then)
         return super().dense(parts, W, then)
+
+    def dense_pooled(
+        self, parts: list[Part], W: Array, then: Finish, members: Members
+    ) -> tuple[Array, Array]:
+        """dense, and fold_members of what it returns."""
+        if self.makes_rows and len(members.counts) == 1 and members.states <= LOOKUP_STATES:
+            return self.native.dense_pooled(parts, W, then, members)
+        return super().dense_pooled(parts, W, then, members)
 
     def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
         """[parts]^T D by row blocks; see Products.gram."""

@@ -9,6 +9,21 @@ from typing import Any
 import numpy as np
 
 Array = Any
+LOOKUP_STATES = 64  # of a graph, with which a product can make its operand's rows
+
+
+@dataclass
+class Lookup:
+    """Sums over neighbours that a product makes as it needs them: rows of A X, X[u, s] = table[code[u, s]].
+
+    A       [n, m] CSR, all ones     table [t, f]     code [m, states] int32, contiguous, states <= LOOKUP_STATES
+    live    [n * states] or None: where this is zero a row is zero
+    """
+
+    A: Any
+    table: Array
+    code: Array
+    live: Array | None
 
 
 @dataclass
@@ -18,11 +33,13 @@ class Part:
     X       [*, k] float32, a row may be longer than k (a view of columns)
     index   [rows] int32 or None: row r is X[index[r]]
     scale   [rows] float32 or None: row r is multiplied by scale[r]
+    made    what X becomes in the first product that it is an operand of, or None: it is as it stands
     """
 
     X: Array
     index: Array | None = None
     scale: Array | None = None
+    made: Lookup | None = None
 
     def rows(self) -> Array:
         """[rows, k], written out."""
@@ -80,6 +97,7 @@ class Products:
 
     xp: Any
     multiplies_members = False  # True: the device has spmm_members (HostDevice)
+    makes_rows = False  # True: its dense products make the rows of parts that say so (HostDevice)
     writes_products = False  # True: its sparse products can write their output (HostDevice)
 
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN) -> Array:
@@ -108,6 +126,13 @@ class Products:
             gate = then.gate if then.gate_index is None else then.gate[then.gate_index]
             Z *= gate > 0
         return Z
+
+    def dense_pooled(
+        self, parts: list[Part], W: Array, then: Finish, members: Members
+    ) -> tuple[Array, Array]:
+        """dense, and fold_members of what it returns."""
+        Z = self.dense(parts, W, then)
+        return Z, self.fold_members(members, Z)
 
     def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
         """[parts]^T D, one addend per row block: a chain over the rows of the block, graph by graph.

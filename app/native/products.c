@@ -285,6 +285,19 @@ void lk_lookup_members(int64_t members, const int64_t *graphs, int64_t f, const 
     }
 }
 
+/* The rows of nodes lo..end-1. */
+static void lookup_rows(const Lookup *l, int64_t lo, int64_t end) {
+    const int64_t *t = l->graph, states = t[8], row = t[7] + lo * states;
+    const void *indices = (const void *)(intptr_t)t[4];
+    const float *live = l->live ? l->live + row : 0;
+    if (t[2])
+        lookup_wide(end - lo, (const int64_t *)(intptr_t)t[3] + lo, indices, states, l->f, l->table, l->code + t[6],
+                    l->Y + row * l->f, live, 1);
+    else
+        lookup_narrow(end - lo, (const int32_t *)(intptr_t)t[3] + lo, indices, states, l->f, l->table, l->code + t[6],
+                      l->Y + row * l->f, live, 1);
+}
+
 /* ---- dense rows times a small matrix ----------------------------------------------------------------------
  * Z = [part_0 | part_1 | ...] W, a chain over all columns in order; a part may be read through an index (row r is
  * X[index[r]]) and scaled by a number per row. Then, in this order and each only where given:
@@ -411,6 +424,24 @@ INLINE void dense_full(const Dense *d, const int simple, Kinds *kinds, float *hi
     if (i < kinds->full) dense_1(d, simple, kinds->full_row + i, hidden);
 }
 
+/* Add the rows of nodes lo..end-1 to the sums of their blocks; *block is where the nodes before them ended. */
+INLINE void pool_rows(const Dense *d, const Pool *p, int64_t lo, int64_t end, int64_t *block) {
+    while (lo < end) {
+        while (*block < p->blocks && p->nodes[*block + 1] <= lo) ++*block;
+        if (*block == p->blocks) return;
+        const int64_t stop = p->nodes[*block + 1] < end ? p->nodes[*block + 1] : end;
+        for (int64_t s = 0; s < p->states; ++s)
+            for (int64_t at = 0; at < d->m; at += 16) {
+                const int64_t width = d->m - at < 16 ? d->m - at : 16;
+                float *out = p->out + (*block * p->states + s) * d->m + at;
+                v16 sum = load_part(out, width);
+                for (int64_t i = lo; i < stop; ++i) sum += load_part(d->Z + (i * p->states + s) * d->ldz + at, width);
+                store_part(out, width, sum);
+            }
+        lo = stop;
+    }
+}
+
 /* A row whose `scale` is 0 is 0: it is not computed. Where every part has a scale (the same for all) and that is 0 for a
  * row, the row is what its chain starts with. */
 WIDE void lk_dense(const Dense *given) {
@@ -427,8 +458,12 @@ WIDE void lk_dense(const Dense *given) {
     const int simple = !copy.base && !copy.gate && !copy.w && copy.m % 16 == 0;
     Dense bare = copy;
     bare.parts = 0;
-    for (int64_t lo = 0; lo < d->rows; lo += CHUNK) {
-        const int64_t hi = lo + CHUNK < d->rows ? lo + CHUNK : d->rows;
+    const int64_t states = d->lookup ? d->lookup->graph[8] : d->pool ? d->pool->states : 1;
+    const int64_t step = CHUNK / states * states; /* whole nodes */
+    int64_t block = 0;
+    for (int64_t lo = 0; lo < d->rows; lo += step) {
+        const int64_t hi = lo + step < d->rows ? lo + step : d->rows;
+        if (d->lookup) lookup_rows(d->lookup, lo / states, hi / states);
         if (d->scale && met) list_kinds(lo, hi, d->scale, met, &kinds);
         else if (d->scale) list_kinds(lo, hi, d->scale, 0, &kinds);
         else if (met) list_kinds(lo, hi, 0, met, &kinds);
@@ -444,6 +479,7 @@ WIDE void lk_dense(const Dense *given) {
         }
         if (simple) dense_full(d, 1, &kinds, hidden);
         else dense_full(d, 0, &kinds, hidden);
+        if (d->pool) pool_rows(d, d->pool, lo / states, hi / states, &block);
     }
 }
 

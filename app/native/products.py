@@ -17,13 +17,24 @@ class _Part(ctypes.Structure):
     _fields_ = (("X", Pointer), ("ld", Long), ("k", Long), ("index", Pointer), ("scale", Pointer))
 
 
+class _Lookup(ctypes.Structure):
+    _fields_ = (
+        ("graph", Pointer), ("f", Long), ("table", Pointer), ("code", Pointer), ("Y", Pointer),
+        ("live", Pointer),
+    )  # fmt: skip
+
+
+class _Pool(ctypes.Structure):
+    _fields_ = (("blocks", Long), ("states", Long), ("nodes", Pointer), ("out", Pointer))
+
+
 class _Dense(ctypes.Structure):
     _fields_ = (
         ("rows", Long), ("parts", Long), ("m", Long), ("mp", Long), ("part", ctypes.POINTER(_Part)),
         ("W", Pointer), ("Z", Pointer), ("ldz", Long), ("base", Pointer), ("ldbase", Long),
         ("base_scale", Pointer), ("relu", Long), ("scale", Pointer), ("gate", Pointer), ("ldgate", Long),
         ("w", Pointer), ("out", Pointer), ("start", Pointer), ("start_index", Pointer),
-        ("gate_index", Pointer),
+        ("gate_index", Pointer), ("lookup", ctypes.POINTER(_Lookup)), ("pool", ctypes.POINTER(_Pool)),
     )  # fmt: skip
 
 
@@ -164,6 +175,17 @@ class NativeProducts:
         self._dense(parts, W, then, Z, None, None)
         return Z
 
+    def dense_pooled(
+        self, parts: list[Part], W: np.ndarray, then: Finish, members: Members
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """dense of the rows of one graph and, while they are in the cache, its fold_members."""
+        Z = aligned((_extent(parts)[0], W.shape[1]))
+        nodes, states = members.nodes, members.states
+        sums = np.zeros((nodes.shape[1] - 1, states * W.shape[1]), dtype=np.float32)
+        pool = ctypes.pointer(_Pool(len(sums), states, address(nodes), address(sums)))
+        self._dense(parts, W, then, Z, None, None, pool)
+        return Z, sums
+
     def score(self, parts: list[Part], W: np.ndarray, w: np.ndarray, then: Finish) -> np.ndarray:
         """The rows of dense(parts, W, then) times w, which are never written."""
         out = np.empty(_extent(parts)[0], dtype=np.float32)
@@ -178,6 +200,7 @@ class NativeProducts:
         Z: np.ndarray | None,
         w: np.ndarray | None,
         out: np.ndarray | None,
+        pool: Any = None,
     ) -> None:
         rows, columns = _extent(parts) if parts else (len(then.base), 0)
         k, m = W.shape
@@ -213,7 +236,7 @@ class NativeProducts:
                 _row_length(base), _vector(then.base_scale, np.float32), int(then.relu),
                 _vector(then.scale, np.float32),
                 address(gate), _row_length(gate), address(w), address(out), address(start), address(index),
-                _vector(then.gate_index, np.int32),
+                _vector(then.gate_index, np.int32), _lookup(parts), pool,
             )
         )  # fmt: skip
 
@@ -283,6 +306,23 @@ def _parts(parts: list[Part]) -> Any:
         entry.X, entry.ld, entry.k = address(part.X), _row_length(part.X), part.X.shape[1]
         entry.index, entry.scale = _vector(part.index, np.int32), _vector(part.scale, np.float32)
     return out
+
+
+def _lookup(parts: list[Part]) -> Any:
+    """What makes the rows of a part as they are needed, where one of the parts is such."""
+    for part in parts:
+        if part.made is None:
+            continue
+        made, code = part.made, part.made.code
+        _check_rows(made.table, part.X)
+        graph = np.array([*made.A.record, 0, 0, code.shape[1]], dtype=np.int64)
+        found = _Lookup(
+            address(graph), made.table.shape[1], address(made.table), _vector(code, np.int32),
+            address(part.X), _vector(made.live, np.float32),
+        )  # fmt: skip
+        found.kept = graph
+        return ctypes.pointer(found)
+    return None
 
 
 def _gate(gate: Part | None) -> _Gate | None:

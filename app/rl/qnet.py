@@ -144,12 +144,13 @@ class QNetwork:
         self, params: Parameters, batch: StateBatch, inputs: NodeInputs, totals: list[Totals], pool: bool
     ) -> Evaluation:
         """Embed a batch of states; `pool` also sums the embeddings. Ranks: all call."""
-        H_own, saved = self.embedding.forward(params, batch, inputs)
+        pool = pool or self.pools_to_choose
+        H_own, saved, sums = self.embedding.embed(params, batch, inputs, pool=pool)
         pooled = None
         factor = np.array([[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals], dtype=np.float32)
         factor = batch.device.put(factor)
-        if pool or self.pools_to_choose:
-            pooled = batch.pool(H_own) * factor
+        if pool:
+            pooled = batch.sum_states(sums) * factor
         return Evaluation(batch, inputs, saved, H_own, pooled, factor)
 
     def local_scores(self, params: Parameters, e: Evaluation) -> Array:

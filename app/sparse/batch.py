@@ -136,6 +136,14 @@ class StateBatch:
         """
         return self.exchange.multiply_lookup(table, code_own, [block.A for block in self.blocks], live_own)
 
+    def lookup_part(self, table: Array, code_own: Array, live_own: Array, scale_own: Array) -> Part:
+        """times_lookup as an operand of the next product, which comes before any other exchange.
+
+        scale_own   [rows] factors of the rows.   Ranks: all call
+        """
+        matrices = [block.A for block in self.blocks]
+        return self.exchange.lookup_part(table, code_own, matrices, live_own, scale_own)
+
     def weight_sums(self, alive_own: Array) -> Array:
         """[rows, 2], sums of the positive and of the negated negative edge weights to live neighbours.
 
@@ -160,8 +168,11 @@ class StateBatch:
         returns   [states, f]
         Ranks     all call; identical on all
         """
-        part_own = self.device.fold_members(self.members, H_own)
-        return self.sum_blocks(part_own).reshape(self.states, H_own.shape[1])
+        return self.sum_states(self.device.fold_members(self.members, H_own))
+
+    def sum_states(self, part_own: Array) -> Array:
+        """[states, f] from sums over the nodes of each block [owned blocks, states*f]. Ranks: all call."""
+        return self.sum_blocks(part_own).reshape(self.states, -1)
 
     def gram_part(self, parts: list[Part], D_own: Array, live_own: Array | None = None) -> Array:
         """[parts]^T D with one addend per row block: a chain over the block's rows, graph by graph.
