@@ -84,10 +84,10 @@ class HostDevice(Products):
         A      [n, m] CSR   X [m, c]   Y [n, c], all float32, X and Y row-major
         live   [n * states] or None: rows of Y are those of `states` states side by side, and where this is
                zero nobody reads them: they may be left as they are
-        write  (only where `writes_products`) Y is not read, each chain starts from 0; rows that are not live
-               become zero
-        gate   (with `write` and `live`) a table of rows of f columns, as many as a state has: the row of a
-               state is multiplied by (gate > 0)
+        write  (only where `writes_products`) Y is not read, each chain starts from 0; a row that is not live
+               becomes its sum or zero
+        gate   (with `write` and `live`) rows of as many columns as a state has, one for each row of `live`:
+               the row of a state is multiplied by (gate > 0), and is zero where not live
         """
         if A.shape[0] != Y.shape[0] or A.shape[1] != X.shape[0] or X.shape[1] != Y.shape[1]:
             raise NumericsError(f"sparse product: {A.shape} times {X.shape} does not fit {Y.shape}")

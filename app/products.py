@@ -16,7 +16,8 @@ LOOKUP_STATES = 64  # of a graph, with which a product can make its operand's ro
 class Lookup:
     """Sums over neighbours that a product makes as it needs them: rows of A X, X[u, s] = table[code[u, s]].
 
-    A       [n, m] CSR, all ones     table [t, f]     code [m, states] int32, contiguous, states <= LOOKUP_STATES
+    A       [n, m] CSR, all ones     table [t, f]
+    code    [m, states] int32, contiguous, at most LOOKUP_STATES states
     live    [n * states] or None: where this is zero a row is zero
     """
 

@@ -201,8 +201,8 @@ WIDE static void gate_rows(int64_t rows, int64_t f, float *Y, const float *live,
 }
 
 /* Y [n, c] += A X; X [m, c]; `wide`: indptr and indices are 64-bit; data may be null: all values one. Rows are those of
- * c / f states side by side. live [n][c / f], or null: rows of Y where it is 0 may be left out; they are zero where
- * first or a gate is given. gate, or null (needs first): the sums times (gate > 0). */
+ * c / f states side by side. live [n][c / f], or null: rows of Y where it is 0 may be left out, and where `first` be
+ * zero; with a gate they are. gate, or null (needs first): the sums times (gate > 0). */
 void lk_spmm_live(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
                   int64_t f, const float *X, float *Y, const float *live, int first, const Gate *gate) {
     const int far = c > 64 && m * c * 4 > FAR_BYTES;
@@ -549,25 +549,35 @@ INLINE void gram_scaled(const Gram *g, const Rows *rows, int64_t k, float *out) 
     }
 }
 
-INLINE void gram_chunk(const Gram *g, Rows *rows, int64_t lo, int64_t hi, float *out) {
-    int64_t all[CHUNK], held = 0;
+/* Which of rows lo..hi-1 are live and have a scale: a row times 0 adds nothing. */
+INLINE int64_t gram_rows(int64_t lo, int64_t hi, const float *live, const float *scale, int64_t *row) {
+    int64_t count = 0;
     for (int64_t r = lo; r < hi; ++r) {
-        all[held] = r;
-        held += !g->live || nonzero(g->live + r);
+        row[count] = r;
+        count += (!live || nonzero(live + r)) & (!scale || nonzero(scale + r));
     }
+    return count;
+}
+
+INLINE void gram_chunk(const Gram *g, Rows *rows, int64_t lo, int64_t hi, float *out) {
     for (int64_t p = 0; p < g->parts; ++p) {
         const Part *part = g->part + p;
+        const float *live = g->live, *scale = part->scale;
+        int64_t count = 0;
         int ones = 1;
-        rows->count = 0;
-        for (int64_t i = 0; i < held; ++i) {
-            const int64_t r = all[i], at = rows->count;
-            const float s = part->scale ? part->scale[r] : 1.0f;
-            rows->row[at] = r;
-            rows->x[at] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;
-            rows->scale[at] = s;
-            rows->count += s != 0.0f; /* a row times 0 adds nothing */
-            ones &= s == 1.0f || s == 0.0f;
+        if (live == scale) live = 0;
+        if (live && scale) count = gram_rows(lo, hi, live, scale, rows->row);
+        else if (live || scale) count = gram_rows(lo, hi, live ? live : scale, 0, rows->row);
+        else count = gram_rows(lo, hi, 0, 0, rows->row);
+        for (int64_t i = 0; i < count; ++i) {
+            const int64_t r = rows->row[i];
+            rows->x[i] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;
         }
+        for (int64_t i = 0; scale && i < count; ++i) {
+            rows->scale[i] = scale[rows->row[i]];
+            ones &= rows->scale[i] == 1.0f;
+        }
+        rows->count = count;
         if (ones) gram_columns(g, rows, 0, 0, part->k, out);
         else gram_scaled(g, rows, part->k, out);
         out += part->k * g->m;
