@@ -254,7 +254,7 @@ def test_products_with_a_table_that_write_their_output(compiled, seed, graphs, f
 @example(2, (64, 9, 64), 16, 17, None)
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_rows_that_a_product_makes_as_it_needs_them(compiled, kind, seed, graph, f, m, share):
-    """Sums over neighbours, the product that meets them, its sums over blocks: against one after the other."""
+    """Sums over neighbours, the product that meets them, its sums over blocks: as one after another."""
     draws, (n, columns, states) = np.random.default_rng(seed), graph
     n -= n % 8
     indptr, indices = stored(draws.integers(0, 9, n), columns, kind)

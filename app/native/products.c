@@ -303,17 +303,18 @@ static void lookup_rows(const Lookup *l, int64_t lo, int64_t end) {
  * X[index[r]]) and scaled by a number per row. Then, in this order and each only where given:
  *   Z = base * base_scale + Z;  Z = max(Z, 0);  Z *= scale;  Z *= (gate > 0). */
 
-/* What follows the product, for one row and 16 columns. `simple`, a constant where this is called: only relu and
- * scale, and all 16 columns. */
-INLINE v16 finish(const Dense *d, const int simple, int64_t r, int64_t at, int64_t width, v16 z) {
-    if (!simple && d->base) {
+/* What follows the product, for one row and 16 columns. `form`, a constant where this is called: SIMPLE, only relu and
+ * scale, and all 16 columns; WHOLE, all 16 columns. */
+enum { SIMPLE, WHOLE, ANY };
+INLINE v16 finish(const Dense *d, const int form, int64_t r, int64_t at, int64_t width, v16 z) {
+    if (form != SIMPLE && d->base) {
         v16 b = load_part(d->base + r * d->ldbase + at, width);
         if (d->base_scale) b *= d->base_scale[r];
         z = b + z;
     }
     if (d->relu) z = (v16)((i16)z & ~(i16)(z < 0.0f));
     if (d->scale) z *= d->scale[r];
-    if (!simple && d->gate) {
+    if (form != SIMPLE && d->gate) {
         const int64_t row = d->gate_index ? (int64_t)d->gate_index[r] : r;
         z = gated(z, load_part(d->gate + row * d->ldgate + at, width));
     }
@@ -348,9 +349,9 @@ ADD_PART(1)
 
 /* R rows `at_row`, all tiles of 16 columns. */
 #define DENSE_ROWS(R)                                                                                         \
-    INLINE void dense_##R(const Dense *d, const int simple, const int64_t *at_row, float *hidden) {           \
+    INLINE void dense_##R(const Dense *d, const int form, const int64_t *at_row, float *hidden) {             \
         for (int64_t at = 0; at < d->mp; at += 16) {                                                          \
-            const int64_t width = simple || d->m - at >= 16 ? 16 : d->m - at;                                 \
+            const int64_t width = form != ANY || d->m - at >= 16 ? 16 : d->m - at;                            \
             v16 z[R];                                                                                         \
             for (int i = 0; i < R; ++i)                                                                       \
                 z[i] = d->start ? LOAD16(d->start + (int64_t)d->start_index[at_row[i]] * d->mp + at) : (v16){0}; \
@@ -371,13 +372,13 @@ ADD_PART(1)
                 w += part->k * d->mp;                                                                         \
             }                                                                                                 \
             for (int i = 0; i < R; ++i) {                                                                     \
-                z[i] = finish(d, simple, at_row[i], at, width, z[i]);                                         \
-                if (!simple && d->w)                                                                          \
+                z[i] = finish(d, form, at_row[i], at, width, z[i]);                                           \
+                if (form != SIMPLE && d->w)                                                                   \
                     STORE16(hidden + i * d->mp + at, z[i] * load_part(d->w + at, width));                     \
                 else store_part(d->Z + at_row[i] * d->ldz + at, width, z[i]);                                 \
             }                                                                                                 \
         }                                                                                                     \
-        if (!simple && d->w) {                                                                                \
+        if (form != SIMPLE && d->w) {                                                                         \
             float score[R];                                                                                   \
             for (int i = 0; i < R; ++i) score[i] = 0.0f;                                                      \
             for (int64_t j = 0; j < d->m; ++j)                                                                \
@@ -416,12 +417,12 @@ INLINE void list_kinds(int64_t lo, int64_t hi, const float *scale, const float *
 }
 
 /* The groups of TOGETHER are full: where rows are missing the last one is made again. */
-INLINE void dense_full(const Dense *d, const int simple, Kinds *kinds, float *hidden) {
+INLINE void dense_full(const Dense *d, const int form, Kinds *kinds, float *hidden) {
     int64_t i = 0;
     if (!kinds->full) return;
     for (int k = 0; k < TOGETHER; ++k) kinds->full_row[kinds->full + k] = kinds->full_row[kinds->full - 1];
-    for (; i + 1 < kinds->full; i += TOGETHER) dense_6(d, simple, kinds->full_row + i, hidden);
-    if (i < kinds->full) dense_1(d, simple, kinds->full_row + i, hidden);
+    for (; i + 1 < kinds->full; i += TOGETHER) dense_6(d, form, kinds->full_row + i, hidden);
+    if (i < kinds->full) dense_1(d, form, kinds->full_row + i, hidden);
 }
 
 /* Add the rows of nodes lo..end-1 to the sums of their blocks; *block is where the nodes before them ended. */
@@ -455,7 +456,7 @@ WIDE void lk_dense(const Dense *given) {
     const float *met = copy.parts ? part[0].scale : 0;
     for (int64_t p = 1; p < copy.parts; ++p)
         if (part[p].scale != met) met = 0;
-    const int simple = !copy.base && !copy.gate && !copy.w && copy.m % 16 == 0;
+    const int form = copy.m % 16 ? ANY : copy.base || copy.gate || copy.w ? WHOLE : SIMPLE;
     Dense bare = copy;
     bare.parts = 0;
     const int64_t states = d->lookup ? d->lookup->graph[8] : d->pool ? d->pool->states : 1;
@@ -469,16 +470,17 @@ WIDE void lk_dense(const Dense *given) {
         else if (met) list_kinds(lo, hi, 0, met, &kinds);
         else list_kinds(lo, hi, 0, 0, &kinds);
         for (int64_t k = 0; k < kinds.bare; ++k)
-            if (simple) dense_1(&bare, 1, kinds.bare_row + k, hidden);
-            else dense_1(&bare, 0, kinds.bare_row + k, hidden);
+            if (form == SIMPLE) dense_1(&bare, SIMPLE, kinds.bare_row + k, hidden);
+            else dense_1(&bare, ANY, kinds.bare_row + k, hidden);
         for (int64_t k = 0; k < kinds.none; ++k) {
             if (d->w) d->out[kinds.none_row[k]] = 0.0f;
             else
                 for (int64_t at = 0; at < d->m; at += 16)
                     store_part(d->Z + kinds.none_row[k] * d->ldz + at, d->m - at < 16 ? d->m - at : 16, (v16){0});
         }
-        if (simple) dense_full(d, 1, &kinds, hidden);
-        else dense_full(d, 0, &kinds, hidden);
+        if (form == SIMPLE) dense_full(d, SIMPLE, &kinds, hidden);
+        else if (form == WHOLE) dense_full(d, WHOLE, &kinds, hidden);
+        else dense_full(d, ANY, &kinds, hidden);
         if (d->pool) pool_rows(d, d->pool, lo / states, hi / states, &block);
     }
 }
