@@ -239,7 +239,7 @@ void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const flo
 #define SUM_LOOKUP(N)                                                                                         \
     {                                                                                                         \
         const int32_t *from = code + (int64_t)indices[j] * states;                                            \
-        if (j + 12 < last) __builtin_prefetch(code + (int64_t)indices[j + 12] * states, 0, 3);                \
+        if (states > 1 && j + 12 < last) __builtin_prefetch(code + (int64_t)indices[j + 12] * states, 0, 3);  \
         for (int q = 0; q < N; ++q) a[q] += LOAD16(table + (int64_t)from[held[q]] * f + at);                  \
     }
 #define LOOKUPS(tag, INDEX)                                                                                   \
