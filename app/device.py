@@ -18,7 +18,7 @@ from scipy.sparse import _sparsetools
 from app.errors import CaseError, NumericsError
 from app.native.library import aligned
 from app.native.products import NativeProducts, available
-from app.products import PLAIN, Finish, Members, Part, Products
+from app.products import LOOKUP_STATES, PLAIN, Finish, Members, Part, Products
 
 Array = Any  # a NumPy array on the host, a CuPy array on a GPU
 OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its neighbours
@@ -70,17 +70,29 @@ class HostDevice(Products):
             A.record = self.native.record(A.indptr, A.indices, data, shape)
         return A
 
-    def spmm_add(self, A: Any, X: Array, Y: Array, live: Array | None = None) -> None:
+    def spmm_add(
+        self,
+        A: Any,
+        X: Array,
+        Y: Array,
+        live: Array | None = None,
+        write: bool = False,
+        gate: Part | None = None,
+    ) -> None:
         """Y += A X, each entry a chain over the row's entries in stored order.
 
         A      [n, m] CSR   X [m, c]   Y [n, c], all float32, X and Y row-major
         live   [n * states] or None: rows of Y are those of `states` states side by side, and where this is
                zero nobody reads them: they may be left as they are
+        write  (only where `writes_products`) Y is not read, each chain starts from 0; a row that is not live
+               becomes its sum or zero
+        gate   (with `write` and `live`) rows of as many columns as a state has, one for each row of `live`:
+               the row of a state is multiplied by (gate > 0), and is zero where not live
         """
         if A.shape[0] != Y.shape[0] or A.shape[1] != X.shape[0] or X.shape[1] != Y.shape[1]:
             raise NumericsError(f"sparse product: {A.shape} times {X.shape} does not fit {Y.shape}")
         if self.native:
-            self.native.spmm_add(A.record, X, Y, live)
+            self.native.spmm_add(A.record, X, Y, live, write, gate)
         else:
             self._spmm_plain(A, X, Y)
 
@@ -101,23 +113,45 @@ class HostDevice(Products):
         out[...] = 0
         return out
 
-    def spmm_lookup(self, A: Any, table: Array, code: Array, Y: Array, live: Array | None = None) -> None:
-        """Y += A X for rows of X that stand in a table; see Products.spmm_lookup."""
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """A float32 array that begins at a cache line, for a product that writes all of it."""
+        return aligned(shape)
+
+    def spmm_lookup(
+        self, A: Any, table: Array, code: Array, Y: Array, live: Array | None = None, write: bool = False
+    ) -> None:
+        """Y += A X for rows of X that stand in a table; see Products.spmm_lookup. write as in spmm_add."""
         if self.native:
-            self.native.spmm_lookup(A.record, table, code, Y, live)
+            self.native.spmm_lookup(A.record, table, code, Y, live, write)
         else:
             super().spmm_lookup(A, table, code, Y, live)
 
     def lookup_members(
-        self, members: np.ndarray, table: Array, code: Array, Y: Array, live: Array | None = None
+        self,
+        members: np.ndarray,
+        table: Array,
+        code: Array,
+        Y: Array,
+        live: Array | None = None,
+        write: bool = False,
     ) -> None:
         """spmm_lookup for every graph of a batch; members as in spmm_members."""
-        self.native.lookup_members(members, table, code, Y, live)
+        self.native.lookup_members(members, table, code, Y, live, write)
 
     @property
     def multiplies_members(self) -> bool:
         """True when one call can make the products of many graphs."""
         return self.native is not None
+
+    @property
+    def writes_products(self) -> bool:
+        """True when a sparse product can write its output, which then need not be zero before."""
+        return self.native is not None
+
+    @property
+    def makes_rows(self) -> bool:
+        """True when a dense product can make rows of its operand as it needs them (Part.made)."""
+        return self.native is not None and self.portable
 
     def member_table(self, matrices: list[Any], rows: list[tuple[int, int, int]]) -> np.ndarray:
         """What spmm_members needs of a batch, made once.
@@ -127,12 +161,22 @@ class HostDevice(Products):
         table = [(*A.record, *own) for A, own in zip(matrices, rows)]
         return np.array(table, dtype=np.int64).reshape(len(table), -1)
 
-    def spmm_members(self, table: np.ndarray, X: Array, Y: Array, f: int, live: Array | None = None) -> None:
+    def spmm_members(
+        self,
+        table: np.ndarray,
+        X: Array,
+        Y: Array,
+        f: int,
+        live: Array | None = None,
+        write: bool = False,
+        gate: Part | None = None,
+    ) -> None:
         """Y += A X for every graph of a batch, its states side by side.
 
-        X, Y   rows of f columns (several may stand in one row of the array)   live [rows] as in spmm_add
+        X, Y   rows of f columns (several may stand in one row of the array)
+        live, write, gate   of all rows, as in spmm_add
         """
-        self.native.spmm_members(table, X, Y, f, live)
+        self.native.spmm_members(table, X, Y, f, live, write, gate)
 
     def fold(self, starts: np.ndarray, X: Array) -> Array:
         """Sums of consecutive rows: out[i] = X[starts[i]] + X[starts[i]+1] + ..., from the left.
@@ -156,6 +200,14 @@ class HostDevice(Products):
         if self.native and self.portable:
             return self.native.dense(parts, W, then)
         return super().dense(parts, W, then)
+
+    def dense_pooled(
+        self, parts: list[Part], W: Array, then: Finish, members: Members
+    ) -> tuple[Array, Array]:
+        """dense, and fold_members of what it returns."""
+        if self.makes_rows and len(members.counts) == 1 and members.states <= LOOKUP_STATES:
+            return self.native.dense_pooled(parts, W, then, members)
+        return super().dense_pooled(parts, W, then, members)
 
     def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
         """[parts]^T D by row blocks; see Products.gram."""

@@ -9,6 +9,22 @@ from typing import Any
 import numpy as np
 
 Array = Any
+LOOKUP_STATES = 64  # of a graph, with which a product can make its operand's rows
+
+
+@dataclass
+class Lookup:
+    """Sums over neighbours that a product makes as it needs them: rows of A X, X[u, s] = table[code[u, s]].
+
+    A       [n, m] CSR, all ones     table [t, f]
+    code    [m, states] int32, contiguous, at most LOOKUP_STATES states
+    live    [n * states] or None: where this is zero a row is zero
+    """
+
+    A: Any
+    table: Array
+    code: Array
+    live: Array | None
 
 
 @dataclass
@@ -18,16 +34,25 @@ class Part:
     X       [*, k] float32, a row may be longer than k (a view of columns)
     index   [rows] int32 or None: row r is X[index[r]]
     scale   [rows] float32 or None: row r is multiplied by scale[r]
+    made    what X becomes in the first product that it is an operand of, or None: it is as it stands
     """
 
     X: Array
     index: Array | None = None
     scale: Array | None = None
+    made: Lookup | None = None
 
     def rows(self) -> Array:
         """[rows, k], written out."""
         X = self.X if self.index is None else self.X[self.index]
         return X if self.scale is None else X * self.scale[:, None]
+
+    def of_rows(self, rows: slice) -> "Part":
+        """Some of the rows, not written out."""
+        scale = None if self.scale is None else self.scale[rows]
+        if self.index is None:
+            return Part(self.X[rows], None, scale)
+        return Part(self.X, self.index[rows], scale)
 
 
 @dataclass
@@ -73,6 +98,8 @@ class Products:
 
     xp: Any
     multiplies_members = False  # True: the device has spmm_members (HostDevice)
+    makes_rows = False  # True: its dense products make the rows of parts that say so (HostDevice)
+    writes_products = False  # True: its sparse products can write their output (HostDevice)
 
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN) -> Array:
         """[parts] W and what follows it; an element is one chain over the columns of all parts in order.
@@ -100,6 +127,13 @@ class Products:
             gate = then.gate if then.gate_index is None else then.gate[then.gate_index]
             Z *= gate > 0
         return Z
+
+    def dense_pooled(
+        self, parts: list[Part], W: Array, then: Finish, members: Members
+    ) -> tuple[Array, Array]:
+        """dense, and fold_members of what it returns."""
+        Z = self.dense(parts, W, then)
+        return Z, self.fold_members(members, Z)
 
     def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
         """[parts]^T D, one addend per row block: a chain over the rows of the block, graph by graph.

@@ -13,7 +13,7 @@ from jobs import ROOT, run_job
 from app import device as device_module
 from app.device import HostDevice
 from app.errors import NumericsError
-from app.products import Finish, Members, Part
+from app.products import Finish, Lookup, Members, Part
 from app.rl.select import LEAST, LOWEST
 
 pytestmark = pytest.mark.mpi_skip  # nothing here knows of other ranks
@@ -199,6 +199,87 @@ def test_products_of_rows_that_stand_in_a_table(compiled, seed, graphs, f, share
             codes, out = code[x].reshape(A.shape[1], states), found[y].reshape(A.shape[0], states * f)
             device.spmm_lookup(A, table, codes, out, None if live is None else live[y])
         same(found[read], expected[read])
+
+
+@given(seeds, several, widths, shares, st.sampled_from(["none", "rows", "table"]))
+@example(1, [(40, 50, 3), (0, 4, 2), (9, 9, 5)], 16, 0.5, "rows")
+@example(2, [(40, 50, 4), (30, 30, 1)], 32, 0.9, "table")
+@example(3, [(40, 50, 70)], 16, 0.5, "rows")
+def test_products_that_write_their_output(compiled, seed, graphs, f, share, gated):
+    """What was in Y does not matter; rows that are not live are zero or the sum, and zero with a gate."""
+    draws = np.random.default_rng(seed)
+    batch = Several(draws, graphs)
+    live = np.ones(batch.y, np.float32) if share is None else draw_live(draws, batch.y, share)
+    X, gate = normal(draws, batch.x, f), None
+    if gated == "rows":
+        gate = Part(normal(draws, batch.y, f))
+    elif gated == "table":
+        gate = Part(normal(draws, 5, f), draws.integers(0, 5, batch.y).astype(np.int32))
+    expected = batch.product(X, np.zeros((batch.y, f), dtype=np.float32), f)
+    if gate is not None:
+        expected *= (gate.rows() > 0) * live[:, None]
+        expected += 0.0
+        expected = np.where(live[:, None] > 0, expected, np.float32(0))
+    together, alone = (np.full((batch.y, f), np.nan, dtype=np.float32) for _ in range(2))
+    table = compiled.member_table(batch.on(compiled), batch.rows)
+    compiled.spmm_members(table, X, together, f, live, True, gate)
+    for A, (x, y), (*_, states) in zip(batch.on(compiled), batch.spans, batch.rows):
+        X_g, out = X[x].reshape(A.shape[1], states * f), alone[y].reshape(A.shape[0], states * f)
+        compiled.spmm_add(A, X_g, out, live[y], True, None if gate is None else gate.of_rows(y))
+    for found in (together, alone):
+        found += 0.0  # the sign of a zero that a gate makes
+        same(found[live > 0], expected[live > 0])
+        assert ((found == expected) | ((found == 0) & (live == 0)[:, None])).all()
+
+
+@given(seeds, several, widths, shares)
+@example(1, [(40, 50, 3), (0, 4, 2), (9, 9, 5)], 16, 0.5)
+@example(2, [(40, 50, 70)], 32, 0.5)
+def test_products_with_a_table_that_write_their_output(compiled, seed, graphs, f, share):
+    draws = np.random.default_rng(seed)
+    batch = Several(draws, graphs)
+    live = None if share is None else draw_live(draws, batch.y, share)
+    table, code = normal(draws, 5, f), draws.integers(0, 5, batch.x).astype(np.int32)
+    expected = batch.product(table[code], np.zeros((batch.y, f), dtype=np.float32), f)
+    if live is not None:
+        expected[live == 0] = 0
+    found = np.full((batch.y, f), np.nan, dtype=np.float32)
+    members = compiled.member_table(batch.on(compiled), batch.rows)
+    compiled.lookup_members(members, table, code.reshape(-1, 1), found, live, True)
+    same(found, expected)
+
+
+@given(seeds, st.tuples(st.integers(8, 300), st.integers(1, 20), st.integers(1, 64)), widths, widths, shares)
+@example(1, (300, 20, 4), 16, 16, 0.5)
+@example(2, (64, 9, 64), 16, 17, None)
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_rows_that_a_product_makes_as_it_needs_them(compiled, kind, seed, graph, f, m, share):
+    """Sums over neighbours, the product that meets them, its sums over blocks: as one after another."""
+    draws, (n, columns, states) = np.random.default_rng(seed), graph
+    n -= n % 8
+    indptr, indices = stored(draws.integers(0, 9, n), columns, kind)
+    live = None if share is None else draw_live(draws, n * states, share)
+    table, code = normal(draws, 7, f), draws.integers(0, 7, (columns, states)).astype(np.int32)
+    first = Part(normal(draws, 7, 3), draws.integers(0, 7, n * states).astype(np.int32))
+    W, then = normal(draws, 3 + f, m), Finish(relu=True, scale=draw_live(draws, n * states, 0.9))
+    nodes = draw_starts(draws, 1, 4, n // 4)
+    nodes[0, -1] = n
+    members = Members(nodes, [states], [0], [0], states)
+    N = np.zeros((n * states, f), dtype=np.float32)
+    PLAIN.spmm_lookup(PLAIN.csr(indptr, indices, None, (n, columns)), table, code, N.reshape(n, states * f))
+    if live is not None:
+        N[live == 0] = 0
+    expected = PLAIN.dense_pooled([first, Part(N, None, live)], W, then, members)
+    A = compiled.csr(indptr, indices, None, (n, columns))
+    for pooled in (False, True):
+        made = Part(np.full(N.shape, np.nan, dtype=np.float32), None, live, Lookup(A, table, code, live))
+        if pooled:
+            found = compiled.dense_pooled([first, made], W, then, members)
+            same(found[1], expected[1])
+        else:
+            found = (compiled.dense([first, made], W, then),)
+        same(found[0], expected[0])
+        same(made.X, N)
 
 
 @everywhere

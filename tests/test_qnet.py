@@ -304,14 +304,17 @@ def test_head_is_adjoint_to_its_backward(group, monkeypatch, head, features):
     E = own_states(group, batch, [np.abs(small_integers([8, s], n, K)) for s, n in enumerate(sizes)])
     E = E * (H > 0)  # where an embedding is 0 relu is shut
     totals = [Totals(8, 0, 0)] * 3  # a mean over 8: exact
-    forward_of = {"forward": lambda *args: (H, None)}
-    received = []
-    monkeypatch.setattr(net.embedding, "forward", lambda *args: forward_of["forward"]())
+    embedded, received = [H], []
+
+    def embed(params, batch, inputs, pool):
+        return embedded[0], None, group.device.fold_members(batch.members, embedded[0]) if pool else None
+
+    monkeypatch.setattr(net.embedding, "embed", embed)
 
     monkeypatch.setattr(net.embedding, "backward", lambda *args: received.append(args[-1]))
 
     def values(H_own):
-        forward_of["forward"] = lambda: (H_own, None)
+        embedded[0] = H_own
         column, entries = ones[:, 0], group.device.put(np.ones((1, 1), dtype=np.float32))
         inputs = NodeInputs(x, entries, column, column, column, column)
         e = net.evaluate(params, batch, inputs, totals, pool=True)

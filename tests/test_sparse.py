@@ -28,7 +28,7 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.partition.assemble import assemble
 from app.problems.mvc import MinimumVertexCover
-from app.products import Part
+from app.products import Finish, Part
 from app.rl import compact
 from app.rl.env import GraphEnv, step_together
 from app.rl.select import independent
@@ -381,6 +381,40 @@ def test_rows_that_are_not_read_may_be_left_out(group, name, exchange):
     for found in (batch.times(table[code], live), batch.times_lookup(table, code, live)):
         found = whole_states(group, batch, found * live[:, None])
         assert all(np.array_equal(X, Y) for X, Y in zip(found, expected))
+
+
+@everything
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_rows_behind_a_gate(group, name, exchange):
+    """A product times (gate > 0), zero where rows are not live; the gate as rows, and as a table."""
+    batch = make_batch(group, name, exchange)
+    live = batch.alive_mask(removed_nodes(name))
+    table, code = table_of(group, 8, 16), codes_of(group, batch, name, 8)
+    signs = np.where(np.arange(8 * 16).reshape(8, 16) % 3 == 0, -1, 1).astype(np.float32)
+    shut = Part(table * group.device.put(signs), code)
+    product = batch.times(table[code], live)
+    expected = group.device.xp.where(live[:, None] > 0, product, 0) * (shut.rows() > 0)
+    for gate in (shut, Part(shut.rows())):
+        found = batch.times(table[code], live, gate)
+        assert np.array_equal(group.device.get(found), group.device.get(expected))
+
+
+@everything
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_sums_over_neighbours_as_an_operand(group, name, exchange):
+    """A product that makes them as it needs them gives what it gives when they are there."""
+    batch = make_batch(group, name, exchange)
+    live = batch.alive_mask(removed_nodes(name))
+    table, code = table_of(group, 8, 16), codes_of(group, batch, name, 8)
+    W = group.device.put(np.arange(16 * 5, dtype=np.float32).reshape(16, 5) - 30)
+    there = Part(batch.times_lookup(table, code, live), None, live)
+    found, sums = group.device.dense_pooled(
+        [batch.lookup_part(table, code, live, live)], W, Finish(relu=True), batch.members
+    )
+    expected = group.device.dense([there], W, Finish(relu=True))
+    assert same_bits([group.device.get(found)], [group.device.get(expected)])
+    pooled = [group.device.get(x) for x in (batch.sum_states(sums), batch.pool(expected))]
+    assert np.array_equal(*pooled)
 
 
 def test_only_numbers_of_rows_travel(group):

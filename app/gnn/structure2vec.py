@@ -93,17 +93,34 @@ class Structure2Vec:
 
     def forward(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> tuple[Array, list[Any]]:
         """H_own [rows, K] and what backward needs. Ranks: all call."""
+        return self.embed(params, batch, inputs, pool=False)[:2]
+
+    def embed(
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, *, pool: bool
+    ) -> tuple[Array, list[Any], Array | None]:
+        """As `forward`, and where asked the sums over the nodes of each row block, [owned blocks, states*K].
+
+        Ranks   all call
+        """
         device, fixed = batch.device, self._fixed_parts(params, batch, inputs)
         masked_relu = Finish(relu=True, scale=inputs.present_own)
-        H, saved = self._first_round(params, batch, inputs, fixed), []
+        H, saved, sums = self._first_round(params, batch, inputs, fixed), [], None
         saved.append(([], H))
         for layer in range(1, self.layers):
-            met = [Part(self._neighbours(batch, inputs, H), scale=inputs.scale_own)]
+            met = [self._neighbours(batch, inputs, H)]
             if self.self_weight:
                 met.append(H)
-            H = Part(device.dense(fixed + met, self.weight(params, layer), masked_relu))
+            operands = (fixed + met, self.weight(params, layer), masked_relu)
+            if pool and layer == self.layers - 1:
+                Z, sums = device.dense_pooled(*operands, batch.members)
+            else:
+                Z = device.dense(*operands)
+            H = Part(Z)
             saved.append((met, H))
-        return H.X if H.index is None else H.rows(), saved
+        H_own = H.X if H.index is None else H.rows()
+        if pool and sums is None:
+            sums = device.fold_members(batch.members, H_own)
+        return H_own, saved, sums
 
     def _fixed_parts(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> list[Part]:
         """x and T, which are the same in every round; where T is a function of the degree, in one table."""
@@ -125,14 +142,15 @@ class Structure2Vec:
         return Part(batch.device.dense([Part(fixed[0].X)], W, Finish(relu=True)), fixed[0].index)
 
     @staticmethod
-    def _neighbours(batch: StateBatch, inputs: NodeInputs, H: Part) -> Array:
-        """A (alive * H)."""
+    def _neighbours(batch: StateBatch, inputs: NodeInputs, H: Part) -> Part:
+        """scale * A (alive * H)."""
         if H.index is not None:
-            return batch.times_lookup(H.X * inputs.alive_entries, H.index, inputs.alive_own)
+            table = H.X * inputs.alive_entries
+            return batch.lookup_part(table, H.index, inputs.alive_own, inputs.scale_own)
         H_own = H.X
         if inputs.alive_own is not inputs.present_own:
             H_own = batch.device.dense([], H_own[:0], Finish(base=H_own, base_scale=inputs.alive_own))
-        return batch.times(H_own, inputs.alive_own)
+        return Part(batch.times(H_own, inputs.alive_own), scale=inputs.scale_own)
 
     def backward(
         self, params: Parameters, batch: StateBatch, inputs: NodeInputs, saved: list[Any], dZ_own: Array
@@ -175,12 +193,12 @@ class Structure2Vec:
         """dZ_{l-1} from dZ_l; Wt [K, K (+K)] is the part of W_l^T that meets N and H_{l-1} = H."""
         device = batch.device
         dN_own = device.dense([Part(dZ_own)], Wt[:, : self.K], Finish(scale=inputs.scale_own))
+        if not self.self_weight:
+            return batch.times(dN_own, inputs.alive_own, H)
         dH_own = batch.times(dN_own, inputs.alive_own)
         alive_own = None if inputs.alive_own is inputs.present_own else inputs.alive_own
-        if self.self_weight:
-            then = Finish(dH_own, alive_own, scale=inputs.present_own, gate=H.X, gate_index=H.index)
-            return device.dense([Part(dZ_own)], Wt[:, self.K :], then)
-        return device.dense([], Wt[:0], Finish(dH_own, alive_own, gate=H.X, gate_index=H.index))
+        then = Finish(dH_own, alive_own, scale=inputs.present_own, gate=H.X, gate_index=H.index)
+        return device.dense([Part(dZ_own)], Wt[:, self.K :], then)
 
     def _add(self, parts: dict[str, Array], layer: int, part: Array) -> None:
         """Collect one layer's addends; a shared W sums them over layers, from the last to the first."""

@@ -20,9 +20,15 @@ INLINE void store_part(float *x, int64_t width, v16 v) {
     memcpy(x, pad, (size_t)width * 4);
 }
 
+INLINE int nonzero(const float *x) {
+    uint32_t bits;
+    memcpy(&bits, x, 4);
+    return bits << 1 != 0;
+}
+
 /* ---- sparse times dense ----------------------------------------------------------------------------------
- * Y += A X. A row of X is fetched some entries before its use: into an outer cache where rows are long
- * and X is larger than the caches, else into the first. */
+ * Y += A X, or Y = A X where `first`: then Y is not read. A row of X is fetched some entries before its use: into an
+ * outer cache where rows are long and X is larger than the caches, else into the first. */
 
 #define FETCH(index, ahead, lines, hint)                                                                      \
     if (j + (ahead) < last) {                                                                                 \
@@ -33,11 +39,12 @@ INLINE void store_part(float *x, int64_t width, v16 v) {
 
 #define ONE(v) (v)
 #define VALUED(v) (data[j] * (v))
+#define START(type, y) (first ? (type){0} : *(const type *)(y))
 
 /* One row, one tile of columns that X and y point at. */
 #define CHAIN64(T, hint, ahead)                                                                               \
     {                                                                                                         \
-        v16 a = LOAD16(y), b = LOAD16(y + 16), c = LOAD16(y + 32), d = LOAD16(y + 48);                        \
+        v16 a = START(v16, y), b = START(v16, y + 16), c = START(v16, y + 32), d = START(v16, y + 48);        \
         for (int64_t j = begin; j < end; ++j) {                                                               \
             FETCH(indices, ahead, 4, hint)                                                                    \
             const float *x = X + (size_t)indices[j] * ld;                                                     \
@@ -53,7 +60,7 @@ INLINE void store_part(float *x, int64_t width, v16 v) {
     }
 #define CHAIN(type, T)                                                                                        \
     {                                                                                                         \
-        type a = *(const type *)y;                                                                            \
+        type a = START(type, y);                                                                              \
         for (int64_t j = begin; j < end; ++j) {                                                               \
             FETCH(indices, 16, 1, 3)                                                                          \
             a += T(*(const type *)(X + (size_t)indices[j] * ld));                                             \
@@ -66,18 +73,18 @@ INLINE void store_part(float *x, int64_t width, v16 v) {
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
             const float *X = X_ + at;                                                                         \
             float *y = Y + i * ld + at;                                                                       \
-            if (begin < end) BODY                                                                             \
+            if (first || begin < end) BODY                                                                    \
         }                                                                                                     \
     }
 
 #define WIDTHS(tag, INDEX, T)                                                                                 \
     WIDE static void spmm_##tag(int64_t n, const INDEX *indptr, const INDEX *indices, const float *data,      \
-                                int64_t ld, const float *X_, float *Y, int far) {                             \
+                                int64_t ld, const float *X_, float *Y, int far, const int first) {            \
         const int64_t last = n ? (int64_t)indptr[n] : 0, tiles = ld / 64 * 64;                                \
         (void)data;                                                                                           \
         for (int64_t i = 0; i < n; ++i) {                                                                     \
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
-            if (begin < end)                                                                                  \
+            if (first || begin < end)                                                                         \
                 for (int64_t tile = 0; tile < tiles; tile += 64) {                                            \
                     const float *X = X_ + tile;                                                               \
                     float *y = Y + i * ld + tile;                                                             \
@@ -87,39 +94,84 @@ INLINE void store_part(float *x, int64_t width, v16 v) {
         }                                                                                                     \
         int64_t at = tiles;                                                                                   \
         ROWS(16, CHAIN(v16, T))                                                                               \
+        ROWS(8, CHAIN(v8, T))                                                                                 \
         ROWS(4, CHAIN(v4, T))                                                                                 \
         ROWS(1, CHAIN(float, T))                                                                              \
     }
 
-/* Rows of several states side by side, f columns each (a multiple of 16): those of states that are not live are left
- * as they are. Four neighbouring vectors go together where most of them are live. */
-#define LIVE(tag, INDEX, T)                                                                                   \
+/* z where the gate is open, else 0 times it. */
+INLINE v16 gated(v16 z, v16 gate) {
+    return z * (v16)((i16)(gate > 0.0f) & (i16)((v16){0} + 1.0f));
+}
+
+/* Which of at most STATES neighbouring rows are live. A row that is not is zero where `first`, else as it is. */
+enum { STATES = 64 };
+INLINE int live_states(const float *live, int64_t states, int64_t f, const int first, float *y, int32_t *held) {
+    int count = 0;
+    for (int64_t s = 0; s < states; ++s) {
+        held[count] = (int32_t)s;
+        count += nonzero(live + s);
+    }
+    if (first) /* all of them: which ones are live cannot be predicted */
+        for (int64_t j = 0; j < states * f; j += 16) STORE16(y + j, (v16){0});
+    return count;
+}
+
+/* N of the live states of a node, 16 columns of each: one pass over the entries of the node's row. */
+#define GROUP(N, ROW)                                                                                         \
+    {                                                                                                         \
+        v16 a[N];                                                                                             \
+        int64_t to[N];                                                                                        \
+        for (int q = 0; q < N; ++q) to[q] = held[q] * f + at, a[q] = START(v16, y + to[q]);                   \
+        for (int64_t j = begin; j < end; ++j) ROW(N)                                                          \
+        for (int q = 0; q < N; ++q) {                                                                         \
+            if (gate) a[q] = gated(a[q], LOAD16(gate_row(gate, f, i * states + held[q]) + at));               \
+            STORE16(y + to[q], a[q]);                                                                         \
+        }                                                                                                     \
+    }
+#define GROUPS(ROW)                                                                                           \
+    for (; count > 0; count -= 4, held += 4)                                                                  \
+        for (int64_t at = 0; at < f; at += 16) switch (count) {                                               \
+            case 1: GROUP(1, ROW) break;                                                                      \
+            case 2: GROUP(2, ROW) break;                                                                      \
+            case 3: GROUP(3, ROW) break;                                                                      \
+            default: GROUP(4, ROW)                                                                            \
+        }
+
+INLINE const float *gate_row(const Gate *gate, int64_t f, int64_t r) {
+    return gate->values + (gate->index ? (int64_t)gate->index[r] : r) * f;
+}
+
+/* Rows of several states side by side, f columns each (a multiple of 16): those of states that are not live are zero
+ * where `first`, else left as they are. */
+#define SIDE_BY_SIDE(T, N)                                                                                    \
+    {                                                                                                         \
+        const float *x = X + (size_t)indices[j] * ld;                                                         \
+        if (j + 12 < last) {                                                                                  \
+            const float *next = X + (size_t)indices[j + 12] * ld;                                             \
+            for (int q = 0; q < N; ++q) __builtin_prefetch(next + to[q], 0, 3);                               \
+        }                                                                                                     \
+        for (int q = 0; q < N; ++q) a[q] += T(LOAD16(x + to[q]));                                             \
+    }
+#define SUM_ONES(N) SIDE_BY_SIDE(ONE, N)
+#define SUM_DATA(N) SIDE_BY_SIDE(VALUED, N)
+#define LIVE(tag, INDEX, ROW)                                                                                 \
     WIDE static void live_##tag(int64_t n, const INDEX *indptr, const INDEX *indices, const float *data,      \
-                                int64_t ld, int64_t f, const float *X_, float *Y, const float *live) {        \
+                                int64_t ld, int64_t f, const float *X, float *Y, const float *live,           \
+                                const int first, const Gate *gate) {                                          \
         const int64_t last = n ? (int64_t)indptr[n] : 0, states = ld / f;                                     \
         (void)data;                                                                                           \
         for (int64_t i = 0; i < n; ++i, live += states) {                                                     \
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
-            if (begin == end) continue;                                                                       \
-            for (int64_t tile = 0; tile < ld; tile += 64) {                                                   \
-                const int64_t most = ld - tile < 64 ? ld - tile : 64;                                         \
-                int held = 0;                                                                                 \
-                for (int64_t at = 0; at < most; at += 16) held += live[(tile + at) / f] != 0.0f;              \
-                if (held > 2 && most == 64) {                                                                 \
-                    const float *X = X_ + tile;                                                               \
-                    float *y = Y + i * ld + tile;                                                             \
-                    CHAIN64(T, 3, 12)                                                                         \
-                } else if (held)                                                                              \
-                    for (int64_t at = tile; at < tile + most; at += 16) {                                     \
-                        const float *X = X_ + at;                                                             \
-                        float *y = Y + i * ld + at;                                                           \
-                        if (live[at / f] != 0.0f) CHAIN(v16, T)                                               \
-                    }                                                                                         \
-            }                                                                                                 \
+            int32_t list[STATES], *held = list;                                                               \
+            float *y = Y + i * ld;                                                                            \
+            if (!first && begin == end) continue;                                                             \
+            int count = live_states(live, states, f, first, y, list);                                         \
+            GROUPS(ROW)                                                                                       \
         }                                                                                                     \
     }
-LIVE(ones, int32_t, ONE)
-LIVE(data, int32_t, VALUED)
+LIVE(ones, int32_t, SUM_ONES)
+LIVE(data, int32_t, SUM_DATA)
 
 WIDTHS(narrow_ones, int32_t, ONE)
 WIDTHS(narrow_data, int32_t, VALUED)
@@ -128,53 +180,90 @@ WIDTHS(long_data, int64_t, VALUED)
 
 enum { FAR_BYTES = 8 << 20 };
 
-/* Y [n, c] += A X; X [m, c]; `wide`: indptr and indices are 64-bit; data may be null: all values one. */
-void lk_spmm_add(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data,
-                 int64_t c, const float *X, float *Y) {
+static void spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
+                 const float *X, float *Y, int first) {
     const int far = c > 64 && m * c * 4 > FAR_BYTES;
-    if (wide && data) spmm_long_data(n, indptr, indices, data, c, X, Y, far);
-    else if (wide) spmm_long_ones(n, indptr, indices, data, c, X, Y, far);
-    else if (data) spmm_narrow_data(n, indptr, indices, data, c, X, Y, far);
-    else spmm_narrow_ones(n, indptr, indices, data, c, X, Y, far);
+    if (wide && data) spmm_long_data(n, indptr, indices, data, c, X, Y, far, first);
+    else if (wide) spmm_long_ones(n, indptr, indices, data, c, X, Y, far, first);
+    else if (data) spmm_narrow_data(n, indptr, indices, data, c, X, Y, far, first);
+    else spmm_narrow_ones(n, indptr, indices, data, c, X, Y, far, first);
 }
 
-/* lk_spmm_add for rows of c / f states side by side, of which those with live [n][c / f] = 0 may be left out. */
+/* Y [n, c] *= (live != 0) * (gate > 0): what live_* do as they go. */
+WIDE static void gate_rows(int64_t rows, int64_t f, float *Y, const float *live, const Gate *gate) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float *g = gate_row(gate, f, r);
+        float *y = Y + r * f;
+        if (live && live[r] == 0.0f) memset(y, 0, (size_t)f * 4);
+        else
+            for (int64_t j = 0; j < f; ++j) y[j] *= g[j] > 0.0f ? 1.0f : 0.0f;
+    }
+}
+
+/* Y [n, c] += A X; X [m, c]; `wide`: indptr and indices are 64-bit; data may be null: all values one. Rows are those of
+ * c / f states side by side. live [n][c / f], or null: rows of Y where it is 0 may be left out, and where `first` be
+ * zero; with a gate they are. gate, or null (needs first): the sums times (gate > 0). */
 void lk_spmm_live(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                  int64_t f, const float *X, float *Y, const float *live) {
+                  int64_t f, const float *X, float *Y, const float *live, int first, const Gate *gate) {
     const int far = c > 64 && m * c * 4 > FAR_BYTES;
-    if (!live || wide || f % 16 || far) lk_spmm_add(n, m, wide, indptr, indices, data, c, X, Y);
-    else if (data) live_data(n, indptr, indices, data, c, f, X, Y, live);
-    else live_ones(n, indptr, indices, data, c, f, X, Y, live);
+    if (!live || wide || f % 16 || far || c > STATES * f) {
+        spmm(n, m, wide, indptr, indices, data, c, X, Y, first);
+        if (gate) gate_rows(n * (c / f), f, Y, live, gate);
+    } else if (data) live_data(n, indptr, indices, data, c, f, X, Y, live, first, gate);
+    else live_ones(n, indptr, indices, data, c, f, X, Y, live, first, gate);
 }
 
 /* One product for each graph of a batch: `table` [members][9] holds n, m, wide, indptr, indices, data (addresses),
  * the first row of the graph in X and in Y, and how many rows of f columns stand side by side for a node. */
-void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const float *X, float *Y, const float *live) {
-    for (const int64_t *t = table; t < table + 9 * members; t += 9)
+void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const float *X, float *Y, const float *live,
+                     int first, const Gate *gate) {
+    for (const int64_t *t = table; t < table + 9 * members; t += 9) {
+        Gate own = {0};
+        if (gate)
+            own = (Gate){gate->values + (gate->index ? 0 : t[7] * f), gate->index ? gate->index + t[7] : 0};
         lk_spmm_live(t[0], t[1], (int)t[2], (const void *)(intptr_t)t[3], (const void *)(intptr_t)t[4],
-                     (const float *)(intptr_t)t[5], t[8] * f, f, X + t[6] * f, Y + t[7] * f, live ? live + t[7] : 0);
+                     (const float *)(intptr_t)t[5], t[8] * f, f, X + t[6] * f, Y + t[7] * f, live ? live + t[7] : 0,
+                     first, gate ? &own : 0);
+    }
 }
 
 /* Y += A X where X[u, s] = table[code[u, s]]: rows that repeat are read from a table that stays in the cache. Members,
- * live as above; f columns in a row of the table. */
+ * live and first as above; f columns in a row of the table. */
 #define LOOKUP(type)                                                                                          \
     {                                                                                                         \
-        type a = *(const type *)(y + at);                                                                     \
+        type a = START(type, y + at);                                                                         \
         for (int64_t j = begin; j < end; ++j)                                                                 \
             a += *(const type *)(table + (int64_t)code[(int64_t)indices[j] * states + s] * f + at);           \
         *(type *)(y + at) = a;                                                                                \
     }
+#define SUM_LOOKUP(N)                                                                                         \
+    {                                                                                                         \
+        const int32_t *from = code + (int64_t)indices[j] * states;                                            \
+        if (states > 1 && j + 12 < last) __builtin_prefetch(code + (int64_t)indices[j + 12] * states, 0, 3);  \
+        for (int q = 0; q < N; ++q) a[q] += LOAD16(table + (int64_t)from[held[q]] * f + at);                  \
+    }
 #define LOOKUPS(tag, INDEX)                                                                                   \
     WIDE static void lookup_##tag(int64_t n, const INDEX *indptr, const INDEX *indices, int64_t states,       \
                                   int64_t f, const float *table, const int32_t *code, float *Y,               \
-                                  const float *live) {                                                        \
+                                  const float *live, const int first) {                                       \
+        const Gate *gate = 0;                                                                                 \
+        const int64_t last = n ? (int64_t)indptr[n] : 0;                                                      \
         for (int64_t i = 0; i < n; ++i) {                                                                     \
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
-            if (begin == end) continue;                                                                       \
-            for (int64_t s = 0; s < states; ++s) {                                                            \
-                float *y = Y + (i * states + s) * f;                                                          \
+            int32_t list[STATES], *held = list;                                                               \
+            float *y = Y + i * states * f;                                                                    \
+            if (!first && begin == end) continue;                                                             \
+            if (live && f % 16 == 0 && states <= STATES) {                                                    \
+                int count = live_states(live + i * states, states, f, first, y, list);                        \
+                GROUPS(SUM_LOOKUP)                                                                            \
+                continue;                                                                                     \
+            }                                                                                                 \
+            for (int64_t s = 0; s < states; ++s, y += f) {                                                    \
                 int64_t at = 0;                                                                               \
-                if (live && live[i * states + s] == 0.0f) continue;                                           \
+                if (live && live[i * states + s] == 0.0f) {                                                   \
+                    if (first) memset(y, 0, (size_t)f * 4);                                                   \
+                    continue;                                                                                 \
+                }                                                                                             \
                 for (; at + 16 <= f; at += 16) LOOKUP(v16)                                                    \
                 for (; at + 4 <= f; at += 4) LOOKUP(v4)                                                       \
                 for (; at < f; ++at) LOOKUP(float)                                                            \
@@ -185,15 +274,28 @@ LOOKUPS(narrow, int32_t)
 LOOKUPS(wide, int64_t)
 
 void lk_lookup_members(int64_t members, const int64_t *graphs, int64_t f, const float *table, const int32_t *code,
-                       float *Y, const float *live) {
+                       float *Y, const float *live, int first) {
     for (const int64_t *t = graphs; t < graphs + 9 * members; t += 9) {
         const void *indptr = (const void *)(intptr_t)t[3], *indices = (const void *)(intptr_t)t[4];
         const int32_t *c = code + t[6];
         float *y = Y + t[7] * f;
         const float *l = live ? live + t[7] : 0;
-        if (t[2]) lookup_wide(t[0], indptr, indices, t[8], f, table, c, y, l);
-        else lookup_narrow(t[0], indptr, indices, t[8], f, table, c, y, l);
+        if (t[2]) lookup_wide(t[0], indptr, indices, t[8], f, table, c, y, l, first);
+        else lookup_narrow(t[0], indptr, indices, t[8], f, table, c, y, l, first);
     }
+}
+
+/* The rows of nodes lo..end-1. */
+static void lookup_rows(const Lookup *l, int64_t lo, int64_t end) {
+    const int64_t *t = l->graph, states = t[8], row = t[7] + lo * states;
+    const void *indices = (const void *)(intptr_t)t[4];
+    const float *live = l->live ? l->live + row : 0;
+    if (t[2])
+        lookup_wide(end - lo, (const int64_t *)(intptr_t)t[3] + lo, indices, states, l->f, l->table, l->code + t[6],
+                    l->Y + row * l->f, live, 1);
+    else
+        lookup_narrow(end - lo, (const int32_t *)(intptr_t)t[3] + lo, indices, states, l->f, l->table, l->code + t[6],
+                      l->Y + row * l->f, live, 1);
 }
 
 /* ---- dense rows times a small matrix ----------------------------------------------------------------------
@@ -201,79 +303,151 @@ void lk_lookup_members(int64_t members, const int64_t *graphs, int64_t f, const 
  * X[index[r]]) and scaled by a number per row. Then, in this order and each only where given:
  *   Z = base * base_scale + Z;  Z = max(Z, 0);  Z *= scale;  Z *= (gate > 0). */
 
-/* What follows the product, for one row and 16 columns. `simple`, a constant where this is called: only relu and
- * scale, and all 16 columns. */
-INLINE v16 finish(const Dense *d, const int simple, int64_t r, int64_t at, int64_t width, v16 z) {
-    if (!simple && d->base) {
+/* What follows the product, for one row and 16 columns. `form`, a constant where this is called: SIMPLE, only relu and
+ * scale, and all 16 columns; WHOLE, all 16 columns. */
+enum { SIMPLE, WHOLE, ANY };
+INLINE v16 finish(const Dense *d, const int form, int64_t r, int64_t at, int64_t width, v16 z) {
+    if (form != SIMPLE && d->base) {
         v16 b = load_part(d->base + r * d->ldbase + at, width);
         if (d->base_scale) b *= d->base_scale[r];
         z = b + z;
     }
     if (d->relu) z = (v16)((i16)z & ~(i16)(z < 0.0f));
     if (d->scale) z *= d->scale[r];
-    if (!simple && d->gate) {
+    if (form != SIMPLE && d->gate) {
         const int64_t row = d->gate_index ? (int64_t)d->gate_index[r] : r;
-        const i16 open = load_part(d->gate + row * d->ldgate + at, width) > 0.0f;
-        z = z * (v16)(open & (i16)((v16){} + 1.0f));
+        z = gated(z, load_part(d->gate + row * d->ldgate + at, width));
     }
     return z;
 }
 
-enum { MOST_HIDDEN = 4096, CHUNK = 126 }; /* rows handled together: their operands stay in the first-level cache */
+enum { MOST_HIDDEN = 4096, CHUNK = 192, TOGETHER = 6 }; /* a chunk's operands stay in the first-level cache */
+
+/* z[i] += (elements k0.. of row i) times rows of W; `factor` [R], or null for ones. Scaled elements are made by whole
+ * vectors first: one at a time they cost as much as the sum. */
+#define ADD_PART(R)                                                                                           \
+    INLINE void add_part_##R(v16 *z, const float *const *x, const float *factor, int64_t k, const float *w,   \
+                             int64_t mp) {                                                                    \
+        float scaled[R][16];                                                                                  \
+        if (!factor)                                                                                          \
+            for (int64_t j = 0; j < k; ++j, w += mp) {                                                        \
+                const v16 row = LOAD16(w);                                                                    \
+                for (int i = 0; i < R; ++i) z[i] += x[i][j] * row;                                            \
+            }                                                                                                 \
+        else                                                                                                  \
+            for (int64_t k0 = 0; k0 < k; k0 += 16) {                                                          \
+                const int64_t width = k - k0 < 16 ? k - k0 : 16;                                              \
+                for (int i = 0; i < R; ++i) STORE16(scaled[i], load_part(x[i] + k0, width) * factor[i]);      \
+                for (int64_t j = 0; j < width; ++j, w += mp) {                                                \
+                    const v16 row = LOAD16(w);                                                                \
+                    for (int i = 0; i < R; ++i) z[i] += scaled[i][j] * row;                                   \
+                }                                                                                             \
+            }                                                                                                 \
+    }
+ADD_PART(6)
+ADD_PART(1)
 
 /* R rows `at_row`, all tiles of 16 columns. */
 #define DENSE_ROWS(R)                                                                                         \
-    INLINE void dense_##R(const Dense *d, const int simple, const int64_t *at_row, float *hidden) {           \
+    INLINE void dense_##R(const Dense *d, const int form, const int64_t *at_row, float *hidden) {             \
         for (int64_t at = 0; at < d->mp; at += 16) {                                                          \
-            const int64_t width = simple || d->m - at >= 16 ? 16 : d->m - at;                                 \
+            const int64_t width = form != ANY || d->m - at >= 16 ? 16 : d->m - at;                            \
             v16 z[R];                                                                                         \
             for (int i = 0; i < R; ++i)                                                                       \
-                z[i] = d->start ? LOAD16(d->start + (int64_t)d->start_index[at_row[i]] * d->mp + at) : (v16){};\
+                z[i] = d->start ? LOAD16(d->start + (int64_t)d->start_index[at_row[i]] * d->mp + at) : (v16){0}; \
             const float *w = d->W + at;                                                                       \
             for (int64_t p = 0; p < d->parts; ++p) {                                                          \
                 const Part *part = d->part + p;                                                               \
                 const float *x[R];                                                                            \
-                float s[R];                                                                                   \
+                float factor[R];                                                                              \
+                int ones = 1;                                                                                 \
                 for (int i = 0; i < R; ++i) {                                                                 \
                     const int64_t r = at_row[i];                                                              \
                     x[i] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;                  \
-                    s[i] = part->scale ? part->scale[r] : 1.0f;                                               \
+                    factor[i] = part->scale ? part->scale[r] : 1.0f;                                          \
+                    ones &= factor[i] == 1.0f;                                                                \
                 }                                                                                             \
-                if (part->scale)                                                                              \
-                    for (int64_t k = 0; k < part->k; ++k, w += d->mp) {                                       \
-                        const v16 row = LOAD16(w);                                                            \
-                        for (int i = 0; i < R; ++i) z[i] += (x[i][k] * s[i]) * row;                           \
-                    }                                                                                         \
-                else                                                                                          \
-                    for (int64_t k = 0; k < part->k; ++k, w += d->mp) {                                       \
-                        const v16 row = LOAD16(w);                                                            \
-                        for (int i = 0; i < R; ++i) z[i] += x[i][k] * row;                                    \
-                    }                                                                                         \
+                if (ones) add_part_##R(z, x, 0, part->k, w, d->mp);                                           \
+                else add_part_##R(z, x, factor, part->k, w, d->mp);                                           \
+                w += part->k * d->mp;                                                                         \
             }                                                                                                 \
             for (int i = 0; i < R; ++i) {                                                                     \
-                z[i] = finish(d, simple, at_row[i], at, width, z[i]);                                         \
-                if (!simple && d->w)                                                                          \
+                z[i] = finish(d, form, at_row[i], at, width, z[i]);                                           \
+                if (form != SIMPLE && d->w)                                                                   \
                     STORE16(hidden + i * d->mp + at, z[i] * load_part(d->w + at, width));                     \
                 else store_part(d->Z + at_row[i] * d->ldz + at, width, z[i]);                                 \
             }                                                                                                 \
         }                                                                                                     \
-        if (!simple && d->w) {                                                                                \
+        if (form != SIMPLE && d->w) {                                                                         \
             float score[R];                                                                                   \
             for (int i = 0; i < R; ++i) score[i] = 0.0f;                                                      \
             for (int64_t j = 0; j < d->m; ++j)                                                                \
-                for (int i = 0; i < R; ++i) score[i] += hidden[i * d->mp + j];                      \
+                for (int i = 0; i < R; ++i) score[i] += hidden[i * d->mp + j];                                \
             for (int i = 0; i < R; ++i) d->out[at_row[i]] = score[i];                                         \
         }                                                                                                     \
     }
 DENSE_ROWS(6)
 DENSE_ROWS(1)
 
+/* Rows lo..hi-1 by what they need: `full`, all of the product; `bare`, only what the chain starts with and what follows
+ * it; `none`, zero. Listed without a branch, since which rows they are cannot be predicted. */
+typedef struct {
+    int64_t full, bare, none;
+    int64_t full_row[CHUNK + TOGETHER], bare_row[CHUNK], none_row[CHUNK];
+} Kinds;
+
+INLINE void list_kinds(int64_t lo, int64_t hi, const float *scale, const float *met, Kinds *to) {
+    int64_t full = 0, bare = 0, none = 0;
+    for (int64_t r = lo; r < hi; ++r) {
+        const int live = !scale || nonzero(scale + r), meets = !met || nonzero(met + r);
+        to->full_row[full] = r;
+        full += live & meets;
+        if (met) {
+            to->bare_row[bare] = r;
+            bare += live & !meets;
+        }
+        if (scale) {
+            to->none_row[none] = r;
+            none += !live;
+        }
+    }
+    to->full = full;
+    to->bare = bare;
+    to->none = none;
+}
+
+/* The groups of TOGETHER are full: where rows are missing the last one is made again. */
+INLINE void dense_full(const Dense *d, const int form, Kinds *kinds, float *hidden) {
+    int64_t i = 0;
+    if (!kinds->full) return;
+    for (int k = 0; k < TOGETHER; ++k) kinds->full_row[kinds->full + k] = kinds->full_row[kinds->full - 1];
+    for (; i + 1 < kinds->full; i += TOGETHER) dense_6(d, form, kinds->full_row + i, hidden);
+    if (i < kinds->full) dense_1(d, form, kinds->full_row + i, hidden);
+}
+
+/* Add the rows of nodes lo..end-1 to the sums of their blocks; *block is where the nodes before them ended. */
+INLINE void pool_rows(const Dense *d, const Pool *p, int64_t lo, int64_t end, int64_t *block) {
+    while (lo < end) {
+        while (*block < p->blocks && p->nodes[*block + 1] <= lo) ++*block;
+        if (*block == p->blocks) return;
+        const int64_t stop = p->nodes[*block + 1] < end ? p->nodes[*block + 1] : end;
+        for (int64_t s = 0; s < p->states; ++s)
+            for (int64_t at = 0; at < d->m; at += 16) {
+                const int64_t width = d->m - at < 16 ? d->m - at : 16;
+                float *out = p->out + (*block * p->states + s) * d->m + at;
+                v16 sum = load_part(out, width);
+                for (int64_t i = lo; i < stop; ++i) sum += load_part(d->Z + (i * p->states + s) * d->ldz + at, width);
+                store_part(out, width, sum);
+            }
+        lo = stop;
+    }
+}
+
 /* A row whose `scale` is 0 is 0: it is not computed. Where every part has a scale (the same for all) and that is 0 for a
- * row, the row is what its chain starts with. The rows of a chunk are listed without a branch, since which they are
- * cannot be predicted. */
+ * row, the row is what its chain starts with. */
 WIDE void lk_dense(const Dense *given) {
-    int64_t rows[CHUNK], others[CHUNK], none[CHUNK];
-    float hidden[6 * MOST_HIDDEN];
+    Kinds kinds;
+    float hidden[TOGETHER * MOST_HIDDEN];
     Part part[4] = {{0}};
     Dense copy = *given; /* not reachable through the pointers that are written: it can stay in registers */
     const Dense *d = &copy;
@@ -282,35 +456,32 @@ WIDE void lk_dense(const Dense *given) {
     const float *met = copy.parts ? part[0].scale : 0;
     for (int64_t p = 1; p < copy.parts; ++p)
         if (part[p].scale != met) met = 0;
-    const int simple = !copy.base && !copy.gate && !copy.w && copy.m % 16 == 0;
+    const int form = copy.m % 16 ? ANY : copy.base || copy.gate || copy.w ? WHOLE : SIMPLE;
     Dense bare = copy;
     bare.parts = 0;
-    for (int64_t lo = 0; lo < d->rows; lo += CHUNK) {
-        const int64_t hi = lo + CHUNK < d->rows ? lo + CHUNK : d->rows;
-        int64_t held = 0, plain = 0, dead = 0, i = 0;
-        for (int64_t r = lo; r < hi; ++r) {
-            const int live = !d->scale || d->scale[r] != 0.0f, full = !met || met[r] != 0.0f;
-            rows[held] = r;
-            held += live & full;
-            others[plain] = r;
-            plain += live & !full;
-            none[dead] = r;
-            dead += !live;
-        }
-        for (int64_t k = 0; k < plain; ++k)
-            if (simple) dense_1(&bare, 1, others + k, hidden);
-            else dense_1(&bare, 0, others + k, hidden);
-        for (int64_t k = 0; k < dead; ++k) {
-            if (d->w) d->out[none[k]] = 0.0f;
+    const int64_t states = d->lookup ? d->lookup->graph[8] : d->pool ? d->pool->states : 1;
+    const int64_t step = CHUNK / states * states; /* whole nodes */
+    int64_t block = 0;
+    for (int64_t lo = 0; lo < d->rows; lo += step) {
+        const int64_t hi = lo + step < d->rows ? lo + step : d->rows;
+        if (d->lookup) lookup_rows(d->lookup, lo / states, hi / states);
+        if (d->scale && met) list_kinds(lo, hi, d->scale, met, &kinds);
+        else if (d->scale) list_kinds(lo, hi, d->scale, 0, &kinds);
+        else if (met) list_kinds(lo, hi, 0, met, &kinds);
+        else list_kinds(lo, hi, 0, 0, &kinds);
+        for (int64_t k = 0; k < kinds.bare; ++k)
+            if (form == SIMPLE) dense_1(&bare, SIMPLE, kinds.bare_row + k, hidden);
+            else dense_1(&bare, ANY, kinds.bare_row + k, hidden);
+        for (int64_t k = 0; k < kinds.none; ++k) {
+            if (d->w) d->out[kinds.none_row[k]] = 0.0f;
             else
                 for (int64_t at = 0; at < d->m; at += 16)
-                    store_part(d->Z + none[k] * d->ldz + at, d->m - at < 16 ? d->m - at : 16, (v16){});
+                    store_part(d->Z + kinds.none_row[k] * d->ldz + at, d->m - at < 16 ? d->m - at : 16, (v16){0});
         }
-        if (simple)
-            for (; i + 6 <= held; i += 6) dense_6(d, 1, rows + i, hidden);
-        else
-            for (; i + 6 <= held; i += 6) dense_6(d, 0, rows + i, hidden);
-        for (; i < held; ++i) dense_1(d, 0, rows + i, hidden);
+        if (form == SIMPLE) dense_full(d, SIMPLE, &kinds, hidden);
+        else if (form == WHOLE) dense_full(d, WHOLE, &kinds, hidden);
+        else dense_full(d, ANY, &kinds, hidden);
+        if (d->pool) pool_rows(d, d->pool, lo / states, hi / states, &block);
     }
 }
 
@@ -334,55 +505,83 @@ typedef struct {
     float scale[CHUNK];
 } Rows;
 
-/* Rows k0..k0+n-1 and 16 columns of the gradient over the rows of a chunk; n is a constant where this is called. */
-INLINE void gram_tile(const Gram *g, const Rows *rows, int scaled, int64_t k0, const int n, int64_t at, int64_t width,
-                      float *out) {
+enum { SLICE = 24 }; /* elements of a row that are scaled at a time: several tiles of 6 */
+
+/* Rows k0..k0+n-1 and 16 columns of the gradient over the rows of a chunk; n is a constant where this is called.
+ * scaled: elements of the slice that k0 is in, or null: as they are. */
+INLINE void gram_tile(const Gram *g, const Rows *rows, const float *scaled, int64_t k0, const int n, int64_t at,
+                      int64_t width, float *out) {
     v16 acc[6];
     for (int i = 0; i < n; ++i) acc[i] = load_part(out + (k0 + i) * g->m + at, width);
     for (int64_t r = 0; r < rows->count; ++r) {
-        const float *x = rows->x[r] + k0;
+        const float *x = scaled ? scaled + r * SLICE + k0 % SLICE : rows->x[r] + k0;
         const v16 d = load_part(g->D + rows->row[r] * g->m + at, width);
-        if (scaled) {
-            const float s = rows->scale[r];
-            for (int i = 0; i < n; ++i) acc[i] += (x[i] * s) * d;
-        } else
-            for (int i = 0; i < n; ++i) acc[i] += x[i] * d;
+        for (int i = 0; i < n; ++i) acc[i] += x[i] * d;
     }
     for (int i = 0; i < n; ++i) store_part(out + (k0 + i) * g->m + at, width, acc[i]);
 }
 
 #define TILE(n)                                                                                               \
     case n:                                                                                                   \
-        if (scaled) gram_tile(g, rows, 1, k0, n, at, width, out);                                             \
+        if (scaled) gram_tile(g, rows, scaled, k0, n, at, width, out);                                        \
         else gram_tile(g, rows, 0, k0, n, at, width, out);                                                    \
         break;
 
-INLINE void gram_tiles(const Gram *g, const Rows *rows, int scaled, int64_t k, int64_t at, int64_t width, float *out) {
-    for (int64_t k0 = 0; k0 < k; k0 += 6)
-        switch (k - k0 < 6 ? k - k0 : 6) { TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) }
+/* Elements lo..end-1 of every row of a chunk. */
+INLINE void gram_tiles(const Gram *g, const Rows *rows, const float *scaled, int64_t lo, int64_t end, int64_t at,
+                       int64_t width, float *out) {
+    for (int64_t k0 = lo; k0 < end; k0 += 6)
+        switch (end - k0 < 6 ? end - k0 : 6) { TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) }
+}
+
+INLINE void gram_columns(const Gram *g, const Rows *rows, const float *scaled, int64_t lo, int64_t end, float *out) {
+    for (int64_t at = 0; at < g->m; at += 16)
+        if (g->m - at < 16) gram_tiles(g, rows, scaled, lo, end, at, g->m - at, out);
+        else gram_tiles(g, rows, scaled, lo, end, at, 16, out);
+}
+
+/* A part whose rows are not all taken as they are: their elements are scaled a slice at a time. */
+INLINE void gram_scaled(const Gram *g, const Rows *rows, int64_t k, float *out) {
+    float scaled[CHUNK * SLICE];
+    for (int64_t lo = 0; lo < k; lo += SLICE) {
+        const int64_t end = lo + SLICE < k ? lo + SLICE : k;
+        for (int64_t r = 0; r < rows->count; ++r)
+            for (int64_t j = lo; j < end; ++j) scaled[r * SLICE + j - lo] = rows->x[r][j] * rows->scale[r];
+        gram_columns(g, rows, scaled, lo, end, out);
+    }
+}
+
+/* Which of rows lo..hi-1 are live and have a scale: a row times 0 adds nothing. */
+INLINE int64_t gram_rows(int64_t lo, int64_t hi, const float *live, const float *scale, int64_t *row) {
+    int64_t count = 0;
+    for (int64_t r = lo; r < hi; ++r) {
+        row[count] = r;
+        count += (!live || nonzero(live + r)) & (!scale || nonzero(scale + r));
+    }
+    return count;
 }
 
 INLINE void gram_chunk(const Gram *g, Rows *rows, int64_t lo, int64_t hi, float *out) {
-    rows->count = 0;
-    for (int64_t r = lo; r < hi; ++r) {
-        rows->row[rows->count] = r;
-        rows->count += !g->live || g->live[r] != 0.0f;
-    }
-    const Rows all = *rows;
     for (int64_t p = 0; p < g->parts; ++p) {
         const Part *part = g->part + p;
-        rows->count = 0;
-        for (int64_t i = 0; i < all.count; ++i) {
-            const int64_t r = all.row[i], at = rows->count;
-            rows->row[at] = r;
-            rows->x[at] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;
-            rows->scale[at] = part->scale ? part->scale[r] : 1.0f;
-            rows->count += rows->scale[at] != 0.0f; /* a row times 0 adds nothing */
+        const float *live = g->live, *scale = part->scale;
+        int64_t count = 0;
+        int ones = 1;
+        if (live == scale) live = 0;
+        if (live && scale) count = gram_rows(lo, hi, live, scale, rows->row);
+        else if (live || scale) count = gram_rows(lo, hi, live ? live : scale, 0, rows->row);
+        else count = gram_rows(lo, hi, 0, 0, rows->row);
+        for (int64_t i = 0; i < count; ++i) {
+            const int64_t r = rows->row[i];
+            rows->x[i] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;
         }
-        for (int64_t at = 0; at < g->m; at += 16) {
-            if (g->m - at < 16) gram_tiles(g, rows, part->scale != 0, part->k, at, g->m - at, out);
-            else gram_tiles(g, rows, part->scale != 0, part->k, at, 16, out);
+        for (int64_t i = 0; scale && i < count; ++i) {
+            rows->scale[i] = scale[rows->row[i]];
+            ones &= rows->scale[i] == 1.0f;
         }
+        rows->count = count;
+        if (ones) gram_columns(g, rows, 0, 0, part->k, out);
+        else gram_scaled(g, rows, part->k, out);
         out += part->k * g->m;
     }
 }

@@ -7,6 +7,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are never passed between compiled functions */
 
 typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t i16 __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -20,6 +21,31 @@ typedef struct {
     const int32_t *index;
     const float *scale;
 } Part;
+
+/* Row r is values[index ? index[r] : r], as long as the rows that it gates. */
+typedef struct {
+    const float *values;
+    const int32_t *index;
+} Gate;
+
+/* Rows of a part that are made when they are needed, sums over neighbours of rows of a table: for one graph what
+ * lk_lookup_members is given. */
+typedef struct {
+    const int64_t *graph;
+    int64_t f;
+    const float *table;
+    const int32_t *code;
+    float *Y;
+    const float *live;
+} Lookup;
+
+/* Sums of the rows of Z over the nodes of each block, for every state of one graph: out [blocks][states * m] is zero
+ * before. Block b is nodes[b] .. nodes[b + 1] - 1. */
+typedef struct {
+    int64_t blocks, states;
+    const int64_t *nodes;
+    float *out;
+} Pool;
 
 typedef struct {
     int64_t rows, parts, m, mp; /* mp: m padded to a multiple of 16 */
@@ -39,6 +65,8 @@ typedef struct {
     const float *start; /* [*][mp], or null: row r's chain begins with start[start_index[r]] */
     const int32_t *start_index;
     const int32_t *gate_index; /* or null: row r is gated by gate[gate_index[r]] */
+    const Lookup *lookup;      /* or null */
+    const Pool *pool;          /* or null */
 } Dense;
 
 /* See products.c. */

@@ -17,13 +17,24 @@ class _Part(ctypes.Structure):
     _fields_ = (("X", Pointer), ("ld", Long), ("k", Long), ("index", Pointer), ("scale", Pointer))
 
 
+class _Lookup(ctypes.Structure):
+    _fields_ = (
+        ("graph", Pointer), ("f", Long), ("table", Pointer), ("code", Pointer), ("Y", Pointer),
+        ("live", Pointer),
+    )  # fmt: skip
+
+
+class _Pool(ctypes.Structure):
+    _fields_ = (("blocks", Long), ("states", Long), ("nodes", Pointer), ("out", Pointer))
+
+
 class _Dense(ctypes.Structure):
     _fields_ = (
         ("rows", Long), ("parts", Long), ("m", Long), ("mp", Long), ("part", ctypes.POINTER(_Part)),
         ("W", Pointer), ("Z", Pointer), ("ldz", Long), ("base", Pointer), ("ldbase", Long),
         ("base_scale", Pointer), ("relu", Long), ("scale", Pointer), ("gate", Pointer), ("ldgate", Long),
         ("w", Pointer), ("out", Pointer), ("start", Pointer), ("start_index", Pointer),
-        ("gate_index", Pointer),
+        ("gate_index", Pointer), ("lookup", ctypes.POINTER(_Lookup)), ("pool", ctypes.POINTER(_Pool)),
     )  # fmt: skip
 
 
@@ -34,11 +45,18 @@ class _Gram(ctypes.Structure):
     )  # fmt: skip
 
 
+class _Gate(ctypes.Structure):
+    _fields_ = (("values", Pointer), ("index", Pointer))
+
+
 SPMM_LIVE = function(
-    "lk_spmm_live", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer, Pointer
+    "lk_spmm_live", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer,
+    Pointer, ctypes.c_int, ctypes.POINTER(_Gate),
+)  # fmt: skip
+SPMM_MEMBERS = function(
+    "lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer, ctypes.c_int, ctypes.POINTER(_Gate)
 )
-SPMM_MEMBERS = function("lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer)
-LOOKUP = function("lk_lookup_members", Long, Pointer, Long, Pointer, Pointer, Pointer, Pointer)
+LOOKUP = function("lk_lookup_members", Long, Pointer, Long, *(Pointer,) * 4, ctypes.c_int)
 FOLD = function("lk_fold", Long, Pointer, Pointer, Long, Pointer)
 POOL = function(
     "lk_pool", Long, Long, Pointer, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer
@@ -66,22 +84,37 @@ class NativeProducts:
         return *shape, int(indices.itemsize == 8), address(indptr), address(indices), address(data)
 
     def spmm_add(
-        self, record: tuple[int, ...], X: np.ndarray, Y: np.ndarray, live: np.ndarray | None = None
+        self,
+        record: tuple[int, ...],
+        X: np.ndarray,
+        Y: np.ndarray,
+        live: np.ndarray | None = None,
+        write: bool = False,
+        gate: Part | None = None,
     ) -> None:
-        """Y += A X."""
+        """Y += A X, or Y = A X; with a gate of rows of f columns, times (gate > 0)."""
         _check_rows(X, Y)
         if not record[0]:
             return
         c = X.shape[1]
         f = c if live is None else c * record[0] // max(len(live), 1)
-        SPMM_LIVE(*record, c, f, address(X), address(Y), _vector(live, np.float32))
+        f = f if gate is None else gate.X.shape[1]
+        SPMM_LIVE(*record, c, f, address(X), address(Y), _vector(live, np.float32), write, _gate(gate))
 
     def spmm_members(
-        self, table: np.ndarray, X: np.ndarray, Y: np.ndarray, f: int, live: np.ndarray | None = None
+        self,
+        table: np.ndarray,
+        X: np.ndarray,
+        Y: np.ndarray,
+        f: int,
+        live: np.ndarray | None = None,
+        write: bool = False,
+        gate: Part | None = None,
     ) -> None:
-        """Y += A X for every graph of a batch; table [graphs, 9]: a record, rows in X and Y, states."""
+        """spmm_add for every graph of a batch; table [graphs, 9]: a record, rows in X and Y, states."""
         _check_rows(X, Y)
-        SPMM_MEMBERS(len(table), address(table), f, address(X), address(Y), _vector(live, np.float32))
+        live = _vector(live, np.float32)
+        SPMM_MEMBERS(len(table), address(table), f, address(X), address(Y), live, write, _gate(gate))
 
     def spmm_lookup(
         self,
@@ -90,10 +123,11 @@ class NativeProducts:
         code: np.ndarray,
         Y: np.ndarray,
         live: np.ndarray | None = None,
+        write: bool = False,
     ) -> None:
-        """Y += A X, X[u, s] = table[code[u, s]]."""
+        """Y += A X, or Y = A X, X[u, s] = table[code[u, s]]."""
         row = np.array([[*record, 0, 0, code.shape[1]]], dtype=np.int64)
-        self.lookup_members(row, table, code, Y, live)
+        self.lookup_members(row, table, code, Y, live, write)
 
     def lookup_members(
         self,
@@ -102,6 +136,7 @@ class NativeProducts:
         code: np.ndarray,
         Y: np.ndarray,
         live: np.ndarray | None = None,
+        write: bool = False,
     ) -> None:
         """spmm_lookup for every graph of a batch; members [graphs, 9] as in spmm_members."""
         _check_rows(table, Y)
@@ -111,7 +146,7 @@ class NativeProducts:
             raise NumericsError("product: codes must be int32 and contiguous")
         LOOKUP(
             len(members), address(members), table.shape[1], address(table), address(code), address(Y),
-            _vector(live, np.float32),
+            _vector(live, np.float32), write,
         )  # fmt: skip
 
     def fold(self, starts: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -140,6 +175,17 @@ class NativeProducts:
         self._dense(parts, W, then, Z, None, None)
         return Z
 
+    def dense_pooled(
+        self, parts: list[Part], W: np.ndarray, then: Finish, members: Members
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """dense of the rows of one graph and, while they are in the cache, its fold_members."""
+        Z = aligned((_extent(parts)[0], W.shape[1]))
+        nodes, states = members.nodes, members.states
+        sums = np.zeros((nodes.shape[1] - 1, states * W.shape[1]), dtype=np.float32)
+        pool = ctypes.pointer(_Pool(len(sums), states, address(nodes), address(sums)))
+        self._dense(parts, W, then, Z, None, None, pool)
+        return Z, sums
+
     def score(self, parts: list[Part], W: np.ndarray, w: np.ndarray, then: Finish) -> np.ndarray:
         """The rows of dense(parts, W, then) times w, which are never written."""
         out = np.empty(_extent(parts)[0], dtype=np.float32)
@@ -154,6 +200,7 @@ class NativeProducts:
         Z: np.ndarray | None,
         w: np.ndarray | None,
         out: np.ndarray | None,
+        pool: Any = None,
     ) -> None:
         rows, columns = _extent(parts) if parts else (len(then.base), 0)
         k, m = W.shape
@@ -189,7 +236,7 @@ class NativeProducts:
                 _row_length(base), _vector(then.base_scale, np.float32), int(then.relu),
                 _vector(then.scale, np.float32),
                 address(gate), _row_length(gate), address(w), address(out), address(start), address(index),
-                _vector(then.gate_index, np.int32),
+                _vector(then.gate_index, np.int32), _lookup(parts), pool,
             )
         )  # fmt: skip
 
@@ -259,6 +306,30 @@ def _parts(parts: list[Part]) -> Any:
         entry.X, entry.ld, entry.k = address(part.X), _row_length(part.X), part.X.shape[1]
         entry.index, entry.scale = _vector(part.index, np.int32), _vector(part.scale, np.float32)
     return out
+
+
+def _lookup(parts: list[Part]) -> Any:
+    """What makes the rows of a part as they are needed, where one of the parts is such."""
+    for part in parts:
+        if part.made is None:
+            continue
+        made, code = part.made, part.made.code
+        _check_rows(made.table, part.X)
+        graph = np.array([*made.A.record, 0, 0, code.shape[1]], dtype=np.int64)
+        found = _Lookup(
+            address(graph), made.table.shape[1], address(made.table), _vector(code, np.int32),
+            address(part.X), _vector(made.live, np.float32),
+        )  # fmt: skip
+        found.kept = graph
+        return ctypes.pointer(found)
+    return None
+
+
+def _gate(gate: Part | None) -> _Gate | None:
+    if gate is None:
+        return None
+    _check_rows(gate.X)
+    return _Gate(address(gate.X), _vector(gate.index, np.int32))
 
 
 def _vector(values: np.ndarray | None, kind: type) -> int:

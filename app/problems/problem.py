@@ -150,6 +150,8 @@ class Problem(Protocol):
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
         """Node features [rows, F], a function of code and state; code 0 is masked by the caller.
 
+        kind    "paper": of the code alone
+
         code    [rows, 1] float32        state [rows or 1, len(self.state(...))] float32
         """
         ...

@@ -60,7 +60,7 @@ class Agent:
             raise CaseError(f"agent.replay: states of {net.problem.name!r} need the order of the choices")
         memory = (case.replay_capacity, case.n_step, case.discount)
         self.replay = BitsReplay(*memory, blocks) if case.replay == "bits" else EpisodeReplay(*memory)
-        self._batches: dict[tuple[int, ...], StateBatch] = {}
+        self._batches: dict[tuple[tuple[int, int], ...], StateBatch] = {}
 
     # ---- acting -----------------------------------------------------------------------------------------
 
@@ -85,17 +85,17 @@ class Agent:
             nodes[chosen] = picked
         if not explore.all():
             chosen = np.flatnonzero(~explore).tolist()
-            batch = self._batch_of([graphs[i] for i in chosen])
+            batch = self._batch_of([graphs[i] for i in chosen], [1] * len(chosen))
             nodes[chosen] = self.best_actions(batch, [envs[i] for i in chosen])
         return nodes
 
-    def _batch_of(self, graphs: list[int]) -> StateBatch:
-        """The layout for one state of each graph; the latest ones are kept."""
-        key = tuple(graphs)
+    def _batch_of(self, graphs: list[int], counts: list[int]) -> StateBatch:
+        """The layout for some states of each graph; the latest ones are kept."""
+        key = tuple(zip(graphs, counts))
         if key not in self._batches:
             if len(self._batches) >= 8:
                 self._batches.pop(next(iter(self._batches)))
-            self._batches[key] = StateBatch(self.group, [(self.blocks[g], 1) for g in graphs])
+            self._batches[key] = StateBatch(self.group, [(self.blocks[g], count) for g, count in key])
         return self._batches[key]
 
     def best_actions(self, batch: StateBatch, envs: list[Environment]) -> np.ndarray:
@@ -145,8 +145,7 @@ class Agent:
             most = max(PART_ROWS, min(4 * int(sizes[lo]), MOST_ROWS))
             hi = max(int(np.searchsorted(ends, before + most, side="right")), lo + 1)
             graphs, counts = np.unique(sample.graphs[lo:hi], return_counts=True)
-            members = [(self.blocks[g], c) for g, c in zip(graphs.tolist(), counts.tolist())]
-            yield _SamplePart(sample, slice(lo, hi), StateBatch(self.group, members))
+            yield _SamplePart(sample, slice(lo, hi), self._batch_of(graphs.tolist(), counts.tolist()))
             lo = hi
 
     def _learn_part(self, part: "_SamplePart", whole: int) -> tuple[np.ndarray, Gradient]:

@@ -114,7 +114,8 @@ class QNetwork:
         if any(block.weighted for block in batch.blocks) or not self.problem.degree_codes:
             alive_column = batch.device.xp.ascontiguousarray(alive_own[:, None])
             return Part(batch.weight_sums(alive_column) * alive_column)
-        degree = np.maximum(_entries(len(x_own.X), batch.states) - FIRST_ALIVE, 0)
+        entries = self._entries_of(batch)
+        degree = np.maximum(_entries(entries, len(x_own.X) // entries) - FIRST_ALIVE, 0)
         return Part(batch.device.put(np.concatenate([degree, np.zeros_like(degree)], axis=1)), x_own.index)
 
     def _features(self, batch: StateBatch, code_own: Array, state: np.ndarray) -> tuple[Part, Array]:
@@ -123,14 +124,20 @@ class QNetwork:
         A feature is a function of the state's numbers (Problem.state) and the node's code; a state has an
         entry for each code. Tables are small and stay in the cache; they are the same on all ranks.
         """
-        entries = self.entries(max(block.max_degree for block in batch.blocks))
-        number = _entries(entries * batch.states, batch.states)
+        entries = self._entries_of(batch)
+        if self.paper:  # its features are of the code alone: one table serves all states
+            state = state[:1]
+        number = _entries(entries, len(state))
         put, xp = batch.device.put, batch.device.xp
         code, states = put(number), put(np.repeat(state, entries, axis=0))
         table = self.problem.features(self.policy.features, xp, code, states) * put(_one(number > 0))
-        if batch.states > 1:
+        if len(state) > 1:
             code_own = code_own + batch.state_of_row() * np.int32(entries)
         return Part(table, code_own), put(_one(number >= FIRST_ALIVE))
+
+    def _entries_of(self, batch: StateBatch) -> int:
+        """Entries of one feature table of a batch."""
+        return self.entries(max(block.max_degree for block in batch.blocks))
 
     def entries(self, max_degree: int) -> int:
         """Entries of a state's table, a multiple of 8."""
@@ -142,12 +149,13 @@ class QNetwork:
         self, params: Parameters, batch: StateBatch, inputs: NodeInputs, totals: list[Any], pool: bool
     ) -> Evaluation:
         """Embed a batch of states; `pool` also sums the embeddings. Ranks: all call."""
-        H_own, saved = self.embedding.forward(params, batch, inputs)
+        pool = pool or self.pools_to_choose
+        H_own, saved, sums = self.embedding.embed(params, batch, inputs, pool=pool)
         pooled = None
         factor = np.array([[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals], dtype=np.float32)
         factor = batch.device.put(factor)
-        if pool or self.pools_to_choose:
-            pooled = batch.pool(H_own) * factor
+        if pool:
+            pooled = batch.sum_states(sums) * factor
         return Evaluation(batch, inputs, saved, H_own, pooled, factor)
 
     def local_scores(self, params: Parameters, e: Evaluation) -> Array:
@@ -267,9 +275,9 @@ class QNetwork:
         return flat
 
 
-def _entries(entries: int, states: int) -> np.ndarray:
-    """[entries, 1] float32, the codes of the entries of `states` feature tables."""
-    return (np.arange(entries) % (entries // states)).astype(np.float32)[:, None]
+def _entries(entries: int, tables: int) -> np.ndarray:
+    """[tables * entries, 1] float32, the codes of the entries of feature tables, one below the other."""
+    return np.tile(np.arange(entries, dtype=np.float32), tables)[:, None]
 
 
 def _one(where: np.ndarray) -> np.ndarray:

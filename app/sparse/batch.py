@@ -40,6 +40,7 @@ class StateBatch:
         self.exchange = Exchange(group, self.blocks, self.counts, self.at)
         self._state_of_row: Array | None = None
         self._members: Members | None = None
+        self._whole: Array | None = None
         self._at, self._first = np.array(self.at), np.array(self.first)
         self._count = np.array(self.counts, dtype=np.int64)
         self._lo = np.array([b.lo for b in self.blocks], dtype=np.int64)
@@ -75,6 +76,8 @@ class StateBatch:
         """[rows, ...] from one value or row per state: each row gets its state's."""
         if self.states == 1:
             return values
+        if len(self.blocks) == 1 and values.ndim == 1:
+            return self.device.xp.tile(values, self.blocks[0].n_own)
         return values[self.state_of_row()]
 
     @property
@@ -85,35 +88,44 @@ class StateBatch:
             self._members = Members(nodes, self.counts, self.first[:-1], self.at[:-1], self.states)
         return self._members
 
+    def whole_mask(self) -> Array:
+        """[rows] float32 on the device, one for nodes, zero for padding (read only)."""
+        if self._whole is None:
+            mask = np.ones(self.rows, dtype=np.float32)
+            for g, block in enumerate(self.blocks):
+                mask[self.at[g] + block.n_real * self.counts[g] : self.at[g + 1]] = 0
+            self._whole = self.device.put(mask)
+        return self._whole
+
     def alive_mask(self, removed: list[np.ndarray], before: Array | None = None) -> Array:
         """[rows] float32, one for nodes that are still there, zero for removed nodes and padding.
 
         removed   for each state the global numbers of its removed nodes
         before    the mask of earlier states from which these were removed, or None: whole graphs
         """
-        if before is not None:
-            mask = np.array(self.device.get(before))
-        else:
-            mask = np.ones(self.rows, dtype=np.float32)
-            for g, block in enumerate(self.blocks):
-                mask[self.at[g] + block.n_real * self.counts[g] : self.at[g + 1]] = 0
-        lengths = [len(r) for r in removed]
-        states = np.repeat(np.arange(self.states), lengths)
-        rows = self.row_of(states, np.concatenate(removed)) if sum(lengths) else np.empty(0, np.int64)
-        mask[rows[rows >= 0]] = 0
+        mask = np.array(self.device.get(self.whole_mask() if before is None else before))
+        for state, nodes in enumerate(removed):
+            g = int(self.member_of_state[state])
+            block, count = self.blocks[g], self.counts[g]
+            local = nodes - block.lo if block.lo else nodes
+            if block.n_real < block.n:
+                local = local[(local >= 0) & (local < block.n_real)]
+            mask[self.at[g] : self.at[g + 1]].reshape(-1, count)[local, state - self.first[g]] = 0
         return self.device.put(mask)
 
     # ---- products ---------------------------------------------------------------------------------------
 
-    def times(self, X_own: Array, live_own: Array | None = None) -> Array:
+    def times(self, X_own: Array, live_own: Array | None = None, gate_own: Part | None = None) -> Array:
         """A X for every state, each output row one chain in global column order.
 
         X_own     [rows, f] float32, rows of removed nodes zero
         live_own  [rows] or None: rows of the result where this is zero are not read, and may be left out
+        gate_own  (with live_own) rows of f columns or None: the result is multiplied by
+                  live_own * (gate_own > 0)
         returns   [rows, f]
         Ranks     all call; one exchange of rows. A is symmetric: this is also the adjoint.
         """
-        return self.exchange.multiply(X_own, [[block.A] for block in self.blocks], live_own)[0]
+        return self.exchange.multiply(X_own, [[block.A] for block in self.blocks], live_own, gate_own)[0]
 
     def times_lookup(self, table: Array, code_own: Array, live_own: Array | None = None) -> Array:
         """times for rows that stand in a table, X[r] = table[code_own[r]]; only the numbers travel.
@@ -123,6 +135,14 @@ class StateBatch:
         Ranks     all call
         """
         return self.exchange.multiply_lookup(table, code_own, [block.A for block in self.blocks], live_own)
+
+    def lookup_part(self, table: Array, code_own: Array, live_own: Array, scale_own: Array) -> Part:
+        """times_lookup as an operand of the next product, which comes before any other exchange.
+
+        scale_own   [rows] factors of the rows.   Ranks: all call
+        """
+        matrices = [block.A for block in self.blocks]
+        return self.exchange.lookup_part(table, code_own, matrices, live_own, scale_own)
 
     def weight_sums(self, alive_own: Array) -> Array:
         """[rows, 2], sums of the positive and of the negated negative edge weights to live neighbours.
@@ -148,8 +168,11 @@ class StateBatch:
         returns   [states, f]
         Ranks     all call; identical on all
         """
-        part_own = self.device.fold_members(self.members, H_own)
-        return self.sum_blocks(part_own).reshape(self.states, H_own.shape[1])
+        return self.sum_states(self.device.fold_members(self.members, H_own))
+
+    def sum_states(self, part_own: Array) -> Array:
+        """[states, f] from sums over the nodes of each block [owned blocks, states*f]. Ranks: all call."""
+        return self.sum_blocks(part_own).reshape(self.states, -1)
 
     def gram_part(self, parts: list[Part], D_own: Array, live_own: Array | None = None) -> Array:
         """[parts]^T D with one addend per row block: a chain over the block's rows, graph by graph.

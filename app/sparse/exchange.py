@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.products import LOOKUP_STATES, Finish, Lookup, Part
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -47,24 +48,43 @@ class Exchange:
 
     # ---- products ---------------------------------------------------------------------------------------
 
-    def multiply(self, X_own: Array, matrices: list[list[Any]], live_own: Array | None = None) -> list[Array]:
+    def multiply(
+        self,
+        X_own: Array,
+        matrices: list[list[Any]],
+        live_own: Array | None = None,
+        gate_own: Part | None = None,
+    ) -> list[Array]:
         """One exchange of X, then for each graph the product with each of its matrices.
 
         X_own      [rows, f] row-major
         matrices   for each graph equally many: A or other values in its pattern (RowBlock.A), None for zero
         live_own   [rows] or None: rows of the products where this is zero may be left out
+        gate_own   (with live_own) rows of f columns: products are multiplied by live_own * (gate_own > 0)
         returns    as many arrays [rows, f] as a graph has matrices, each output row one chain in global
                    column order
         Ranks      all call
         """
-        products = [self.device.zeros(X_own.shape) for _ in matrices[0]]
+        writes = self._writes(matrices)
+        options = {"write": True, "gate": gate_own} if writes else {}
+        make = self.device.empty if writes else self.device.zeros
+        products = [make(X_own.shape) for _ in matrices[0]]
 
         def add(members: list[int], X: Array, x_at: list[int], tiles: list[list[Any]]) -> None:
             for k, Y in enumerate(products):
-                self._add_products(members, [own[k] for own in tiles], X, x_at, Y, live_own)
+                self._add_products(members, [own[k] for own in tiles], X, x_at, Y, live_own, options)
 
         self._for_rows(X_own, matrices, add)
-        return products
+        if gate_own is None or writes:
+            return products
+        none = X_own[:0]
+        gates = {"base_scale": live_own, "gate": gate_own.X, "gate_index": gate_own.index}
+        return [self.device.dense([], none, Finish(base=Y, **gates)) for Y in products]
+
+    def _writes(self, matrices: list[list[Any]]) -> bool:
+        """True where one product after another covers all rows, and may write them."""
+        covered = not self.staged and all(A is not None for own in matrices for A in own)
+        return covered and self.device.writes_products
 
     def multiply_lookup(
         self, table: Array, code_own: Array, matrices: list[Any], live_own: Array | None = None
@@ -77,13 +97,33 @@ class Exchange:
         returns    [rows, f]
         Ranks      all call
         """
-        Y = self.device.zeros((len(code_own), table.shape[1]))
+        owned = [[A] for A in matrices]
+        writes = self._writes(owned)
+        options = {"write": True} if writes else {}
+        Y = (self.device.empty if writes else self.device.zeros)((len(code_own), table.shape[1]))
 
         def add(members: list[int], code: Array, x_at: list[int], tiles: list[list[Any]]) -> None:
-            self._add_lookups(members, [own[0] for own in tiles], table, code, x_at, Y, live_own)
+            self._add_lookups(members, [own[0] for own in tiles], table, code, x_at, Y, live_own, options)
 
-        self._for_rows(code_own[:, None], [[A] for A in matrices], add)
+        self._for_rows(code_own[:, None], owned, add)
         return Y
+
+    def lookup_part(
+        self, table: Array, code_own: Array, matrices: list[Any], live_own: Array, scale_own: Array
+    ) -> Part:
+        """multiply_lookup as an operand of the next product, times scale_own by rows.
+
+        The product makes the rows as it needs them where the device can, for one graph. It must come before
+        the next exchange. Ranks: all call.
+        """
+        count = self.counts[0] * self.unit
+        late = len(matrices) == 1 and count <= LOOKUP_STATES and self.device.makes_rows
+        if not (late and self._writes([matrices])):
+            return Part(self.multiply_lookup(table, code_own, matrices, live_own), None, scale_own)
+        (A,) = matrices
+        code = self._extend(code_own.reshape(-1, self.unit)).reshape(A.shape[1], count)
+        N = self.device.empty((len(code_own), table.shape[1]))
+        return Part(N, None, scale_own, Lookup(A, table, code, live_own))
 
     def _for_rows(self, X_own: Array, matrices: list[list[Any]], add: Callable[..., None]) -> None:
         """Bring rows [rows, f] to the graphs that need them.
@@ -110,17 +150,21 @@ class Exchange:
         x_at: list[int],
         Y: Array,
         live_own: Array | None,
+        options: dict[str, Any],
     ) -> None:
-        """Y += A X for every member, whose rows begin at x_at in X."""
+        """Y += A X for every member, whose rows begin at x_at in X; options of the device's spmm_add."""
         f = Y.shape[1]
         if len(members) > 1 and self.device.multiplies_members:
             table = self._member_table(members, matrices, x_at)
-            self.device.spmm_members(table, X, Y, f, live_own)
+            self.device.spmm_members(table, X, Y, f, live_own, **options)
             return
+        gate = options.get("gate")
         for A, x, own, count in self._each(members, matrices, x_at):
             live = None if live_own is None else live_own[own]
             X_g = X[x : x + A.shape[1] * count // self.unit].reshape(A.shape[1], count * f)
-            self.device.spmm_add(A, X_g, Y[own].reshape(A.shape[0], count * f), live)
+            if gate is not None:
+                options = {**options, "gate": gate.of_rows(own)}
+            self.device.spmm_add(A, X_g, Y[own].reshape(A.shape[0], count * f), live, **options)
 
     def _add_lookups(
         self,
@@ -131,17 +175,19 @@ class Exchange:
         x_at: list[int],
         Y: Array,
         live_own: Array | None,
+        options: dict[str, Any],
     ) -> None:
-        """Y += A X for every member, X[r] = table[code[r]]."""
+        """Y += A X for every member, X[r] = table[code[r]]; options of the device's spmm_lookup."""
         f = Y.shape[1]
         if len(members) > 1 and self.device.multiplies_members:
             graphs = self._member_table(members, matrices, x_at)
-            self.device.lookup_members(graphs, table, code, Y, live_own)
+            self.device.lookup_members(graphs, table, code, Y, live_own, **options)
             return
         for A, x, own, count in self._each(members, matrices, x_at):
             live = None if live_own is None else live_own[own]
             code_g = code[x : x + A.shape[1] * count // self.unit].reshape(A.shape[1], count)
-            self.device.spmm_lookup(A, table, code_g, Y[own].reshape(A.shape[0], count * f), live)
+            rows = Y[own].reshape(A.shape[0], count * f)
+            self.device.spmm_lookup(A, table, code_g, rows, live, **options)
 
     def _each(self, members: list[int], matrices: list[Any], x_at: list[int]) -> Iterator[tuple[Any, ...]]:
         """For members with a matrix: it, where its rows begin in units, its own rows, its states."""
