@@ -299,6 +299,11 @@ def test_a_flow_that_is_cut_off_decides_nothing():
     assert not any(half.side)
 
 
+def eval_shift(text):
+    number, *shift = map(int, text.split(" << "))
+    return number << sum(shift)
+
+
 def test_both_paths_stop_looking_at_the_same_places():
     """The limits in reduce.h are those of log.py."""
     text = (ROOT / "app" / "native" / "reduce.h").read_text()
@@ -307,11 +312,6 @@ def test_both_paths_stop_looking_at_the_same_places():
     assert stated == {name: getattr(log_module, name) for name in stated}
     order = re.search(r"enum \{ (NEIGHBOURS.*), RULES \}", text).group(1)
     assert order.lower().split(", ") == list(RULES)
-
-
-def eval_shift(text):
-    number, *shift = map(int, text.split(" << "))
-    return number << sum(shift)
 
 
 def relaxation(graph, weights, fixed=None):
@@ -526,6 +526,21 @@ def test_a_changed_log_is_refused_or_still_true():
 
 
 # ---- input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"inside": [4]}, "not in the graph"),
+        ({"outside": [1, 2]}, "no cover leaves these nodes out"),
+        ({"inside": [1], "outside": [1]}, "no cover leaves these nodes out"),
+        ({"weights": [1, 2, 3, 0]}, "not n positive weights"),
+        ({"weights": [1, 2, 3]}, "not n positive weights"),
+    ],
+)
+def test_the_check_of_a_log_checks_its_arguments(arguments, text):
+    with pytest.raises(BadReduction, match=text):
+        verify_log(PATH, log=np.zeros(0, dtype=np.int64), **{"weights": None, **arguments})
 
 
 @pytest.mark.parametrize(

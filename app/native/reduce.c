@@ -29,8 +29,8 @@ static void take_crown(Reducer *r, const Half *h) {
         ++outs;
         for (int64_t e = h->indptr[i]; e < h->indptr[i + 1]; ++e) carried += h->flow[e] > 0;
     }
-    if (!outs || !lk_log_room(r, 1 + outs + 3 * carried)) return;
-    lk_log_begin(r, CROWN, 1 + outs + 3 * carried);
+    if (!outs || !lk_reduce_log_room(r, 1 + outs + 3 * carried)) return;
+    lk_reduce_log_begin(r, CROWN, 1 + outs + 3 * carried);
     log_word(r, outs);
     for (int64_t i = 0; i < h->k; ++i)
         if (h->side[i] == OUT) log_word(r, node[i]);
@@ -42,7 +42,7 @@ static void take_crown(Reducer *r, const Half *h) {
             log_word(r, h->flow[e]);
         }
     for (int64_t i = 0; i < h->k; ++i)
-        if (h->side[i] == COVER) lk_cover(r, (int32_t)node[i]);
+        if (h->side[i] == COVER) lk_reduce_cover(r, (int32_t)node[i]);
 }
 
 /* Begin a solution of the relaxation of what is left. */
@@ -101,10 +101,10 @@ int lk_reduce_run(Reducer *r, int64_t steps) {
             end_crown(r);
         } else if (r->first.count) {
             const int32_t v = pop(r, &r->first);
-            if (r->degree[v] && !lk_cheap_rules(r, v)) pass_on(r, v);
+            if (r->degree[v] && !lk_reduce_cheap_rules(r, v)) pass_on(r, v);
         } else if (r->second.count) {
             const int32_t v = pop(r, &r->second);
-            if (r->degree[v]) lk_unconfined(r, v);
+            if (r->degree[v]) lk_reduce_unconfined(r, v);
         } else if (!sweep_due(r)) return 0;
         else begin_sweep(r);
     }
@@ -117,10 +117,10 @@ int lk_reduce_take(Reducer *r, const int64_t *nodes, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         const int32_t v = (int32_t)nodes[i];
         if (r->degree[v] == 0) continue;
-        if (!lk_log_room(r, 1)) return -1;
-        lk_log_begin(r, TAKE, 1);
+        if (!lk_reduce_log_room(r, 1)) return -1;
+        lk_reduce_log_begin(r, TAKE, 1);
         log_word(r, v);
-        lk_cover(r, v);
+        lk_reduce_cover(r, v);
         r->exact = 0;
     }
     return 0;

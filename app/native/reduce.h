@@ -45,8 +45,8 @@ typedef struct {
 
 /* ---- the log: room first, so that nothing is half done without memory ---------------------------------- */
 
-int lk_log_room(Reducer *r, int64_t length); /* for an entry of `length` words; false without memory */
-void lk_log_begin(Reducer *r, int64_t rule, int64_t length);
+int lk_reduce_log_room(Reducer *r, int64_t length); /* for an entry of `length` words; false without memory */
+void lk_reduce_log_begin(Reducer *r, int64_t rule, int64_t length);
 INLINE void log_word(Reducer *r, int64_t word) { r->log[r->log_length++] = word; }
 
 /* ---- queues -------------------------------------------------------------------------------------------- */
@@ -97,18 +97,19 @@ INLINE int adjacent(const Reducer *r, int32_t u, int32_t v) {
 }
 
 /* Room for more entries in v's row, which may move; false without memory. */
-int lk_reserve(Reducer *r, int32_t v, int32_t more);
+int lk_reduce_reserve(Reducer *r, int32_t v, int32_t more);
 
 /* ---- changes of the graph ------------------------------------------------------------------------------ */
 
-void lk_drop(Reducer *r, int32_t v);             /* remove v and its edges */
-void lk_cover(Reducer *r, int32_t v);            /* pay for v and drop it */
-void lk_merge(Reducer *r, int32_t x, int32_t y); /* give the edges of y to x, which is not adjacent to it */
-void lk_set_weight(Reducer *r, int32_t v, int64_t weight);
+void lk_reduce_drop(Reducer *r, int32_t v);  /* remove v and its edges */
+void lk_reduce_cover(Reducer *r, int32_t v); /* pay for v and drop it */
+/* Give the edges of y to x, which is not adjacent to it and has the room. */
+void lk_reduce_merge(Reducer *r, int32_t x, int32_t y);
+void lk_reduce_set_weight(Reducer *r, int32_t v, int64_t weight);
 
 /* ---- rules: whether one applied to v, which has an edge ------------------------------------------------ */
 
-int lk_cheap_rules(Reducer *r, int32_t v);
-int lk_unconfined(Reducer *r, int32_t v);
+int lk_reduce_cheap_rules(Reducer *r, int32_t v);
+int lk_reduce_unconfined(Reducer *r, int32_t v);
 
 #endif

@@ -14,14 +14,14 @@ static void *grown(void *block, int64_t *room, int64_t needed, size_t size) {
     return block;
 }
 
-int lk_log_room(Reducer *r, int64_t length) {
+int lk_reduce_log_room(Reducer *r, int64_t length) {
     int64_t *log = grown(r->log, &r->log_room, r->log_length + length + 2, 8);
     if (!log) return !(r->failed = 1);
     r->log = log;
     return 1;
 }
 
-void lk_log_begin(Reducer *r, int64_t rule, int64_t length) {
+void lk_reduce_log_begin(Reducer *r, int64_t rule, int64_t length) {
     r->log[r->log_length++] = rule;
     r->log[r->log_length++] = length;
     ++r->counts[rule];
@@ -75,7 +75,7 @@ Reducer *lk_reduce_new(int64_t n, const int64_t *indptr, const int32_t *indices,
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
-int lk_reserve(Reducer *r, int32_t v, int32_t more) {
+int lk_reduce_reserve(Reducer *r, int32_t v, int32_t more) {
     Row *row = r->row + v;
     if (row->room - row->length >= more) return 1;
     live_row(r, v);
@@ -115,7 +115,7 @@ INLINE void lose_edge(Reducer *r, int32_t v) {
     else push(r, &r->first, v);
 }
 
-void lk_drop(Reducer *r, int32_t v) {
+void lk_reduce_drop(Reducer *r, int32_t v) {
     const int32_t *near = live_row(r, v);
     const int32_t degree = r->degree[v];
     r->gone[v] = 1;
@@ -124,18 +124,18 @@ void lk_drop(Reducer *r, int32_t v) {
     r->degree[v] = 0;
 }
 
-void lk_cover(Reducer *r, int32_t v) {
+void lk_reduce_cover(Reducer *r, int32_t v) {
     r->offset += r->weight[v];
-    lk_drop(r, v);
+    lk_reduce_drop(r, v);
 }
 
-void lk_set_weight(Reducer *r, int32_t v, int64_t weight) {
+void lk_reduce_set_weight(Reducer *r, int32_t v, int64_t weight) {
     if (weight < r->weight[v]) r->lighter[v] = 1;
     r->weight[v] = weight;
     push(r, &r->first, v);
 }
 
-void lk_merge(Reducer *r, int32_t x, int32_t y) {
+void lk_reduce_merge(Reducer *r, int32_t x, int32_t y) {
     const int32_t *near = live_row(r, y), degree = r->degree[y];
     r->gone[y] = 1;
     if (degree) --r->alive;

@@ -32,12 +32,12 @@ static int outweighs(Reducer *r, int32_t v) {
 
 static int take_neighbours(Reducer *r, int32_t v) {
     const int32_t degree = r->degree[v], *near;
-    if (!outweighs(r, v) || !lk_log_room(r, degree + 1)) return 0;
+    if (!outweighs(r, v) || !lk_reduce_log_room(r, degree + 1)) return 0;
     near = live_row(r, v);
-    lk_log_begin(r, NEIGHBOURS, degree + 1);
+    lk_reduce_log_begin(r, NEIGHBOURS, degree + 1);
     log_word(r, v);
     for (int32_t i = 0; i < degree; ++i) log_word(r, near[i]);
-    for (int32_t i = 0; i < degree; ++i) lk_cover(r, near[i]);
+    for (int32_t i = 0; i < degree; ++i) lk_reduce_cover(r, near[i]);
     return 1;
 }
 
@@ -52,26 +52,26 @@ static int clique(Reducer *r, int32_t v) {
     const int32_t degree = r->degree[v];
     int32_t near[LARGEST_CLIQUE], light[LARGEST_CLIQUE], lights = 0, heavies = 0;
     if (degree > LARGEST_CLIQUE || !is_clique(r, live_row(r, v), degree)) return 0;
-    if (!lk_log_room(r, 2 * degree + 4)) return 0;
+    if (!lk_reduce_log_room(r, 2 * degree + 4)) return 0;
     memcpy(near, live_row(r, v), (size_t)degree * 4);
     for (int32_t i = 0; i < degree; ++i) {
         if (r->weight[near[i]] <= r->weight[v]) light[lights++] = near[i];
         else near[heavies++] = near[i];
     }
     if (lights) {
-        lk_log_begin(r, CLIQUE, lights + 1);
+        lk_reduce_log_begin(r, CLIQUE, lights + 1);
         log_word(r, v);
         for (int32_t i = 0; i < lights; ++i) log_word(r, light[i]);
-        for (int32_t i = 0; i < lights; ++i) lk_cover(r, light[i]);
+        for (int32_t i = 0; i < lights; ++i) lk_reduce_cover(r, light[i]);
     }
     if (!heavies) return 1;
-    lk_log_begin(r, TRANSFER, heavies + 1);
+    lk_reduce_log_begin(r, TRANSFER, heavies + 1);
     log_word(r, v);
-    lk_drop(r, v);
+    lk_reduce_drop(r, v);
     for (int32_t i = 0; i < heavies; ++i) {
         log_word(r, near[i]);
         r->offset += r->weight[v];
-        lk_set_weight(r, near[i], r->weight[near[i]] - r->weight[v]);
+        lk_reduce_set_weight(r, near[i], r->weight[near[i]] - r->weight[v]);
     }
     return 1;
 }
@@ -92,18 +92,18 @@ static int fold(Reducer *r, int32_t v) {
         if (r->degree[near[i]] > r->degree[x]) x = near[i];
     }
     if (r->weight[v] < sum - least) return 0;
-    if (!lk_reserve(r, x, more - r->degree[x]) || !lk_log_room(r, degree + 1)) return 0;
-    lk_log_begin(r, FOLD, degree + 1);
+    if (!lk_reduce_reserve(r, x, more - r->degree[x]) || !lk_reduce_log_room(r, degree + 1)) return 0;
+    lk_reduce_log_begin(r, FOLD, degree + 1);
     log_word(r, v);
     log_word(r, x);
     r->offset += r->weight[v];
-    lk_drop(r, v);
+    lk_reduce_drop(r, v);
     for (int32_t i = 0; i < degree; ++i) {
         if (near[i] == x) continue;
         log_word(r, near[i]);
-        lk_merge(r, x, near[i]);
+        lk_reduce_merge(r, x, near[i]);
     }
-    lk_set_weight(r, x, sum - r->weight[v]);
+    lk_reduce_set_weight(r, x, sum - r->weight[v]);
     return 1;
 }
 
@@ -127,16 +127,16 @@ static int twin(Reducer *r, int32_t v) {
     const int32_t degree = r->degree[v];
     if (r->unit ? degree != LARGEST_FOLD : degree > LARGEST_TWIN) return 0;
     const int32_t u = twin_of(r, v);
-    if (u < 0 || !lk_log_room(r, 2)) return 0;
-    lk_log_begin(r, TWIN, 2);
+    if (u < 0 || !lk_reduce_log_room(r, 2)) return 0;
+    lk_reduce_log_begin(r, TWIN, 2);
     log_word(r, v);
     log_word(r, u);
-    lk_drop(r, u);
-    lk_set_weight(r, v, r->weight[v] + r->weight[u]);
+    lk_reduce_drop(r, u);
+    lk_reduce_set_weight(r, v, r->weight[v] + r->weight[u]);
     return r->unit ? take_neighbours(r, v) || fold(r, v) : 1;
 }
 
-int lk_cheap_rules(Reducer *r, int32_t v) {
+int lk_reduce_cheap_rules(Reducer *r, int32_t v) {
     return take_neighbours(r, v) || clique(r, v) || fold(r, v) || twin(r, v);
 }
 
@@ -170,7 +170,7 @@ static int outside_of(Reducer *r, int32_t u, int32_t *outside, int64_t *reads) {
     return found;
 }
 
-int lk_unconfined(Reducer *r, int32_t v) {
+int lk_reduce_unconfined(Reducer *r, int32_t v) {
     int32_t chain[2 * CHAIN], links = 0, outside = -1;
     int64_t reads = 0;
     ++r->stamp;
@@ -181,12 +181,12 @@ int lk_unconfined(Reducer *r, int32_t v) {
         const int found = outside_of(r, u, &outside, &reads);
         if (found == 2) continue;
         if (found == 0) {
-            if (!lk_log_room(r, links + 2)) return 0;
-            lk_log_begin(r, UNCONFINED, links + 2);
+            if (!lk_reduce_log_room(r, links + 2)) return 0;
+            lk_reduce_log_begin(r, UNCONFINED, links + 2);
             log_word(r, v);
             for (int32_t j = 0; j < links; ++j) log_word(r, chain[j]);
             log_word(r, u);
-            lk_cover(r, v);
+            lk_reduce_cover(r, v);
             return 1;
         }
         if (links == 2 * CHAIN) return 0;

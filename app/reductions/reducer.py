@@ -77,8 +77,9 @@ class CoverReducer:
     def reduce(self) -> None:
         """Apply all rules to a fixed point; looks at what has changed since the last call.
 
-        A sweep of the whole residual graph, with the relaxation (CROWN), ends it; after take() the next sweep
-        waits until a quarter of the nodes of the last one have gone.
+        A sweep of the whole residual graph, with the relaxation (CROWN), ends it: no rule changes the kernel,
+        within the limits of log.py. After take() the next sweep waits until a quarter of the nodes of the
+        last one have gone, so that a call costs what has changed.
         """
         self._residual.reduce()
 

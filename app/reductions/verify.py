@@ -80,6 +80,7 @@ class _Replay:
     """The residual graph as sets of neighbours; nodes without an edge are of no more interest."""
 
     def __init__(self, graph: Graph, weights: np.ndarray | None) -> None:
+        _require(graph.whole, f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, all are needed")
         starts, columns = graph.indptr.tolist(), graph.indices.tolist()
         self.graph, self.offset = graph, 0
         self.near = {v: set(columns[starts[v] : starts[v + 1]]) for v in range(graph.n)}
@@ -88,8 +89,9 @@ class _Replay:
 
     def fix(self, inside: Nodes, outside: Nodes) -> None:
         """Cover the nodes inside and the neighbours of those outside."""
-        outs = {int(v) for v in outside}
-        covered = {int(v) for v in inside}.union(*(self.near[v] for v in outs))
+        outs, ins = {int(v) for v in outside}, {int(v) for v in inside}
+        _require(outs | ins <= self.near.keys(), "a fixed node is not in the graph")
+        covered = ins.union(*(self.near[v] for v in outs))
         _require(not covered & outs, "no cover leaves these nodes out")
         for v in covered:
             self.cover(v)
