@@ -1,4 +1,4 @@
-"""Branch and reduce finds a cheapest cover: sparse, dense and plain, with any limit, in slices of any size."""
+"""Branch and reduce finds a cheapest cover: sparse, dense and plain, any limit, slices of any size."""
 
 import networkx as nx
 import numpy as np

@@ -1,4 +1,4 @@
-"""Packings, clique covers and CoverBounds: valid, proved by their witnesses, the same with and without kernels."""
+"""Packings, clique covers, CoverBounds: valid, proved by witnesses, the same with and without kernels."""
 
 from dataclasses import replace
 

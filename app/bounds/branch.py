@@ -23,7 +23,7 @@ DENSE_RESULT = function("lk_dense_result", Pointer, Pointer, Pointer, returns=Lo
 DENSE_FREE = function("lk_dense_free", Pointer)
 
 METHOD = "branch and reduce"
-DENSE = 0.12  # share of the pairs that are edges, from which on bit sets pay
+DENSE = 0.08  # share of the pairs that are edges, from which on bit sets pay
 LARGEST_DENSE = 3000  # nodes: bit sets take n^2 / 2 bytes
 
 

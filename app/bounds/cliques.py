@@ -10,7 +10,8 @@ from app.bounds.packing import Columns, columns_of
 from app.graphs.graph import Graph
 from app.rng import SplitMix
 
-ROUNDS = 30  # of iterated greedy in `clique_cover`
+ROUNDS = 30  # of iterated greedy in `clique_cover`, from each start
+ENTRIES = 5_000_000  # stored entries that these rounds go through, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,5 +115,5 @@ def clique_cover(graph: Graph, compiled: bool = True) -> CliqueCover:
         return CliqueCover(0, "clique cover", np.zeros(0, dtype=np.int64))
     search = CliqueSearch(Rows(graph), np.ones(graph.n, dtype=np.int64), compiled=compiled)
     for _ in range(3):
-        search.run(ROUNDS)
+        search.run(min(ROUNDS, ENTRIES // max(len(graph.indices), 1)))
     return CliqueCover(graph.n - search.left_out, "clique cover", search.clique.astype(np.int64))

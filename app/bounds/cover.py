@@ -18,10 +18,12 @@ from app.bounds.lp import relaxed
 from app.bounds.packing import Columns, Packing, joined, packing
 from app.graphs.graph import Graph, index_type
 
+CLIQUES = "clique cover"
 SMALL = 100  # components of fewer nodes are worked on together
 SLICE_S = 0.05  # aim of one slice of a search
 ROUNDS = 25  # of iterated greedy in a slice of the clique cover
-STALE = 40  # slices without a better clique cover
+STALE = 40  # slices without a better clique cover; where other bounds are better,
+HOPELESS = 4  # so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,11 +234,11 @@ class _Part:
 
     def _clique_bound(self, cliques: CliqueSearch) -> Packing:
         columns, value = cliques.columns()
-        return packing(len(self.nodes), columns, value, 1, self._given, "clique cover")
+        return packing(len(self.nodes), columns, value, 1, self._given, CLIQUES)
 
     def _more_cliques(self, cliques: CliqueSearch) -> Iterator[bool]:
         stale = 0
-        while stale < STALE:
+        while stale < (STALE if self.method == CLIQUES else HOPELESS):
             stale = 0 if cliques.run(ROUNDS) else stale + 1
             if stale == 0:
                 self._take(self._clique_bound(cliques))
@@ -255,7 +257,7 @@ class _Part:
         known = self._known
         total = int(self._weights.sum())
         limit = total + 1 if known is None else known[0]
-        search, nodes = search_for(self._rows, self._weights, limit, self._compiled), 16
+        search, nodes = search_for(self._rows, self._weights, limit, self._compiled), 1
         yield True
         done = False
         while not done:

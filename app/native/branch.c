@@ -723,8 +723,11 @@ int64_t lk_branch_run(Search *s, int64_t nodes) {
             else s->failed = push_branch(s, f) < 0;
             nodes -= 1;
             s->nodes += 1;
-        } else if (f->state == SPLIT) s->failed = push_part(s, f) < 0;
-        else {
+        } else if (f->state == SPLIT) {
+            s->failed = push_part(s, f) < 0;
+            nodes -= 1;
+            s->nodes += 1;
+        } else {
             if (f->parent) s->failed = collect(s, f->parent, f) < 0;
             else if (f->value < NEVER) {
                 s->value = f->value;
