@@ -17,7 +17,7 @@ from app.search.tour_plain import PlainSearch
 CHAIN = 3  # rounds of a chain, each of up to three exchanges
 LONGEST_SEGMENT = 50  # cities in a segment of a kick
 ROOM = 1 << 14  # reversals of one repair; a repair that would need more ends early
-SLICE = 5000  # kicks, or cities of the first descent, in one call of a kernel
+SLICE = 1000  # kicks, or cities of the first descent, in one call of a kernel
 GREEDY_POINTS = 200_000  # above this a search starts from a space-filling curve
 
 
