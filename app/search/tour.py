@@ -50,8 +50,8 @@ class TourSearch:
         self._fixed = order
         if self.done:
             return
-        near = metric.neighbours(neighbours)
-        cost = metric.between(np.arange(metric.n)[:, None], near).astype(np.int32)
+        near = np.ascontiguousarray(metric.neighbours(neighbours))
+        cost = metric.between(np.arange(metric.n)[:, None], near).astype(np.int32, order="C")
         sizes = CHAIN, min(LONGEST_SEGMENT, (metric.n - 1) // 3), ROOM
         kind = native.NativeSearch if compiled and native.available() else PlainSearch
         self._search = kind(metric, near, cost, order, sizes)
@@ -114,6 +114,8 @@ class TourSearch:
             setattr(self._search.struct, name, state[name])
         if self._descended:
             self._search.forget_queue()
+        else:
+            self._search.fill_queue()
 
 
 def _start(metric: Metric) -> np.ndarray:
