@@ -179,6 +179,17 @@ def test_branching_finds_the_optimum(n):
             assert branching.lower == min(upper, optimum)
 
 
+def test_branching_of_the_largest_distances():
+    """What is forbidden gets no longer than 31 bits hold."""
+    matrix = random_metric(6, 3).matrix.astype(np.int64) * (2**31 // 100)
+    metric = explicit("large", matrix)
+    optimum = shortest(metric)
+    branching = branched(metric, optimum)
+    branching.run(1000)
+    assert branching.closed and branching.lower == optimum
+    branching.certificate().check(metric)
+
+
 @needs_kernels
 def test_branching_with_and_without_kernels():
     metric = uniform_points(25, 9)

@@ -159,9 +159,7 @@ def test_state(compiled, made):
     metric = uniform_points(60, 8)
     first, second = (TourSearch(metric, seed, compiled=compiled) for seed in (4, 5))
     second.run(3)
-    if made is None:  # nothing run yet: a search that has descended cannot go back to that
-        second = TourSearch(metric, 5, compiled=compiled)
-    else:
+    if made is not None:  # else a search that has not even descended
         first.run(made)
     second.restore(first.state())
     for search in (first, second):

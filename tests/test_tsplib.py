@@ -114,6 +114,7 @@ def test_layouts(written, layout, n, width):
         lambda text: text.replace("EOF\n", "\n \n"),
         lambda text: text.replace("\n", "\r\n"),
         lambda text: text.replace("\n", " \t\n"),
+        lambda text: text.replace(": TSP", ": TSP (by A. Friend)"),
         lambda text: text.replace("1 0 0", "  001   0.0\t+0"),
         lambda text: text.replace("\n1 0 0", "").replace("EOF", "1 0 0\nEOF"),
         lambda text: text.replace("NODE_COORD_SECTION", "NODE_COORD_SECTION :"),

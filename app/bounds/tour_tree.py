@@ -17,7 +17,7 @@ from app.graphs.metric import Metric, explicit
 
 METHOD = "branch and bound with 1-trees"
 STEPS = 30  # of the ascent at each case
-LARGEST_PENALTY = 1 << 29
+LARGEST_PENALTY, LARGEST_DISTANCE = 1 << 29, 2**31 - 1
 
 Fixed = tuple[tuple[int, int, bool], ...]
 
@@ -89,7 +89,7 @@ def _restricted(metric: Metric, fixed: Fixed, penalty: int) -> tuple[Metric, int
         (required if with_edge else forbidden)[[i, j], [j, i]] = True
     full = required.sum(axis=1) >= 2
     forbidden |= (full[:, None] | full[None, :]) & ~required
-    matrix = matrix + penalty * forbidden - penalty * required
+    matrix = np.minimum(matrix + penalty * forbidden, LARGEST_DISTANCE) - penalty * required
     return explicit(metric.name, matrix), penalty * int(required.sum() // 2)
 
 

@@ -94,6 +94,8 @@ class _File:
         if key not in self.headers:
             raise self.source.error(f"found no {key}; {right}")
         value, line = self.headers[key]
+        if key == "TYPE":  # "TSP (who sent it)" occurs
+            value = re.sub(r"[ \t]*\(.*", "", value)
         if value not in allowed:
             raise self.source.error(f"found {key} '{shown(value)}'; {right}", line)
         return value

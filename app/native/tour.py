@@ -51,11 +51,11 @@ class NativeMetric:
     """A Metric (app/graphs/metric.py) for the kernels; holds its arrays."""
 
     def __init__(self, metric: Any) -> None:
-        self._held = metric.matrix, metric.points
         table = metric.matrix is not None
+        self._held = np.ascontiguousarray(metric.matrix if table else metric.points)
         self.struct = _Metric(metric.n, 0 if table else KINDS[metric.kind])
-        self.struct.table = address(metric.matrix)
-        self.struct.points = 0 if table else address(metric.points)
+        self.struct.table = address(self._held) if table else 0
+        self.struct.points = 0 if table else address(self._held)
 
     @property
     def pointer(self) -> Any:
@@ -76,19 +76,25 @@ class NativeSearch:
         depth, longest, room = sizes
         self.metric = NativeMetric(metric)
         self.order, self.place = order, np.empty(n, dtype=np.int32)
-        self.queue, self.queued = order.copy(), np.ones(n, dtype=np.uint8)
+        self.queue, self.queued = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint8)
         self._held = near, cost, np.empty((room, 2), dtype=np.int32)
         self.struct = _Search(self.metric.pointer, n, k, depth, longest, room)
         names = ("near", "cost", "order", "place", "queue", "queued", "journal")
         arrays = (near, cost, self.order, self.place, self.queue, self.queued, self._held[2])
         for name, array in zip(names, arrays):
             setattr(self.struct, name, address(array))
-        self.struct.waiting, self.struct.length = n, metric.length(order)
+        self.struct.length = metric.length(order)
         self.set_places()
+        self.fill_queue()
 
     def set_places(self) -> None:
         """After a change of `order` from outside."""
         self.place[self.order] = np.arange(len(self.order), dtype=np.int32)
+
+    def fill_queue(self) -> None:
+        """Every city waits, in the order of the tour."""
+        self.queue[:], self.queued[:] = self.order, 1
+        self.struct.head, self.struct.waiting = 0, len(self.order)
 
     def forget_queue(self) -> None:
         """No city waits."""

@@ -17,7 +17,7 @@ from app.search.tour_plain import PlainSearch
 CHAIN = 3  # rounds of a chain, each of up to three exchanges
 LONGEST_SEGMENT = 50  # cities in a segment of a kick
 ROOM = 1 << 14  # reversals of one repair; a repair that would need more ends early
-SLICE = 5000  # kicks, or cities of the first descent, in one call of a kernel
+SLICE = 1000  # kicks, or cities of the first descent, in one call of a kernel
 GREEDY_POINTS = 200_000  # above this a search starts from a space-filling curve
 
 
@@ -50,8 +50,8 @@ class TourSearch:
         self._fixed = order
         if self.done:
             return
-        near = metric.neighbours(neighbours)
-        cost = metric.between(np.arange(metric.n)[:, None], near).astype(np.int32)
+        near = np.ascontiguousarray(metric.neighbours(neighbours))
+        cost = metric.between(np.arange(metric.n)[:, None], near).astype(np.int32, order="C")
         sizes = CHAIN, min(LONGEST_SEGMENT, (metric.n - 1) // 3), ROOM
         kind = native.NativeSearch if compiled and native.available() else PlainSearch
         self._search = kind(metric, near, cost, order, sizes)
@@ -114,6 +114,8 @@ class TourSearch:
             setattr(self._search.struct, name, state[name])
         if self._descended:
             self._search.forget_queue()
+        else:
+            self._search.fill_queue()
 
 
 def _start(metric: Metric) -> np.ndarray:

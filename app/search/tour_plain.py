@@ -44,12 +44,11 @@ class PlainSearch:
         self.near, self.cost = near.tolist(), cost.tolist()
         self.depth, self.longest, self.room = sizes
         self.order = order
-        self.queue = order.tolist()
-        self.queued = [True] * self.n
         self.journal: list[tuple[int, int]] = []
         self.struct = _Counters(metric.length(order))
         self.rows = None if metric.matrix is None else metric.matrix.tolist()
         self.set_places()
+        self.fill_queue()
 
     def between(self, i: int, j: int) -> int:
         """A distance."""
@@ -61,6 +60,10 @@ class PlainSearch:
         self.place = [0] * self.n
         for i, city in enumerate(self.tour):
             self.place[city] = i
+
+    def fill_queue(self) -> None:
+        """Every city waits, in the order of the tour."""
+        self.queue, self.queued = list(self.tour), [True] * self.n
 
     def forget_queue(self) -> None:
         """No city waits."""
