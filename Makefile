@@ -23,8 +23,10 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 
 weights: $(VENV)/ready
-	$(BIN)/python run.py inputs/weights_mvc.toml --out runs/weights_mvc --overwrite
-	cp runs/weights_mvc/weights.npz app/weights/mvc.npz
+	for p in mvc mis mds; do \
+	  $(BIN)/python run.py inputs/weights_$$p.toml --out runs/weights_$$p --overwrite && \
+	  cp runs/weights_$$p/weights.npz app/weights/$$p.npz || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -90,7 +90,10 @@ class GraphCase(Table, frozen=True):
 class ProblemCase(Table, frozen=True):
     """The optimisation problem."""
 
-    name: Annotated[str, about("mvc: minimum vertex cover")] = "mvc"
+    name: Annotated[
+        str,
+        about("mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set"),
+    ] = "mvc"
 
 
 class PolicyCase(Table, frozen=True):
@@ -135,7 +138,7 @@ class AgentCase(Table, frozen=True):
     epsilon_end: Annotated[Share, about("exploration rate after the decay")] = 0.1
     epsilon_decay_steps: Annotated[Positive, about("environment steps of the linear decay")] = 10_000
     shaping: Annotated[
-        Literal["caro_wei", "none"], about("caro_wei: add the change of the Caro-Wei bound to the reward")
+        Literal["caro_wei", "none"], about("caro_wei: add the change of the problem's estimate of the rest")
     ] = "caro_wei"
     reward_scale: Annotated[
         Literal["one", "nodes"], about("nodes: divide rewards by the number of nodes")

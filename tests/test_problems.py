@@ -118,13 +118,8 @@ def test_environments_are_their_definition(group, name, graph, several, exchange
     state, feasible = REFERENCES[name]
     problem, (A, _), n = make_problem(name), dense(graph), graph[0]
     env = begin_environment(group, make_block(group, graph, exchange), problem)
-    chosen, draws, unshaped, shaped, first = (
-        np.zeros(n, dtype=bool),
-        np.random.default_rng(7),
-        0.0,
-        0.0,
-        env.totals,
-    )
+    chosen, draws, first = np.zeros(n, dtype=bool), np.random.default_rng(7), env.totals
+    unshaped = shaped = 0.0
     while True:
         codes, totals = state(A, chosen)
         assert whole_rows(group, env.block, env.codes_own()).tolist() == codes.tolist()
@@ -436,11 +431,11 @@ def test_checks_baselines_and_bounds_against_all_subsets(name):
 
 @pytest.mark.mpi_skip
 def test_a_greedy_step_takes_the_most_gain():
-    """The first node of the path 0-1-2-3-4 that dominates three; pruning takes out a node that others replace."""
+    """Of equal gains the lowest node; pruning takes out what later choices have made superfluous."""
     most_gain, pruned = make_problem("mds").baselines.values()
     path = from_edges(5, np.arange(4), np.arange(1, 5))
     assert np.flatnonzero(most_gain(path)[0]).tolist() == [1, 3]
-    # The centre 0 of a star dominates most; its leaves all need a dominator of their own beyond them.
+    # The centre of three legs of two edges dominates most at first; then each leg needs a node of its own.
     spider = from_edges(7, np.array([0, 0, 0, 1, 2, 3]), np.array([1, 2, 3, 4, 5, 6]))
     assert np.flatnonzero(most_gain(spider)[0]).tolist() == [0, 1, 2, 3]
     assert np.flatnonzero(pruned(spider)[0]).tolist() == [1, 2, 3]

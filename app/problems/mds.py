@@ -69,6 +69,14 @@ class MinimumDominatingSet(SetProblem):
         price = inverse_root(gain * mark)
         return np.array([np.count_nonzero(gain), gain.sum(), mark.sum(), price.sum()], dtype=np.int64)
 
+    def mark_change(self, mark: np.ndarray) -> np.ndarray:
+        """Chosen nodes and their neighbours are dominated."""
+        return -mark
+
+    def mark(self, xp: Any, count: Array, near: Array) -> Array:
+        """One for nodes neither chosen nor next to a chosen one."""
+        return (count + near == 0).astype(np.float32)
+
     def code(self, xp: Any, mark: Array, field: Array, real: Array | None = None) -> Array:
         """2 + 2 * field + mark where a node gains something; only these have an embedding."""
         gains = (mark + field) > 0

@@ -128,6 +128,17 @@ class Problem(Protocol):
         """
         ...
 
+    def mark_change(self, mark: np.ndarray) -> np.ndarray:
+        """[k] integers, by how much a choice changes the marks [k] that it reaches; "field" dynamics."""
+        ...
+
+    def mark(self, xp: Any, count: Array, near: Array | None) -> Array:
+        """[k, f] float32 marks of nodes chosen `count` times; "field" dynamics.
+
+        near   how often neighbours were chosen, where the problem is closed, else None
+        """
+        ...
+
     def code(self, xp: Any, mark: Array, field: Array, real: Array | None = None) -> Array:
         """[k] int32, the row of a state's feature table that each node looks like.
 

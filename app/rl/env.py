@@ -24,7 +24,8 @@ class Environment(Protocol):
     """The state of one episode on the rows this rank owns.
 
     problem      what it plays
-    chosen_at    [n_own] int32   the transition at which a node was chosen, -1 before, RULED_OUT for never
+    chosen_at    [n_own] int32   the transition at which a node was chosen, -1 before, RULED_OUT for never;
+                 what Problem.solution_of reads
     totals       exact integers of the whole graph, the same on all ranks
     steps, chosen   transitions made, and nodes chosen in them
     touched      local numbers of the own rows whose code the last choice may have changed
@@ -32,6 +33,7 @@ class Environment(Protocol):
                  that only their owner knows to have lost theirs are among `touched`
     compiled     True where incremental.c knows these dynamics
     follows      True where few rows change in a step, so that scores can follow
+    gathers      True where ranks must be told what a choice reaches on the others
     """
 
     problem: Problem
@@ -44,6 +46,7 @@ class Environment(Protocol):
     gone: np.ndarray
     compiled: bool
     follows: bool
+    gathers: bool
 
     @property
     def done(self) -> bool:
@@ -98,7 +101,7 @@ class GraphEnv:
         self, group: Group, block: RowBlock, problem: Problem = VERTEX_COVER, scan: bool = False
     ) -> None:
         self.group, self.block, self.problem, self.scan = group, block, problem, scan
-        self.follows = not scan
+        self.follows, self.gathers = not scan, problem.closed
         self.degree_own = block.degrees_own()
         self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
         self.steps = self.chosen = 0
@@ -137,7 +140,7 @@ class GraphEnv:
 
     def reached_own(self, nodes: np.ndarray) -> np.ndarray:
         """The own nodes with live edges next to the chosen ones, where the problem removes these too."""
-        if not self.problem.closed or not len(nodes):
+        if not self.gathers or not len(nodes):
             return NONE_REACHED
         rows = np.unique(np.concatenate([self.block.neighbours_own(int(v)) for v in nodes]))
         rows = rows[self.degree_own[rows] > 0].astype(np.int64) + self.block.lo
@@ -237,9 +240,9 @@ def step_together(group: Group, envs: list[Environment], choices: list[np.ndarra
 def reach_together(group: Group, envs: list[Environment], choices: list[np.ndarray]) -> list[np.ndarray]:
     """For each environment [k, 2] what its choice reaches on all ranks, in order of the ranks.
 
-    Ranks   all call; where the problem is closed, one gathering
+    Ranks   all call; one gathering where the environments need it
     """
-    if not any(env.problem.closed for env in envs):
+    if not any(env.gathers for env in envs):
         return [NONE_REACHED] * len(envs)
     own = [env.reached_own(nodes) for env, nodes in zip(envs, choices)]
     if group.size == 1:

@@ -7,7 +7,7 @@ import numpy as np
 from app.comm.group import Group
 from app.errors import CaseError
 from app.problems.problem import Problem
-from app.rl.env import NONE_REACHED, outside
+from app.rl.env import NONE_REACHED
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
@@ -17,14 +17,16 @@ Array = Any
 class FieldEnv:
     """Marks m and fields c(v) = sum of m(u) over the neighbours u of v, on the rows this rank owns.
 
-    A mark starts as 1. A choice takes the marks of the chosen nodes, and where the problem is closed of their
-    neighbours, to 0; the fields of neighbours follow. A node keeps its field whatever its own mark.
+    A mark starts as 1. A choice changes the marks of the chosen nodes, and where the problem is closed of
+    their neighbours, by Problem.mark_change; the fields of neighbours follow. A node keeps its field
+    whatever its own mark. Problem.mark says what mark a node has that was chosen so many times, next to so
+    many choices.
 
     mark_own, field_own   [n_own] int32, zero on padding
     """
 
     compiled = False
-    follows = True
+    follows = gathers = True
 
     def __init__(
         self,
@@ -73,8 +75,8 @@ class FieldEnv:
         if self.problem.closed:
             rows = np.concatenate([rows, *(block.neighbours_own(int(v)) for v in nodes)])
         rows = np.unique(rows)
-        rows = rows[self.mark_own[rows] > 0]
-        return np.stack([rows + block.lo, np.full(len(rows), -1)], axis=1).astype(np.int64)
+        change = self.problem.mark_change(self.mark_own[rows])
+        return np.stack([rows + block.lo, change], axis=1).astype(np.int64)[change != 0]
 
     def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
         """Choose nodes [k] (global): change the marks `reached`, and the fields next to them.
@@ -111,15 +113,20 @@ class FieldEnv:
         problem: Problem, batch: StateBatch, before: list[np.ndarray], after: list[np.ndarray], every: bool
     ) -> tuple[Array, Array]:
         """[rows] int32 codes of the states before and after; see GraphEnv.replayed. Ranks: all call."""
-        xp = batch.device.xp
-        mark0 = batch.alive_mask(before)
-        mark1 = batch.alive_mask([late[len(early) :] for early, late in zip(before, after)], mark0)
-        marks = xp.stack([mark0, mark1], axis=1)
-        if problem.closed:
-            marks = outside(batch, marks)
+        put, xp = batch.device.put, batch.device.xp
+        real = batch.alive_mask([np.empty(0, np.int64)] * batch.states)
+        count = put(np.stack([times_chosen(batch, before), times_chosen(batch, after)], axis=1))
+        near = batch.times(count) if problem.closed else None
+        marks = problem.mark(xp, count, near) * real[:, None]
         field = batch.times(marks)
-        real = batch.alive_mask([np.empty(0, np.int64)] * batch.states) if every else None
-        return tuple(problem.code(xp, marks[:, i], field[:, i], real) for i in (0, 1))
+        return tuple(problem.code(xp, marks[:, i], field[:, i], real if every else None) for i in (0, 1))
+
+
+def times_chosen(batch: StateBatch, choices: list[np.ndarray]) -> np.ndarray:
+    """[rows] float32 (host), how often each node of each state was chosen."""
+    states = np.repeat(np.arange(batch.states), [len(nodes) for nodes in choices])
+    rows = batch.row_of(states, np.concatenate(choices).astype(np.int64))
+    return np.bincount(rows[rows >= 0], minlength=batch.rows).astype(np.float32)
 
 
 def sums_near(group: Group, block: RowBlock, values_own: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.config import GraphCase
+from app.errors import CaseError
 from app.graphs.generate import GENERATORS
 from app.model import memory
 from app.model.calibrate import calibrate, reset_peak, resident_bytes
@@ -55,6 +56,7 @@ class Timing:
 def run_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, extrapolate. Ranks: all call."""
     study, log = context.case.study, context.log
+    _require_counted(context)
     tables = {text: graph_case(text) for text in (*study.measured, *study.extrapolated)}
     memory_row = _peak_memory(context) if study.memory_graph else None
     net, before = _network(context), _calibration(context)
@@ -78,6 +80,13 @@ def run_scaling(context: Context) -> dict[str, Any]:
             plot_scaling(context.folder, log, curves, _title(context, calibration))
     whole = digest({name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in digests.items()})
     return {"digest": whole, "measured": rows, "memory": memory_row, "curves": curves, "instances": []}
+
+
+def _require_counted(context: Context) -> None:
+    """Refuse problems whose steps the model does not count: those with a further product in each."""
+    problem = make_problem(context.case.problem.name)
+    if problem.closed or problem.dynamics != "residual":
+        raise CaseError(f"problem.name: the performance model counts the steps of mvc, not of {problem.name}")
 
 
 # ---- what is measured -------------------------------------------------------------------------------------
