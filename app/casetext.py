@@ -54,7 +54,15 @@ def case_digest(case: Case) -> str:
         graph=_without_folders(case.graph),
         train=structs.replace(case.train, graphs=case.train.graphs and _without_folders(case.train.graphs)),
         policy=structs.replace(case.policy, weights=os.path.basename(case.policy.weights)),
-        study=structs.replace(case.study, data=os.path.basename(case.study.data)),
+        search=structs.replace(
+            case.search,
+            **{key: os.path.basename(getattr(case.search, key)) for key in ("start", "inside", "outside")},
+        ),
+        study=structs.replace(
+            case.study,
+            data=os.path.basename(case.study.data),
+            catalogue=os.path.basename(case.study.catalogue),
+        ),
         parallel=ParallelCase(),
         memory=MemoryCase(),
         output=OutputCase(),

@@ -589,6 +589,8 @@ def cases(draw):
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     data["policy"]["weights"] = draw(st.sampled_from(["default", "train", '/a "quoted" folder/w.npz']))
     data["study"]["data"] = draw(st.sampled_from(["", "/\u20ac/\U0001f600"]))
+    data["study"]["catalogue"] = draw(st.sampled_from(["", "/\u20ac/graphs.toml"]))
+    data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
     weights = data["policy"]["weights"]
     if data["run"]["task"] == "train" and weights != "default":
@@ -596,7 +598,7 @@ def cases(draw):
     if data["run"]["task"] == "solve" and weights != "train":
         data["policy"] = {"weights": weights}
     if data["run"]["task"] == "study":
-        data["study"]["data"] = "/data"
+        data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
     return convert(data, Case)
 
 
