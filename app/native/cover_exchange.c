@@ -11,6 +11,7 @@ typedef struct {
     int64_t n, padded, nnz;
     int64_t samples, ceiling;                /* nodes drawn for a removal, 0: all; mean weight that forgets */
     const int64_t *indptr, *node_weight;     /* [n+1]; [n] or null: all one */
+    const int32_t *divisor;                  /* [padded] node_weight again, 1 beyond n */
     const int32_t *indices, *mirror;         /* [nnz] */
     uint8_t *in_cover, *best_cover, *fresh;  /* [n]; fresh: a neighbour changed since this node left */
     int32_t *score, *bar;                    /* [padded]; bar: 0 in the cover, BARRED outside */
@@ -19,6 +20,7 @@ typedef struct {
     int32_t *cover, *cover_at;               /* [n] the cover as a list, and each node's place in it */
     int32_t *open, *open_at;                 /* [nnz/2], [nnz] uncovered edges, and each one's place */
     int32_t *top;                            /* [padded/BLOCK] scratch */
+    double *ratio_top;                       /* the same */
     int64_t cover_size, open_size, cost, best, steps, found_at, total_weight, heavy, last_in;
     uint64_t random;
 } Search;
@@ -127,13 +129,32 @@ INLINE int32_t sampled_loss(Search *s) {
     return best;
 }
 
+/* Score by node weight. Division rounds, but never turns an order around: the best of all is among those of the
+ * largest quotient. What is barred is far below the least quotient, -MOST. */
+INLINE double ratio(const Search *s, int64_t v) {
+    return (double)s->score[v] / (double)s->divisor[v] + 1e9 * (double)s->bar[v];
+}
+
+/* The largest quotient of each block, then the best node of those that have it. */
 INLINE int32_t weighted_loss(const Search *s) {
-    int32_t best = -1;
-    for (int64_t i = 0; i < s->cover_size; ++i) {
-        const int32_t v = s->cover[i];
-        if (s->bar[v] == 0 && (best < 0 || better(s, v, best))) best = v;
+    const int64_t blocks = s->padded / BLOCK;
+    double best = -1e300;
+    int32_t found = -1;
+    for (int64_t b = 0; b < blocks; ++b) {
+        double lane[8] = {-1e300, -1e300, -1e300, -1e300, -1e300, -1e300, -1e300, -1e300};
+        for (int64_t i = b * BLOCK; i < (b + 1) * BLOCK; i += 8)
+            for (int k = 0; k < 8; ++k) lane[k] = ratio(s, i + k) > lane[k] ? ratio(s, i + k) : lane[k];
+        for (int k = 1; k < 8; ++k) lane[0] = lane[k] > lane[0] ? lane[k] : lane[0];
+        s->ratio_top[b] = lane[0];
+        best = lane[0] > best ? lane[0] : best;
     }
-    return best;
+    if (best < -2.0 * MOST) return -1;
+    for (int64_t b = 0; b < blocks; ++b) {
+        if (s->ratio_top[b] != best) continue;
+        for (int32_t v = (int32_t)b * BLOCK; v < (b + 1) * BLOCK; ++v)
+            if (ratio(s, v) == best && (found < 0 || better(s, v, found))) found = v;
+    }
+    return found;
 }
 
 /* The best score of each block, then the oldest node among the best blocks. */
@@ -290,7 +311,7 @@ WIDE void lk_cover_exchange(Search *s, int64_t count) {
     }
 }
 
-void lk_cover_weighted_exchange(Search *s, int64_t count) {
+WIDE void lk_cover_weighted_exchange(Search *s, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         ++s->steps;
         weighted_exchange(s);

@@ -1,7 +1,7 @@
 """Local search for minimum vertex cover, hence for maximum independent set: methods, turns, checkpoints.
 
 `numvc`    NuMVC, the best node of the whole cover leaves (app/search/cover_exchange.py)
-`fast`     the same with the best of 50 drawn nodes: for large sparse graphs
+`fast`     FastVC, the best of 50 drawn nodes leaves, edges weigh the same: for large sparse graphs
 `penalty`  phased local search on the independent set (app/search/cover_penalty.py), up to 5,000 nodes: for
            graphs whose optimum hides behind nodes of misleading degree
 `auto`     `fast` on large graphs, `fast` and `numvc` by turns on sparse ones, else `numvc` and `penalty`
@@ -24,6 +24,7 @@ SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
 TURN = 1_000  # steps of a short turn
 CALL = 200_000_000  # nanoseconds that one call of a kernel may take, roughly
 LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, but on tiny graphs
+WEIGHTED = 8  # times as long takes an exchange of several nodes, as measured
 HEAVIEST = 2**31 - 1
 
 
@@ -52,8 +53,8 @@ class CoverSearch:
     method    one of METHODS
     compiled  False: the same without the compiled kernels
 
-    steps     made so far. A step is one exchange (with node weights: two nodes out, as many in as fit), or as
-              many moves of the phased search as take about as long
+    steps     made so far. A step is one exchange (with node weights: two nodes out, as many in as fit) of the
+              slowest method, or as many moves of another one as take about as long
     best      cost of the best cover found, found_at the step it was found in
     done      True when no better cover can exist; then run() does nothing
     """
@@ -90,7 +91,7 @@ class CoverSearch:
         """The methods that take turns. All get about the same time for a step: that of the slowest one."""
         graph = self.graph
         shares = _auto(graph.n, len(graph.indices)) if method == "auto" else {method: 1}
-        times = {name: _move_time(name, graph) for name in shares}
+        times = {name: _move_time(name, graph, self.weights is not None) for name in shares}
         slowest = max(times.values())
         return [
             _Turn(name, self._search(name, draws.bits()), TURN * share, slowest // times[name], slowest)
@@ -190,12 +191,12 @@ class CoverSearch:
         return in_cover
 
 
-def _move_time(name: str, graph: Graph) -> int:
+def _move_time(name: str, graph: Graph, weighted: bool) -> int:
     """Nanoseconds of a move, roughly: of an exchange two rows and the nodes looked at, else some passes."""
     if name == "penalty":
         return graph.n // 6 + 80
     looks = 10 * SAMPLES if name == "fast" else graph.n // 16
-    return 5 * graph.edges // max(graph.n, 1) + looks + 100
+    return (5 * graph.edges // max(graph.n, 1) + looks + 100) * (WEIGHTED if weighted else 1)
 
 
 def _auto(n: int, nnz: int) -> dict[str, int]:

@@ -22,7 +22,8 @@ from app.search import cover_exchange_plain as plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 BLOCK, BARRED = plain.BLOCK, plain.BARRED
-GRAPH_ARRAYS = ("indptr", "node_weight", "indices", "mirror")
+GRAPH_ARRAYS = ("indptr", "node_weight", "divisor", "indices", "mirror")
+SCRATCH = ("top", "ratio_top")
 ARRAYS = (
     "in_cover", "best_cover", "fresh", "score", "bar", "weight", "weighted_degree", "stamp",
     "cover", "cover_at", "open", "open_at",
@@ -35,7 +36,7 @@ NUMBERS = (
 class _Search(ctypes.Structure):
     _fields_ = (
         *((name, Long) for name in ("n", "padded", "nnz", "samples", "ceiling")),
-        *((name, Pointer) for name in (*GRAPH_ARRAYS, *ARRAYS, "top")),
+        *((name, Pointer) for name in (*GRAPH_ARRAYS, *ARRAYS, *SCRATCH)),
         *((name, Long) for name in NUMBERS),
         ("random", ctypes.c_uint64),
     )
@@ -94,7 +95,10 @@ class Exchange:
         self.stamp = np.zeros(n, dtype=np.int64)
         self.cover, self.cover_at = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
         self.open, self.open_at = np.zeros(nnz // 2, dtype=np.int32), np.zeros(nnz, dtype=np.int32)
+        self.divisor = np.ones(self.padded, dtype=np.int32)
+        self.divisor[:n] = 1 if weights is None else weights
         self.top = np.zeros(self.padded // BLOCK, dtype=np.int32)
+        self.ratio_top = np.zeros(self.padded // BLOCK)
         self.steps = self.found_at = self.heavy = 0
         self.total_weight, self.random, self.last_in = nnz // 2, random, -1
         self.best = n + 1 if weights is None else int(weights.sum()) + 1
@@ -113,7 +117,7 @@ class Exchange:
     def _bind(self) -> None:
         """Give the kernels the addresses of the arrays."""
         s = self._search = _Search(self.n, self.padded, self.nnz, self.samples, self.ceiling)
-        for name in (*GRAPH_ARRAYS, *ARRAYS, "top"):
+        for name in (*GRAPH_ARRAYS, *ARRAYS, *SCRATCH):
             setattr(s, name, address(getattr(self, name)))
 
     def _call(self, kernel: Any, *arguments: int) -> None:
