@@ -307,7 +307,7 @@ static void load_rows(Work *w, int32_t n, const int32_t *ptr, const int32_t *adj
     w->list_len = 0;
     grow_list(w, ptr[n]);
     if (w->failed) return;
-    memcpy(w->list, adj, (size_t)ptr[n] * 4);
+    if (ptr[n] > 0) memcpy(w->list, adj, (size_t)ptr[n] * 4);
     w->list_len = ptr[n];
     w->ids = n;
     w->log_len = w->offset = w->head = w->tail = 0;
@@ -537,7 +537,7 @@ static int prepare(Search *s, Frame *f, const int32_t *ptr, const int32_t *adj, 
     f->log = malloc((size_t)w->log_len * 4 + 8);
     f->left = calloc((size_t)f->n + 1, 1);
     if (!f->log || !f->left || find_parts(f) < 0) return -1;
-    memcpy(f->log, w->log, (size_t)w->log_len * 4);
+    if (w->log_len > 0) memcpy(f->log, w->log, (size_t)w->log_len * 4);
     f->state = DONE;
     if (f->offset >= f->limit) return 0;
     if (f->n == 0) {
