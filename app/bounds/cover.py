@@ -261,7 +261,10 @@ class _Part:
         done = False
         while not done:
             start = time.perf_counter()
-            done = search.run(nodes)
+            try:
+                done = search.run(nodes)
+            except MemoryError:  # the tree is too deep for a graph of this size; what is proved stays
+                return
             spent = time.perf_counter() - start
             nodes = max(1, nodes * 2 if spent < SLICE_S / 2 else nodes // 2 if spent > 2 * SLICE_S else nodes)
             yield True

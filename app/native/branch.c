@@ -15,6 +15,7 @@ enum { TAKE, COVER, LEAF, FOLD };          /* what the log of a frame says; five
 enum { READY, FIRST, SECOND, SPLIT, DONE }; /* state of a frame */
 enum { WIDEST = 64, DEEPEST = 12 };        /* degrees tried for domination; nodes of a confining set */
 #define NEVER (INT64_MAX / 4)
+#define MOST_HELD ((int64_t)1 << 29) /* bytes of all frames: deep trees of large graphs are given up */
 
 typedef struct Frame {
     struct Frame *parent;
@@ -24,7 +25,7 @@ typedef struct Frame {
     int32_t *id;                /* [n] number on entry (or of a folded node) of each node left */
     int32_t *to_parent;         /* [n_in] node of the parent's rows */
     int32_t *log;
-    int64_t entries, offset, limit, value; /* offset: decided by reductions; value: of cover, NEVER without one */
+    int64_t bytes, entries, offset, limit, value; /* offset: decided by reductions; value: of cover, NEVER without one */
     uint8_t *cover, *left;      /* [n_in] best cover; [n] of the rows left */
     int32_t state, node, parts, part; /* of the branching and of the components */
     int32_t *part_of, *part_order;    /* [n], [parts] smallest first */
@@ -49,7 +50,7 @@ typedef struct {
 typedef struct {
     Frame *top;
     Work work;
-    int64_t nodes, value, limit;
+    int64_t nodes, value, held; /* held: bytes of all frames */
     int32_t n;
     uint8_t *cover;
     int failed;
@@ -609,6 +610,11 @@ static int push(Search *s, Frame *f, const int32_t *nodes, int32_t count, int32_
         ptr[count] = at;
         status = prepare(s, child, ptr, adj, weight);
     }
+    if (status == 0) {
+        child->bytes = 4 * child->entries + 4 * (int64_t)child->ptr[child->n] + 48 * child->n + 8 * count;
+        s->held += child->bytes;
+        if (s->held > MOST_HELD) status = -1;
+    }
     free(ptr);
     free(adj);
     free(weight);
@@ -734,6 +740,7 @@ int64_t lk_branch_run(Search *s, int64_t nodes) {
                 memcpy(s->cover, f->cover, (size_t)s->n);
             }
             s->top = f->parent;
+            s->held -= f->bytes;
             free_frame(f);
         }
     }
