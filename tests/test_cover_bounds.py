@@ -8,7 +8,7 @@ import pytest
 from covers import cheapest, from_networkx, growing, is_cover, random_graph, random_weights
 from data import catalogue, data_dir, needs_data
 
-from app.bounds import kernels
+from app.bounds import cycle_lp, kernels
 from app.bounds.certificate import BadCertificate
 from app.bounds.cliques import CliqueSearch, clique_cover
 from app.bounds.cover import Claim, CoverBounds
@@ -60,6 +60,16 @@ def test_a_bound_is_proved_and_at_most_the_optimum(bound, seed):
         found = bound(graph, weights)
         found.check(graph)
         assert 0 <= found.lower <= cheapest(graph, weights)
+
+
+def test_edges_as_columns_only_when_violated(monkeypatch):
+    monkeypatch.setattr(cycle_lp, "MANY", 0)
+    for graph, weights in cases(4, 40, fewest=1):
+        found = cycle_packing(graph, weights)
+        found.check(graph)
+        assert found.lower <= cheapest(graph, weights)
+    assert cycle_packing(from_networkx(nx.cycle_graph(6))).lower == 3
+    assert cycle_packing(from_networkx(nx.complete_graph(9))).lower == 8
 
 
 def test_the_relaxation_is_that_of_the_matching():

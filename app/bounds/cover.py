@@ -15,7 +15,7 @@ from app.bounds.cliques import CliqueSearch
 from app.bounds.cycle_lp import CyclePacking
 from app.bounds.kernels import Rows
 from app.bounds.lp import relaxed
-from app.bounds.packing import Columns, Packing, joined, packing
+from app.bounds.packing import Columns, Packing, joined, nothing, packing
 from app.graphs.graph import Graph, index_type
 
 CLIQUES = "clique cover"
@@ -191,8 +191,7 @@ class _Part:
         self._given = None if weights is None else weights[nodes]
         self._weights = np.ones(len(nodes), dtype=np.int64) if weights is None else self._given
         self._rows = Rows(self._graph)
-        none = Columns(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=bool))
-        self.best = Packing(0, "none yet", none, np.zeros(0, dtype=np.int64), 1, self._given)
+        self.best = nothing(self._given, "none yet")
         self.lower, self.method = 0, self.best.method
         self.claimed, self.optimum = False, None
         self._known: tuple[int, np.ndarray] | None = None  # cost and cover that the caller knows
@@ -262,7 +261,10 @@ class _Part:
         done = False
         while not done:
             start = time.perf_counter()
-            done = search.run(nodes)
+            try:
+                done = search.run(nodes)
+            except MemoryError:  # the tree is too deep for a graph of this size; what is proved stays
+                return
             spent = time.perf_counter() - start
             nodes = max(1, nodes * 2 if spent < SLICE_S / 2 else nodes // 2 if spent > 2 * SLICE_S else nodes)
             yield True

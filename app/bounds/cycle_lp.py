@@ -14,19 +14,22 @@ from app.bounds.packing import (
     denominator,
     edge_columns,
     joined,
+    nothing,
     packing,
     repaired,
 )
 from app.graphs.graph import Graph
 
 METHOD = "packing of edges, odd cycles and cliques"
-STEPS = 300  # of the first-order method between two separations
+STEPS = 300  # of the first-order method between two separations; twice as many after some rounds in vain
+MANY = 60  # edges a node, from which on edges too are columns only when violated
 SLICE = 30_000_000  # entries of the program that one slice goes through, at most
 ROOTS = {True: 512, False: 64}  # searches in one slice, compiled or not
 SHARE = 3  # a node that lies on so many new columns starts no search of its own
 MARGIN = ONE // 50  # columns violated by less are not looked for
 IDLE = 1e-4  # columns with smaller values are dropped
-PATIENCE = 3  # rounds without a better bound
+PATIENCE = {True: 24, False: 2}  # rounds in vain, while many columns are found or few
+FEW = 0.02  # of the number of nodes: so many columns are few
 
 
 class CyclePacking:
@@ -47,17 +50,13 @@ class CyclePacking:
         self._given = weights
         self._weights = np.ones(graph.n, dtype=np.int64) if weights is None else weights
         self._one = denominator(self._weights)
-        self._columns, self._edges = edge_columns(graph), graph.edges
-        self._x, self._y = np.full(graph.n, 0.5), np.zeros(graph.edges)
+        self._columns, self._lazy = edge_columns(graph), None
+        if graph.edges > MANY * graph.n:
+            self._lazy, self._columns = self._columns.nodes.reshape(-1, 2), columns_of([], True)
+        self._edges = len(self._columns)  # the first columns, which stay
+        self._x, self._y = np.full(graph.n, 0.5), np.zeros(self._edges)
         self._keys: list[bytes] = []  # of the columns after the edges
-        self.best = packing(
-            graph.n,
-            self._columns.taken(np.zeros(graph.edges, dtype=bool)),
-            np.zeros(0, dtype=np.int64),
-            1,
-            weights,
-            METHOD,
-        )
+        self.best = nothing(weights, METHOD)
 
     def add(self, columns: Columns) -> None:
         """Columns to begin with, such as a clique cover's."""
@@ -67,20 +66,19 @@ class CyclePacking:
     def slices(self) -> Iterator[None]:
         """The work, cut into slices; ends when nothing more is found."""
         idle = 0
-        while idle < PATIENCE:
+        many = True
+        while idle < PATIENCE[many]:
             before = self.best.lower
-            found = yield from self._separate()
-            yield from self._solve()
+            many = (yield from self._separate()) > FEW * self._n
+            yield from self._solve(STEPS << idle // 8)
             idle = 0 if self.best.lower > before else idle + 1
-            if not found and idle:
-                return
 
     def _separate(self) -> Iterator[None]:
         """Add columns that the prices violate; returns how many."""
         price = np.clip(np.rint(self._x * ONE), 0, ONE).astype(np.int64)
         degree = max(len(self._rows.indices) // max(self._n, 1), 1)
         most = min(3000, max(60, 100_000 // degree))
-        added = 0
+        added = 0 if self._lazy is None else self._add_edges(price)
         for search, extra in ((cliques, ()), (odd_cycles, (most,))):
             used, at = np.zeros(self._n, dtype=np.int32), 0
             while at < self._n:
@@ -92,6 +90,12 @@ class CyclePacking:
                 added += self._extend([(nodes, search is cliques) for nodes in found])
                 yield
         return added
+
+    def _add_edges(self, price: np.ndarray) -> int:
+        """Add the most violated edges, at most two a node; returns how many."""
+        short = ONE - price[self._lazy].sum(axis=1)
+        worst = np.argsort(-short, kind="stable")[: 2 * self._n]
+        return self._extend([(self._lazy[k], True) for k in worst if short[k] > MARGIN])
 
     def _extend(self, found: list[tuple[np.ndarray, bool]]) -> int:
         """Add the columns that are new; returns how many."""
@@ -108,11 +112,11 @@ class CyclePacking:
             self._y = np.concatenate([self._y, np.zeros(len(new))])
         return len(new)
 
-    def _solve(self) -> Iterator[None]:
+    def _solve(self, steps: int) -> Iterator[None]:
         """Steps of the first-order method, bounds from where they led, and the columns of no use dropped."""
         program = PackingProgram(self._columns, self._weights, self._x, self._y)
-        at_once = min(max(SLICE // (2 * program.entries + 1), 1), STEPS)
-        for _ in range(-(-STEPS // at_once)):
+        at_once = min(max(SLICE // (2 * program.entries + 1), 1), steps)
+        for _ in range(-(-steps // at_once)):
             program.run(at_once)
             yield
         last = program.y

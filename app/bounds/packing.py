@@ -192,6 +192,11 @@ def packing(
     return Packing(proved_by(n, kept, value[used], one), method, kept, value[used], one, weights)
 
 
+def nothing(weights: np.ndarray | None, method: str) -> Packing:
+    """The bound 0, proved by no columns."""
+    return Packing(0, method, columns_of([], True), np.zeros(0, dtype=np.int64), 1, weights)
+
+
 def denominator(weights: np.ndarray) -> int:
     """The power of two, at most ONE, in units of which all sums of the weights [n] stay exact."""
     total, one = max(int(weights.sum()), 1), ONE

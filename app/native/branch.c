@@ -15,6 +15,7 @@ enum { TAKE, COVER, LEAF, FOLD };          /* what the log of a frame says; five
 enum { READY, FIRST, SECOND, SPLIT, DONE }; /* state of a frame */
 enum { WIDEST = 64, DEEPEST = 12 };        /* degrees tried for domination; nodes of a confining set */
 #define NEVER (INT64_MAX / 4)
+#define MOST_HELD ((int64_t)1 << 29) /* bytes of all frames: deep trees of large graphs are given up */
 
 typedef struct Frame {
     struct Frame *parent;
@@ -24,7 +25,7 @@ typedef struct Frame {
     int32_t *id;                /* [n] number on entry (or of a folded node) of each node left */
     int32_t *to_parent;         /* [n_in] node of the parent's rows */
     int32_t *log;
-    int64_t entries, offset, limit, value; /* offset: decided by reductions; value: of cover, NEVER without one */
+    int64_t bytes, entries, offset, limit, value; /* offset: decided by reductions; value: of cover, NEVER without one */
     uint8_t *cover, *left;      /* [n_in] best cover; [n] of the rows left */
     int32_t state, node, parts, part; /* of the branching and of the components */
     int32_t *part_of, *part_order;    /* [n], [parts] smallest first */
@@ -49,7 +50,7 @@ typedef struct {
 typedef struct {
     Frame *top;
     Work work;
-    int64_t nodes, value, limit;
+    int64_t nodes, value, held; /* held: bytes of all frames */
     int32_t n;
     uint8_t *cover;
     int failed;
@@ -307,7 +308,7 @@ static void load_rows(Work *w, int32_t n, const int32_t *ptr, const int32_t *adj
     w->list_len = 0;
     grow_list(w, ptr[n]);
     if (w->failed) return;
-    memcpy(w->list, adj, (size_t)ptr[n] * 4);
+    if (ptr[n] > 0) memcpy(w->list, adj, (size_t)ptr[n] * 4);
     w->list_len = ptr[n];
     w->ids = n;
     w->log_len = w->offset = w->head = w->tail = 0;
@@ -537,7 +538,7 @@ static int prepare(Search *s, Frame *f, const int32_t *ptr, const int32_t *adj, 
     f->log = malloc((size_t)w->log_len * 4 + 8);
     f->left = calloc((size_t)f->n + 1, 1);
     if (!f->log || !f->left || find_parts(f) < 0) return -1;
-    memcpy(f->log, w->log, (size_t)w->log_len * 4);
+    if (w->log_len > 0) memcpy(f->log, w->log, (size_t)w->log_len * 4);
     f->state = DONE;
     if (f->offset >= f->limit) return 0;
     if (f->n == 0) {
@@ -608,6 +609,11 @@ static int push(Search *s, Frame *f, const int32_t *nodes, int32_t count, int32_
         }
         ptr[count] = at;
         status = prepare(s, child, ptr, adj, weight);
+    }
+    if (status == 0) {
+        child->bytes = 4 * child->entries + 4 * (int64_t)child->ptr[child->n] + 48 * child->n + 8 * count;
+        s->held += child->bytes;
+        if (s->held > MOST_HELD) status = -1;
     }
     free(ptr);
     free(adj);
@@ -734,6 +740,7 @@ int64_t lk_branch_run(Search *s, int64_t nodes) {
                 memcpy(s->cover, f->cover, (size_t)s->n);
             }
             s->top = f->parent;
+            s->held -= f->bytes;
             free_frame(f);
         }
     }
