@@ -154,7 +154,7 @@ class Problem(Protocol):
         ...
 
     def state(self, totals: Any) -> tuple[float, ...]:
-        """What the features see of a state; the first number is the mean that fields are measured by."""
+        """What the features see of a state; the first number divides the sums over neighbours."""
         ...
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
