@@ -8,7 +8,7 @@ import numpy as np
 from app.bounds.feasible import undominated_node
 from app.elementary import log
 from app.graphs.graph import Graph
-from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, NodesCount, coarse, inverse_root
 from app.search.domination import most_gain, most_gain_pruned
 
 Array = Any
@@ -34,7 +34,7 @@ class DominationTotals(NamedTuple):
         return self.alive
 
 
-class MinimumDominatingSet:
+class MinimumDominatingSet(NodesCount):
     """State: the marks m of undominated nodes. gain(v) = m(v) + sum of m over the neighbours of v.
 
     Choosing v takes the marks of v and its neighbours. A candidate has gain > 0; nodes without gain have no

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from app.elementary import log
-from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, NodesCount, Totals
 
 Array = Any
 
 
-class ResidualProblem:
+class ResidualProblem(NodesCount):
     """Codes and features that problems on residual graphs share."""
 
     dynamics = "residual"

@@ -41,7 +41,7 @@ def baseline_objectives(context: Context, graph: Graph) -> dict[str, int]:
                 wrong = problem.violation(graph, solution)
                 if wrong is not None:
                     raise LockstepError(f"baseline {name} on {graph.name}: its {problem.solution} {wrong}")
-                values[i] = np.count_nonzero(solution)
+                values[i] = problem.value(graph, solution)
     values = context.group.sum_integers(values)
     labels = [context.group.broadcast_text(label, i % context.group.size) for i, label in enumerate(labels)]
     return dict(zip(labels, values.tolist()))
