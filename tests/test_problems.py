@@ -18,6 +18,7 @@ from app.comm.guard import digest
 from app.config import AgentCase, Case, PolicyCase, TrainCase
 from app.device import HostDevice
 from app.errors import CaseError
+from app.gnn.parameters import Parameters
 from app.graphs.graph import from_edges
 from app.problems.problem import FIXED_POINT, better, inverse_root
 from app.problems.table import PROBLEMS, make_problem
@@ -31,6 +32,7 @@ from app.rl.qnet import QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay
 from app.rl.rollout import cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
 from app.rl.select import RULES, Share
+from app.rl.weights import default_weights, load_weights
 from app.sparse.batch import StateBatch
 
 GRAPHS = {
@@ -398,6 +400,27 @@ def test_a_thousand_steps_are_better_than_none(name):
     assert abs(result.best_total - total) < 0.1 * total
 
 
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_weights_that_ship_beat_the_first_baseline(name):
+    """On unseen graphs of preferential attachment and random ones, one node at a time, nothing taken out."""
+    group, problem = Group(MPI.COMM_SELF, HostDevice()), make_problem(name)
+    saved = load_weights(default_weights(name))
+    assert saved.problem == name
+    net = QNetwork(saved.policy, problem)
+    params = Parameters(group.device, net.shapes())
+    params.set(saved.arrays)
+    greedy = next(iter(problem.baselines.values()))
+    for graphs in (
+        [growing_graph(50 + 3 * i, 4, 300 + i) for i in range(40)],
+        [random_graph(50 + 3 * i, 0.15, 300 + i) for i in range(40)],
+    ):
+        envs = cover_one_at_a_time(group, net, params, make_blocks(group, graphs))
+        learned = sum(problem.objective(env.chosen, env.totals) for env in envs)
+        plain = sum(int(greedy(from_edges(n, *edges.T))[0].sum()) for n, edges, _ in graphs)
+        assert better(problem, learned, plain)
+
+
 # ---- whole graphs -----------------------------------------------------------------------------------------
 
 
@@ -420,6 +443,7 @@ def test_checks_baselines_and_bounds_against_all_subsets(name):
         best = max(sizes) if problem.sense == "maximise" else min(sizes)
         for baseline in problem.baselines.values():
             solution, label = baseline(whole)
+            assert problem.value(whole, solution) == solution.sum()
             assert label
             assert feasible(A, solution)
             assert not better(problem, int(solution.sum()), best)

@@ -96,8 +96,7 @@ class Problem(Protocol):
     first_candidate  nodes of codes from here on may be chosen; 3: so may every node that has an embedding
     degree_codes     True: a code less 2 is the number of live neighbours
     totals           the type of a state's totals
-    baselines        f(graph) -> (chosen [n] bool, label), by name; their objective is the number of chosen
-                     nodes
+    baselines        f(graph) -> (solution [n] bool, label), by name
     bounds           f(graph) -> Certificate, by name
     known            True: the optimum is `bound` of a smallest vertex cover, and sets of graphs have theirs
     """
@@ -155,7 +154,7 @@ class Problem(Protocol):
         ...
 
     def state(self, totals: Any) -> tuple[float, ...]:
-        """What the features see of a state; the first number is the mean that fields are measured by."""
+        """What the features see of a state; the first number divides the sums over neighbours."""
         ...
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
@@ -194,6 +193,10 @@ class Problem(Protocol):
         """
         ...
 
+    def value(self, graph_rows: Graph, solution_all: np.ndarray) -> int:
+        """What the held rows add to the objective of a solution [n] bool; not by way of `objective`."""
+        ...
+
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """What is wrong with a solution as the held rows see it, in words; None where nothing is.
 
@@ -216,6 +219,14 @@ class Problem(Protocol):
     def bound(self, n: int, lower: int) -> int:
         """The bound on the objective that a certificate's lower bound gives for a graph of n nodes."""
         ...
+
+
+class NodesCount:
+    """The objective of problems that count the nodes of a solution."""
+
+    def value(self, graph_rows: Graph, solution_all: np.ndarray) -> int:
+        """The nodes of the solution among the held rows."""
+        return int(np.count_nonzero(solution_all[graph_rows.lo : graph_rows.hi]))
 
 
 def better(problem: Problem, a: float, b: float) -> bool:

@@ -1,12 +1,13 @@
 """SetProblem: what problems share whose solution is a set of nodes."""
 
+from app.problems.problem import NodesCount
 from app.search.node_tools import NodeTools
 from app.search.solution_text import nodes_text, read_nodes
 from app.search.toolbox import Instance, Toolbox
 
 
-class SetProblem:
-    """The toolbox without reductions and search, and solutions as files with one id per line."""
+class SetProblem(NodesCount):
+    """The objective counts nodes; the toolbox without reductions and search, and solutions as files with one id per line."""
 
     text, read = staticmethod(nodes_text), staticmethod(read_nodes)
 

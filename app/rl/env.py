@@ -88,7 +88,37 @@ class Environment(Protocol):
         ...
 
 
-class GraphEnv:
+class NodeEnv:
+    """What environments share: the counters of an episode, and totals that are sums of shares."""
+
+    def __init__(self, group: Group, block: RowBlock, problem: Problem) -> None:
+        self.group, self.block, self.problem = group, block, problem
+        self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
+        self.steps = self.chosen = 0
+        self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
+
+    def _total(self, mark_own: np.ndarray, field_own: np.ndarray) -> StateTotals:
+        """The totals of the first state. Ranks: all call."""
+        shares = self.group.sum_integers(self.problem.shares(mark_own, field_own))
+        return self.problem.totals(*shares.tolist())
+
+    @property
+    def done(self) -> bool:
+        """True when the solution is complete."""
+        return self.problem.done(self.totals)
+
+    def settle(self, change: np.ndarray) -> None:
+        """Close the step with the change of `totals` summed over ranks."""
+        self.totals = self.problem.totals(*(int(t + c) for t, c in zip(self.totals, change)))
+        self.steps += 1
+
+    def owned(self, nodes: np.ndarray) -> np.ndarray:
+        """Local numbers of those of the global nodes [k] that this rank owns."""
+        local = nodes - self.block.lo
+        return local[(local >= 0) & (local < self.block.n_real)]
+
+
+class GraphEnv(NodeEnv):
     """The residual graph after removing chosen nodes, and where the problem is closed their neighbours.
 
     scan         True: find new isolated nodes by the paper's scan of the local edges, for comparison only
@@ -100,23 +130,14 @@ class GraphEnv:
     def __init__(
         self, group: Group, block: RowBlock, problem: Problem = VERTEX_COVER, scan: bool = False
     ) -> None:
-        self.group, self.block, self.problem, self.scan = group, block, problem, scan
-        self.follows, self.gathers = not scan, problem.closed
+        super().__init__(group, block, problem)
+        self.scan, self.follows, self.gathers = scan, not scan, problem.closed
         self.degree_own = block.degrees_own()
-        self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
-        self.steps = self.chosen = 0
-        self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
-        local = problem.shares(self.marks_own(), self.degree_own)
-        self.totals = problem.totals(*group.sum_integers(local).tolist())
+        self.totals = self._total(self.marks_own(), self.degree_own)
         if scan:
             counts, self._target = block.global_rows(np.arange(block.n_own))
             self._source = np.repeat(np.arange(block.lo, block.lo + block.n_own), counts)
             self._edge_live = np.ones(len(self._source), dtype=bool)
-
-    @property
-    def done(self) -> bool:
-        """True when the solution is complete."""
-        return self.problem.done(self.totals)
 
     def marks_own(self) -> np.ndarray:
         """[n_own] int32, one for nodes that were not removed, zero on padding."""
@@ -154,15 +175,14 @@ class GraphEnv:
         """
         block, degree = self.block, self.degree_own
         removed = np.concatenate([nodes, reached[:, 0]]) if len(reached) else nodes
-        own = removed[(removed >= block.lo) & (removed < block.lo + block.n_real)] - block.lo
+        own = self.owned(removed)
         near = [block.neighbours_own(int(v)) for v in removed]
         rows = near[0] if len(near) == 1 else np.concatenate(near)
         before = self._shares(own)
         degree[own] = 0
         self.chosen_at[own] = self.steps
         if len(reached):
-            out = reached[:, 0] - block.lo
-            self.chosen_at[out[(out >= 0) & (out < block.n_real)]] = RULED_OUT
+            self.chosen_at[self.owned(reached[:, 0])] = RULED_OUT
         rows = rows[degree[rows] > 0]
         lost = 1
         if len(near) > 1:
@@ -181,11 +201,6 @@ class GraphEnv:
     def _shares(self, rows: np.ndarray) -> np.ndarray:
         """[T] what own rows add to the totals."""
         return self.problem.shares(self.chosen_at[rows] == -1, self.degree_own[rows])
-
-    def settle(self, change: np.ndarray) -> None:
-        """Close the step with the change of `totals` summed over ranks."""
-        self.totals = self.problem.totals(*(int(t + c) for t, c in zip(self.totals, change)))
-        self.steps += 1
 
     def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "GraphEnv":
         """The residual graph is a graph. Ranks: all call."""

@@ -7,14 +7,14 @@ import numpy as np
 from app.comm.group import Group
 from app.errors import CaseError
 from app.problems.problem import Problem
-from app.rl.env import NONE_REACHED
+from app.rl.env import NONE_REACHED, NodeEnv
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
 
 
-class FieldEnv:
+class FieldEnv(NodeEnv):
     """Marks m and fields c(v) = sum of m(u) over the neighbours u of v, on the rows this rank owns.
 
     A mark starts as 1. A choice changes the marks of the chosen nodes, and where the problem is closed of
@@ -38,22 +38,13 @@ class FieldEnv:
     ) -> None:
         if scan:
             raise CaseError('train.environment: "scan" finds isolated nodes, which "residual" dynamics have')
-        self.group, self.block, self.problem = group, block, problem
-        self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
-        self.steps = self.chosen = 0
-        self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
+        super().__init__(group, block, problem)
         if mark_own is None:
             self.mark_own = (np.arange(block.n_own) < block.n_real).astype(np.int32)
             self.field_own = block.degrees_own()
         else:
             self.mark_own, self.field_own = mark_own, sums_near(group, block, mark_own)
-        local = problem.shares(self.mark_own, self.field_own)
-        self.totals = problem.totals(*group.sum_integers(local).tolist())
-
-    @property
-    def done(self) -> bool:
-        """True when the solution is complete."""
-        return self.problem.done(self.totals)
+        self.totals = self._total(self.mark_own, self.field_own)
 
     def codes_own(self, rows: Any = slice(None)) -> np.ndarray:
         """int32 codes of own rows, those that a choice needs."""
@@ -71,7 +62,7 @@ class FieldEnv:
     def reached_own(self, nodes: np.ndarray) -> np.ndarray:
         """The own nodes whose marks the choice changes, and by how much."""
         block = self.block
-        rows = nodes[(nodes >= block.lo) & (nodes < block.lo + block.n_real)] - block.lo
+        rows = self.owned(nodes)
         if self.problem.closed:
             rows = np.concatenate([rows, *(block.neighbours_own(int(v)) for v in nodes)])
         rows = np.unique(rows)
@@ -84,8 +75,7 @@ class FieldEnv:
         Cost      the degrees of the nodes whose marks change, not the size of the graph
         """
         block = self.block
-        mine = (nodes >= block.lo) & (nodes < block.lo + block.n_real)
-        self.chosen_at[nodes[mine] - block.lo] = self.steps
+        self.chosen_at[self.owned(nodes)] = self.steps
         self.chosen += len(nodes)
         own = reached[(reached[:, 0] >= block.lo) & (reached[:, 0] < block.lo + block.n_real)]
         near = [block.neighbours_own(int(v)) for v in reached[:, 0]]
@@ -96,11 +86,6 @@ class FieldEnv:
         self.mark_own[own[:, 0] - block.lo] += own[:, 1].astype(np.int32)
         np.add.at(self.field_own, near, changes.astype(np.int32))
         return self.problem.shares(self.mark_own[rows], self.field_own[rows]) - before
-
-    def settle(self, change: np.ndarray) -> None:
-        """Close the step with the change of `totals` summed over ranks."""
-        self.totals = self.problem.totals(*(int(t + c) for t, c in zip(self.totals, change)))
-        self.steps += 1
 
     def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "FieldEnv":
         """This state on the own rows `rows` [k] alone: their marks go along. Ranks: all call."""

@@ -158,8 +158,10 @@ def _check(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
         wrong = cover.problem.violation(loaded.graph, solution)
         if wrong is not None:
             raise LockstepError(f"{loaded.graph.name}: the {cover.problem.solution} {wrong}")
-        if np.count_nonzero(solution) != cover.objective:
-            raise LockstepError(f"{loaded.graph.name}: the solution's size is not {cover.objective}")
+        own = cover.problem.value(loaded.graph, solution)
+    value = int(group.sum_integers(np.array([own]))[0])
+    if value != cover.objective:
+        raise LockstepError(f"{loaded.graph.name}: the objective is {value}, not {cover.objective}")
     return solution
 
 
