@@ -22,6 +22,7 @@ CLIQUES = "clique cover"
 SMALL = 100  # components of fewer nodes are worked on together
 SLICE_S = 0.05  # aim of one slice of a search
 ROUNDS = 25  # of iterated greedy in a slice of the clique cover
+SEARCHED = 3000  # nodes of a part up to which a search tree has a large share of the time
 STALE = 40  # slices without a better clique cover; where other bounds are better,
 HOPELESS = 4  # so many
 
@@ -176,6 +177,22 @@ def _part_of(graph: Graph, nodes: np.ndarray) -> Graph:
     return Graph(graph.name, len(nodes), 0, len(nodes), indptr, indices, edges=len(indices) // 2)
 
 
+@dataclass
+class _Turn:
+    """A method that works in slices, its share of the time, and the seconds it has had."""
+
+    slices: Iterator[bool]
+    share: float
+    spent: float = 0.0
+
+    def step(self) -> bool:
+        """One slice; False when the method has ended."""
+        begun = time.perf_counter()
+        more = next(self.slices, None) is not None
+        self.spent += time.perf_counter() - begun
+        return more
+
+
 class _Part:
     """The bounds of one component, or of small ones together.
 
@@ -214,7 +231,7 @@ class _Part:
             self._close()
 
     def slices(self) -> Iterator[bool]:
-        """The relaxation, a clique cover, then packings, a search and more clique covers by turns."""
+        """The relaxation, a clique cover, then packings, a search, more clique covers, by shares of time."""
         self._take(relaxed(self._graph, self._given))
         yield True
         cliques = CliqueSearch(self._rows, self._weights, compiled=self._compiled)
@@ -222,14 +239,16 @@ class _Part:
             cliques.run(ROUNDS)
             yield True
         self._take(self._clique_bound(cliques))
-        turns = [self._packings(cliques), self._search(), self._more_cliques(cliques)]
+        turns = [
+            _Turn(self._packings(cliques), 4.0),
+            _Turn(self._search(), 4.0 if len(self.nodes) <= SEARCHED else 0.5),
+            _Turn(self._more_cliques(cliques), 1.0),
+        ]
         while turns and self.optimum is None:
-            for turn in list(turns):
-                if next(turn, None) is None:
-                    turns.remove(turn)
-                yield True
-                if self.optimum is not None:
-                    break
+            turn = min(turns, key=lambda each: each.spent / each.share)
+            if not turn.step():
+                turns.remove(turn)
+            yield True
 
     def _clique_bound(self, cliques: CliqueSearch) -> Packing:
         columns, value = cliques.columns()

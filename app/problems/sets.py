@@ -7,7 +7,7 @@ from app.search.toolbox import Instance, Toolbox
 
 
 class SetProblem(NodesCount):
-    """The objective counts nodes; the toolbox without reductions and search, and solutions as files with one id per line."""
+    """The objective counts nodes, files have one id per line, the toolbox no reductions and no search."""
 
     text, read = staticmethod(nodes_text), staticmethod(read_nodes)
 

@@ -26,8 +26,8 @@ class CoreBounds:
         """How it was found."""
         return self.inner.method
 
-    def improve(self, seconds: float, best: int) -> bool:
-        """Work for about so many seconds, knowing a solution of value `best`; True while there is more."""
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so many seconds, knowing a solution's value; True while there is more to try."""
         return self.inner.improve(seconds, best)
 
     def optimum(self) -> np.ndarray | None:

@@ -117,6 +117,10 @@ class KernelBounds(CoreBounds):
         reduced = self.tools.core.n < self.tools.graph.n
         return f"reductions, {self.inner.method}" if reduced and self.inner.method else self.inner.method
 
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so many seconds; a cover lets each component close by itself."""
+        return self.inner.improve(seconds, best, solution)
+
     def verify(self) -> bool:
         """Check the reductions step by step, and the witness of the kernel's bound."""
         tools = self.tools

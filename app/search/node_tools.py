@@ -112,7 +112,7 @@ class NamedBounds:
         """How it was found."""
         return "" if self.best is None else self.best.method
 
-    def improve(self, seconds: float, best: int) -> bool:
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Prove the next bound of the table."""
         if self.left:
             bound = self.left.pop(0)(self.tools.graph)

@@ -69,8 +69,12 @@ class Bounds(Protocol):
     value: int
     method: str
 
-    def improve(self, seconds: float, best: int) -> bool:
-        """Work for about so long, knowing a solution of value `best`; True while there is more to try."""
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """Work for about so long, knowing that a core solution of value `best` exists, and maybe one.
+
+        solution   of value at best `best`; where None, one given earlier stands
+        returns    True while there is more to try
+        """
         ...
 
     def optimum(self) -> np.ndarray | None:

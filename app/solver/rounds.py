@@ -57,6 +57,7 @@ class Rounds:
         self.mine: dict[int, Search] = {}
         self.bounds: Bounds | None = None
         self.more = False
+        self.told: int | None = None
         self.bound_seconds = self.search_seconds = 0.0
         self.steps, self.slice = 0, FIRST_SLICE
         with raise_together(group, "starting the search"):
@@ -67,6 +68,8 @@ class Rounds:
             if with_bounds and group.rank == self.bound_rank:
                 self.bounds = toolbox.bounds()
                 self.more = self.bounds is not None
+                if self.bounds is not None and not self.mine:  # the start is all this rank will see
+                    self.bounds.improve(0.0, toolbox.core_value(progress.best), starts[0])
         self.searching = bool(group.max_integer(int(bool(self.mine))))
 
     def run(self) -> Outcome:
@@ -105,9 +108,20 @@ class Rounds:
         if seconds <= 0:
             return
         begun = time.perf_counter()
-        best = self.progress.best
-        self.more = self.bounds.improve(seconds, self.toolbox.core_value(best))
+        best = self.toolbox.core_value(self.progress.best)
+        self.more = self.bounds.improve(seconds, best, self._news())
         self.bound_seconds += time.perf_counter() - begun
+
+    def _news(self) -> np.ndarray | None:
+        """A core solution of this rank that is better than those the bounds have seen."""
+        values = {search.best: search for search in self.mine.values()}
+        if not values:
+            return None
+        value = min(values, key=lambda v: self._sign() * v)
+        if self.told is not None and self._sign() * value >= self._sign() * self.told:
+            return None
+        self.told = value
+        return values[value].solution()
 
     def _bound_time(self) -> float:
         """Seconds for the bounds now."""
