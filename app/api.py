@@ -17,7 +17,7 @@ from app.partition.load import load_stream
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import save_weights
-from app.tasks.context import Context, open_group
+from app.tasks.context import Context, check_names, open_group
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
 from app.tasks.solve import solve_graph
@@ -122,5 +122,6 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
 def _context(settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool) -> Context:
     """A context that writes nothing. Ranks: all call."""
     case = build(settings)
+    check_names(case)
     group = open_group(comm or MPI.COMM_WORLD, case)
     return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)

@@ -16,12 +16,9 @@ from app.graphs.readers import open_edges
 from app.log import Log
 from app.model.plan import plan_lines
 from app.output import RunFolder, phase_table
-from app.problems.table import make_problem
-from app.recipes import find_recipe
-from app.rl.select import find_rule
 from app.rl.weights import load_weights
 from app.tasks.check import run_check
-from app.tasks.context import Context, open_group
+from app.tasks.context import Context, check_names, open_group
 from app.tasks.solve import run_solve
 from app.tasks.study import run_study
 from app.tasks.train import run_train
@@ -51,7 +48,7 @@ def _run(command: cli.Command) -> int:
     case = command.case
     group = open_group(MPI.COMM_WORLD, case)
     with raise_together(group, "checking the case"):
-        _check_names(case)
+        check_names(case)
         if group.rank == 0:
             _check_inputs(case, command.out)
             if command.dry_run:
@@ -91,14 +88,6 @@ def _check_launch(size: int) -> None:
             f"the launcher started {expected} ranks, but MPI sees {size}: this mpirun belongs to another "
             "MPI than mpi4py's; use the mpirun of the same environment"
         )
-
-
-def _check_names(case: Case) -> None:
-    """Refuse names that no table knows before any work is done."""
-    make_problem(case.problem.name)
-    find_rule(case.select.rule)
-    for recipe in case.study.recipes:
-        find_recipe(recipe)
 
 
 def _check_inputs(case: Case, out: str) -> None:

@@ -14,6 +14,9 @@ from app.errors import CaseError
 from app.log import Log
 from app.output import RunFolder
 from app.partition.load import Loaded, load_graphs
+from app.problems.table import make_problem
+from app.recipes import find_recipe
+from app.rl.select import find_rule
 from app.sparse.rowblock import RowBlock
 
 
@@ -32,6 +35,14 @@ def open_group(comm: Any, case: Case) -> Group:
     group = Group(comm, device, direct, case.run.reproducible)
     check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
     return group
+
+
+def check_names(case: Case) -> None:
+    """Refuse names that no table knows before any work is done. Raises CaseError."""
+    make_problem(case.problem.name)
+    find_rule(case.select.rule)
+    for recipe in case.study.recipes:
+        find_recipe(recipe)
 
 
 def _fingerprint(case: Case) -> str:
