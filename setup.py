@@ -3,6 +3,7 @@
 The shared library has no Python in it: it is loaded through ctypes, so that Python's headers are not needed.
 """
 
+import hashlib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -10,6 +11,10 @@ from setuptools import Extension, setup
 # No contraction: a multiply followed by an add must round twice, as NumPy and SciPy do.
 FLAGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-g0", "-Wall"]
 FOLDER = Path("app") / "native"
+# app/native/library.py compares this digest with the sources beside the library.
+SOURCES = hashlib.sha256(
+    b"".join(path.read_bytes() for path in sorted(FOLDER.glob("*.[ch]"), key=lambda path: path.name))
+).hexdigest()
 
 setup(
     ext_modules=[
@@ -17,6 +22,7 @@ setup(
             "app.native._kernels",
             sources=sorted(str(path) for path in FOLDER.glob("*.c")),
             depends=sorted(str(path) for path in FOLDER.glob("*.h")),
+            define_macros=[("LOCKSTEP_SOURCES", f'"{SOURCES}"')],
             extra_compile_args=FLAGS,
             extra_link_args=["-lm"],
             optional=True,

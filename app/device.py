@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
 from app.errors import CaseError, NumericsError
-from app.native.library import aligned
+from app.native.library import absence, aligned
 from app.native.products import NativeProducts, available
 from app.products import LOOKUP_STATES, PLAIN, Finish, Members, Part, Products
 
@@ -286,7 +286,7 @@ class HostDevice(Products):
         """What makes sparse products."""
         if self.native:
             return "compiled kernel"
-        return f"SciPy {scipy.__version__}, no compiled kernel"
+        return f"SciPy {scipy.__version__}, no compiled kernel: {absence() or 'run.kernels = plain'}"
 
     def describe(self) -> str:
         """One line for the log."""

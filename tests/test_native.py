@@ -1,8 +1,11 @@
 """app/native: the compiled kernels have the bits of the plain path, and the package runs without them."""
 
+import hashlib
 import itertools
 import shutil
 import sys
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from jobs import ROOT, run_job
 from app import device as device_module
 from app.device import HostDevice
 from app.errors import NumericsError
+from app.native import library
 from app.products import Finish, Lookup, Members, Part
 from app.rl.select import LEAST, LOWEST
 
@@ -698,3 +702,19 @@ def test_with_a_compiler_the_kernels_are_built(built):
         pytest.skip("no C compiler on PATH")
     said, printed = built(compiler)
     assert printed.startswith("kernels compiled"), said
+
+
+# ---- the library itself -----------------------------------------------------------------------------------
+
+
+def test_a_library_older_than_its_sources_is_not_used(compiled, tmp_path, monkeypatch):
+    """Structs of two versions differ: such a library gives wrong numbers without a word."""
+    assert not library.stale(library.kernels())
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    assert not library.stale(object())  # a package without sources
+    (tmp_path / "a.c").write_text("int a;")
+    right = hashlib.sha256(b"int a;").hexdigest().encode()
+    for told, outdated in ((right, False), (b"0" * 64, True), (b"", True)):
+        built = SimpleNamespace(lk_sources=partial(bytes, told))
+        assert library.stale(built) == outdated
+    assert library.stale(object())

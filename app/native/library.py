@@ -6,6 +6,7 @@ and each use has a path without it that gives the same bits (docs/architecture.m
 
 import contextlib
 import ctypes
+import hashlib
 import math
 from functools import cache
 from pathlib import Path
@@ -13,17 +14,45 @@ from typing import Any
 
 import numpy as np
 
+FOLDER = Path(__file__).parent
+
 
 @cache
 def kernels() -> ctypes.CDLL | None:
-    """The library that `pip install` built next to this file, or None where there was no compiler."""
-    for path in sorted(Path(__file__).parent.glob("_kernels*")):
+    """The library that `pip install` built next to this file, or None where there was no compiler.
+
+    None also where the sources beside it have changed since: its structs may be others than Python's.
+    """
+    for path in sorted(FOLDER.glob("_kernels*")):
         if path.suffix in (".so", ".dylib", ".pyd", ".dll"):
             try:
-                return ctypes.CDLL(str(path))
+                library = ctypes.CDLL(str(path))
             except OSError:  # built for another system
                 continue
+            if not stale(library):
+                return library
     return None
+
+
+def absence() -> str:
+    """Why there are no kernels, for the log; "" where there are."""
+    if kernels() is not None:
+        return ""
+    built = any(FOLDER.glob("_kernels*"))
+    return "older than its sources, build it again" if built else "not built"
+
+
+def stale(library: ctypes.CDLL) -> bool:
+    """True where there are sources, and others than those the library was built from."""
+    sources = sorted(FOLDER.glob("*.[ch]"), key=lambda path: path.name)
+    if not sources:  # a package without them
+        return False
+    told = getattr(library, "lk_sources", None)
+    if told is None:
+        return True
+    told.restype = ctypes.c_char_p
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    return told() != digest.encode()
 
 
 def address(array: np.ndarray | None) -> int:
