@@ -1,5 +1,6 @@
 """Minimum dominating set: the fewest nodes such that every other node is next to one of them."""
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ class MinimumDominatingSet(SetProblem):
     first_candidate = 3
     degree_codes = False
     totals = DominationTotals
-    feature_counts: ClassVar = {"scale_free": 8}
+    feature_counts: ClassVar = {"scale_free": 9}
     baselines: ClassVar = {"most_gain": most_gain, "most_gain_pruned": most_gain_pruned}
     bounds: ClassVar = {}
     known = False
@@ -87,20 +88,26 @@ class MinimumDominatingSet(SetProblem):
         return FIRST_ALIVE + 2 * (max_degree + 1)
 
     def state(self, totals: DominationTotals) -> tuple[float, ...]:
-        """The mean gain of the candidates."""
-        return (coarse(totals.gain_sum, totals.alive),)
+        """What neighbour sums are measured by, and the mean gain of the candidates.
+
+        A candidate has gain_sum / alive undominated nodes around it, these have gain_sum / undominated
+        candidates: sums are divided by the geometric mean.
+        """
+        both = math.isqrt(totals.alive * totals.undominated)
+        return coarse(totals.gain_sum, both), coarse(totals.gain_sum, totals.alive)
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """1, log(1 + g/s), r = min(s/g, 8), r^2/4, m, [g=1], m*r, 1/s of gain g, mark m and mean gain s.
+        """1, log(1 + g/s), r = min(s/g, 8), r^2/4, m, [g=1], m*r, 1/s, 1/t of gain g, mark m, mean gain s.
 
-        code    [rows, 1]    state [rows or 1, 1], s
+        code    [rows, 1]    state [rows or 1, 2], t and s
         """
+        scale, state = state[:, 0:1], state[:, 1:2]
         number = xp.maximum(code - FIRST_ALIVE, 0)
         field = xp.floor(number * 0.5)
         mark = number - 2 * field
         gain = xp.maximum(mark + field, 1)
         ratio = xp.minimum(state / gain, 8)
-        x = xp.empty((code.shape[0], 8), dtype=code.dtype)
+        x = xp.empty((code.shape[0], 9), dtype=code.dtype)
         x[:, 0:1] = 1
         x[:, 1:2] = log(xp, 1 + gain / state)
         x[:, 2:3] = ratio
@@ -109,6 +116,7 @@ class MinimumDominatingSet(SetProblem):
         x[:, 5:6] = gain == 1
         x[:, 6:7] = mark * ratio
         x[:, 7:8] = 1 / state
+        x[:, 8:9] = 1 / scale
         x *= number > 0
         return x
 

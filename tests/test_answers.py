@@ -1,0 +1,202 @@
+"""Answers of the whole pipeline: optimal on small graphs, alike on any ranks; fixed nodes, starts, --check."""
+
+import itertools
+import json
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+from data import data_dir, needs_data
+from jobs import ROOT, run_job
+from mpi4py import MPI
+
+from app import solve
+from app.errors import CaseError, GraphError
+
+QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2}
+# problem -> a graph whose kernel is not empty, so that there is something to search
+CORES = {
+    "mvc": lambda: nx.barabasi_albert_graph(300, 4, seed=3),
+    "mis": lambda: nx.gnp_random_graph(120, 0.1, seed=3),
+    "mds": lambda: nx.barabasi_albert_graph(120, 3, seed=3),
+}
+
+
+def smallest_cover(graph, weights):
+    """The least weight of a vertex cover, by trying all."""
+    nodes = list(graph)
+    best = sum(weights.values())
+    for mask in itertools.product((0, 1), repeat=len(nodes)):
+        chosen = {node for node, bit in zip(nodes, mask) if bit}
+        if all(u in chosen or v in chosen for u, v in graph.edges):
+            best = min(best, sum(weights[node] for node in chosen))
+    return best
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("seed", range(6))
+def test_small_graphs_are_solved_to_proved_optimality(seed):
+    graph = nx.gnp_random_graph(12, 0.35, seed=seed)
+    cover = smallest_cover(graph, dict.fromkeys(graph, 1))
+    answer = solve(graph, settings=QUIET)
+    assert (answer.objective, answer.bound, answer.optimal) == (cover, cover, True)
+    others = solve(graph, settings=QUIET | {"problem.name": "mis"})
+    assert (others.objective, others.bound, others.optimal) == (12 - cover, 12 - cover, True)
+
+
+@pytest.mark.parametrize("problem", CORES)
+@pytest.mark.parametrize("starts", [1, 3])
+def test_an_answer_does_not_depend_on_the_ranks(problem, starts):
+    graph = CORES[problem]()
+    settings = QUIET | {"problem.name": problem, "search.starts": starts}
+    alone = solve(graph, settings=settings, comm=MPI.COMM_SELF)
+    together = solve(graph, settings=settings, comm=MPI.COMM_WORLD)
+    assert together.nodes == alone.nodes
+    assert together.objective == alone.objective
+    assert together.source == alone.source
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("reductions", [True, False])
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_fixed_nodes_are_respected(tmp_path, problem, reductions):
+    graph = nx.barabasi_albert_graph(40, 3, seed=2)
+    free = solve(graph, settings=QUIET | {"problem.name": problem})
+    inside = [v for v in graph if v not in free.nodes][:1]
+    outside = [v for v in free.nodes if not graph.has_edge(v, inside[0])][:2]
+    if problem == "mvc":
+        outside = outside[:1]  # no two adjacent nodes may both stay uncovered
+    (tmp_path / "in.txt").write_text("".join(f"{v}\n" for v in inside))
+    (tmp_path / "out.txt").write_text("".join(f"{v}\n" for v in outside))
+    fixed = {"search.inside": str(tmp_path / "in.txt"), "search.outside": str(tmp_path / "out.txt")}
+    more = {"problem.name": problem, "search.reductions": reductions}
+    answer = solve(graph, settings=QUIET | fixed | more)
+    assert set(inside) <= set(answer.nodes)
+    assert not set(outside) & set(answer.nodes)
+    assert answer.objective >= free.objective if problem == "mvc" else answer.objective <= free.objective
+
+
+@pytest.mark.mpi_skip
+def test_a_given_solution_is_where_the_search_starts(tmp_path):
+    graph = nx.gnp_random_graph(150, 0.1, seed=1)
+    best = solve(graph, settings=QUIET | {"search.steps": 20_000})
+    path = tmp_path / "start.txt"
+    path.write_text("".join(f"{v}\n" for v in best.nodes))
+    again = solve(graph, settings=QUIET | {"search.steps": 0, "search.start": str(path)})
+    assert again.objective == best.objective
+    # What is no cover is repaired.
+    path.write_text("0\n1\n")
+    repaired = solve(graph, settings=QUIET | {"search.start": str(path)})
+    assert all(u in repaired.nodes or v in repaired.nodes for u, v in graph.edges)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0\nx\n", "start.txt:2: found 'x'"),
+        ("0\n0\n", "named twice"),
+        ("99\n", "node 99 is not in the graph"),
+    ],
+)
+def test_a_wrong_solution_file_is_named_with_its_line(tmp_path, text, said):
+    (tmp_path / "start.txt").write_text(text)
+    with pytest.raises(GraphError, match=said):
+        solve(nx.path_graph(5), settings=QUIET | {"search.start": str(tmp_path / "start.txt")})
+    with pytest.raises(CaseError, match="no such file"):
+        solve(nx.path_graph(5), settings=QUIET | {"search.start": str(tmp_path / "none.txt")})
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("seed", range(4))
+def test_node_weights_count(tmp_path, seed):
+    """A METIS file carries weights of nodes."""
+    graph = nx.gnp_random_graph(11, 0.4, seed=seed)
+    draws = np.random.default_rng(seed)
+    weights = dict(enumerate(draws.integers(1, 9, 11).tolist()))
+    lines = [f"{11} {graph.number_of_edges()} 10"]
+    lines += [" ".join(map(str, [weights[v], *(u + 1 for u in sorted(graph[v]))])) for v in graph]
+    path = tmp_path / "weighted.graph"
+    path.write_text("\n".join(lines) + "\n")
+    cover = smallest_cover(graph, weights)
+    answer = solve(str(path), settings=QUIET)
+    assert (answer.objective, answer.bound) == (cover, cover)
+    others = solve(str(path), settings=QUIET | {"problem.name": "mis"})
+    assert (others.objective, others.bound) == (sum(weights.values()) - cover,) * 2
+
+
+@pytest.mark.mpi_skip
+def test_a_graph_beyond_the_memory_limit_is_left_to_the_policy():
+    graph = nx.barabasi_albert_graph(200, 4, seed=1)
+    answer = solve(graph, settings=QUIET | {"memory.whole_graph_mb": 0.001})
+    assert (answer.source, answer.bound) == ("policy", None)
+    assert all(u in answer.nodes or v in answer.nodes for u, v in graph.edges)
+
+
+# ---- the command line -------------------------------------------------------------------------------------
+
+
+def check(tmp_path, text, *more):
+    path = tmp_path / "mine.txt"
+    path.write_text(text)
+    graph = tmp_path / "square.txt"
+    graph.write_text("10 20\n20 30\n30 40\n40 10\n")
+    command = [
+        sys.executable,
+        ROOT / "run.py",
+        "inputs/mvc.toml",
+        f'graph.path="{graph}"',
+        "--check",
+        path,
+        *more,
+    ]
+    return run_job(command)
+
+
+@pytest.mark.mpi_skip
+def test_check_verifies_a_users_solution(tmp_path):
+    code, printed = check(tmp_path, "10\n30\n")
+    assert code == 0, printed
+    assert "a feasible cover of square, objective 2" in printed
+    assert "optimal: every cover has at least 2" in printed
+    code, printed = check(tmp_path, "10\n20\n30\n")
+    assert (code, "at most 50.00 % from optimal" in printed) == (0, True)
+    code, printed = check(tmp_path, "10\n20\n")
+    assert code == 2
+    assert printed.count("\n") == 1
+    assert "not a feasible cover of square: the cover leaves edge" in printed
+    code, printed = check(tmp_path, "10\n50\n")
+    assert (code, "mine.txt:2: node 50 is not in the graph" in printed) == (2, True)
+    code, printed = check(tmp_path, "10\n", "problem.name=mis")
+    assert (code, "a feasible independent set of square, objective 1" in printed) == (0, True)
+
+
+@pytest.mark.mpi_skip
+def test_steps_of_a_timed_solve_give_the_same_answer_again(tmp_path):
+    graph = tmp_path / "er.txt"
+    graph.write_text("".join(f"{u} {v}\n" for u, v in nx.gnp_random_graph(250, 0.15, seed=5).edges))
+    case = [sys.executable, ROOT / "run.py", ROOT / "inputs" / "mvc.toml", f'graph.path="{graph}"']
+    quiet = ["search.baselines=false", "output.plots=false"]
+    found = []
+    for out, budget in (("timed", ["search.seconds=1"]), ("again", [])):
+        if found:
+            budget = [f"search.steps={found[0]['steps']}", "search.bound_seconds=0.1"]
+        code, printed = run_job([*case, *quiet, *budget, "--out", tmp_path / out])
+        assert code == 0, printed
+        (instance,) = json.loads((tmp_path / out / "result.json").read_text())["instances"]
+        found.append(instance)
+    if found[0]["source"] != "exact search":
+        assert found[0]["digest"] == found[1]["digest"]
+    assert found[0]["steps"] > 0
+
+
+@pytest.mark.mpi_skip
+@needs_data
+def test_real_graphs_reach_the_best_known_value(tmp_path):
+    names = ["frb30-15-1.mis", "power.graph.gz", "vc-exact_005.gr.gz", "as-22july06.graph.gz"]
+    best = [420, 2203, 129, 3303]
+    for name, value in zip(names, best):
+        answer = solve(str(data_dir() / "mvc" / name), settings=QUIET | {"search.steps": 20_000})
+        assert answer.objective == value, name
+        assert answer.bound <= value
