@@ -13,8 +13,8 @@ from app.search.solution_text import read_sides, sides_text
 from app.search.toolbox import Instance
 
 Array = Any
-# Gains in grains from here up are told apart: every one up to 6, later ones by half.
-LEVELS = (1, 2, 3, 4, 5, 6, 7, 9, 12, 17, 25, 41, 81)
+SINGLE = 6  # gains up to here have a level each
+LEVELS = tuple(k + max(k - SINGLE, 0) ** 2 for k in range(1, 14))  # the least gain of each, in grains: up to 62
 GAINS = 2 * len(LEVELS) + 1  # levels of a gain: -13..13
 AGES = 8  # 0, 1-2, 3-6, ..., 127 and more transitions since a move
 FIRST = FIRST_ALIVE + 1
@@ -162,9 +162,8 @@ class MaxCut(_Cut):
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
         """Of gain g, mean degree d, level of the time a, side s; and of the state.
 
-        1, s, g/sqrt(d) twice cut, [g>0], [g=0], a/7, [a=0], [a=1], [a=7], min(|g|, 4)/4 with the sign of g,
-        [g>0] a/7, log d, how far the best cut is, [this is the best], share that gains, [none gains],
-        moves made
+        1, s, r / (1 + |r|) of r = g/sqrt(d), [g>0], [g=0], a/7, [a=0], [a=1], [a=7], g/4 within +-1, [g>0] a/7,
+        how far the best cut is, [this is the best], share that gains, [none gains], share of moves made
         """
         number = xp.maximum(code - FIRST, 0)
         rest = xp.floor(number * 0.5)
@@ -174,18 +173,13 @@ class MaxCut(_Cut):
         gain = _gain_of(xp, level - len(LEVELS))
         degree, away, improving, progress = (state[:, i : i + 1] for i in range(4))
         relative = gain / degree**0.5
-        zero = 0 * number
         columns = [
-            1 + zero, 2 * side - 1, relative / (1 + xp.where(relative < 0, -relative, relative)), gain > 0,
+            1, 2 * side - 1, relative / (1 + xp.where(relative < 0, -relative, relative)), gain > 0,
             gain == 0, age * (1 / 7), age == 0, age == 1, age == AGES - 1,
             xp.minimum(xp.maximum(gain, -4), 4) * 0.25, (gain > 0) * age * (1 / 7),
-            away + zero, (away == 0) + zero, improving + zero, (improving == 0) + zero, progress + zero,
+            away, away == 0, improving, improving == 0, progress,
         ]  # fmt: skip
-        x = xp.empty((code.shape[0], len(columns)), dtype=code.dtype)
-        for i, column in enumerate(columns):
-            x[:, i : i + 1] = column
-        x *= code >= FIRST
-        return x
+        return _masked(xp, columns, code)
 
     def done(self, totals: CutTotals) -> bool:
         """True after 2n moves, and where there is no edge."""
@@ -196,12 +190,20 @@ class MaxCut(_Cut):
         return self.limit(totals) - totals.steps, "moves"
 
 
+def _masked(xp: Any, columns: list[Any], code: Array) -> Array:
+    """[rows, F] float32 of columns [rows, 1] or numbers, zero where there is no embedding."""
+    x = xp.empty((code.shape[0], len(columns)), dtype=code.dtype)
+    for i, column in enumerate(columns):
+        x[:, i : i + 1] = column
+    x *= code >= FIRST
+    return x
+
+
 def _gain_of(xp: Any, level: Array) -> Array:
     """The least gain of a level -13..13, in grains."""
-    size, gain, last = xp.where(level < 0, -level, level), 0 * level, 0
-    for k, least in enumerate(LEVELS):
-        gain = gain + (size > k) * (least - last)
-        last = least
+    size = xp.where(level < 0, -level, level)
+    beyond = xp.maximum(size - SINGLE, 0)
+    gain = size + beyond * beyond
     return xp.where(level < 0, -gain, gain)
 
 
@@ -248,14 +250,10 @@ class MaxCutOnce(_Cut):
         side = 2 * stays - 1
         relative = gain / state**0.5
         columns = [
-            1 + 0 * gain, side, relative / (1 + size / state**0.5), gain > 0, gain == 0, log(xp, 1 + size),
-            side * log(xp, 1 + size), gain / state, 1 / state + 0 * gain,
+            1, side, relative / (1 + size / state**0.5), gain > 0, gain == 0, log(xp, 1 + size),
+            side * log(xp, 1 + size), gain / state, 1 / state,
         ]  # fmt: skip
-        x = xp.empty((code.shape[0], len(columns)), dtype=code.dtype)
-        for i, column in enumerate(columns):
-            x[:, i : i + 1] = column
-        x *= code >= FIRST
-        return x
+        return _masked(xp, columns, code)
 
     def done(self, totals: CutTotals) -> bool:
         """True when no node that has not moved gains."""
