@@ -32,6 +32,8 @@ class Environment(Protocol):
                  that only their owner knows to have lost theirs are among `touched`
     compiled     True where incremental.c knows these dynamics
     follows      True where few rows change in a step, so that scores can follow
+    value        where every state is a solution, the objective of the best so far; None: only the last one
+                 is, and its objective is the number of nodes in it
     """
 
     problem: Problem
@@ -44,6 +46,7 @@ class Environment(Protocol):
     gone: np.ndarray
     compiled: bool
     follows: bool
+    value: float | None
 
     @property
     def done(self) -> bool:
@@ -93,6 +96,7 @@ class GraphEnv:
     """
 
     compiled = True
+    value = None
 
     def __init__(
         self, group: Group, block: RowBlock, problem: Problem = VERTEX_COVER, scan: bool = False

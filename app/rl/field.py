@@ -25,6 +25,7 @@ class FieldEnv:
 
     compiled = False
     follows = True
+    value = None
 
     def __init__(
         self,

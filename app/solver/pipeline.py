@@ -17,7 +17,7 @@ from app.log import Log
 from app.rng import stream
 from app.search.toolbox import Toolbox
 from app.solver.budget import Budget
-from app.solver.learned import peel
+from app.solver.learned import peel, rollout, rows_of
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
 
@@ -65,7 +65,8 @@ class Pipeline:
         """The best solution the budget allows, and a bound.
 
         given     a user's solution of the instance to start from, or None
-        learned   the policy's own way to a core solution; None: reduce and peel, where there is a peeler
+        learned   the policy's own way to a core solution; None: reduce and peel, where there is a peeler, else
+                  a rollout
         Ranks     all call
         """
         search = self.case.search
@@ -120,13 +121,22 @@ class Pipeline:
         if learned is not None:
             return learned(budget.left())
         peeler = toolbox.peeler()
-        if peeler is None:
-            return None, 0
         case = self.case
+        if peeler is None:
+            return self._rollout(toolbox, budget.left())
         return peel(
             self.group, self.net, self.params, peeler, case.search.peel_fraction, case.parallel.exchange,
             budget.left(),
         )  # fmt: skip
+
+    def _rollout(self, toolbox: Toolbox, seconds: float) -> tuple[np.ndarray | None, int]:
+        """The policy's rollout on the core; None where it breaks what a user has fixed. Ranks: all call."""
+        block = rows_of(self.group, toolbox.core, self.case.parallel.exchange)
+        core, evaluations = rollout(self.group, self.net, self.params, block, seconds)
+        if core is not None:
+            core = toolbox.restrict(toolbox.lift(core))
+            core = core if toolbox.fault(toolbox.lift(core)) is None else None
+        return core, evaluations
 
     def _search(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray
