@@ -195,6 +195,9 @@ class SearchCase(Table, frozen=True):
     peel_fraction: Annotated[
         float, Meta(gt=0.0, le=1.0), about("share of the candidates the policy takes between reductions")
     ] = 0.01
+    evaluations: Annotated[
+        Count, about("most policy evaluations of a learned start without reductions; 0: any number")
+    ] = 0
     inside: Annotated[str, about('a file with ids of nodes that the solution must hold; "": none')] = ""
     outside: Annotated[str, about('a file with ids of nodes that it must not hold; "": none')] = ""
     bound_seconds: Annotated[

@@ -1,4 +1,4 @@
-"""Answers of the whole pipeline: optimal on small graphs, alike on any ranks; fixed nodes, starts, --check."""
+"""Answers of the whole pipeline: optimal on small graphs, alike on any ranks; fixed nodes, starts, checks."""
 
 import itertools
 import json
@@ -181,7 +181,7 @@ def test_steps_of_a_timed_solve_give_the_same_answer_again(tmp_path):
     found = []
     for out, budget in (("timed", ["search.seconds=1"]), ("again", [])):
         if found:
-            budget = [f"search.steps={found[0]['steps']}", "search.bound_seconds=0.1"]
+            budget = [*found[0]["replay"], "search.bound_seconds=0.1"]
         code, printed = run_job([*case, *quiet, *budget, "--out", tmp_path / out])
         assert code == 0, printed
         (instance,) = json.loads((tmp_path / out / "result.json").read_text())["instances"]

@@ -20,7 +20,12 @@ TINY = (
     "train.steps=60", "train.evaluate_every=20", "train.graphs.count=6", "train.graphs.nodes=[20,30]",
     "graph.count=2", "graph.nodes=[30,40]", "output.plots=false",
 )  # fmt: skip
-TIMED = ("seconds", "primal_dual_integral", "steps")  # of an instance: a proof may end a search early
+TIMED = (
+    "seconds",
+    "primal_dual_integral",
+    "steps",
+    "replay",
+)  # of an instance: a proof may end a search early
 QUICKSTART = str(ROOT / "inputs" / "quickstart.toml")
 # Ids that are not 0..n-1: a triangle with a tail, a repeat, a loop, and an edge far away.
 EDGES = [(1000, 7), (7, 30), (30, 1000), (30, 5_000_000_000), (7, 30), (8, 8), (12, 15)]

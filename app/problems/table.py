@@ -1,12 +1,16 @@
 """Names of problems: a new problem is one new file and one line here."""
 
 from app.errors import CaseError
+from app.problems.maxcut import MaxCut, MaxCutOnce
 from app.problems.mds import MinimumDominatingSet
 from app.problems.mis import MaximumIndependentSet
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem
 
-PROBLEMS = {"mvc": MinimumVertexCover, "mis": MaximumIndependentSet, "mds": MinimumDominatingSet}
+PROBLEMS = {
+    "mvc": MinimumVertexCover, "mis": MaximumIndependentSet, "mds": MinimumDominatingSet,
+    "maxcut": MaxCut, "maxcut_once": MaxCutOnce,
+}  # fmt: skip
 
 
 def make_problem(name: str) -> Problem:

@@ -34,6 +34,8 @@ class Environment(Protocol):
     compiled     True where incremental.c knows these dynamics
     follows      True where few rows change in a step, so that scores can follow
     gathers      True where ranks must be told what a choice reaches on the others
+    value        where every state is a solution, the objective of the best so far; None: only the last one
+                 is, and its objective is the number of nodes in it
     """
 
     problem: Problem
@@ -47,6 +49,7 @@ class Environment(Protocol):
     compiled: bool
     follows: bool
     gathers: bool
+    value: float | None
 
     @property
     def done(self) -> bool:
@@ -126,6 +129,7 @@ class GraphEnv(NodeEnv):
     """
 
     compiled = True
+    value = None
 
     def __init__(
         self, group: Group, block: RowBlock, problem: Problem = VERTEX_COVER, scan: bool = False

@@ -27,6 +27,7 @@ class FieldEnv(NodeEnv):
 
     compiled = False
     follows = gathers = True
+    value = None
 
     def __init__(
         self,

@@ -73,7 +73,8 @@ class Cover:
 
     chosen_at_own    [n_own] int32   the transition at which a node was chosen, negative: not
     cover_own        [n_real] bool   the solution (a cover, an independent set) on this rank's rows
-    objective        nodes in the solution of the whole graph; before_dropping: with redundant ones
+    objective        of the whole graph; before_dropping: with redundant nodes
+    counted          True: the objective is the number of nodes in the solution
     """
 
     problem: Problem
@@ -83,15 +84,17 @@ class Cover:
     evaluations: int
     objective: int
     before_dropping: int
+    counted: bool = True
 
 
 def finished_cover(
-    group: Group, problem: Problem, block: RowBlock, chosen_at_own: np.ndarray, evaluations: int
-) -> Cover:
-    """The solution of a rollout whose choices are known. Ranks: all call."""
+    group: Group, problem: Problem, block: RowBlock, chosen_at_own: np.ndarray, evaluations: int,
+    value: float | None = None,
+) -> Cover:  # fmt: skip
+    """The solution of a rollout whose choices are known, and whose value is. Ranks: all call."""
     cover_own = problem.solution_of(chosen_at_own[: block.n_real])
-    size = count_cover(group, cover_own)
-    return Cover(problem, block, chosen_at_own, cover_own, evaluations, size, size)
+    size = count_cover(group, cover_own) if value is None else value
+    return Cover(problem, block, chosen_at_own, cover_own, evaluations, size, size, value is None)
 
 
 def cover_graph(
@@ -103,6 +106,8 @@ def cover_graph(
     fraction: float,
     progress: Callable[[int, Environment], None] = lambda evaluations, env: None,
     full: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    most: int = 0,
 ) -> Cover:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -111,16 +116,21 @@ def cover_graph(
 
     progress   called with the number of selections: after each, or every RUN_STEPS of one node
     full       True: evaluate every state from the first row to the last, without compaction
+    stop       asked before every selection (of RUN_STEPS at once: before these), the same on all ranks; when
+               true the solution is what it is so far
+    most       selections after which it stops likewise; 0: any number
     Ranks      all call; identical choices on all
     """
+    most = most or 1 << 62
     choose = find_rule(rule)
     residual = compact.begin(group, block, net.problem)
     scores = make_scores(group, net, params, residual.env, full)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
-    while not residual.env.done:
+    while not residual.env.done and residual.first_step + residual.env.steps < most and not stop():
         env = residual.env
         if rule == "single" and group.size == 1 and isinstance(scores, LiveScores):
-            scores.run(RUN_STEPS, compact.least_alive(residual))
+            left = most - residual.first_step - env.steps
+            scores.run(min(RUN_STEPS, left), compact.least_alive(residual))
         elif rule == "single":
             scores.remove(np.array([scores.best()]))
         else:
@@ -135,7 +145,8 @@ def cover_graph(
             residual = compact.compact(group, residual)
             scores = make_scores(group, net, params, residual.env, full)
     residual.write_back(chosen_at_own)
-    return finished_cover(group, net.problem, block, chosen_at_own, residual.first_step + residual.env.steps)
+    evaluations = residual.first_step + residual.env.steps
+    return finished_cover(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
 
 
 def make_scores(group: Group, net: QNetwork, params: Any, env: Environment, full: bool = False) -> Scores:

@@ -77,7 +77,7 @@ class CutTools:
 
     def bounds(self) -> Bounds | None:
         """Upper bounds by eigenvalues and semidefinite programming."""
-        return CoreBounds(CutBounds(self.graph, self.instance.compiled), self.graph, "upper")
+        return CoreBounds(CutBounds(self.graph), self.graph, "upper")
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics of max cut; none where nodes are fixed."""

@@ -8,14 +8,16 @@ import numpy as np
 from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.partition.rows import block_count, block_starts, partition_rows
-from app.rl.env import GraphEnv
+from app.rl.dynamics import begin_environment
 from app.rl.incremental import FullScores
+from app.rl.rollout import cover_graph, drop_redundant
 from app.rl.select import independent, top_nodes
 from app.search.toolbox import Peeler
 from app.sparse.rowblock import RowBlock
 
 DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need not wait for the next evaluation
-TIME_SHARE = 0.15  # of a time limit, for peeling
+TIME_SHARE = 0.15  # of a time limit, for the policy
+LOOK = 8  # evaluations between looks at the clock
 
 
 def rows_of(group: Group, graph: Graph, exchange: str) -> RowBlock:
@@ -35,29 +37,69 @@ def rows_of(group: Group, graph: Graph, exchange: str) -> RowBlock:
 
 def peel(
     group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str, seconds: float
-) -> tuple[np.ndarray | None, int]:
+) -> tuple[np.ndarray | None, int, float]:
     """Take the best `fraction` of the candidates by the policy, reduce, and so on until nothing is left.
 
     seconds   infinite, or a limit: what one evaluation costs decides by how much larger parts are taken
-    returns   the core solution (None: not even a few evaluations fit), and the evaluations made
+    returns   the core solution (None: not even a few evaluations fit), evaluations made, the fraction used
     Ranks     all call; identical on all
     """
-    evaluations, begun = 0, time.perf_counter()
+    evaluations = 0
     while (rest := peeler.rest) is not None:
         block = rows_of(group, rest, exchange)
-        env = GraphEnv(group, block)
+        env = begin_environment(group, block, net.problem)
         keys_own = FullScores(group, net, params, env).keys_own()
-        if evaluations == 0 and np.isfinite(seconds):
+        evaluations += 1
+        if evaluations == 1 and np.isfinite(seconds):
+            begun = time.perf_counter()  # of an evaluation whose code and data are warm
+            FullScores(group, net, params, env).keys_own()
             fraction = _affordable(group, fraction, time.perf_counter() - begun, seconds)
+            evaluations += 1
             if fraction > 0.5:
-                return None, 1
+                return None, evaluations, fraction
         wanted = max(1, int(fraction * env.totals.alive))
         nodes = top_nodes(group, group.device, keys_own, wanted)
         if 2 * rest.edges <= DENSE * rest.n * rest.n:
             nodes = independent(group, block, nodes)
         peeler.take(nodes)
-        evaluations += 1
-    return peeler.solution(), evaluations
+    return peeler.solution(), evaluations, fraction
+
+
+def rollout(
+    group: Group, net: Any, params: Any, block: RowBlock, most: int, seconds: float
+) -> tuple[np.ndarray | None, int]:
+    """The policy's own solution of a graph, one node at a time (RL4GO Alg. 2), for TIME_SHARE of a limit.
+
+    block     the rows of the core (rows_of)
+    most      evaluations; 0: any number
+    seconds   infinite, or a limit; rank 0's clock decides
+    returns   the core solution [n] bool on every rank, and the evaluations made. Where it ends before the
+              last choice: the best state so far, None where states are no solutions
+    Ranks     all call; identical on all
+    """
+    clock = _Clock(group, TIME_SHARE * seconds)
+    cover = cover_graph(group, net, params, block, "single", 1.0, stop=clock.rings, most=most)
+    if cover.counted and (clock.rang or cover.evaluations == most):
+        return None, cover.evaluations
+    cover = drop_redundant(group, cover)
+    solution = group.gather_host(cover.cover_own.astype(np.uint8), block.rows.row_counts())
+    return solution.astype(bool), cover.evaluations
+
+
+class _Clock:
+    """Rank 0's clock, asked at every LOOK-th call where there is a limit."""
+
+    def __init__(self, group: Group, seconds: float) -> None:
+        self.group, self.seconds, self.begun = group, seconds, time.perf_counter()
+        self.calls, self.rang = 0, False
+
+    def rings(self) -> bool:
+        """True when the time is up. Ranks: all call; identical on all."""
+        self.calls += 1
+        if np.isfinite(self.seconds) and self.calls % LOOK == 0:
+            late = np.array([time.perf_counter() - self.begun > self.seconds], dtype=np.int64)
+            self.rang = bool(self.group.broadcast(late)[0])
+        return self.rang
 
 
 def _affordable(group: Group, fraction: float, each: float, seconds: float) -> float:

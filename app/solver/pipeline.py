@@ -17,11 +17,12 @@ from app.log import Log
 from app.rng import stream
 from app.search.toolbox import Toolbox
 from app.solver.budget import Budget
-from app.solver.learned import peel
+from app.solver.learned import peel, rollout, rows_of
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
 
-Learned = Callable[[float], tuple[np.ndarray | None, int]]  # seconds -> core solution, evaluations
+# most evaluations, seconds -> core solution, evaluations made
+Learned = Callable[[int, float], tuple[np.ndarray | None, int]]
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Answer:
     steps         of each local search
     source        what found the solution
     verified      the bound was proved again from its witness
+    replay        keys that give the same answer again, on any number of ranks and whatever the clock
     """
 
     solution: np.ndarray
@@ -51,6 +53,7 @@ class Answer:
     integral: float
     seconds: float
     trace: list[Event]
+    replay: list[str]
 
 
 class Pipeline:
@@ -65,10 +68,11 @@ class Pipeline:
         """The best solution the budget allows, and a bound.
 
         given     a user's solution of the instance to start from, or None
-        learned   the policy's own way to a core solution; None: reduce and peel, where there is a peeler
+        learned   the policy's own way to a core solution; None: reduce and peel, where there is a peeler, else
+                  a rollout
         Ranks     all call
         """
-        search = self.case.search
+        search, self.replay = self.case.search, []
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds)
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
         if search.reductions:
@@ -89,6 +93,7 @@ class Pipeline:
             solution, value, progress.bound, progress.method, values.get("learned"), values.get("greedy"),
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
             progress.elapsed(), progress.trace,
+            ["search.seconds=0", f"search.steps={outcome.steps}", *self.replay],
         )  # fmt: skip
 
     def _starts(
@@ -117,16 +122,28 @@ class Pipeline:
         self, toolbox: Toolbox, budget: Budget, learned: Learned | None
     ) -> tuple[np.ndarray | None, int]:
         """The policy's core solution. Ranks: all call."""
+        search, exchange = self.case.search, self.case.parallel.exchange
         if learned is not None:
-            return learned(budget.left())
-        peeler = toolbox.peeler()
-        if peeler is None:
-            return None, 0
-        case = self.case
-        return peel(
-            self.group, self.net, self.params, peeler, case.search.peel_fraction, case.parallel.exchange,
-            budget.left(),
-        )  # fmt: skip
+            core, evaluations = learned(search.evaluations, budget.left())
+        elif (peeler := toolbox.peeler()) is not None:
+            core, evaluations, fraction = peel(
+                self.group, self.net, self.params, peeler, search.peel_fraction, exchange, budget.left()
+            )
+            self.replay.append(f"search.peel_fraction={fraction}")
+        else:
+            core, evaluations = self._rollout(toolbox, budget.left())
+        self.replay.append("search.start=greedy" if core is None else f"search.evaluations={evaluations}")
+        return core, evaluations
+
+    def _rollout(self, toolbox: Toolbox, seconds: float) -> tuple[np.ndarray | None, int]:
+        """The policy's rollout on the core; None where it breaks what a user has fixed. Ranks: all call."""
+        block = rows_of(self.group, toolbox.core, self.case.parallel.exchange)
+        most = self.case.search.evaluations
+        core, evaluations = rollout(self.group, self.net, self.params, block, most, seconds)
+        if core is not None:
+            core = toolbox.restrict(toolbox.lift(core))
+            core = core if toolbox.fault(toolbox.lift(core)) is None else None
+        return core, evaluations
 
     def _search(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray

@@ -54,6 +54,7 @@ class RowBlock:
     width      columns of the operands that whole products are made with; 0 where changes are followed row by
                row, which needs ghost rows: then "auto" is never "staged"
     columns    [n_ext] int64 the global number of each extended column, or None: they are all rows
+    kept       what others derive from the rows once (sparse/whole_weights.py), by name
     Memory     4 bytes for each stored directed edge ("none", "gather": in the graph's own array), and 4 more
                for each whose column is a ghost; weights: 4 (unless staged: in the graph's own array), or 8
                where some are negative
@@ -70,6 +71,7 @@ class RowBlock:
         self.own_counts = np.diff(rows.offsets).tolist()
         self.block_starts = rows.starts[rows.cuts[group.rank] : rows.cuts[group.rank + 1] + 1] - self.lo
         self.columns: np.ndarray | None = None
+        self.kept: dict[str, Any] = {}
         self.plan = self._choose(group, graph)
         self.own_at = sum(self.plan.recv_counts[: group.rank])
         self.n_ext = sum(self.plan.recv_counts)

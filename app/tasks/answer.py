@@ -104,7 +104,7 @@ def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:
         "bound_verified": answer.verified, "optimal": gap == 0, "feasible": True,
         "source": answer.source, "learned": in_unit(toolbox, answer.learned),
         "greedy": in_unit(toolbox, answer.quick), "policy_evaluations": answer.evaluations,
-        "steps": answer.steps, "seconds": round(answer.seconds, 4),
+        "steps": answer.steps, "replay": answer.replay, "seconds": round(answer.seconds, 4),
         "primal_dual_integral": round(answer.integral, 4), "baselines": {},
         "digest": digest(
             {

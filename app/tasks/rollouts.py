@@ -43,7 +43,8 @@ def policy_alone(context: Context, problem: Problem, policy: Policy, graphs: lis
         blocks = [context.rows(loaded) for loaded in alike]
         envs = cover_one_at_a_time(context.group, policy.net, policy.params, blocks)
     covers = [
-        _finish(context, finished_cover(context.group, problem, e.block, e.chosen_at, e.steps)) for e in envs
+        _finish(context, finished_cover(context.group, problem, e.block, e.chosen_at, e.steps, e.value))
+        for e in envs
     ]
     return {id(loaded): cover.objective for loaded, cover in zip(small, covers)}
 
@@ -79,7 +80,7 @@ def _solve_all(
         if env is None:
             yield (loaded, *_solve_one(context, policy, loaded))
         else:
-            cover = finished_cover(group, env.problem, env.block, env.chosen_at, env.steps)
+            cover = finished_cover(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
             yield loaded, _finish(context, cover), share
 
 
@@ -109,8 +110,9 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress
         )
     log.info(
-        "%s: %s of %d nodes, %d evaluations, exchange %s",
-        graph.name, cover.problem.solution, cover.objective, cover.evaluations, mode,
+        "%s: %s of %.10g%s, %d evaluations, exchange %s",
+        graph.name, cover.problem.solution, cover.objective, " nodes" if cover.counted else "",
+        cover.evaluations, mode,
     )  # fmt: skip
     return _finish(context, cover), time.perf_counter() - start
 
@@ -143,7 +145,7 @@ def _account(context: Context, problem: Problem, loaded: Loaded, cover: Cover, s
     }  # fmt: skip
     whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
     if whole is not None:
-        _compare(context, problem, loaded, whole, solution, entry)
+        _compare(context, problem, loaded, whole, solution, entry, cover.counted)
     return Solved(entry, problem.text(solution, all_ids(context, loaded)), solution, [], whole)
 
 
@@ -158,9 +160,9 @@ def _check(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
         wrong = cover.problem.violation(loaded.graph, solution)
         if wrong is not None:
             raise LockstepError(f"{loaded.graph.name}: the {cover.problem.solution} {wrong}")
-        own = cover.problem.value(loaded.graph, solution)
+        own = cover.problem.value(loaded.graph, solution) if cover.counted else 0
     value = int(group.sum_integers(np.array([own]))[0])
-    if value != cover.objective:
+    if cover.counted and value != cover.objective:
         raise LockstepError(f"{loaded.graph.name}: the objective is {value}, not {cover.objective}")
     return solution
 
@@ -172,10 +174,13 @@ def _compare(
     whole: Any,
     solution: np.ndarray,
     entry: dict[str, Any],
+    counted: bool,
 ) -> None:
     """Enter objective (of weighted nodes: their weight), bound and baselines. Ranks: all call."""
     toolbox = make_toolbox(context, problem, loaded, whole)
     value = toolbox.value(solution)
+    if not counted and in_unit(toolbox, value) != entry["objective"]:
+        raise LockstepError(f"{whole.name}: the value is {in_unit(toolbox, value)}, not {entry['objective']}")
     entry["objective"] = entry["learned"] = in_unit(toolbox, value)
     if context.case.search.bounds:
         with context.log.phase("bounds"):

@@ -1,0 +1,271 @@
+"""Maximum cut: two sides of the nodes with the most weight between them, by moves that last or are undone."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from app.elementary import log
+from app.graphs.graph import Graph
+from app.problems.problem import FIRST_ALIVE
+from app.search.cut_baselines import CUT_BASELINES
+from app.search.cut_tools import CutTools
+from app.search.solution_text import read_sides, sides_text
+from app.search.toolbox import Instance
+
+Array = Any
+SINGLE = 6  # gains up to here have a level each
+LEVELS = tuple(
+    k + max(k - SINGLE, 0) ** 2 for k in range(1, 14)
+)  # the least gain of each, in grains: up to 62
+GAINS = 2 * len(LEVELS) + 1  # levels of a gain: -13..13
+AGES = 8  # 0, 1-2, 3-6, ..., 127 and more transitions since a move
+FIRST = FIRST_ALIVE + 1
+
+
+class CutTotals(NamedTuple):
+    """The totals of two sides. The first four are sums over nodes.
+
+    alive        nodes
+    gain_sum     sum over nodes of what moving each adds to the cut
+    improving    nodes whose move gains something
+    candidates   nodes that may be moved
+    steps        transitions made
+    best         the largest cut so far, in units
+    weight       sum of the weights of both directions of every edge
+    edges        edges
+    grain        what gains are measured in (app/rl/sides.py), in units
+    """
+
+    alive: int
+    gain_sum: int
+    improving: int
+    candidates: int
+    steps: int
+    best: int
+    weight: int
+    edges: int
+    grain: int
+
+    @property
+    def cut(self) -> int:
+        """The weight between the sides: each edge inside a side counts 2w in gain_sum, one between -2w."""
+        return (self.weight - self.gain_sum) // 4
+
+    @property
+    def mean_degree(self) -> float:
+        """Edges at a node."""
+        return max(2 * self.edges, 1) / max(self.alive, 1)
+
+
+def level_of(xp: Any, field: Array) -> Array:
+    """[k] the level -13..13 of gains in grains."""
+    size, level = xp.where(field < 0, -field, field), 0
+    for least in LEVELS:
+        level = level + (size >= least)
+    return xp.where(field < 0, -level, level)
+
+
+def age_of(age: Array) -> Array:
+    """[k] 0..AGES-1, the whole part of log2(1 + age), cut."""
+    return sum((age >= (1 << k) - 1) * 1 for k in range(1, AGES))
+
+
+class _Cut:
+    """What both ways to build a cut share."""
+
+    sense = "maximise"
+    solution = "cut"
+    dynamics = "sides"
+    closed = False
+    adjacent = True
+    redundancy = ""
+    degree_codes = False
+    totals = CutTotals
+    baselines: ClassVar = CUT_BASELINES
+    bounds: ClassVar = {}
+    known = False
+
+    def reward(self, before: CutTotals, after: CutTotals, chosen: int, shaping: str) -> float:
+        """The gain of the best cut, in grains and square roots of the mean degree."""
+        scale = before.grain * before.mean_degree**0.5
+        return (after.best - before.best) / scale
+
+    def objective(self, chosen: int, totals: CutTotals) -> int:
+        """The best cut, in units."""
+        return totals.best
+
+    def solution_of(self, chosen_at: np.ndarray) -> np.ndarray:
+        """The nodes that the best state has on the other side."""
+        return chosen_at >= 0
+
+    def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
+        """None: any two sides are a cut."""
+        return None
+
+    def bound(self, n: int, lower: int) -> int:
+        """An upper bound."""
+        return lower
+
+    def toolbox(self, instance: Instance) -> CutTools:
+        """Local search and bounds of cuts."""
+        return CutTools(instance, self)
+
+    text, read = staticmethod(sides_text), staticmethod(read_sides)
+
+
+class MaxCut(_Cut):
+    """State: the sides, when each node moved last, and how good the best cut was. Any node may move.
+
+    Source     ECO-DQN, Barrett, Clements, Foerster, Lvovsky 2020: every node may be moved again and again, an
+               episode has 2n moves, the best cut met is the answer
+    Reward     the improvement over the best cut so far, zero where there is none
+    Differs    all nodes start on one side; no reward for a local optimum; gains and times since a move are
+               rounded to levels, so that a node is a code; messages do not see the weights, whose sign and
+               size the gains alone carry
+    """
+
+    name = "maxcut"
+    ordered = True
+    first_candidate = FIRST
+    feature_counts: ClassVar = {"scale_free": 16}
+
+    def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
+        """Nodes, their gains, those that gain, nodes again."""
+        alive = np.count_nonzero(mark)
+        return np.array([alive, field.sum(), np.count_nonzero(field > 0), alive], dtype=np.int64)
+
+    def code(
+        self, xp: Any, mark: Array, field: Array, real: Array | None = None, age: Array | None = None
+    ) -> Array:
+        """3 + (level of the gain, time since the last move, side); 0 on padding."""
+        levels = level_of(xp, field) + len(LEVELS)
+        number = (levels * AGES + age_of(age)) * 2 + (mark < 0)
+        return ((mark != 0) * (FIRST + number)).astype(np.int32)
+
+    def entries(self, max_degree: int) -> int:
+        """Every level, time and side."""
+        return FIRST + 2 * GAINS * AGES
+
+    def state(self, totals: CutTotals) -> tuple[float, ...]:
+        """The mean degree, how far the best cut is, the share of nodes that gain, the share of moves made."""
+        scale = totals.grain * totals.mean_degree**0.5
+        away = (totals.best - totals.cut) / scale
+        return (
+            totals.mean_degree,
+            away / (1 + away),
+            totals.improving / max(totals.alive, 1),
+            totals.steps / self.limit(totals),
+        )
+
+    def limit(self, totals: CutTotals) -> int:
+        """Moves of an episode."""
+        return max(2 * totals.alive, 1)
+
+    def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
+        """Of gain g, mean degree d, level of the time a, side s; and of the state.
+
+        1, s, r / (1 + |r|) of r = g/sqrt(d), [g>0], [g=0], a/7, [a=0], [a=1], [a=7], g/4 within +-1, [g>0] a/7,
+        how far the best cut is, [this is the best], share that gains, [none gains], share of moves made
+        """
+        number = xp.maximum(code - FIRST, 0)
+        rest = xp.floor(number * 0.5)
+        side = number - 2 * rest
+        level = xp.floor(rest * (1 / AGES))
+        age = rest - AGES * level
+        gain = _gain_of(xp, level - len(LEVELS))
+        degree, away, improving, progress = (state[:, i : i + 1] for i in range(4))
+        relative = gain / degree**0.5
+        columns = [
+            1, 2 * side - 1, relative / (1 + xp.where(relative < 0, -relative, relative)), gain > 0,
+            gain == 0, age * (1 / 7), age == 0, age == 1, age == AGES - 1,
+            xp.minimum(xp.maximum(gain, -4), 4) * 0.25, (gain > 0) * age * (1 / 7),
+            away, away == 0, improving, improving == 0, progress,
+        ]  # fmt: skip
+        return _masked(xp, columns, code)
+
+    def done(self, totals: CutTotals) -> bool:
+        """True after 2n moves, and where there is no edge."""
+        return totals.steps >= self.limit(totals) or not totals.edges
+
+    def left(self, totals: CutTotals) -> tuple[int, str]:
+        """Moves."""
+        return self.limit(totals) - totals.steps, "moves"
+
+
+def _masked(xp: Any, columns: list[Any], code: Array) -> Array:
+    """[rows, F] float32 of columns [rows, 1] or numbers, zero where there is no embedding."""
+    x = xp.empty((code.shape[0], len(columns)), dtype=code.dtype)
+    for i, column in enumerate(columns):
+        x[:, i : i + 1] = column
+    x *= code >= FIRST
+    return x
+
+
+def _gain_of(xp: Any, level: Array) -> Array:
+    """The least gain of a level -13..13, in grains."""
+    size = xp.where(level < 0, -level, level)
+    beyond = xp.maximum(size - SINGLE, 0)
+    gain = size + beyond * beyond
+    return xp.where(level < 0, -gain, gain)
+
+
+class MaxCutOnce(_Cut):
+    """State: the sides. A node moves once, to the other side, for good; candidates are those that gain.
+
+    Source     S2V-DQN, Khalil, Dai, Zhang, Dilkina, Song 2017, section 3 and 4
+    Reward     what the move adds to the cut
+    Differs    codes are levels of gains, so that messages do not see weights (as above)
+    """
+
+    name = "maxcut_once"
+    ordered = False
+    first_candidate = FIRST_ALIVE + 1 + GAINS + len(LEVELS) + 1
+    feature_counts: ClassVar = {"scale_free": 9}
+
+    def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
+        """Nodes, their gains, those that gain, those of them that have not moved."""
+        gains = field > 0
+        sums = (
+            np.count_nonzero(mark),
+            field.sum(),
+            np.count_nonzero(gains),
+            np.count_nonzero(gains & (mark > 0)),
+        )
+        return np.array(sums, dtype=np.int64)
+
+    def code(
+        self, xp: Any, mark: Array, field: Array, real: Array | None = None, age: Array | None = None
+    ) -> Array:
+        """3 + level of the gain of moved nodes, then of others; the last ones are candidates."""
+        number = (mark > 0) * GAINS + level_of(xp, field) + len(LEVELS)
+        return ((mark != 0) * (FIRST + number)).astype(np.int32)
+
+    def entries(self, max_degree: int) -> int:
+        """Every level and side."""
+        return FIRST + 2 * GAINS
+
+    def state(self, totals: CutTotals) -> tuple[float, ...]:
+        """The mean degree."""
+        return (totals.mean_degree,)
+
+    def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
+        """1, s, g/sqrt(d) cut, [g>0], [g=0], log(1+|g|), s log(1+|g|), g/d, 1/d of gain g, side s, degree d."""
+        number = xp.maximum(code - FIRST, 0)
+        stays = (number >= GAINS) * 1
+        gain = _gain_of(xp, number - GAINS * stays - len(LEVELS))
+        size = xp.where(gain < 0, -gain, gain)
+        side = 2 * stays - 1
+        relative = gain / state**0.5
+        columns = [
+            1, side, relative / (1 + size / state**0.5), gain > 0, gain == 0, log(xp, 1 + size),
+            side * log(xp, 1 + size), gain / state, 1 / state,
+        ]  # fmt: skip
+        return _masked(xp, columns, code)
+
+    def done(self, totals: CutTotals) -> bool:
+        """True when no node that has not moved gains."""
+        return totals.candidates == 0
+
+    def left(self, totals: CutTotals) -> tuple[int, str]:
+        """Nodes that gain and may move."""
+        return totals.candidates, "candidates"

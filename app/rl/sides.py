@@ -1,0 +1,235 @@
+"""SidesEnv: nodes on one of two sides, chosen to change sides, with exact weighted fields."""
+
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.errors import CaseError, LockstepError
+from app.problems.problem import Problem
+from app.rl.env import NONE_REACHED
+from app.sparse.batch import StateBatch
+from app.sparse.rowblock import RowBlock
+from app.sparse.whole_weights import WholeWeights, whole_weights
+
+Array = Any
+NEVER = 1 << 20  # transitions since the last move of a node that has not moved; fields in grains are cut here
+
+
+class SidesEnv:
+    """Marks m(v) = +-1 and fields m(v) sum_u w(v,u) m(u), on the rows this rank owns.
+
+    All marks start as +1. A choice turns the marks of the chosen nodes; the field of v is what turning v adds
+    to the weight between the sides. Problems see fields in *grains* (`grain_of`), rounded away from zero, and
+    of each node how many transitions ago it moved (Problem.code takes it as `age`).
+
+    mark_own    [n_own] int32, zero on padding     mark_ext [n_ext] int8, those of the ghost columns too
+    field_own   [n_own] int64, in units of the weights
+    moved_at    [n_own] int32, the transition of a node's last move, -1 before
+    chosen_at   [n_own] int32: as of the best state, the last move of the nodes on the other side, else -1
+    """
+
+    compiled = False
+    gathers = True
+
+    def __init__(self, group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> None:
+        if scan:
+            raise CaseError('train.environment: "scan" finds isolated nodes, which "residual" dynamics have')
+        self.group, self.block, self.problem = group, block, problem
+        self.weights = whole_weights(group, block)
+        self.follows = not problem.ordered
+        self.steps = self.chosen = 0
+        self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
+        self.mark_own = (np.arange(block.n_own) < block.n_real).astype(np.int32)
+        self.mark_ext = np.ones(block.n_ext, dtype=np.int8)
+        self.field_own = _weighted_degrees(block, self.weights)
+        self.moved_at = np.full(block.n_own, -1, dtype=np.int32)
+        self.chosen_at = self.moved_at.copy()
+        self._since_best: list[np.ndarray] = []
+        self.grain = grain_of(block, self.weights)
+        sums = group.sum_integers(problem.shares(self.mark_own, self.field_own)).tolist()
+        self.totals = problem.totals(
+            *sums, steps=0, best=0, weight=self.weights.signed, edges=block.edges, grain=self.grain
+        )
+
+    @property
+    def done(self) -> bool:
+        """True when the episode is over."""
+        return self.problem.done(self.totals)
+
+    @property
+    def value(self) -> float:
+        """The objective of the best state so far."""
+        best = self.problem.objective(self.chosen, self.totals)
+        return best if self.weights.unit == 1 else best * self.weights.unit
+
+    def codes_own(self, rows: Any = slice(None)) -> np.ndarray:
+        """int32 codes of own rows, those that a choice needs."""
+        return self._codes(rows, None)
+
+    def all_codes_own(self) -> np.ndarray:
+        """[n_own] int32 codes: every node has an embedding anyway."""
+        return self.codes_own()
+
+    def _codes(self, rows: Any, real: np.ndarray | None) -> np.ndarray:
+        moved = self.moved_at[rows]
+        age = np.where(moved < 0, NEVER, self.steps - 1 - moved)
+        field = in_grains(self.field_own[rows], self.grain)
+        return self.problem.code(np, self.mark_own[rows], field, real, age)
+
+    def candidates_own(self) -> np.ndarray:
+        """Local numbers of the own nodes that may be chosen, ascending."""
+        return np.flatnonzero(self.codes_own() >= self.problem.first_candidate)
+
+    def reached_own(self, nodes: np.ndarray) -> np.ndarray:
+        """Nothing: every rank knows the marks of its extended columns."""
+        return NONE_REACHED
+
+    def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
+        """Move nodes [k] (global, distinct) to their other side; fields follow.
+
+        Cost      the degrees of the nodes, not the size of the graph
+        """
+        block = self.block
+        at = block.extended_of(nodes)
+        near = [self._near(int(v), int(column)) for v, column in zip(nodes, at)]
+        own = nodes[(nodes >= block.lo) & (nodes < block.lo + block.n_real)] - block.lo
+        self.touched = rows = np.unique(np.concatenate([own, *(found for found, _ in near)]))
+        before = self.problem.shares(self.mark_own[rows], self.field_own[rows])
+        for v, column, (found, weights) in zip(nodes.tolist(), at.tolist(), near):
+            if column < 0:
+                continue
+            turned = -2 * int(self.mark_ext[column]) * self.mark_own[found].astype(np.int64)
+            self.field_own[found] += turned * weights
+            self.mark_ext[column] = -self.mark_ext[column]
+            if block.owns(v):
+                self.field_own[v - block.lo] *= -1
+                self.mark_own[v - block.lo] *= -1
+        self.moved_at[own] = self.steps
+        self._since_best.append(own)
+        self.chosen += len(nodes)
+        return self.problem.shares(self.mark_own[rows], self.field_own[rows]) - before
+
+    def _near(self, node: int, column: int) -> tuple[np.ndarray, Any]:
+        """The own rows adjacent to a global node, and the weights of these edges (1: all one)."""
+        matrix = self.weights.matrix
+        if matrix is None:
+            return self.block.neighbours_own(node), 1
+        if column < 0:
+            return NONE_REACHED[:, 0], 1
+        part = slice(matrix.indptr[column], matrix.indptr[column + 1])
+        return matrix.indices[part], matrix.data[part]
+
+    def settle(self, change: np.ndarray) -> None:
+        """Close the step with the change of the sums over ranks; keep the sides where they are the best."""
+        sums = [int(t + c) for t, c in zip(self.totals, change)]
+        moved = self.problem.totals(*sums, *self.totals[len(sums) :])
+        self.steps += 1
+        self.totals = moved._replace(steps=self.steps, best=max(moved.best, moved.cut))
+        if moved.cut > moved.best:
+            rows = np.concatenate(self._since_best)
+            self.chosen_at[rows] = np.where(self.mark_own[rows] < 0, self.moved_at[rows], -1)
+            self._since_best = []
+
+    def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "SidesEnv":
+        """Not met: every node keeps its embedding, so there is nothing to compact."""
+        raise LockstepError(f"{self.block.name}: states with two sides do not shrink")
+
+    @staticmethod
+    def replayed(
+        problem: Problem, batch: StateBatch, before: list[np.ndarray], after: list[np.ndarray], every: bool
+    ) -> tuple[Array, Array]:
+        """[rows] int32 codes of the states before and after; see GraphEnv.replayed. Ranks: all call.
+
+        One product in float32, exact; where it might not be, sums of int64 on the host.
+        """
+        real = np.array(batch.device.get(batch.alive_mask([np.empty(0, np.int64)] * batch.states)))
+        first = _moves(batch, before, real)
+        then = _moves(batch, after, real)
+        marks = np.stack([first[0], then[0]], axis=1)
+        fields = _fields_in_grains(batch, marks)
+        put, xp = batch.device.put, batch.device.xp
+        marks = put(marks)
+        return tuple(
+            problem.code(xp, marks[:, i], fields[:, i], None, put(age))
+            for i, age in enumerate((first[1], then[1]))
+        )
+
+
+def grain_of(block: RowBlock, weights: WholeWeights) -> int:
+    """Half of the mean |weight| in units, at least 1: what fields are measured in; 1 for weights of +-1."""
+    return max(1, weights.total // (4 * max(block.edges, 1)))
+
+
+def in_grains(field: np.ndarray, grain: int) -> np.ndarray:
+    """[k] fields in grains, rounded away from zero, within +-NEVER."""
+    return np.clip(np.where(field > 0, -(-field // grain), field // grain), -NEVER, NEVER)
+
+
+def _weighted_degrees(block: RowBlock, weights: WholeWeights) -> np.ndarray:
+    """[n_own] int64, the sums of the weights of each own row."""
+    if weights.matrix is None:
+        return block.degrees_own().astype(np.int64)
+    return np.asarray(weights.matrix.sum(axis=1), dtype=np.int64).reshape(-1)
+
+
+def _moves(batch: StateBatch, choices: list[np.ndarray], real: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[rows] float32 marks after some choices, and the transitions since each row's last move (host)."""
+    lengths = [len(c) for c in choices]
+    states = np.repeat(np.arange(batch.states), lengths)
+    rows = batch.row_of(states, np.concatenate(choices))
+    ages = np.concatenate([np.arange(k)[::-1] for k in lengths])
+    held = rows >= 0
+    rows, ages = rows[held], ages[held]
+    times = np.bincount(rows, minlength=batch.rows)
+    mark = real * (1 - 2 * (times % 2)).astype(np.float32)
+    age = np.full(batch.rows, NEVER, dtype=np.float32)
+    np.minimum.at(age, rows, ages.astype(np.float32))
+    return mark, age
+
+
+def _fields_in_grains(batch: StateBatch, marks: np.ndarray) -> Array:
+    """[rows, 2] float32 on the device, fields of host marks [rows, 2] in grains. Ranks: all call."""
+    held = [whole_weights(batch.group, block) for block in batch.blocks]
+    grains = [grain_of(block, weights) for block, weights in zip(batch.blocks, held)]
+    if not all(weights.exact for weights in held):
+        return batch.device.put(_fields_on_host(batch, marks, held, grains))
+    xp, put = batch.device.xp, batch.device.put
+    sums = batch.exchange.multiply(put(marks), _signed_parts(batch.blocks))
+    per_row = np.repeat(np.arange(len(held)), np.diff(batch.at))
+    unit = put(np.array([w.unit for w in held], dtype=np.float32)[per_row][:, None])
+    grain = put(np.array(grains, dtype=np.float32)[per_row][:, None])
+    field = put(marks) * (sums[0] - sums[1] if len(sums) > 1 else sums[0]) / unit
+    # The quotient of integers below 2^24 never rounds to a whole number that it is not.
+    rounded = xp.where(field > 0, -xp.floor(-field / grain), xp.floor(field / grain))
+    return xp.minimum(xp.maximum(rounded, -NEVER), NEVER)
+
+
+def _signed_parts(blocks: list[RowBlock]) -> list[list[Any]]:
+    """Of each graph the matrix of positive weights and, where a graph has any, of negated negative ones."""
+    parts = [block.A_weights or [block.A, None] for block in blocks]
+    return parts if any(minus is not None for _, minus in parts) else [[plus] for plus, _ in parts]
+
+
+def _fields_on_host(
+    batch: StateBatch, marks: np.ndarray, held: list[WholeWeights], grains: list[int]
+) -> np.ndarray:
+    """_fields_in_grains by sums of int64. Ranks: all call."""
+    out = np.zeros(marks.shape, dtype=np.float32)
+    for g, (block, weights, grain) in enumerate(zip(batch.blocks, held, grains)):
+        part = slice(batch.at[g], batch.at[g + 1])
+        own = np.ascontiguousarray(marks[part].reshape(block.n_own, 2 * batch.counts[g]).astype(np.int64))
+        field = own * _sums_near(batch.group, block, weights, own)
+        out[part] = in_grains(field, grain).reshape(-1, 2)
+    return out
+
+
+def _sums_near(group: Group, block: RowBlock, weights: WholeWeights, own: np.ndarray) -> np.ndarray:
+    """[n_own, f] int64, weighted sums over neighbours of rows [n_own, f] int64. Ranks: all call."""
+    extended = block.extend_host(group, own)
+    if weights.matrix is not None:
+        return weights.matrix @ extended
+    counts, columns, _ = block.extended_rows(np.arange(block.n_own))
+    out = np.zeros(own.shape, dtype=np.int64)
+    np.add.at(out, np.repeat(np.arange(block.n_own), counts), extended[columns])
+    return out
