@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from app.bounds.domination import DOMINATION_BOUNDS
 from app.bounds.feasible import undominated_node
 from app.elementary import log
 from app.graphs.graph import Graph
@@ -61,7 +62,7 @@ class MinimumDominatingSet(SetProblem):
     totals = DominationTotals
     feature_counts: ClassVar = {"scale_free": 9}
     baselines: ClassVar = {"most_gain": most_gain, "most_gain_pruned": most_gain_pruned}
-    bounds: ClassVar = {}
+    bounds: ClassVar = DOMINATION_BOUNDS
     known = False
 
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:

@@ -1,0 +1,63 @@
+"""app/bounds/domination.py: packings never pass the smallest dominating set, and wrong ones are refused."""
+
+import itertools
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from app.bounds.certificate import BadCertificate
+from app.bounds.domination import DOMINATION_BOUNDS, ONE, linear_program
+from app.graphs.graph import from_edges
+
+pytestmark = pytest.mark.mpi_skip
+
+
+def graph_of(drawn):
+    edges = np.array(list(drawn.edges), dtype=np.int64).reshape(-1, 2)
+    return from_edges(drawn.number_of_nodes(), edges[:, 0], edges[:, 1])
+
+
+def smallest(drawn):
+    """Nodes of a smallest dominating set, by trying all."""
+    closed = [{v, *drawn[v]} for v in drawn]
+    for k in range(len(closed) + 1):
+        for chosen in itertools.combinations(closed, k):
+            if len(set().union(*chosen)) == len(closed):
+                return k
+    raise AssertionError
+
+
+@pytest.mark.parametrize("name", DOMINATION_BOUNDS)
+@pytest.mark.parametrize("seed", range(30))
+def test_a_bound_is_no_more_than_the_smallest_set(name, seed):
+    drawn = nx.gnp_random_graph(4 + seed % 9, 0.1 + 0.02 * seed, seed=seed)
+    graph = graph_of(drawn)
+    bound = DOMINATION_BOUNDS[name](graph)
+    bound.check(graph)
+    assert bound.lower <= smallest(drawn)
+
+
+def test_known_values():
+    assert linear_program(graph_of(nx.path_graph(9))).lower == 3
+    assert linear_program(graph_of(nx.star_graph(5))).lower == 1
+    assert linear_program(graph_of(nx.empty_graph(4))).lower == 4
+    assert linear_program(graph_of(nx.cycle_graph(5))).lower == 2
+    assert linear_program(graph_of(nx.empty_graph(0))).lower == 0
+
+
+def test_a_wrong_witness_is_refused():
+    graph = graph_of(nx.barabasi_albert_graph(40, 3, seed=1))
+    bound = linear_program(graph)
+    more = bound.numerators.copy()
+    more[int(more.argmax())] += ONE // 2
+    for wrong in (
+        replace(bound, lower=bound.lower + 1),
+        replace(bound, numerators=more),
+        replace(bound, numerators=-bound.numerators),
+        replace(bound, numerators=bound.numerators[:-1]),
+        replace(bound, numerators=bound.numerators.astype(float)),
+    ):
+        with pytest.raises(BadCertificate):
+            wrong.check(graph)
