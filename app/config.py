@@ -183,7 +183,9 @@ class SearchCase(Table, frozen=True):
         about("wall time for each graph after reading, s; 0: steps decide, the same bits anywhere"),
     ] = 0.0
     steps: Annotated[
-        int, Meta(ge=-1), about("of each local search; -1: as many as fit the seconds, 20000 without a limit")
+        int,
+        Meta(ge=-1),
+        about("of each local search; -1: as many as fit the seconds, a second's work without a limit"),
     ] = -1
     starts: Annotated[
         Positive, about("local searches from different seeds, shared by the ranks; the best one counts")

@@ -197,6 +197,6 @@ def test_real_graphs_reach_the_best_known_value(tmp_path):
     names = ["frb30-15-1.mis", "power.graph.gz", "vc-exact_005.gr.gz", "as-22july06.graph.gz"]
     best = [420, 2203, 129, 3303]
     for name, value in zip(names, best):
-        answer = solve(str(data_dir() / "mvc" / name), settings=QUIET | {"search.steps": 20_000})
+        answer = solve(str(data_dir() / "mvc" / name), settings=QUIET | {"search.steps": 200_000})
         assert answer.objective == value, name
         assert answer.bound <= value

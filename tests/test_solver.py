@@ -7,7 +7,7 @@ import pytest
 
 from app.log import Log
 from app.rng import SplitMix
-from app.solver.budget import STEPS_WITHOUT_A_LIMIT, Budget
+from app.solver.budget import Budget
 from app.solver.progress import Progress, relative_gap
 from app.solver.rounds import Rounds
 
@@ -89,7 +89,7 @@ def search(group, starts, budget, bounds=None, floor=0):
 
 @pytest.mark.parametrize("starts", [1, 2, 5])
 def test_the_result_depends_on_seeds_and_steps_alone(group, starts):
-    outcome, progress = search(group, starts, Budget.of_case(700, 0.0, 0.0))
+    outcome, progress = search(group, starts, Budget.of_case(700, 0.0, 0.0, 100))
     alone = []
     for seed in range(starts):
         walk = Walk(seed)
@@ -102,14 +102,14 @@ def test_the_result_depends_on_seeds_and_steps_alone(group, starts):
 
 def test_a_closed_gap_ends_the_search(group):
     bounds = Stairs(3)
-    outcome, progress = search(group, 2, Budget.of_case(1 << 40, 60.0, 0.0), bounds, floor=3)
+    outcome, progress = search(group, 2, Budget.of_case(1 << 40, 60.0, 0.0, 100), bounds, floor=3)
     assert progress.closed
     assert (progress.best, progress.bound, progress.method) == (3, 3, "stairs")
     assert outcome.solution[0] == 3
 
 
 def test_seconds_end_the_search(group):
-    budget = Budget.of_case(-1, 0.4, 0.0)
+    budget = Budget.of_case(-1, 0.4, 0.0, 100)
     outcome, _ = search(group, 1, budget, Stairs(10**9))
     assert outcome.steps > 100
     assert budget.left() <= 0
@@ -117,20 +117,20 @@ def test_seconds_end_the_search(group):
 
 def test_an_exact_solution_counts_under_a_time_limit_only(group):
     optimal = np.array([-7, 0])
-    outcome, progress = search(group, 1, Budget.of_case(-1, 0.2, 0.0), Stairs(-7, optimal), floor=1)
+    outcome, progress = search(group, 1, Budget.of_case(-1, 0.2, 0.0, 100), Stairs(-7, optimal), floor=1)
     assert (outcome.exact, outcome.solution.tolist(), progress.source) == (True, [-7, 0], "exact search")
-    outcome, _ = search(group, 1, Budget.of_case(50, 0.0, 0.1), Stairs(-7, optimal), floor=1)
+    outcome, _ = search(group, 1, Budget.of_case(50, 0.0, 0.1, 100), Stairs(-7, optimal), floor=1)
     assert not outcome.exact
     assert outcome.solution[0] >= 1
 
 
 @pytest.mark.mpi_skip
 def test_budgets():
-    assert Budget.of_case(-1, 0.0, 1.0).steps == STEPS_WITHOUT_A_LIMIT
-    assert Budget.of_case(5, 9.0, 1.0).steps == 5
-    assert Budget.of_case(-1, 9.0, 1.0).steps > 1 << 60
-    assert math.isinf(Budget.of_case(7, 0.0, 1.0).left())
-    assert 8 < Budget.of_case(7, 9.0, 1.0).left() < 9
+    assert Budget.of_case(-1, 0.0, 1.0, 77).steps == 77
+    assert Budget.of_case(5, 9.0, 1.0, 77).steps == 5
+    assert Budget.of_case(-1, 9.0, 1.0, 77).steps > 1 << 60
+    assert math.isinf(Budget.of_case(7, 0.0, 1.0, 77).left())
+    assert 8 < Budget.of_case(7, 9.0, 1.0, 77).left() < 9
 
 
 @pytest.mark.mpi_skip

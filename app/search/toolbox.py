@@ -115,12 +115,16 @@ class Toolbox(Protocol):
     unit        objective = value * unit
     words       what a solution is called: "cover", "cut", "tour"
     core        what reductions leave, as a graph; no nodes: reductions have solved the instance
+    core_minimises   whether smaller core values are better
+    usual_steps      of a search where a case sets no limit: about a second on small instances
     """
 
     sense: str
     unit: float
     words: str
     core: Graph
+    core_minimises: bool
+    usual_steps: int
 
     def reduce(self) -> str:
         """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none."""

@@ -17,6 +17,7 @@ class TourTools:
     """Tours of one instance; a solution is the order of the nodes."""
 
     words, sense, core_minimises, unit = "tour", "minimise", True, 1.0
+    usual_steps = 10_000  # kicks
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if instance.metric is None:

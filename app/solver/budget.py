@@ -3,7 +3,6 @@
 import time
 from dataclasses import dataclass, field
 
-STEPS_WITHOUT_A_LIMIT = 20_000  # where a case sets neither steps nor seconds
 RESERVED = 0.03  # of the seconds, for checking and writing the answer
 
 
@@ -20,10 +19,10 @@ class Budget:
     begun: float = field(default_factory=time.perf_counter)
 
     @classmethod
-    def of_case(cls, steps: int, seconds: float, bound_seconds: float) -> "Budget":
-        """The budget that keys ask for; steps -1: as many as the seconds allow, or a default."""
+    def of_case(cls, steps: int, seconds: float, bound_seconds: float, usual: int) -> "Budget":
+        """The budget that keys ask for; steps -1: as many as the seconds allow, without a limit `usual`."""
         if steps < 0:
-            steps = (1 << 62) if seconds else STEPS_WITHOUT_A_LIMIT
+            steps = (1 << 62) if seconds else usual
         return cls(steps, seconds, bound_seconds)
 
     def elapsed(self) -> float:

@@ -73,7 +73,7 @@ class Pipeline:
         Ranks     all call
         """
         search, self.replay = self.case.search, []
-        budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds)
+        budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
         if search.reductions:
             with self.log.phase("reduce"):
