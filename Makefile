@@ -25,6 +25,10 @@ lint: $(VENV)/ready
 weights: $(VENV)/ready
 	$(BIN)/python run.py inputs/weights_mvc.toml --out runs/weights_mvc --overwrite
 	cp runs/weights_mvc/weights.npz app/weights/mvc.npz
+	$(BIN)/python run.py inputs/weights_maxcut.toml --out runs/weights_maxcut --overwrite
+	cp runs/weights_maxcut/weights.npz app/weights/maxcut.npz
+	$(BIN)/python run.py inputs/weights_maxcut_once.toml --out runs/weights_maxcut_once --overwrite
+	cp runs/weights_maxcut_once/weights.npz app/weights/maxcut_once.npz
 
 clean:
 	rm -rf $(VENV) build *.egg-info

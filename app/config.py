@@ -90,7 +90,13 @@ class GraphCase(Table, frozen=True):
 class ProblemCase(Table, frozen=True):
     """The optimisation problem."""
 
-    name: Annotated[str, about("mvc: minimum vertex cover")] = "mvc"
+    name: Annotated[
+        str,
+        about(
+            "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
+            "maxcut: maximum cut by moves that may be undone, maxcut_once: by moves that last"
+        ),
+    ] = "mvc"
 
 
 class PolicyCase(Table, frozen=True):

@@ -91,7 +91,7 @@ def finished_cover(
     group: Group, problem: Problem, block: RowBlock, chosen_at_own: np.ndarray, evaluations: int,
     value: float | None = None,
 ) -> Cover:  # fmt: skip
-    """The solution of a rollout whose choices are known, and whose value is (Environment). Ranks: all call."""
+    """The solution of a rollout whose choices are known, and its value (Environment). Ranks: all call."""
     cover_own = problem.solution_of(chosen_at_own[: block.n_real])
     size = count_cover(group, cover_own) if value is None else value
     return Cover(problem, block, chosen_at_own, cover_own, evaluations, size, size, value is None)
