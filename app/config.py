@@ -92,7 +92,10 @@ class ProblemCase(Table, frozen=True):
 
     name: Annotated[
         str,
-        about("mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set"),
+        about(
+            "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
+            "maxcut: maximum cut by moves that may be undone, maxcut_once: by moves that last"
+        ),
     ] = "mvc"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from app.elementary import log
 from app.graphs.graph import Graph
 from app.problems.problem import FIRST_ALIVE
+from app.rng import stream
 from app.search.cut_baselines import CUT_BASELINES
 from app.search.cut_tools import CutTools
 from app.search.solution_text import read_sides, sides_text
@@ -14,9 +15,8 @@ from app.search.toolbox import Instance
 
 Array = Any
 SINGLE = 6  # gains up to here have a level each
-LEVELS = tuple(
-    k + max(k - SINGLE, 0) ** 2 for k in range(1, 14)
-)  # the least gain of each, in grains: up to 62
+# The least gain of each level, in grains: up to 62.
+LEVELS = tuple(k + max(k - SINGLE, 0) ** 2 for k in range(1, 14))
 GAINS = 2 * len(LEVELS) + 1  # levels of a gain: -13..13
 AGES = 8  # 0, 1-2, 3-6, ..., 127 and more transitions since a move
 FIRST = FIRST_ALIVE + 1
@@ -119,15 +119,19 @@ class MaxCut(_Cut):
     Source     ECO-DQN, Barrett, Clements, Foerster, Lvovsky 2020: every node may be moved again and again, an
                episode has 2n moves, the best cut met is the answer
     Reward     the improvement over the best cut so far, zero where there is none
-    Differs    all nodes start on one side; no reward for a local optimum; gains and times since a move are
-               rounded to levels, so that a node is a code; messages do not see the weights, whose sign and
-               size the gains alone carry
+    Differs    all episodes of a graph start from the same random sides; no reward for a local optimum; gains
+               and times since a move are rounded to levels, so that a node is a code; messages do not see the
+               weights, whose sign and size the gains alone carry
     """
 
     name = "maxcut"
     ordered = True
     first_candidate = FIRST
     feature_counts: ClassVar = {"scale_free": 16}
+
+    def start_marks(self, n: int) -> np.ndarray:
+        """[n] int8, +1 or -1 at random, the same for all graphs of n nodes."""
+        return (1 - 2 * stream(0, "sides", n).integers(0, 2, n)).astype(np.int8)
 
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
         """Nodes, their gains, those that gain, nodes again."""
@@ -164,8 +168,8 @@ class MaxCut(_Cut):
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
         """Of gain g, mean degree d, level of the time a, side s; and of the state.
 
-        1, s, r / (1 + |r|) of r = g/sqrt(d), [g>0], [g=0], a/7, [a=0], [a=1], [a=7], g/4 within +-1, [g>0] a/7,
-        how far the best cut is, [this is the best], share that gains, [none gains], share of moves made
+        1, s, r / (1 + |r|) of r = g/sqrt(d), [g>0], [g=0], a/7, [a=0], [a=1], [a=7], g/4 within +-1,
+        [g>0] a/7, how far the best cut is, [this is the best], share that gains, [none gains], share of moves
         """
         number = xp.maximum(code - FIRST, 0)
         rest = xp.floor(number * 0.5)
@@ -222,16 +226,15 @@ class MaxCutOnce(_Cut):
     first_candidate = FIRST_ALIVE + 1 + GAINS + len(LEVELS) + 1
     feature_counts: ClassVar = {"scale_free": 9}
 
+    def start_marks(self, n: int) -> np.ndarray:
+        """[n] int8, all +1."""
+        return np.ones(n, dtype=np.int8)
+
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
         """Nodes, their gains, those that gain, those of them that have not moved."""
-        gains = field > 0
-        sums = (
-            np.count_nonzero(mark),
-            field.sum(),
-            np.count_nonzero(gains),
-            np.count_nonzero(gains & (mark > 0)),
-        )
-        return np.array(sums, dtype=np.int64)
+        alive, improving = np.count_nonzero(mark), np.count_nonzero(field > 0)
+        free = np.count_nonzero((field > 0) & (mark > 0))
+        return np.array([alive, field.sum(), improving, free], dtype=np.int64)
 
     def code(
         self, xp: Any, mark: Array, field: Array, real: Array | None = None, age: Array | None = None
@@ -249,7 +252,10 @@ class MaxCutOnce(_Cut):
         return (totals.mean_degree,)
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """1, s, g/sqrt(d) cut, [g>0], [g=0], log(1+|g|), s log(1+|g|), g/d, 1/d of gain g, side s, degree d."""
+        """1, s, r/(1+|r|) of r = g/sqrt(d), [g>0], [g=0], log(1+|g|), s log(1+|g|), g/d, 1/d.
+
+        g, s, d   gain, side, mean degree
+        """
         number = xp.maximum(code - FIRST, 0)
         stays = (number >= GAINS) * 1
         gain = _gain_of(xp, number - GAINS * stays - len(LEVELS))

@@ -19,14 +19,16 @@ NEVER = 1 << 20  # transitions since the last move of a node that has not moved;
 class SidesEnv:
     """Marks m(v) = +-1 and fields m(v) sum_u w(v,u) m(u), on the rows this rank owns.
 
-    All marks start as +1. A choice turns the marks of the chosen nodes; the field of v is what turning v adds
-    to the weight between the sides. Problems see fields in *grains* (`grain_of`), rounded away from zero, and
-    of each node how many transitions ago it moved (Problem.code takes it as `age`).
+    A problem says how marks start (`start_marks`). A choice turns the marks of the chosen nodes; the field of
+    v is what turning v adds to the weight between the sides. Problems see fields in *grains* (`grain_of`),
+    rounded away from zero, and of each node how many transitions ago it moved (Problem.code takes it as
+    `age`).
 
     mark_own    [n_own] int32, zero on padding     mark_ext [n_ext] int8, those of the ghost columns too
     field_own   [n_own] int64, in units of the weights
     moved_at    [n_own] int32, the transition of a node's last move, -1 before
-    chosen_at   [n_own] int32: as of the best state, the last move of the nodes on the other side, else -1
+    chosen_at   [n_own] int32: as of the best state, the last move of the nodes of mark -1 (0: they started
+                there), and -1 for others
     """
 
     compiled = False
@@ -40,17 +42,16 @@ class SidesEnv:
         self.follows = not problem.ordered
         self.steps = self.chosen = 0
         self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
-        self.mark_own = (np.arange(block.n_own) < block.n_real).astype(np.int32)
-        self.mark_ext = np.ones(block.n_ext, dtype=np.int8)
-        self.field_own = _weighted_degrees(block, self.weights)
+        self.mark_ext = _start_marks(problem, block)
+        self.mark_own = self.mark_ext[block.own_at : block.own_at + block.n_own].astype(np.int32)
+        self.field_own = self.mark_own * _sums_near(block, self.weights, self.mark_ext.astype(np.int64))
         self.moved_at = np.full(block.n_own, -1, dtype=np.int32)
-        self.chosen_at = self.moved_at.copy()
+        self.chosen_at = np.where(self.mark_own < 0, np.int32(0), self.moved_at)
         self._since_best: list[np.ndarray] = []
         self.grain = grain_of(block, self.weights)
         sums = group.sum_integers(problem.shares(self.mark_own, self.field_own)).tolist()
-        self.totals = problem.totals(
-            *sums, steps=0, best=0, weight=self.weights.signed, edges=block.edges, grain=self.grain
-        )
+        first = problem.totals(*sums, 0, 0, self.weights.signed, block.edges, self.grain)
+        self.totals = first._replace(best=first.cut)
 
     @property
     def done(self) -> bool:
@@ -143,9 +144,9 @@ class SidesEnv:
 
         One product in float32, exact; where it might not be, sums of int64 on the host.
         """
-        real = np.array(batch.device.get(batch.alive_mask([np.empty(0, np.int64)] * batch.states)))
-        first = _moves(batch, before, real)
-        then = _moves(batch, after, real)
+        start = [_start_marks(problem, b)[b.own_at : b.own_at + b.n_own] for b in batch.blocks]
+        start = np.concatenate([np.repeat(marks, count) for marks, count in zip(start, batch.counts)])
+        first, then = _moves(batch, before, start), _moves(batch, after, start)
         marks = np.stack([first[0], then[0]], axis=1)
         fields = _fields_in_grains(batch, marks)
         put, xp = batch.device.put, batch.device.xp
@@ -166,14 +167,27 @@ def in_grains(field: np.ndarray, grain: int) -> np.ndarray:
     return np.clip(np.where(field > 0, -(-field // grain), field // grain), -NEVER, NEVER)
 
 
-def _weighted_degrees(block: RowBlock, weights: WholeWeights) -> np.ndarray:
-    """[n_own] int64, the sums of the weights of each own row."""
-    if weights.matrix is None:
-        return block.degrees_own().astype(np.int64)
-    return np.asarray(weights.matrix.sum(axis=1), dtype=np.int64).reshape(-1)
+def _start_marks(problem: Problem, block: RowBlock) -> np.ndarray:
+    """[n_ext] int8, the first marks of the extended columns, zero on padding; kept with the block."""
+    key = f"marks {problem.name}"
+    if key not in block.kept:
+        marks = np.zeros(int(block.rows.offsets[-1]), dtype=np.int8)
+        marks[: block.n] = problem.start_marks(block.n)
+        block.kept[key] = marks if block.columns is None else marks[block.columns]
+    return block.kept[key].copy()
 
 
-def _moves(batch: StateBatch, choices: list[np.ndarray], real: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _sums_near(block: RowBlock, weights: WholeWeights, marks_ext: np.ndarray) -> np.ndarray:
+    """[n_own, ...] int64, the weighted sums over neighbours of marks [n_ext, ...] int64."""
+    if weights.matrix is not None:
+        return weights.matrix @ marks_ext
+    counts, columns, _ = block.extended_rows(np.arange(block.n_own))
+    # Sums of integers below 2^53 are exact in float64.
+    rows = np.repeat(np.arange(block.n_own), counts)
+    return np.bincount(rows, weights=marks_ext[columns], minlength=block.n_own).astype(np.int64)
+
+
+def _moves(batch: StateBatch, choices: list[np.ndarray], start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """[rows] float32 marks after some choices, and the transitions since each row's last move (host)."""
     lengths = [len(c) for c in choices]
     states = np.repeat(np.arange(batch.states), lengths)
@@ -182,7 +196,7 @@ def _moves(batch: StateBatch, choices: list[np.ndarray], real: np.ndarray) -> tu
     held = rows >= 0
     rows, ages = rows[held], ages[held]
     times = np.bincount(rows, minlength=batch.rows)
-    mark = real * (1 - 2 * (times % 2)).astype(np.float32)
+    mark = start * (1 - 2 * (times % 2)).astype(np.float32)
     age = np.full(batch.rows, NEVER, dtype=np.float32)
     np.minimum.at(age, rows, ages.astype(np.float32))
     return mark, age
@@ -219,17 +233,6 @@ def _fields_on_host(
     for g, (block, weights, grain) in enumerate(zip(batch.blocks, held, grains)):
         part = slice(batch.at[g], batch.at[g + 1])
         own = np.ascontiguousarray(marks[part].reshape(block.n_own, 2 * batch.counts[g]).astype(np.int64))
-        field = own * _sums_near(batch.group, block, weights, own)
+        field = own * (weights.matrix @ block.extend_host(batch.group, own))
         out[part] = in_grains(field, grain).reshape(-1, 2)
-    return out
-
-
-def _sums_near(group: Group, block: RowBlock, weights: WholeWeights, own: np.ndarray) -> np.ndarray:
-    """[n_own, f] int64, weighted sums over neighbours of rows [n_own, f] int64. Ranks: all call."""
-    extended = block.extend_host(group, own)
-    if weights.matrix is not None:
-        return weights.matrix @ extended
-    counts, columns, _ = block.extended_rows(np.arange(block.n_own))
-    out = np.zeros(own.shape, dtype=np.int64)
-    np.add.at(out, np.repeat(np.arange(block.n_own), counts), extended[columns])
     return out

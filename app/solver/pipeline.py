@@ -68,8 +68,8 @@ class Pipeline:
         """The best solution the budget allows, and a bound.
 
         given     a user's solution of the instance to start from, or None
-        learned   the policy's own way to a core solution; None: reduce and peel, where there is a peeler, else
-                  a rollout
+        learned   the policy's own way to a core solution; None: reduce and peel where there is a peeler, else
+                  its rollout
         Ranks     all call
         """
         search, self.replay = self.case.search, []

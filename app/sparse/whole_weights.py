@@ -1,4 +1,4 @@
-"""Edge weights of a row-partitioned graph as whole numbers: one unit on all ranks, sums exact in any order."""
+"""Edge weights of a row-partitioned graph as whole numbers: one unit on all ranks, exact sums."""
 
 import math
 from dataclasses import dataclass

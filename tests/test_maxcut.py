@@ -1,0 +1,337 @@
+"""Maximum cut: sides and gains by their definition, replay, rewards, ranks, rollouts, a short training."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from conftest import WORLD
+from helpers import dense, growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
+
+from app.comm.group import Group
+from app.comm.guard import digest
+from app.config import AgentCase, Case, PolicyCase, TrainCase
+from app.device import HostDevice
+from app.graphs.fixed_point import integer_weights
+from app.graphs.graph import from_edges
+from app.problems.maxcut import AGES, FIRST, LEVELS, age_of, level_of
+from app.problems.table import make_problem
+from app.rl.dqn import train_policy
+from app.rl.dynamics import DYNAMICS, begin_environment
+from app.rl.env import step_together
+from app.rl.incremental import FullScores, LiveScores, can_follow
+from app.rl.qnet import QNetwork
+from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.search.toolbox import Instance
+from app.solver.learned import LOOK, rollout
+from app.sparse.batch import StateBatch
+from app.sparse.whole_weights import whole_weights
+
+NAMES = ("maxcut", "maxcut_once")
+
+
+def with_weights(graph, draw, seed=5):
+    n, edges, _ = graph
+    return n, edges, draw(np.random.default_rng(seed), len(edges)).astype(np.float32)
+
+
+PLAIN = random_graph(37, 0.15, 1)
+GRAPHS = {
+    "plain": PLAIN,
+    "hubs": growing_graph(43, 3, 2),
+    "signs": with_weights(PLAIN, lambda draws, k: draws.choice([-1, 1], k)),
+    "quarters": random_graph(37, 0.15, 1, weighted=True),
+    "positive": with_weights(PLAIN, lambda draws, k: draws.integers(1, 90, k)),
+    "fine": with_weights(PLAIN, lambda draws, k: draws.normal(size=k) * 2.0 ** draws.integers(-9, 9, k)),
+    "isolated nodes": listed(40, *[(2 * i, 2 * i + 3) for i in range(12)]),
+    "fewer nodes than ranks": listed(3, (0, 1), (1, 2)),
+    "no edge": listed(9),
+}
+
+
+def whole_graph(graph):
+    n, edges, weights = graph
+    return from_edges(n, *edges.T, weights)
+
+
+def dense_weights(graph):
+    """Integer weights [n, n], and their unit."""
+    whole = whole_graph(graph)
+    weights, unit = integer_weights(whole)
+    M = np.zeros((graph[0], graph[0]), dtype=np.int64)
+    M[whole.row_of(), whole.indices] = weights
+    return M, unit
+
+
+def cut_of(M, sides):
+    return int(M[np.ix_(sides, ~sides)].sum())
+
+
+def gains_of(M, sides):
+    """What moving each node adds to the cut, by making every cut."""
+    out = np.zeros(len(M), dtype=np.int64)
+    for v in range(len(M)):
+        moved = sides.copy()
+        moved[v] ^= True
+        out[v] = cut_of(M, moved) - cut_of(M, sides)
+    return out
+
+
+def level_by_definition(gain, grain):
+    size = -(-abs(int(gain)) // grain)
+    return int(np.sign(gain)) * sum(size >= least for least in LEVELS)
+
+
+def codes_by_definition(problem, M, sides, ages, grain):
+    """Codes of all nodes, one at a time."""
+    codes = []
+    for v, gain in enumerate(gains_of(M, sides).tolist()):
+        level = level_by_definition(gain, grain) + len(LEVELS)
+        if problem.name == "maxcut":
+            age = AGES - 1 if ages[v] is None else min(int(math.log2(1 + ages[v])), AGES - 1)
+            codes.append(FIRST + (level * AGES + age) * 2 + int(sides[v]))
+        else:
+            codes.append(FIRST + (0 if sides[v] else 2 * len(LEVELS) + 1) + level)
+    return codes
+
+
+def play(group, env, seed, steps, several=1):
+    """Random candidates, several at once; yields the choices made after each step."""
+    draws, made = np.random.default_rng(seed), []
+    while not env.done and len(made) < steps:
+        codes = whole_rows(group, env.block, env.codes_own())
+        candidates = np.flatnonzero(codes >= env.problem.first_candidate)
+        nodes = draws.choice(candidates, min(several, len(candidates)), replace=False)
+        step_together(group, [env], [nodes])
+        made.append(nodes)
+        yield nodes
+
+
+# ---- states -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)  # an environment lives on the host
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("several", [1, 4])
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("name", NAMES)
+def test_states_are_their_definition(group, name, graph, several, exchange):
+    problem, (M, unit), n = make_problem(name), dense_weights(graph), graph[0]
+    env = begin_environment(group, make_block(group, graph, exchange), problem)
+    assert env.weights.unit == unit
+    sides, ages = problem.start_marks(n) < 0, [None] * n
+    best, best_sides = cut_of(M, sides), sides.copy()
+    first, rewards, before = best, 0.0, env.totals
+    grain = max(1, int(np.abs(M).sum()) // (4 * max(len(graph[1]), 1)))
+
+    def check():
+        gains = gains_of(M, sides)
+        assert whole_rows(group, env.block, env.field_own).tolist() == gains.tolist()
+        codes = codes_by_definition(problem, M, sides, ages, grain)
+        assert whole_rows(group, env.block, env.codes_own()).tolist() == codes
+        assert not env.codes_own()[env.block.n_real :].any()
+        assert max(codes) < problem.entries(env.block.max_degree)
+        may = gains > 0 if name == "maxcut_once" else np.ones(n, dtype=bool)
+        may &= ~sides if name == "maxcut_once" else True
+        assert (np.array(codes) >= problem.first_candidate).tolist() == may.tolist()
+        assert env.totals.candidates == may.sum()
+        assert (env.totals.cut, env.totals.best) == (cut_of(M, sides), best)
+        assert (env.totals.improving, env.totals.alive) == ((gains > 0).sum(), n)
+        assert all(type(t) is int for t in env.totals)
+        found = problem.solution_of(env.chosen_at[: env.block.n_real])
+        assert whole_rows(group, env.block, found).tolist() == best_sides.tolist()
+
+    check()
+    for nodes in play(group, env, 7, 14, several):
+        sides[nodes] ^= True
+        ages = [None if a is None else a + 1 for a in ages]
+        for v in nodes.tolist():
+            ages[v] = 0
+        if cut_of(M, sides) > best:
+            best, best_sides = cut_of(M, sides), sides.copy()
+        rewards += problem.reward(before, env.totals, len(nodes), "none")
+        before = env.totals
+        check()
+    assert env.value == best * unit
+    # The rewards of an episode are what the best cut has gained.
+    scale = grain * before.mean_degree**0.5
+    assert rewards == pytest.approx((best - first) / scale, abs=1e-9)
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize(
+    "graphs", [("plain", "hubs"), ("signs", "plain"), ("positive", "quarters"), ("fine",)]
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_states_told_again_from_their_choices(group, name, graphs, exchange):
+    """Choices of several graphs in one batch, against environments that played them."""
+    problem = make_problem(name)
+    blocks = make_blocks(group, [GRAPHS[g] for g in graphs], exchange)
+    before, after, early, late, members = [], [], [], [], []
+    draws = np.random.default_rng(3)
+    for block, count in zip(blocks, (3, 2)):
+        members.append((block, count))
+        for seed in range(count):
+            env = begin_environment(group, block, problem)
+            codes, actions = [env.codes_own()], []
+            for nodes in play(group, env, seed, 30):
+                actions += nodes.tolist()
+                codes.append(env.codes_own())
+            t = int(draws.integers(len(actions)))
+            end = min(t + int(draws.integers(1, 4)), len(actions))
+            before.append(np.array(actions[:t], dtype=np.int64))
+            after.append(np.array(actions[:end], dtype=np.int64))
+            early.append(codes[t])
+            late.append(codes[end])
+    batch = StateBatch(group, members)
+    found = DYNAMICS[problem.dynamics].replayed(problem, batch, before, after, False)
+    for codes, states in zip(found, (early, late)):
+        codes = group.device.get(codes)
+        assert codes.dtype == np.int32
+        for s, expected in enumerate(states):
+            g = batch.member_of_state[s]
+            first = batch.at[g] + s - batch.first[g]
+            assert codes[first : batch.at[g + 1] : batch.counts[g]].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+def test_units_are_those_of_whole_graphs(group):
+    exact = set()
+    for name, graph in GRAPHS.items():
+        M, unit = dense_weights(graph)
+        held = whole_weights(group, make_block(group, graph))
+        assert (held.unit, held.total, held.signed) == (unit, int(np.abs(M).sum()), int(M.sum())), name
+        assert held.exact == (np.abs(M).sum(axis=1).max() < 2**24)
+        exact.add(held.exact)
+    assert exact == {True, False}
+
+
+@pytest.mark.mpi_skip
+def test_levels_and_ages_grow_with_what_they_stand_for():
+    gains = np.arange(-100, 101)
+    levels = level_of(np, gains)
+    assert levels.tolist() == [level_by_definition(int(g), 1) for g in gains]
+    assert (np.diff(levels) >= 0).all()
+    assert (np.sign(levels) == np.sign(gains)).all()
+    ages = np.arange(1000)
+    assert age_of(ages).tolist() == [min(int(math.log2(1 + a)), AGES - 1) for a in ages]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_features_tell_codes_apart(device, name):
+    problem = make_problem(name)
+    code = np.arange(problem.entries(9), dtype=np.float32)[:, None]
+    width = 4 if name == "maxcut" else 1
+    state = np.tile(np.array([[8.0, 0.2, 0.1, 0.5]], dtype=np.float32)[:, :width], (len(code), 1))
+    x = device.get(problem.features("scale_free", device.xp, device.put(code), device.put(state)))
+    assert x.shape == (len(code), problem.feature_counts["scale_free"])
+    assert np.isfinite(x).all()
+    assert len(np.unique(x[FIRST:], axis=0)) == len(code) - FIRST
+    assert not x[:FIRST].any()
+
+
+# ---- policies ---------------------------------------------------------------------------------------------
+
+
+def network(name, device, seed=3, **policy):
+    net = QNetwork(PolicyCase(**policy), make_problem(name))
+    return net, net.new_parameters(device, seed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rollouts_do_not_depend_on_ranks(group, solo, name):
+    """One by one, side by side, and on one rank: the same choices, and the value of the sides."""
+    graphs = [GRAPHS["plain"], GRAPHS["hubs"], GRAPHS["quarters"]]
+    results = []
+    for ranks in (group, solo):
+        net, params = network(name, ranks.device)
+        blocks = make_blocks(ranks, graphs)
+        found = []
+        for graph, block, env in zip(graphs, blocks, cover_one_at_a_time(ranks, net, params, blocks)):
+            cover = cover_graph(ranks, net, params, block, "single", 1.0)
+            assert np.array_equal(cover.chosen_at_own, env.chosen_at)
+            assert not cover.counted
+            sides = whole_rows(ranks, block, cover.cover_own)
+            M, unit = dense_weights(graph)
+            assert cover.objective == cut_of(M, sides) * unit
+            assert env.steps == cover.evaluations
+            found.append((sides.tolist(), cover.evaluations))
+        results.append(found)
+    assert results[0] == results[1]
+    if name == "maxcut":
+        assert [steps for _, steps in results[0]] == [2 * n for n, _, _ in graphs]
+
+
+def test_scores_that_follow_have_the_bits_of_full_ones():
+    for compiled in (True, False):
+        group = Group(WORLD, HostDevice(compiled=compiled))
+        net, params = network("maxcut_once", group.device)
+        for name in ("hubs", "quarters"):
+            env = begin_environment(group, make_block(group, GRAPHS[name], "halo"), net.problem)
+            assert can_follow(group, net, env)
+            live, full = LiveScores(group, net, params, env), FullScores(group, net, params, env)
+            while not env.done:
+                np.testing.assert_array_equal(live.keys_own(), full.keys_own())
+                live.remove(np.array([live.best()]))
+    group = Group(WORLD, HostDevice())
+    net, _ = network("maxcut", group.device)
+    env = begin_environment(group, make_block(group, PLAIN), net.problem)
+    assert not can_follow(group, net, env)
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+def test_a_rollout_stops_when_its_time_is_up(group):
+    """A cut is what it is by then; part of a dominating set is none. Without a limit both are finished."""
+    graph = random_graph(90, 0.05, 1)
+    for name in ("maxcut", "mds"):
+        net, params = network(name, group.device, head="mixing")
+        block = make_block(group, graph)
+        solution, evaluations = rollout(group, net, params, block, 0.0)
+        assert evaluations == LOOK - 1
+        assert (solution is None) == (name == "mds")
+        whole, more = rollout(group, net, params, block, math.inf)
+        assert (whole.shape, whole.dtype) == ((90,), bool)
+        assert more > evaluations
+        if name == "maxcut":
+            assert solution.shape == (90,)
+            assert more == 180
+
+
+def small_training(name, **agent):
+    return Case(
+        seed=5,
+        agent=AgentCase(batch=16, warmup=32, epsilon_decay_steps=300, discount=0.9, target_every=50, **agent),
+        train=TrainCase(steps=300, evaluate_every=150),
+    )
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+@pytest.mark.parametrize("name", NAMES)
+def test_training_improves_and_does_not_depend_on_ranks(group, solo, name):
+    graphs = [growing_graph(40, 3, seed) for seed in range(6)]
+    held = [growing_graph(40, 3, seed) for seed in (11, 12, 13)]
+    found = []
+    for ranks in (group, solo):
+        blocks = make_blocks(ranks, graphs + held)
+        trained = train_policy(ranks, small_training(name), make_problem(name), blocks[:6], blocks[6:])
+        found.append((digest(trained.weights), trained.best_total, trained.records[0]["held_back_nodes"]))
+    assert found[0] == found[1]
+    _, best, first = found[0]
+    assert best > first
+
+
+@pytest.mark.mpi_skip
+def test_the_toolbox_knows_the_value_of_the_best_of_all_cuts():
+    n, edges, weights = with_weights(random_graph(9, 0.5, 3), lambda draws, k: draws.choice([-1, 1, 2], k))
+    problem = make_problem("maxcut")
+    whole = whole_graph((n, edges, weights))
+    toolbox = problem.toolbox(Instance(whole))
+    M, _ = dense_weights((n, edges, weights))
+    best = max(cut_of(M, np.array(bits, dtype=bool)) for bits in itertools.product((0, 1), repeat=n))
+    search = toolbox.search(1, None)
+    search.run(2000)
+    assert toolbox.value(search.solution()) == best
+    for rule in problem.baselines.values():
+        assert toolbox.value(rule(whole)[0]) <= best
+    assert problem.violation(whole, search.solution()) is None
+    assert dense((n, edges, weights))[0].sum() == 2 * len(edges)
