@@ -4,6 +4,7 @@ Source   TSPLIB (Reinelt 1991): nint(x) is floor(x + 0.5); GEO has pi = 3.141592
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -64,6 +65,12 @@ class Metric:
         u = np.repeat(np.arange(self.n, dtype=np.int64), near.shape[1])
         v = near.ravel().astype(np.int64)
         return from_edges(self.n, u, v, self.between(u, v).astype(np.float32), self.name)
+
+    @cached_property
+    def spacing(self) -> int:
+        """The sum over points of the distance to the nearest other one; at least 1."""
+        near = self.neighbours(1)
+        return max(1, int(self.between(np.arange(self.n)[:, None], near).sum()))
 
     def restrict(self, chosen: np.ndarray) -> "Metric":
         """The same distances between the chosen points [k], renumbered in the order given."""

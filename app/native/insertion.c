@@ -76,6 +76,11 @@ void lk_insertion_insert(Insertion *s, int64_t inserted) {
         if (s->place[city] < 0) follow(s, city, a, c, b);
 }
 
+/* Insert cities one after the other. */
+void lk_insertion_play(Insertion *s, const int64_t *cities, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) lk_insertion_insert(s, cities[i]);
+}
+
 void lk_insertion_farthest(Insertion *s, int64_t count) {
     for (; count > 0 && s->size < s->n; --count) {
         int64_t farthest = -1;

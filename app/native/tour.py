@@ -38,13 +38,14 @@ DESCEND = function("lk_tour_descend", S, Long, returns=Long)
 RUN = function("lk_tour_run", S, Long)
 START = function("lk_insertion_start", I)
 INSERT = function("lk_insertion_insert", I, Long)
+PLAY = function("lk_insertion_play", I, Pointer, Long)
 FARTHEST = function("lk_insertion_farthest", I, Long)
 ONE_TREE = function("lk_one_tree", M, Pointer, Long, Long, Pointer, Pointer, Pointer, returns=Long)
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (DESCEND, RUN, START, INSERT, FARTHEST, ONE_TREE)
+    return None not in (DESCEND, RUN, START, INSERT, PLAY, FARTHEST, ONE_TREE)
 
 
 class NativeMetric:
@@ -124,6 +125,10 @@ class NativeInsertion:
     def insert(self, city: int) -> None:
         """Insert a city where it is cheapest."""
         INSERT(self.struct, city)
+
+    def play(self, cities: np.ndarray) -> None:
+        """Insert cities [k] int64, in order."""
+        PLAY(self.struct, address(cities), len(cities))
 
     def farthest(self, count: int) -> None:
         """Insert, `count` times, the city farthest from the tour."""

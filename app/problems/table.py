@@ -5,8 +5,9 @@ from app.problems.mds import MinimumDominatingSet
 from app.problems.mis import MaximumIndependentSet
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem
+from app.problems.tsp import TravellingSalesman
 
-PROBLEMS = {"mvc": MinimumVertexCover, "mis": MaximumIndependentSet, "mds": MinimumDominatingSet}
+PROBLEMS = {"mvc": MinimumVertexCover, "mis": MaximumIndependentSet, "mds": MinimumDominatingSet, "tsp": TravellingSalesman}
 
 
 def make_problem(name: str) -> Problem:

@@ -4,9 +4,10 @@ from app.comm.group import Group
 from app.problems.problem import Problem
 from app.rl.env import Environment, GraphEnv
 from app.rl.field import FieldEnv
+from app.rl.tour_env import TourEnv
 from app.sparse.rowblock import RowBlock
 
-DYNAMICS: dict[str, type] = {"residual": GraphEnv, "field": FieldEnv}
+DYNAMICS: dict[str, type] = {"residual": GraphEnv, "field": FieldEnv, "tour": TourEnv}
 
 
 def begin_environment(group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> Environment:

@@ -83,6 +83,17 @@ class InsertionState:
         else:
             self._insert(int(city))
 
+    def play(self, cities: np.ndarray) -> None:
+        """Insert distinct outside cities [k] one after the other, each where it is cheapest by then."""
+        cities = np.ascontiguousarray(cities, dtype=np.int64)
+        if len(np.unique(cities)) < len(cities) or (self._place[cities] >= 0).any():
+            raise ValueError("cities: each has to be outside the tour, and named once")
+        if self._native:
+            self._native.play(cities)
+            return
+        for city in cities.tolist():
+            self._insert(city)
+
     def insert_farthest(self, count: int) -> None:
         """`count` times: insert the city farthest from the tour, ties to the lowest number."""
         if self._native:

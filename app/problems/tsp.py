@@ -1,0 +1,174 @@
+"""Travelling salesman problem: the shortest closed tour, which grows by insertion (S2V-DQN, Khalil et al. 2017)."""
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from app.elementary import log
+from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse
+from app.search.insertion import InsertionState
+from app.search.solution_text import order_text, read_order
+from app.search.toolbox import Instance
+from app.search.tour_tools import TourTools
+
+Array = Any
+LEVELS, PER_OCTAVE = 24, 8  # of distances to the tour, relative to the farthest city's
+DETOURS = 10  # parts of the range of detours, from none to there and back
+NEIGHBOURS = 10.0  # what sums over neighbours are divided by
+
+
+class TourTotals(NamedTuple):
+    """The totals of a tour that grows. Lengths are whole numbers, those of the metric.
+
+    alive      cities: each has an embedding, on the tour or not
+    outside    cities that are not on the tour yet
+    length     of the closed tour
+    cost       sum over outside cities of what their insertion would cost now
+    near       sum over outside cities of the distance to the nearest city of the tour
+    farthest   the largest such distance
+    spacing    sum over all cities of the distance to the nearest other one
+    """
+
+    alive: int
+    outside: int
+    length: int
+    cost: int
+    near: int
+    farthest: int
+    spacing: int
+
+    @property
+    def candidates(self) -> int:
+        """Every city outside may be inserted."""
+        return self.outside
+
+
+def _steps() -> np.ndarray:
+    """[LEVELS-1] int64, floor(2^30 * 2^(-j/PER_OCTAVE)), j = LEVELS-1 .. 1, by square roots: the same anywhere."""
+    step = math.sqrt(math.sqrt(math.sqrt(0.5)))
+    powers = [1.0]
+    for _ in range(1, LEVELS):
+        powers.append(powers[-1] * step)
+    return np.array([int(FIXED_POINT * p) for p in powers[:0:-1]], dtype=np.int64)
+
+
+STEPS = _steps()
+
+
+class TravellingSalesman:
+    """State: a closed tour of some cities. A choice inserts a city where that lengthens the tour least.
+
+    The network works on the graph of nearest neighbours. A city's code is 2 on the tour, and outside
+    4 + DETOURS * level + detour: the logarithm of its distance d to the tour relative to that of the farthest
+    city, and insertion cost / 2d, which is between 0 and 1 in a metric.
+
+    Reward     minus the insertion cost in units of the mean distance between nearest cities
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -WORTH * (insertion costs of the cities outside)
+    """
+
+    WORTH = 1.0
+
+    name = "tsp"
+    sense = "minimise"
+    solution = "tour"
+    dynamics = "tour"
+    closed = False
+    ordered = True
+    adjacent = True
+    redundancy = ""
+    first_candidate = FIRST_ALIVE + 2
+    degree_codes = False
+    totals = TourTotals
+    feature_counts: ClassVar = {"scale_free": 9}
+    baselines: ClassVar = {}
+    bounds: ClassVar = {}
+    known = False
+    text, read = staticmethod(order_text), staticmethod(read_order)
+
+    # ---- states -----------------------------------------------------------------------------------------
+
+    def totals_of(self, state: InsertionState) -> TourTotals:
+        """The totals of a state."""
+        near = state.nearest_out
+        return TourTotals(
+            len(near), len(near) - len(state.order), state.length, int(state.cost_out.sum()),
+            int(near.sum()), int(near.max(initial=0)), state.metric.spacing,
+        )  # fmt: skip
+
+    def codes(self, state: InsertionState) -> np.ndarray:
+        """[n] int32 codes of all cities."""
+        near, cost = state.nearest_out, state.cost_out
+        edges = int(near.max(initial=0)) * STEPS // FIXED_POINT
+        level = np.searchsorted(edges, near, side="right")
+        detour = np.clip(DETOURS * cost // np.maximum(2 * near, 1), 0, DETOURS - 1)
+        outside = self.first_candidate + DETOURS * level + detour
+        return np.where(state.inside, FIRST_ALIVE, outside).astype(np.int32)
+
+    def entries(self, max_degree: int) -> int:
+        """All codes, whatever the degrees."""
+        return self.first_candidate + DETOURS * LEVELS
+
+    def state(self, totals: TourTotals) -> tuple[float, ...]:
+        """A constant for sums over neighbours, the share outside, the farthest distance in mean spacings."""
+        far = coarse(totals.farthest * totals.alive, totals.spacing)
+        return NEIGHBOURS, totals.outside / max(totals.alive, 1), far
+
+    def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
+        """Node features [rows, 9]: 1, [on the tour], y, y^3, r, r y, r y^3, the share outside, log(1 + far).
+
+        y is the level and r the detour, from 0 to 1.
+
+        code    [rows, 1]    state [rows or 1, 3]
+        """
+        outside = code >= self.first_candidate
+        number = xp.maximum(code - self.first_candidate, 0)
+        level = xp.floor(number / DETOURS)
+        y = outside * ((level + 1) / LEVELS)
+        r = outside * ((number - DETOURS * level + 0.5) / DETOURS)
+        cube = y * y * y
+        x = xp.empty((code.shape[0], 9), dtype=code.dtype)
+        x[:, 0:1] = 1
+        x[:, 1:2] = code == FIRST_ALIVE
+        x[:, 2:3] = y
+        x[:, 3:4] = cube
+        x[:, 4:5] = r
+        x[:, 5:6] = r * y
+        x[:, 6:7] = r * cube
+        x[:, 7:8] = state[:, 1:2]
+        x[:, 8:9] = log(xp, 1 + state[:, 2:3])
+        x *= code > 0
+        return x
+
+    # ---- rewards ----------------------------------------------------------------------------------------
+
+    def potential(self, totals: TourTotals) -> float:
+        """Minus an estimate of what is still to pay."""
+        return -self.WORTH * totals.cost
+
+    def reward(self, before: TourTotals, after: TourTotals, chosen: int, shaping: str) -> float:
+        """Minus the growth of the tour, plus the gain of potential when shaped, in mean spacings."""
+        gain = self.potential(after) - self.potential(before) if shaping == "caro_wei" else 0.0
+        return (gain - (after.length - before.length)) * before.alive / before.spacing
+
+    def done(self, totals: TourTotals) -> bool:
+        """True when every city is on the tour."""
+        return totals.outside == 0
+
+    def left(self, totals: TourTotals) -> tuple[int, str]:
+        """Cities outside."""
+        return totals.outside, "cities outside"
+
+    # ---- solutions --------------------------------------------------------------------------------------
+
+    def objective(self, chosen: int, totals: TourTotals) -> int:
+        """The length of the tour."""
+        return totals.length
+
+    def toolbox(self, instance: Instance) -> TourTools:
+        """Local search, bounds and plain constructions of tours."""
+        return TourTools(instance, self)
+
+    def bound(self, n: int, lower: int) -> int:
+        """A lower bound."""
+        return lower
