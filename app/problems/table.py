@@ -7,7 +7,12 @@ from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem
 from app.problems.tsp import TravellingSalesman
 
-PROBLEMS = {"mvc": MinimumVertexCover, "mis": MaximumIndependentSet, "mds": MinimumDominatingSet, "tsp": TravellingSalesman}
+PROBLEMS = {
+    "mvc": MinimumVertexCover,
+    "mis": MaximumIndependentSet,
+    "mds": MinimumDominatingSet,
+    "tsp": TravellingSalesman,
+}
 
 
 def make_problem(name: str) -> Problem:

@@ -152,10 +152,11 @@ class TravellingSalesman:
         return -0.5 * (totals.cost + totals.near)
 
     def reward(self, before: TourTotals, after: TourTotals, chosen: int, shaping: str) -> float:
-        """Minus the growth of the tour in mean spacings; shaped: the gain in farthest distances."""
+        """Minus the growth of the tour in mean spacings; shaped: the gain in units of the state."""
         growth = after.length - before.length
         if shaping == "caro_wei":
-            return (self.potential(after) - self.potential(before) - growth) / max(before.farthest, 1)
+            share = (before.alive - before.outside) / before.alive
+            return (self.potential(after) - self.potential(before) - growth) * share / max(before.farthest, 1)
         return -growth * before.alive / before.spacing
 
     def done(self, totals: TourTotals) -> bool:

@@ -118,9 +118,7 @@ def seen(tour: InsertionState, copy: bool = False) -> tuple[np.ndarray, np.ndarr
     return near, tour.cost_out.copy() if copy else tour.cost_out
 
 
-def _codes_of(
-    problem: TravellingSalesman, states: list[tuple[np.ndarray, np.ndarray]]
-) -> list[np.ndarray]:
+def _codes_of(problem: TravellingSalesman, states: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
     """[n] codes of several states, worked out together."""
     sizes = [len(near) for near, _ in states]
     near, cost = (np.concatenate(arrays) for arrays in zip(*states))

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
+from app.graphs.metric import Metric
 from app.partition.rows import block_count, block_starts, partition_rows
 from app.rl.env import GraphEnv
 from app.rl.incremental import FullScores
@@ -18,8 +19,8 @@ DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need no
 TIME_SHARE = 0.15  # of a time limit, for peeling
 
 
-def rows_of(group: Group, graph: Graph, exchange: str) -> RowBlock:
-    """This rank's rows of a graph that every rank holds whole. Ranks: all call."""
+def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = None) -> RowBlock:
+    """This rank's rows of a graph that every rank holds whole, with its metric if any. Ranks: all call."""
     starts = block_starts(graph.n, block_count(graph.n))
     ends = graph.indptr[np.minimum(starts, graph.n)]
     rows = partition_rows(graph.n, group.size, np.diff(starts) + np.diff(ends))
@@ -30,7 +31,7 @@ def rows_of(group: Group, graph: Graph, exchange: str) -> RowBlock:
         graph.name, graph.n, lo, hi, graph.indptr[lo : hi + 1] - first, graph.indices[first:last].copy(),
         graph.edges, weights,
     )  # fmt: skip
-    return RowBlock(group, mine, rows, exchange)
+    return RowBlock(group, mine, rows, exchange, metric=metric)
 
 
 def peel(

@@ -14,10 +14,11 @@ from app.comm.group import Group
 from app.config import Case
 from app.errors import LockstepError
 from app.log import Log
+from app.rl.tour_rollout import insert_tour
 from app.rng import stream
 from app.search.toolbox import Toolbox
 from app.solver.budget import Budget
-from app.solver.learned import peel
+from app.solver.learned import peel, rows_of
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
 
@@ -121,12 +122,20 @@ class Pipeline:
             return learned(budget.left())
         peeler = toolbox.peeler()
         if peeler is None:
-            return None, 0
+            return self._insert(toolbox, budget.left())
         case = self.case
         return peel(
             self.group, self.net, self.params, peeler, case.search.peel_fraction, case.parallel.exchange,
             budget.left(),
         )  # fmt: skip
+
+    def _insert(self, toolbox: Toolbox, seconds: float) -> tuple[np.ndarray | None, int]:
+        """The tour that the policy builds, where the toolbox is one of tours. Ranks: all call."""
+        metric = getattr(toolbox, "metric", None)
+        if metric is None:
+            return None, 0
+        block = rows_of(self.group, toolbox.core, self.case.parallel.exchange, metric)
+        return insert_tour(self.group, self.net, self.params, block, seconds)
 
     def _search(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray

@@ -70,4 +70,6 @@ class Context:
         Ranks     all call
         """
         with self.log.phase("distribute"):
-            return RowBlock(self.group, loaded.graph, loaded.rows, self.case.parallel.exchange, width, loaded.metric)
+            return RowBlock(
+                self.group, loaded.graph, loaded.rows, self.case.parallel.exchange, width, loaded.metric
+            )

@@ -1,0 +1,84 @@
+"""Rollouts on tours: the policy chooses the cities that come in next, several at once on large instances."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.rl.incremental import FullScores
+from app.rl.select import top_nodes
+from app.rl.tour_env import TourEnv
+from app.sparse.rowblock import RowBlock
+
+MOST_EVALUATIONS = 150  # planned; more where good cities lie close together
+FRACTIONS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3)  # of the cities outside, taken at once
+SPARE = 4  # cities looked at for each one wanted
+LARGEST = 20_000  # cities: insertion takes time in the square of their number
+TIME_SHARE = 0.15  # of a time limit
+
+
+def insert_tour(
+    group: Group, net: Any, params: Any, block: RowBlock, seconds: float
+) -> tuple[np.ndarray | None, int]:
+    """A tour by learned insertion.
+
+    block     rows of the nearest-neighbour graph, with its metric
+    seconds   infinite, or a limit: what one evaluation costs decides how many cities each has to choose
+    returns   order [n] int64 (None: too large, or not even a few evaluations fit), and the evaluations made
+    Ranks     all call; identical on all
+    """
+    if block.n > LARGEST:
+        return None, 0
+    env = TourEnv(group, block, net.problem)
+    scores = FullScores(group, net, params, env)
+    fraction, evaluations = _planned(block.n, MOST_EVALUATIONS), 0
+    while not env.done and fraction is not None:
+        begun = time.perf_counter()
+        cities = choose_cities(group, scores.keys_own(), env, fraction)
+        scores.remove(cities)
+        evaluations += 1
+        if evaluations == 1 and np.isfinite(seconds):
+            spent = (time.perf_counter() - begun) / len(cities)
+            fraction = _affordable(group, block.n, fraction, spent, TIME_SHARE * seconds)
+    return (env.tour.order.astype(np.int64) if env.done else None), evaluations
+
+
+def choose_cities(group: Group, keys_own: Any, env: TourEnv, fraction: float) -> np.ndarray:
+    """The best `fraction` of the cities outside, at least one, best first.
+
+    A city that lies nearer to a better one taken than to the tour waits: its insertion will look different.
+    Ranks     all call
+    """
+    outside = env.totals.candidates
+    wanted = max(1, int(fraction * outside))
+    ranked = top_nodes(group, group.device, keys_own, min(wanted if wanted == 1 else SPARE * wanted, outside))
+    taken: list[int] = []
+    near, metric = env.tour.nearest_out, env.tour.metric
+    for city in ranked.tolist():
+        if not taken or metric.between(np.array(taken), city).min() >= near[city]:
+            taken.append(city)
+        if len(taken) == wanted:
+            break
+    return np.array(taken, dtype=np.int64)
+
+
+def evaluations_of(n: int, fraction: float) -> int:
+    """Evaluations until n cities are in, where each takes that fraction of those outside, at least one."""
+    left, count = max(n - 2, 0), 0
+    while left > 0:
+        left -= max(1, int(fraction * left))
+        count += 1
+    return count
+
+
+def _planned(n: int, most: float, least: float = 0.0) -> float | None:
+    """The smallest fraction from `least` on that takes at most so many evaluations; None: none does."""
+    return next((f for f in FRACTIONS if f >= least and evaluations_of(n, f) <= most), None)
+
+
+def _affordable(group: Group, n: int, fraction: float, each: float, seconds: float) -> float | None:
+    """A fraction whose evaluations, `each` s long, fit the time by rank 0's clock. Ranks: all call."""
+    fits = _planned(n, seconds / max(each, 1e-9), fraction)
+    found = group.broadcast(np.array([-1.0 if fits is None else fits]))[0]
+    return None if found < 0 else float(found)
