@@ -67,9 +67,14 @@ class Metric:
         return from_edges(self.n, u, v, self.between(u, v).astype(np.float32), self.name)
 
     @cached_property
+    def nearest(self) -> np.ndarray:
+        """[n, min(10, n-1)] int32, `neighbours` of a policy's graph (points.py)."""
+        return self.neighbours(10)
+
+    @cached_property
     def spacing(self) -> int:
         """The sum over points of the distance to the nearest other one; at least 1."""
-        near = self.neighbours(1)
+        near = self.nearest[:, :1]
         return max(1, int(self.between(np.arange(self.n)[:, None], near).sum()))
 
     def restrict(self, chosen: np.ndarray) -> "Metric":

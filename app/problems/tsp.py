@@ -1,4 +1,4 @@
-"""Travelling salesman problem: the shortest closed tour, which grows by insertion (S2V-DQN, Khalil et al. 2017)."""
+"""Travelling salesman problem: a shortest closed tour, grown by insertion (S2V-DQN, Khalil et al. 2017)."""
 
 import math
 from typing import Any, ClassVar, NamedTuple
@@ -13,8 +13,7 @@ from app.search.toolbox import Instance
 from app.search.tour_tools import TourTools
 
 Array = Any
-LEVELS, PER_OCTAVE = 24, 8  # of distances to the tour, relative to the farthest city's
-DETOURS = 10  # parts of the range of detours, from none to there and back
+GAINS, DISTANCES, DETOURS = 16, 6, 3  # buckets of what a city would gain, of its distance, of its detour
 NEIGHBOURS = 10.0  # what sums over neighbours are divided by
 
 
@@ -44,24 +43,31 @@ class TourTotals(NamedTuple):
         return self.outside
 
 
-def _steps() -> np.ndarray:
-    """[LEVELS-1] int64, floor(2^30 * 2^(-j/PER_OCTAVE)), j = LEVELS-1 .. 1, by square roots: the same anywhere."""
-    step = math.sqrt(math.sqrt(math.sqrt(0.5)))
+def _steps(levels: int, roots: int) -> np.ndarray:
+    """[levels-1] int64 ascending, floor(2^30 * q^j), j = levels-1 .. 1; q: 1/2, its root taken `roots` times.
+
+    By square roots, which round alike everywhere.
+    """
+    step = 0.5
+    for _ in range(roots):
+        step = math.sqrt(step)
     powers = [1.0]
-    for _ in range(1, LEVELS):
+    for _ in range(1, levels):
         powers.append(powers[-1] * step)
     return np.array([int(FIXED_POINT * p) for p in powers[:0:-1]], dtype=np.int64)
 
 
-STEPS = _steps()
+GAIN_STEPS = _steps(GAINS, 3)  # by 2^(-1/8)
+DISTANCE_STEPS = _steps(DISTANCES, 1)  # by 2^(-1/2)
 
 
 class TravellingSalesman:
     """State: a closed tour of some cities. A choice inserts a city where that lengthens the tour least.
 
-    The network works on the graph of nearest neighbours. A city's code is 2 on the tour, and outside
-    4 + DETOURS * level + detour: the logarithm of its distance d to the tour relative to that of the farthest
-    city, and insertion cost / 2d, which is between 0 and 1 in a metric.
+    The network works on the graph of nearest neighbours. A city's code is 2 on the tour. Outside
+    it holds three buckets: logarithmic ones of what its insertion would gain, relative to the best city's, and
+    of its distance d to the tour, relative to the farthest city's, and even ones of insertion cost / 2d, which
+    is from 0 to 1 in a metric.
 
     Reward     minus the insertion cost in units of the mean distance between nearest cities
     Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -half the sum, over the cities outside, of insertion
@@ -81,7 +87,7 @@ class TravellingSalesman:
     first_candidate = FIRST_ALIVE + 2
     degree_codes = False
     totals = TourTotals
-    feature_counts: ClassVar = {"scale_free": 9}
+    feature_counts: ClassVar = {"scale_free": 10}
     baselines: ClassVar = {}
     bounds: ClassVar = {}
     known = False
@@ -97,22 +103,24 @@ class TravellingSalesman:
             int(near.sum()), int(near.max(initial=0)), state.metric.spacing,
         )  # fmt: skip
 
-    def codes(self, near: np.ndarray, cost: np.ndarray, farthest: Any) -> np.ndarray:
+    def codes(
+        self, near: np.ndarray, cost: np.ndarray, gain: np.ndarray, farthest: Any, most: Any
+    ) -> np.ndarray:
         """[k] int32 codes of some cities.
 
         near, cost   [k] int64 distances to the tour and insertion costs; near is -1 on the tour
-        farthest     the largest distance of the state, or [k] for cities of several states
+        gain         [k] int64 what inserting them would gain (InsertionState.gains)
+        farthest, most   the largest near and gain of the state, or [k] for cities of several states
         """
-        outside = near >= 0
-        ratio = near * FIXED_POINT // np.maximum(farthest, 1)
-        level = STEPS.searchsorted(ratio, side="right")
+        level = GAIN_STEPS.searchsorted(_share(gain, most), side="right")
+        distance = DISTANCE_STEPS.searchsorted(_share(near, farthest), side="right")
         detour = np.minimum(DETOURS * np.maximum(cost, 0) // np.maximum(2 * near, 1), DETOURS - 1)
-        code = self.first_candidate + DETOURS * level + detour
-        return np.where(outside, code, FIRST_ALIVE).astype(np.int32)
+        code = self.first_candidate + DETOURS * (DISTANCES * level + distance) + detour
+        return np.where(near >= 0, code, FIRST_ALIVE).astype(np.int32)
 
     def entries(self, max_degree: int) -> int:
         """All codes, whatever the degrees."""
-        return self.first_candidate + DETOURS * LEVELS
+        return self.first_candidate + GAINS * DISTANCES * DETOURS
 
     def state(self, totals: TourTotals) -> tuple[float, ...]:
         """A constant for sums over neighbours, the share outside, the farthest distance in mean spacings."""
@@ -120,28 +128,30 @@ class TravellingSalesman:
         return NEIGHBOURS, totals.outside / max(totals.alive, 1), far
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """Node features [rows, 9]: 1, [on the tour], y, y^3, r, r y, r y^3, the share outside, log(1 + far).
+        """Node features [rows, 10]: 1, [on the tour], g, g^3, d, d^3, r, r d, share outside, log(1 + far).
 
-        y is the level and r the detour, from 0 to 1.
+        g, d and r are the buckets of gain, distance and detour, from 0 to 1.
 
         code    [rows, 1]    state [rows or 1, 3]
         """
         outside = code >= self.first_candidate
         number = xp.maximum(code - self.first_candidate, 0)
-        level = xp.floor(number / DETOURS)
-        y = outside * ((level + 1) / LEVELS)
-        r = outside * ((number - DETOURS * level + 0.5) / DETOURS)
-        cube = y * y * y
-        x = xp.empty((code.shape[0], 9), dtype=code.dtype)
+        pair = xp.floor(number / DETOURS)
+        level = xp.floor(pair / DISTANCES)
+        g = outside * ((level + 1) / GAINS)
+        d = outside * ((pair - DISTANCES * level + 1) / DISTANCES)
+        r = outside * ((number - DETOURS * pair + 0.5) / DETOURS)
+        x = xp.empty((code.shape[0], 10), dtype=code.dtype)
         x[:, 0:1] = 1
         x[:, 1:2] = code == FIRST_ALIVE
-        x[:, 2:3] = y
-        x[:, 3:4] = cube
-        x[:, 4:5] = r
-        x[:, 5:6] = r * y
-        x[:, 6:7] = r * cube
-        x[:, 7:8] = state[:, 1:2]
-        x[:, 8:9] = log(xp, 1 + state[:, 2:3])
+        x[:, 2:3] = g
+        x[:, 3:4] = g * g * g
+        x[:, 4:5] = d
+        x[:, 5:6] = d * d * d
+        x[:, 6:7] = r
+        x[:, 7:8] = r * d
+        x[:, 8:9] = state[:, 1:2]
+        x[:, 9:10] = log(xp, 1 + state[:, 2:3])
         x *= code > 0
         return x
 
@@ -180,3 +190,8 @@ class TravellingSalesman:
     def bound(self, n: int, lower: int) -> int:
         """A lower bound."""
         return lower
+
+
+def _share(part: np.ndarray, whole: Any) -> np.ndarray:
+    """part / whole in fixed point, 0 where negative. Both are below 2^31 times the neighbours of a city."""
+    return np.maximum(part, 0) * (FIXED_POINT >> 4) // np.maximum(whole, 1) << 4

@@ -38,8 +38,7 @@ class TourEnv:
         self.totals, self._codes = problem.totals_of(self.tour), self._codes_now()
 
     def _codes_now(self) -> np.ndarray:
-        near, cost = seen(self.tour)
-        return self.problem.codes(near, cost, near.max(initial=0))
+        return _codes_of(self.problem, [seen(self.tour)])[0]
 
     @property
     def done(self) -> bool:
@@ -99,7 +98,7 @@ class TourEnv:
             for i in range(batch.first[g], batch.first[g + 1]):
                 tour = first_tour(block, batch.device.native is not None)
                 tour.play(before[i])
-                states[i] = seen(tour, copy=True)
+                states[i] = seen(tour)
                 tour.play(after[i][len(before[i]) :])
                 states[batch.states + i] = seen(tour)
         codes = iter(_codes_of(problem, states))
@@ -112,19 +111,22 @@ class TourEnv:
         return tuple(batch.device.put(codes) for codes in pair)
 
 
-def seen(tour: InsertionState, copy: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """[n] distances to the tour, -1 on it, and insertion costs."""
+Seen = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def seen(tour: InsertionState) -> Seen:
+    """[n] distances to the tour, -1 on it; insertion costs; gains. Copies."""
     near = np.where(tour.inside, -1, tour.nearest_out)
-    return near, tour.cost_out.copy() if copy else tour.cost_out
+    return near, tour.cost_out.copy(), tour.gains(tour.metric.nearest)
 
 
-def _codes_of(problem: TravellingSalesman, states: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-    """[n] codes of several states, worked out together."""
-    sizes = [len(near) for near, _ in states]
-    near, cost = (np.concatenate(arrays) for arrays in zip(*states))
+def _codes_of(problem: TravellingSalesman, states: list[Seen]) -> list[np.ndarray]:
+    """[n] codes of each of several states, worked out together."""
+    sizes = [len(near) for near, *_ in states]
+    near, cost, gain = (np.concatenate(arrays) for arrays in zip(*states))
     starts = np.cumsum(sizes) - sizes
-    farthest = np.repeat(np.maximum.reduceat(near, starts), sizes)
-    return np.split(problem.codes(near, cost, farthest), starts[1:])
+    farthest, most = (np.repeat(np.maximum.reduceat(each, starts), sizes) for each in (near, gain))
+    return np.split(problem.codes(near, cost, gain, farthest, most), starts[1:])
 
 
 def first_tour(block: RowBlock, compiled: bool) -> InsertionState:
