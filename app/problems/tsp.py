@@ -65,9 +65,9 @@ class TravellingSalesman:
     """State: a closed tour of some cities. A choice inserts a city where that lengthens the tour least.
 
     The network works on the graph of nearest neighbours. A city's code is 2 on the tour. Outside
-    it holds three buckets: logarithmic ones of what its insertion would gain, relative to the best city's, and
-    of its distance d to the tour, relative to the farthest city's, and even ones of insertion cost / 2d, which
-    is from 0 to 1 in a metric.
+    it holds three buckets: logarithmic ones of what its insertion would gain, relative to the best city's,
+    and of its distance d to the tour, relative to the farthest city's, and even ones of insertion cost / 2d,
+    which is from 0 to 1 in a metric.
 
     Reward     minus the insertion cost in units of the mean distance between nearest cities
     Shaping    "caro_wei": + Phi(s') - Phi(s) with Phi = -half the sum, over the cities outside, of insertion

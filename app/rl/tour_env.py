@@ -31,7 +31,7 @@ class TourEnv:
         if scan:
             raise CaseError('train.environment: "scan" finds isolated nodes, which "residual" dynamics have')
         self.group, self.block, self.problem = group, block, problem
-        self.tour = first_tour(block, group.device.native is not None)
+        self.tour = first_tour(block, getattr(group.device, "native", None) is not None)
         self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
         self.steps = self.chosen = 0
         self.touched, self.gone = np.arange(block.n_own), NONE_REACHED[:, 0]
@@ -96,7 +96,7 @@ class TourEnv:
         states = [None] * 2 * batch.states
         for g, block in enumerate(batch.blocks):
             for i in range(batch.first[g], batch.first[g + 1]):
-                tour = first_tour(block, batch.device.native is not None)
+                tour = first_tour(block, getattr(batch.device, "native", None) is not None)
                 tour.play(before[i])
                 states[i] = seen(tour)
                 tour.play(after[i][len(before[i]) :])
