@@ -17,6 +17,7 @@ COORDINATE_KINDS = ("EUC_2D", "CEIL_2D", "ATT", "GEO")
 TABLE_POINTS = 3000  # up to here all distances are kept: 36 MB
 MOST_TABLE_POINTS = 20_000  # kinds that are never computed pair by pair: 1.6 GB
 LARGEST_COORDINATE = 5e8  # so that every distance fits 31 bits
+NEAREST = 10  # neighbours of a point, in the graph that a policy sees
 PIECE = 1 << 22  # distances computed at a time
 EARTH_RADIUS, GEO_PI = 6378.388, 3.141592
 
@@ -68,8 +69,8 @@ class Metric:
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """[n, min(10, n-1)] int32, `neighbours` of a policy's graph (points.py)."""
-        return self.neighbours(10)
+        """[n, min(NEAREST, n-1)] int32, the `neighbours` in a policy's graph."""
+        return self.neighbours(NEAREST)
 
     @cached_property
     def spacing(self) -> int:
