@@ -94,8 +94,8 @@ def definition(metric, order):
     farthest = max(near.values(), default=0)
     most = max(gain.values(), default=0)
     for v in outside:
-        level = bucket(gain[v], most, GAINS, 8)
-        distance = bucket(near[v], farthest, DISTANCES, 2)
+        level = bucket(gain[v], most, GAINS, 16)
+        distance = bucket(near[v], farthest, DISTANCES, 1)
         detour = min(DETOURS * max(cost[v], 0) // max(2 * near[v], 1), DETOURS - 1)
         codes[v] = 4 + DETOURS * (DISTANCES * level + distance) + detour
     D = metric.between(np.arange(metric.n)[:, None], np.arange(metric.n)) + np.diag([1 << 40] * metric.n)

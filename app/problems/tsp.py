@@ -13,7 +13,7 @@ from app.search.toolbox import Instance
 from app.search.tour_tools import TourTools
 
 Array = Any
-GAINS, DISTANCES, DETOURS = 16, 6, 3  # buckets of what a city would gain, of its distance, of its detour
+GAINS, DISTANCES, DETOURS = 32, 4, 2  # buckets of what a city would gain, of its distance, of its detour
 NEIGHBOURS = 10.0  # what sums over neighbours are divided by
 
 
@@ -57,8 +57,8 @@ def _steps(levels: int, roots: int) -> np.ndarray:
     return np.array([int(FIXED_POINT * p) for p in powers[:0:-1]], dtype=np.int64)
 
 
-GAIN_STEPS = _steps(GAINS, 3)  # by 2^(-1/8)
-DISTANCE_STEPS = _steps(DISTANCES, 1)  # by 2^(-1/2)
+GAIN_STEPS = _steps(GAINS, 4)  # by 2^(-1/16)
+DISTANCE_STEPS = _steps(DISTANCES, 0)  # by halves
 
 
 class TravellingSalesman:
@@ -128,7 +128,7 @@ class TravellingSalesman:
         return NEIGHBOURS, totals.outside / max(totals.alive, 1), far
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """Node features [rows, 10]: 1, [on the tour], g, g^3, d, d^3, r, r d, share outside, log(1 + far).
+        """Node features [rows, 10]: 1, [on the tour], g, g^3, [g = 1], d, r, r d, share left, log(1 + far).
 
         g, d and r are the buckets of gain, distance and detour, from 0 to 1.
 
@@ -146,8 +146,8 @@ class TravellingSalesman:
         x[:, 1:2] = code == FIRST_ALIVE
         x[:, 2:3] = g
         x[:, 3:4] = g * g * g
-        x[:, 4:5] = d
-        x[:, 5:6] = d * d * d
+        x[:, 4:5] = g == 1
+        x[:, 5:6] = d
         x[:, 6:7] = r
         x[:, 7:8] = r * d
         x[:, 8:9] = state[:, 1:2]

@@ -31,7 +31,7 @@ class TourEnv:
         if scan:
             raise CaseError('train.environment: "scan" finds isolated nodes, which "residual" dynamics have')
         self.group, self.block, self.problem = group, block, problem
-        self.tour = first_tour(block, getattr(group.device, "native", None) is not None)
+        self.tour = first_tour(block, group.device)
         self.chosen_at = np.full(block.n_own, -1, dtype=np.int32)
         self.steps = self.chosen = 0
         self.touched, self.gone = np.arange(block.n_own), NONE_REACHED[:, 0]
@@ -96,7 +96,7 @@ class TourEnv:
         states = [None] * 2 * batch.states
         for g, block in enumerate(batch.blocks):
             for i in range(batch.first[g], batch.first[g + 1]):
-                tour = first_tour(block, getattr(batch.device, "native", None) is not None)
+                tour = first_tour(block, batch.device)
                 tour.play(before[i])
                 states[i] = seen(tour)
                 tour.play(after[i][len(before[i]) :])
@@ -129,8 +129,11 @@ def _codes_of(problem: TravellingSalesman, states: list[Seen]) -> list[np.ndarra
     return np.split(problem.codes(near, cost, gain, farthest, most), starts[1:])
 
 
-def first_tour(block: RowBlock, compiled: bool) -> InsertionState:
-    """City 0 and the city farthest from it; raises CaseError where a graph states no distances."""
+def first_tour(block: RowBlock, device: Any) -> InsertionState:
+    """City 0 and the city farthest from it; raises CaseError where a graph states no distances.
+
+    device   tells whether compiled kernels may be used
+    """
     metric: Metric | None = block.metric
     if metric is None:
         raise CaseError(
@@ -140,6 +143,7 @@ def first_tour(block: RowBlock, compiled: bool) -> InsertionState:
     start = [0] if metric.n == 1 else [0, int(metric.between(0, np.arange(metric.n)).argmax())]
     if len(start) == 2 and start[1] == 0:  # all cities at one place
         start[1] = 1
+    compiled = getattr(device, "native", True) is not None  # tours live on the host, whatever the device
     return InsertionState(metric, np.array(start), compiled)
 
 
