@@ -94,7 +94,8 @@ class ProblemCase(Table, frozen=True):
         str,
         about(
             "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
-            "maxcut: maximum cut by moves that may be undone, maxcut_once: by moves that last"
+            "maxcut: maximum cut by moves that may be undone, maxcut_once: by moves that last; "
+            "tsp: travelling salesman"
         ),
     ] = "mvc"
 
@@ -198,7 +199,9 @@ class SearchCase(Table, frozen=True):
     ] = "learned"
     reductions: Annotated[bool, about("apply exact reductions first")] = True
     peel_fraction: Annotated[
-        float, Meta(gt=0.0, le=1.0), about("share of the candidates the policy takes between reductions")
+        float,
+        Meta(gt=0.0, le=1.0),
+        about("share of the candidates that the policy takes at once, with reductions in between"),
     ] = 0.01
     evaluations: Annotated[
         Count, about("most policy evaluations of a learned start without reductions; 0: any number")

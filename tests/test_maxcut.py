@@ -286,10 +286,10 @@ def test_a_rollout_stops_when_its_time_is_up(group):
     for name in ("maxcut", "mds"):
         net, params = network(name, group.device, head="mixing")
         block = make_block(group, graph)
-        solution, evaluations = rollout(group, net, params, block, 0.0)
+        solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 0.0))
         assert evaluations == LOOK - 1
         assert (solution is None) == (name == "mds")
-        whole, more = rollout(group, net, params, block, math.inf)
+        whole, more, _ = rollout(group, net, params, block, Limits(0.01, 0, math.inf))
         assert (whole.shape, whole.dtype) == ((90,), bool)
         assert more > evaluations
         if name == "maxcut":

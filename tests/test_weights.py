@@ -95,8 +95,8 @@ def test_the_shipped_weights_load():
     shapes = QNetwork(read.policy, MinimumVertexCover()).shapes()
     assert {name: array.shape for name, array in read.arrays.items()} == shapes
     assert read.problem == "mvc"
-    with pytest.raises(GraphError, match="no default weights for problem 'tsp'"):
-        default_weights("tsp")
+    with pytest.raises(GraphError, match="no default weights for problem 'tour'"):
+        default_weights("tour")
 
 
 # ---- damaged files ------------------------------------------------------------------------------------

@@ -55,8 +55,8 @@ def disjoint_neighbourhoods(graph: Graph) -> Packing:
 def linear_program(graph: Graph) -> Packing:
     """The optimum of the fractional packing, which is that of the relaxation (strong duality).
 
-    The solver's values are cut to whole numerators, scaled until they fit, and filled up: whatever it returns,
-    the packing is feasible. Graphs beyond LARGEST_PROGRAM get the disjoint neighbourhoods.
+    The solver's values are cut to whole numerators, scaled until they fit and filled up: whatever they
+    are, the packing is feasible. Graphs beyond LARGEST_PROGRAM get the disjoint neighbourhoods.
     """
     if graph.n + len(graph.indices) > LARGEST_PROGRAM or not graph.n:
         return disjoint_neighbourhoods(graph)

@@ -4,6 +4,7 @@ Source   TSPLIB (Reinelt 1991): nint(x) is floor(x + 0.5); GEO has pi = 3.141592
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -16,6 +17,7 @@ COORDINATE_KINDS = ("EUC_2D", "CEIL_2D", "ATT", "GEO")
 TABLE_POINTS = 3000  # up to here all distances are kept: 36 MB
 MOST_TABLE_POINTS = 20_000  # kinds that are never computed pair by pair: 1.6 GB
 LARGEST_COORDINATE = 5e8  # so that every distance fits 31 bits
+NEAREST = 10  # neighbours of a point, in the graph that a policy sees
 PIECE = 1 << 22  # distances computed at a time
 EARTH_RADIUS, GEO_PI = 6378.388, 3.141592
 
@@ -64,6 +66,17 @@ class Metric:
         u = np.repeat(np.arange(self.n, dtype=np.int64), near.shape[1])
         v = near.ravel().astype(np.int64)
         return from_edges(self.n, u, v, self.between(u, v).astype(np.float32), self.name)
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """[n, min(NEAREST, n-1)] int32, the `neighbours` in a policy's graph."""
+        return self.neighbours(NEAREST)
+
+    @cached_property
+    def spacing(self) -> int:
+        """The sum over points of the distance to the nearest other one; at least 1."""
+        near = self.nearest[:, :1]
+        return max(1, int(self.between(np.arange(self.n)[:, None], near).sum()))
 
     def restrict(self, chosen: np.ndarray) -> "Metric":
         """The same distances between the chosen points [k], renumbered in the order given."""

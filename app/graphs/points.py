@@ -5,12 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.graphs.checks import check_count, check_seed
-from app.graphs.metric import Metric, uniform_points
+from app.graphs.metric import NEAREST, Metric, uniform_points
 from app.graphs.source import Limits
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.tsplib import read_tsplib
 
-NEAREST = 10  # neighbours of a node, in the graph that a policy sees
 MOST_POINTS = 1_000_000
 
 

@@ -76,6 +76,38 @@ void lk_insertion_insert(Insertion *s, int64_t inserted) {
         if (s->place[city] < 0) follow(s, city, a, c, b);
 }
 
+/* What an outside city u saves in distance to the tour and in insertion cost when c comes between a and b. */
+INLINE int64_t saved(const Insertion *s, int32_t u, int32_t a, int32_t c, int32_t b) {
+    const int64_t to_c = between(s->metric, u, c);
+    const int64_t first = between(s->metric, a, u) + to_c - between(s->metric, a, c);
+    const int64_t second = to_c + between(s->metric, u, b) - between(s->metric, c, b);
+    const int64_t cost = first < second ? first : second;
+    return (to_c < s->nearest[u] ? s->nearest[u] - to_c : 0) + (cost < s->cost[u] ? s->cost[u] - cost : 0);
+}
+
+/* What the insertion of each outside city saves itself and the outside ones among its k in near [n, k]. */
+void lk_insertion_gains(const Insertion *s, const int32_t *near, int64_t k, int64_t *gain) {
+    for (int32_t city = 0; city < s->n; ++city) {
+        gain[city] = 0;
+        if (s->place[city] >= 0) continue;
+        const int32_t a = s->after[city], b = next_city(s, a);
+        gain[city] = s->nearest[city] - s->cost[city];
+        for (int64_t i = 0; i < k; ++i) {
+            const int32_t u = near[city * k + i];
+            if (s->place[u] < 0) gain[city] += saved(s, u, a, city, b);
+        }
+    }
+}
+
+/* Insert cities one after the other; returns how many, fewer where one is on the tour already. */
+int64_t lk_insertion_play(Insertion *s, const int64_t *cities, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+        if (s->place[cities[i]] >= 0) return i;
+        lk_insertion_insert(s, cities[i]);
+    }
+    return count;
+}
+
 void lk_insertion_farthest(Insertion *s, int64_t count) {
     for (; count > 0 && s->size < s->n; --count) {
         int64_t farthest = -1;

@@ -38,13 +38,15 @@ DESCEND = function("lk_tour_descend", S, Long, returns=Long)
 RUN = function("lk_tour_run", S, Long)
 START = function("lk_insertion_start", I)
 INSERT = function("lk_insertion_insert", I, Long)
+PLAY = function("lk_insertion_play", I, Pointer, Long, returns=Long)
+GAINS = function("lk_insertion_gains", I, Pointer, Long, Pointer)
 FARTHEST = function("lk_insertion_farthest", I, Long)
 ONE_TREE = function("lk_one_tree", M, Pointer, Long, Long, Pointer, Pointer, Pointer, returns=Long)
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (DESCEND, RUN, START, INSERT, FARTHEST, ONE_TREE)
+    return None not in (DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST, ONE_TREE)
 
 
 class NativeMetric:
@@ -124,6 +126,14 @@ class NativeInsertion:
     def insert(self, city: int) -> None:
         """Insert a city where it is cheapest."""
         INSERT(self.struct, city)
+
+    def play(self, cities: np.ndarray) -> int:
+        """Insert cities [k] int64, in order, up to one that is on the tour already; returns how many."""
+        return PLAY(self.struct, address(cities), len(cities))
+
+    def gains(self, near: np.ndarray, gain: np.ndarray) -> None:
+        """Fill gain [n] int64; near [n, k] int32."""
+        GAINS(self.struct, address(near), near.shape[1], address(gain))
 
     def farthest(self, count: int) -> None:
         """Insert, `count` times, the city farthest from the tour."""

@@ -6,11 +6,16 @@ from app.problems.mds import MinimumDominatingSet
 from app.problems.mis import MaximumIndependentSet
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem
+from app.problems.tsp import TravellingSalesman
 
 PROBLEMS = {
-    "mvc": MinimumVertexCover, "mis": MaximumIndependentSet, "mds": MinimumDominatingSet,
-    "maxcut": MaxCut, "maxcut_once": MaxCutOnce,
-}  # fmt: skip
+    "mvc": MinimumVertexCover,
+    "mis": MaximumIndependentSet,
+    "mds": MinimumDominatingSet,
+    "maxcut": MaxCut,
+    "maxcut_once": MaxCutOnce,
+    "tsp": TravellingSalesman,
+}
 
 
 def make_problem(name: str) -> Problem:

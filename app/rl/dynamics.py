@@ -5,9 +5,10 @@ from app.problems.problem import Problem
 from app.rl.env import Environment, GraphEnv
 from app.rl.field import FieldEnv
 from app.rl.sides import SidesEnv
+from app.rl.tour_env import TourEnv
 from app.sparse.rowblock import RowBlock
 
-DYNAMICS: dict[str, type] = {"residual": GraphEnv, "field": FieldEnv, "sides": SidesEnv}
+DYNAMICS: dict[str, type] = {"residual": GraphEnv, "field": FieldEnv, "sides": SidesEnv, "tour": TourEnv}
 
 
 def begin_environment(group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> Environment:

@@ -16,6 +16,7 @@ class CutTools:
     """Cuts of one graph with weighted, signed edges; nothing is reduced: the core is the graph."""
 
     words, sense, core_minimises = "cut", "maximise", False
+    metric = None
     usual_steps = 10_000_000  # trials of a flip
 
     def __init__(self, instance: Instance, problem: Any) -> None:

@@ -83,6 +83,44 @@ class InsertionState:
         else:
             self._insert(int(city))
 
+    def play(self, cities: np.ndarray) -> None:
+        """Insert distinct outside cities [k] one after the other, each where it is cheapest by then."""
+        cities = np.ascontiguousarray(cities, dtype=np.int64)
+        if self._native and len(cities):
+            if self._native.play(cities) < len(cities):
+                raise ValueError("cities: each has to be outside the tour, and named once")
+            return
+        for city in cities.tolist():
+            if self._place[city] >= 0:
+                raise ValueError("cities: each has to be outside the tour, and named once")
+            self._insert(city)
+
+    def gains(self, near: np.ndarray) -> np.ndarray:
+        """[n] int64, what inserting each outside city now would gain; 0 on the tour.
+
+        That is: its distance to the tour less its insertion cost, and what the outside ones of its neighbours
+        save in distance to the tour and in insertion cost if their own best places stay.
+
+        near   [n, k] int32 neighbours of every city
+        """
+        gain = np.zeros(self.metric.n, dtype=np.int64)
+        if self._native:
+            self._native.gains(near, gain)
+            return gain
+        c = np.flatnonzero(~self.inside)
+        if not len(c) or not near.shape[1]:
+            gain[c] = self.nearest_out[c] - self.cost_out[c]
+            return gain
+        between, a, u = self.metric.between, self._after[c, None], near[c]
+        b = self.order[(self._place[a] + 1) % self._size]
+        c = c[:, None]
+        to_c = between(u, c)
+        cost = np.minimum(between(a, u) + to_c - between(a, c), to_c + between(u, b) - between(c, b))
+        saved = np.maximum(self.nearest_out[u] - to_c, 0) + np.maximum(self.cost_out[u] - cost, 0)
+        saved[self.inside[u]] = 0
+        gain[c[:, 0]] = (self.nearest_out[c] - self.cost_out[c])[:, 0] + saved.sum(axis=1)
+        return gain
+
     def insert_farthest(self, count: int) -> None:
         """`count` times: insert the city farthest from the tour, ties to the lowest number."""
         if self._native:

@@ -17,6 +17,7 @@ class NodeTools:
     The core is the graph. app/search/cover_tools.py adds reductions and a search.
     """
 
+    metric = None
     usual_steps = 200_000
 
     def __init__(self, instance: Instance, problem: Any) -> None:

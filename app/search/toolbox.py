@@ -116,6 +116,7 @@ class Toolbox(Protocol):
     words       what a solution is called: "cover", "cut", "tour"
     core        what reductions leave, as a graph; no nodes: reductions have solved the instance
     core_minimises   whether smaller core values are better
+    metric           distances between all nodes, or None
     usual_steps      of a search where a case sets no limit: about a second on small instances
     """
 
@@ -125,6 +126,7 @@ class Toolbox(Protocol):
     core: Graph
     core_minimises: bool
     usual_steps: int
+    metric: Any
 
     def reduce(self) -> str:
         """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none."""

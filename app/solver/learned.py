@@ -1,17 +1,20 @@
 """Learned starts: reduce and peel by the policy's scores, or the policy's own rollout on the core."""
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
+from app.graphs.metric import Metric
 from app.partition.rows import block_count, block_starts, partition_rows
 from app.rl.dynamics import begin_environment
 from app.rl.incremental import FullScores
 from app.rl.rollout import cover_graph, drop_redundant
 from app.rl.select import independent, top_nodes
+from app.rl.tour_rollout import insert_tour
 from app.search.toolbox import Peeler
 from app.sparse.rowblock import RowBlock
 
@@ -20,8 +23,8 @@ TIME_SHARE = 0.15  # of a time limit, for the policy
 LOOK = 8  # evaluations between looks at the clock
 
 
-def rows_of(group: Group, graph: Graph, exchange: str) -> RowBlock:
-    """This rank's rows of a graph that every rank holds whole. Ranks: all call."""
+def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = None) -> RowBlock:
+    """This rank's rows of a graph that every rank holds whole, with its metric if any. Ranks: all call."""
     starts = block_starts(graph.n, block_count(graph.n))
     ends = graph.indptr[np.minimum(starts, graph.n)]
     rows = partition_rows(graph.n, group.size, np.diff(starts) + np.diff(ends))
@@ -32,7 +35,7 @@ def rows_of(group: Group, graph: Graph, exchange: str) -> RowBlock:
         graph.name, graph.n, lo, hi, graph.indptr[lo : hi + 1] - first, graph.indices[first:last].copy(),
         graph.edges, weights,
     )  # fmt: skip
-    return RowBlock(group, mine, rows, exchange)
+    return RowBlock(group, mine, rows, exchange, metric=metric)
 
 
 def peel(
@@ -65,25 +68,42 @@ def peel(
     return peeler.solution(), evaluations, fraction
 
 
-def rollout(
-    group: Group, net: Any, params: Any, block: RowBlock, most: int, seconds: float
-) -> tuple[np.ndarray | None, int]:
-    """The policy's own solution of a graph, one node at a time (RL4GO Alg. 2), for TIME_SHARE of a limit.
+@dataclass(frozen=True)
+class Limits:
+    """What a rollout may take: the least share of the candidates at once, evaluations (0: any), seconds."""
 
-    block     the rows of the core (rows_of)
-    most      evaluations; 0: any number
-    seconds   infinite, or a limit; rank 0's clock decides
-    returns   the core solution [n] bool on every rank, and the evaluations made. Where it ends before the
-              last choice: the best state so far, None where states are no solutions
+    fraction: float
+    evaluations: int
+    seconds: float
+
+
+def rollout(
+    group: Group, net: Any, params: Any, block: RowBlock, limits: Limits
+) -> tuple[np.ndarray | None, int, float]:
+    """The policy's own solution, one node at a time (RL4GO Alg. 2), for TIME_SHARE of a time limit.
+
+    block     the rows of the core (rows_of); rank 0's clock decides
+    returns   the core solution [n] bool on every rank, the evaluations made, the fraction. Where it ends
+              before the last choice: the best state so far, None where states are no solutions
     Ranks     all call; identical on all
     """
-    clock = _Clock(group, TIME_SHARE * seconds)
+    clock, most = _Clock(group, TIME_SHARE * limits.seconds), limits.evaluations
     cover = cover_graph(group, net, params, block, "single", 1.0, stop=clock.rings, most=most)
     if cover.counted and (clock.rang or cover.evaluations == most):
-        return None, cover.evaluations
+        return None, cover.evaluations, limits.fraction
     cover = drop_redundant(group, cover)
     solution = group.gather_host(cover.cover_own.astype(np.uint8), block.rows.row_counts())
-    return solution.astype(bool), cover.evaluations
+    return solution.astype(bool), cover.evaluations, limits.fraction
+
+
+def insertion(
+    group: Group, net: Any, params: Any, block: RowBlock, limits: Limits
+) -> tuple[np.ndarray | None, int, float]:
+    """A tour by learned insertion (rl/tour_rollout.py), for TIME_SHARE of a time limit. Ranks: all call."""
+    return insert_tour(group, net, params, block, limits.fraction, TIME_SHARE * limits.seconds)
+
+
+ROLLOUTS = {"tour": insertion}  # by dynamics; others choose one node at a time
 
 
 class _Clock:

@@ -17,7 +17,7 @@ from app.log import Log
 from app.rng import stream
 from app.search.toolbox import Toolbox
 from app.solver.budget import Budget
-from app.solver.learned import peel, rollout, rows_of
+from app.solver.learned import ROLLOUTS, Limits, peel, rollout, rows_of
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
 
@@ -121,29 +121,32 @@ class Pipeline:
     def _learned(
         self, toolbox: Toolbox, budget: Budget, learned: Learned | None
     ) -> tuple[np.ndarray | None, int]:
-        """The policy's core solution. Ranks: all call."""
+        """The policy's core solution, and the evaluations made. Ranks: all call."""
         search, exchange = self.case.search, self.case.parallel.exchange
+        fraction, left = search.peel_fraction, budget.left()
         if learned is not None:
-            core, evaluations = learned(search.evaluations, budget.left())
+            core, evaluations = learned(search.evaluations, left)
         elif (peeler := toolbox.peeler()) is not None:
             core, evaluations, fraction = peel(
-                self.group, self.net, self.params, peeler, search.peel_fraction, exchange, budget.left()
+                self.group, self.net, self.params, peeler, fraction, exchange, left
             )
-            self.replay.append(f"search.peel_fraction={fraction}")
         else:
-            core, evaluations = self._rollout(toolbox, budget.left())
+            block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
+            roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
+            limits = Limits(fraction, search.evaluations, left)
+            core, evaluations, fraction = roll(self.group, self.net, self.params, block, limits)
+            core = self._allowed(toolbox, core)
+        self.replay.append(f"search.peel_fraction={fraction}")
         self.replay.append("search.start=greedy" if core is None else f"search.evaluations={evaluations}")
         return core, evaluations
 
-    def _rollout(self, toolbox: Toolbox, seconds: float) -> tuple[np.ndarray | None, int]:
-        """The policy's rollout on the core; None where it breaks what a user has fixed. Ranks: all call."""
-        block = rows_of(self.group, toolbox.core, self.case.parallel.exchange)
-        most = self.case.search.evaluations
-        core, evaluations = rollout(self.group, self.net, self.params, block, most, seconds)
-        if core is not None:
-            core = toolbox.restrict(toolbox.lift(core))
-            core = core if toolbox.fault(toolbox.lift(core)) is None else None
-        return core, evaluations
+    @staticmethod
+    def _allowed(toolbox: Toolbox, core: np.ndarray | None) -> np.ndarray | None:
+        """A policy's core solution; None where it breaks what a user has fixed."""
+        if core is None:
+            return None
+        core = toolbox.restrict(toolbox.lift(core))
+        return core if toolbox.fault(toolbox.lift(core)) is None else None
 
     def _search(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray

@@ -15,6 +15,7 @@ from scipy.sparse import _sparsetools
 from app.comm.group import Group
 from app.device import row_pieces
 from app.graphs.graph import Graph, index_type
+from app.graphs.metric import Metric
 from app.partition.rows import RowPartition
 
 HALO_SHARE = 0.7  # of the rows of a gather: beyond it packing and placing cost more than is saved
@@ -53,6 +54,7 @@ class RowBlock:
     exchange   the mode that was asked for
     width      columns of the operands that whole products are made with; 0 where changes are followed row by
                row, which needs ghost rows: then "auto" is never "staged"
+    metric     distances between all pairs of nodes, whole on every rank, where a problem needs them; or None
     columns    [n_ext] int64 the global number of each extended column, or None: they are all rows
     kept       what others derive from the rows once (sparse/whole_weights.py), by name
     Memory     4 bytes for each stored directed edge ("none", "gather": in the graph's own array), and 4 more
@@ -61,9 +63,11 @@ class RowBlock:
     """
 
     def __init__(
-        self, group: Group, graph: Graph, rows: RowPartition, exchange: str = "auto", width: int = 0
-    ) -> None:
+        self, group: Group, graph: Graph, rows: RowPartition, exchange: str = "auto", width: int = 0,
+        metric: Metric | None = None,
+    ) -> None:  # fmt: skip
         self.name, self.n, self.edges = graph.name, graph.n, graph.edges
+        self.metric = metric
         self.rows, self.exchange, self.width, self._rank = rows, exchange, width, group.rank
         self.lo = int(rows.offsets[group.rank])
         self.n_own = int(rows.offsets[group.rank + 1]) - self.lo

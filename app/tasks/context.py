@@ -81,4 +81,6 @@ class Context:
         Ranks     all call
         """
         with self.log.phase("distribute"):
-            return RowBlock(self.group, loaded.graph, loaded.rows, self.case.parallel.exchange, width)
+            return RowBlock(
+                self.group, loaded.graph, loaded.rows, self.case.parallel.exchange, width, loaded.metric
+            )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.guard import digest, raise_together
-from app.errors import LockstepError
+from app.errors import CaseError, LockstepError
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.problem import Problem
 from app.rl.env import Environment
@@ -25,6 +25,11 @@ def follow_policy(
     context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]
 ) -> Iterator[tuple[Loaded, Solved]]:
     """Every graph with the policy's solution, in order. Ranks: all call; identical on all."""
+    if problem.ordered:
+        raise CaseError(
+            f'{problem.name}: the policy alone chooses sets of nodes; right is search.solver = "full" with '
+            "search.steps = 0, and a memory.whole_graph_mb that holds the graph"
+        )
     for loaded, cover, seconds in _solve_all(context, policy, graphs):
         yield loaded, _account(context, problem, loaded, cover, seconds)
 
@@ -32,11 +37,19 @@ def follow_policy(
 def policy_alone(context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]) -> dict[int, int]:
     """Objectives of the policy by itself on small graphs, by id(loaded), to stand beside the baselines.
 
-    None under a time limit, for fixed nodes and weighted nodes. Ranks: all call
+    None under a time limit, for fixed nodes, weighted nodes, and tours, whose learned start is the policy's
+    own. Ranks: all call
     """
     search = context.case.search
     small = [g for g in graphs if g.graph.n <= SIDE_BY_SIDE_NODES and g.graph.node_weights is None]
-    if not small or search.seconds or not search.baselines or search.inside or search.outside:
+    if (
+        not small
+        or problem.ordered
+        or search.seconds
+        or not search.baselines
+        or search.inside
+        or search.outside
+    ):
         return {}
     with context.log.phase("policy"):
         alike = with_shared_blocks(context.group, small)
