@@ -48,7 +48,7 @@ ONLY = {
     "reductions": {"graphs", "errors", "native"},
     "bounds": {"graphs", "errors", "native", "reductions", "rng"},
     "search": {"graphs", "errors", "native", "reductions", "bounds", "rng"},
-    "problems": {"graphs", "errors", "elementary", "reductions", "bounds", "search"},
+    "problems": {"graphs", "errors", "elementary", "reductions", "bounds", "search", "rng"},
 }
 OWNERS = {
     "cupy": ("device.py", "cuda.py"),
