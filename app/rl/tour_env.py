@@ -23,6 +23,7 @@ class TourEnv:
     """
 
     compiled = False
+    value = None
     follows = gathers = False
 
     def __init__(

@@ -12,12 +12,14 @@ from app.partition.load import Loaded, with_shared_blocks
 from app.problems.problem import Problem
 from app.rl.env import Environment
 from app.rl.rollout import Cover, cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
+from app.solver.learned import ROLLOUTS
 from app.solver.progress import relative_gap
 from app.tasks.answer import Solved, in_unit, make_toolbox
 from app.tasks.compare import baseline_values, bound_of, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 
+COMPARED_NODES = 1024  # larger graphs have no rollout beside the pipeline
 SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual graphs are worth compacting
 
 
@@ -25,7 +27,7 @@ def follow_policy(
     context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]
 ) -> Iterator[tuple[Loaded, Solved]]:
     """Every graph with the policy's solution, in order. Ranks: all call; identical on all."""
-    if problem.ordered:
+    if problem.dynamics in ROLLOUTS:
         raise CaseError(
             f'{problem.name}: the policy alone chooses sets of nodes; right is search.solver = "full" with '
             "search.steps = 0, and a memory.whole_graph_mb that holds the graph"
@@ -37,19 +39,13 @@ def follow_policy(
 def policy_alone(context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]) -> dict[int, int]:
     """Objectives of the policy by itself on small graphs, by id(loaded), to stand beside the baselines.
 
-    None under a time limit, for fixed nodes, weighted nodes, and tours, whose learned start is the policy's
-    own. Ranks: all call
+    None under a time limit, with fixed or weighted nodes, and where the learned start is the policy's own
+    rollout. Ranks: all call
     """
     search = context.case.search
-    small = [g for g in graphs if g.graph.n <= SIDE_BY_SIDE_NODES and g.graph.node_weights is None]
-    if (
-        not small
-        or problem.ordered
-        or search.seconds
-        or not search.baselines
-        or search.inside
-        or search.outside
-    ):
+    small = [g for g in graphs if g.graph.n <= COMPARED_NODES and g.graph.node_weights is None]
+    others = search.seconds or search.inside or search.outside or not search.baselines
+    if not small or others or problem.dynamics in ROLLOUTS:
         return {}
     with context.log.phase("policy"):
         alike = with_shared_blocks(context.group, small)
