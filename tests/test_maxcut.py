@@ -23,7 +23,7 @@ from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_graph, cover_one_at_a_time
 from app.search.toolbox import Instance
-from app.solver.learned import LOOK, rollout
+from app.solver.learned import LOOK, Limits, rollout
 from app.sparse.batch import StateBatch
 from app.sparse.whole_weights import whole_weights
 
