@@ -203,6 +203,10 @@ class SearchCase(Table, frozen=True):
         Meta(gt=0.0, le=1.0),
         about("share of the candidates that the policy takes at once, with reductions in between"),
     ] = 0.01
+    peels: Annotated[
+        Count,
+        about("passes of reduce and peel, each with smaller parts; 0: as long as they need few evaluations"),
+    ] = 0
     evaluations: Annotated[
         Count, about("most policy evaluations of a learned start without reductions; 0: any number")
     ] = 0

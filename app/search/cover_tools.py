@@ -25,6 +25,8 @@ class CoverTools(NodeTools):
     Reductions   app/reductions/reducer.py    Search   app/search/cover.py    Bounds   app/bounds/cover.py
     """
 
+    peels = True
+
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         graph = self.graph

@@ -9,7 +9,7 @@ from app.bounds.cut_bounds import CutBounds
 from app.graphs.fixed_point import integer_weights
 from app.search.core_bounds import CoreBounds
 from app.search.cut import CutSearch
-from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+from app.search.toolbox import Baseline, Bounds, Instance, Search
 
 
 class CutTools:
@@ -17,6 +17,7 @@ class CutTools:
 
     words, sense, core_minimises = "cut", "maximise", False
     metric = None
+    peels = False
     usual_steps = 10_000_000  # trials of a flip
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -68,10 +69,6 @@ class CutTools:
     def start(self) -> np.ndarray:
         """What the search itself starts from."""
         return self.search(0, None).solution()
-
-    def peeler(self) -> Peeler | None:
-        """None: cuts have no reductions here."""
-        return None
 
     def search(self, seed: int, start: np.ndarray | None) -> Search | None:
         """Tabu search with perturbation."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.bounds.certificate import Bound
 from app.graphs.fixed_point import whole_numbers
-from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+from app.search.toolbox import Baseline, Bounds, Instance, Search
 
 
 class NodeTools:
@@ -18,6 +18,7 @@ class NodeTools:
     """
 
     metric = None
+    peels = False
     usual_steps = 200_000
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -75,10 +76,6 @@ class NodeTools:
     def start(self) -> np.ndarray:
         """What the first of the plain heuristics finds."""
         return next(iter(self.problem.baselines.values()))(self.graph)[0]
-
-    def peeler(self) -> Peeler | None:
-        """None: there are no reductions."""
-        return None
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """None."""

@@ -116,6 +116,7 @@ class Toolbox(Protocol):
     words       what a solution is called: "cover", "cut", "tour"
     core        what reductions leave, as a graph; no nodes: reductions have solved the instance
     core_minimises   whether smaller core values are better
+    peels            whether there is a peeler
     metric           distances between all nodes, or None
     usual_steps      of a search where a case sets no limit: about a second on small instances
     """
@@ -127,6 +128,7 @@ class Toolbox(Protocol):
     core_minimises: bool
     usual_steps: int
     metric: Any
+    peels: bool
 
     def reduce(self) -> str:
         """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none."""
@@ -156,8 +158,8 @@ class Toolbox(Protocol):
         """A quick core solution without learning."""
         ...
 
-    def peeler(self, compiled: bool) -> Peeler | None:
-        """Reduce and peel on the core; None where the problem has no reductions."""
+    def peeler(self) -> Peeler:
+        """Reduce and peel on the core, where the problem has reductions (`peels`)."""
         ...
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:

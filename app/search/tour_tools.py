@@ -8,7 +8,7 @@ import numpy as np
 from app.bounds.tour_bounds import TourBounds
 from app.errors import CaseError
 from app.search.core_bounds import CoreBounds
-from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+from app.search.toolbox import Baseline, Bounds, Instance, Search
 from app.search.tour import TourSearch
 from app.search.tour_baselines import baselines
 
@@ -17,6 +17,7 @@ class TourTools:
     """Tours of one instance; a solution is the order of the nodes."""
 
     words, sense, core_minimises, unit = "tour", "minimise", True, 1.0
+    peels = False
     usual_steps = 10_000  # kicks
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -65,10 +66,6 @@ class TourTools:
     def start(self) -> np.ndarray:
         """What the search itself starts from."""
         return self.search(0, None).solution()
-
-    def peeler(self) -> Peeler | None:
-        """None: tours have no reductions here."""
-        return None
 
     def search(self, seed: int, start: np.ndarray | None) -> Search | None:
         """Iterated local search."""

@@ -15,12 +15,15 @@ from app.rl.incremental import FullScores
 from app.rl.rollout import cover_graph, drop_redundant
 from app.rl.select import independent, top_nodes
 from app.rl.tour_rollout import insert_tour
-from app.search.toolbox import Peeler
+from app.search.toolbox import Peeler, Toolbox
 from app.sparse.rowblock import RowBlock
 
 DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need not wait for the next evaluation
 TIME_SHARE = 0.15  # of a time limit, for the policy
 LOOK = 8  # evaluations between looks at the clock
+MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
+FINER = 3  # a further pass takes parts this many times smaller
+LARGEST_PART = 0.5  # of the candidates: where more would have to be taken at once the policy is not asked
 
 
 def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = None) -> RowBlock:
@@ -38,43 +41,103 @@ def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = N
     return RowBlock(group, mine, rows, exchange, metric=metric)
 
 
-def peel(
-    group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str, seconds: float
-) -> tuple[np.ndarray | None, int, float]:
-    """Take the best `fraction` of the candidates by the policy, reduce, and so on until nothing is left.
+@dataclass(frozen=True)
+class Limits:
+    """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds."""
 
-    seconds   infinite, or a limit: what one evaluation costs decides by how much larger parts are taken
-    returns   the core solution (None: not even a few evaluations fit), evaluations made, the fraction used
+    fraction: float
+    evaluations: int
+    seconds: float
+
+
+@dataclass
+class Peeled:
+    """The best core solution of several passes (None: no evaluations fit), and how it was made."""
+
+    solution: np.ndarray | None
+    evaluations: int
+    fraction: float
+    passes: int
+
+
+def peel(
+    group: Group, net: Any, params: Any, toolbox: Toolbox, exchange: str, limits: Limits, passes: int
+) -> Peeled:
+    """Reduce and peel, again with smaller parts while few evaluations were needed; the best counts.
+
+    limits    fraction of the first pass; what one evaluation costs decides by how much it is enlarged
+    passes    0: as many as fit MOST_EVALUATIONS, and TIME_SHARE of a time limit
     Ranks     all call; identical on all
     """
-    evaluations = 0
+    seconds, begun = TIME_SHARE * limits.seconds, time.perf_counter()
+    fraction, spent = _affordable(group, net, params, toolbox, exchange, limits.fraction, seconds)
+    if fraction > LARGEST_PART:
+        return Peeled(None, spent, fraction, 0)
+    made = Peeled(None, spent, fraction, 0)
+    least = 0
+    while True:
+        solution, evaluations, most = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange)
+        made.evaluations += evaluations
+        made.passes += 1
+        value = toolbox.value(toolbox.lift(solution))
+        better = value > least if toolbox.sense == "maximise" else value < least
+        if made.solution is None or better:
+            made.solution, least = solution, value
+        fraction /= FINER
+        if most <= 1 or made.passes == passes:  # a finer pass would be the same
+            return made
+        if not passes and not _another(group, made, evaluations, begun, seconds):
+            return made
+
+
+def _another(group: Group, made: Peeled, evaluations: int, begun: float, seconds: float) -> bool:
+    """Whether a finer pass fits the evaluations, and the time by rank 0's clock. Ranks: all call."""
+    if made.evaluations + FINER * evaluations > MOST_EVALUATIONS:
+        return False
+    used = time.perf_counter() - begun
+    fits = np.array([used * (1 + FINER) <= seconds], dtype=np.int64)
+    return bool(group.broadcast(fits)[0])
+
+
+def _peel_once(
+    group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str
+) -> tuple[np.ndarray, int, int]:
+    """Take the best `fraction` of the candidates by the policy, reduce, and so on until nothing is left.
+
+    returns   the core solution, the evaluations made, the most nodes taken at once. Ranks: all call
+    """
+    evaluations = most = 0
     while (rest := peeler.rest) is not None:
         block = rows_of(group, rest, exchange)
         env = begin_environment(group, block, net.problem)
         keys_own = FullScores(group, net, params, env).keys_own()
         evaluations += 1
-        if evaluations == 1 and np.isfinite(seconds):
-            begun = time.perf_counter()  # of an evaluation whose code and data are warm
-            FullScores(group, net, params, env).keys_own()
-            fraction = _affordable(group, fraction, time.perf_counter() - begun, seconds)
-            evaluations += 1
-            if fraction > 0.5:
-                return None, evaluations, fraction
         wanted = max(1, int(fraction * env.totals.alive))
         nodes = top_nodes(group, group.device, keys_own, wanted)
         if 2 * rest.edges <= DENSE * rest.n * rest.n:
             nodes = independent(group, block, nodes)
         peeler.take(nodes)
-    return peeler.solution(), evaluations, fraction
+        most = max(most, len(nodes))
+    return peeler.solution(), evaluations, most
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a rollout may take: the least share of the candidates at once, evaluations (0: any), seconds."""
+def _affordable(
+    group: Group, net: Any, params: Any, toolbox: Toolbox, exchange: str, fraction: float, seconds: float
+) -> tuple[float, int]:
+    """A fraction whose evaluations fit the seconds, by rank 0's clock, and the evaluations that told.
 
-    fraction: float
-    evaluations: int
-    seconds: float
+    Taking a fraction f of what is left each time costs as much as about 1/f evaluations of the whole core.
+    Ranks     all call
+    """
+    if not np.isfinite(seconds):
+        return fraction, 0
+    block = rows_of(group, toolbox.core, exchange)
+    for _ in range(2):  # the second one finds code and data warm
+        begun = time.perf_counter()
+        env = begin_environment(group, block, net.problem)
+        FullScores(group, net, params, env).keys_own()
+        each = time.perf_counter() - begun
+    return float(group.broadcast(np.array([max(fraction, each / max(seconds, 1e-9))]))[0]), 2
 
 
 def rollout(
@@ -120,13 +183,3 @@ class _Clock:
             late = np.array([time.perf_counter() - self.begun > self.seconds], dtype=np.int64)
             self.rang = bool(self.group.broadcast(late)[0])
         return self.rang
-
-
-def _affordable(group: Group, fraction: float, each: float, seconds: float) -> float:
-    """A fraction whose evaluations fit the time, by rank 0's clock. Ranks: all call.
-
-    Taking a fraction f of what is left each time needs about 3/f evaluations of a shrinking graph, which cost
-    as much as 1/f of the first.
-    """
-    needed = np.array([max(fraction, each / max(TIME_SHARE * seconds, 1e-9))])
-    return float(group.broadcast(needed)[0])

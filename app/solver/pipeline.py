@@ -123,21 +123,21 @@ class Pipeline:
     ) -> tuple[np.ndarray | None, int]:
         """The policy's core solution, and the evaluations made. Ranks: all call."""
         search, exchange = self.case.search, self.case.parallel.exchange
-        fraction, left = search.peel_fraction, budget.left()
+        limits = Limits(search.peel_fraction, search.evaluations, budget.left())
         if learned is not None:
-            core, evaluations = learned(search.evaluations, left)
-        elif (peeler := toolbox.peeler()) is not None:
-            core, evaluations, fraction = peel(
-                self.group, self.net, self.params, peeler, fraction, exchange, left
-            )
+            core, evaluations = learned(search.evaluations, limits.seconds)
+        elif toolbox.peels:
+            made = peel(self.group, self.net, self.params, toolbox, exchange, limits, search.peels)
+            core, evaluations = made.solution, made.evaluations
+            self.replay += [f"search.peel_fraction={made.fraction}", f"search.peels={made.passes}"]
         else:
             block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
-            limits = Limits(fraction, search.evaluations, left)
             core, evaluations, fraction = roll(self.group, self.net, self.params, block, limits)
             core = self._allowed(toolbox, core)
-        self.replay.append(f"search.peel_fraction={fraction}")
-        self.replay.append("search.start=greedy" if core is None else f"search.evaluations={evaluations}")
+            self.replay += [f"search.peel_fraction={fraction}", f"search.evaluations={evaluations}"]
+        if core is None:
+            self.replay = ["search.start=greedy"]
         return core, evaluations
 
     @staticmethod
