@@ -34,7 +34,7 @@ class Walk:
 class Stairs:
     """Bounds that climb a step with every look at the clock."""
 
-    method, step = "stairs", 1
+    method, step, least_seconds = "stairs", 1, 0.0
 
     def __init__(self, top, optimal=None):
         self.value, self.top, self.optimal = -1, top, optimal
@@ -110,7 +110,9 @@ def test_a_closed_gap_ends_the_search(group):
 
 def test_seconds_end_the_search(group):
     budget = Budget.of_case(-1, 0.4, 0.0, 100)
-    outcome, _ = search(group, 1, budget, Stairs(10**9))
+    bounds = Stairs(10**9)
+    bounds.value = -(10**9)  # far below what it could reach
+    outcome, _ = search(group, 1, budget, bounds)
     assert outcome.steps > 100
     assert budget.left() <= 0
 

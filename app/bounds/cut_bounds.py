@@ -14,6 +14,7 @@ from app.graphs.graph import Graph
 BATCH = 10  # sweeps between two looks at the clock
 SETTLED = 1e-7  # the relaxation has converged when a batch gains less than this share
 TRIES = 6  # shifts tried until a factorisation ends
+FLOPS = 1.5e10  # of a factorisation, per second
 
 
 class CutBounds:
@@ -45,6 +46,11 @@ class CutBounds:
     def method(self) -> str:
         """How the best bound was found."""
         return self._best.method
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the shortest call of `improve`: one Cholesky factorisation, as if it were dense."""
+        return self._graph.n**3 / 3 / FLOPS if self._possible else 0.0
 
     def certificate(self) -> CutCertificate:
         """The best bound with its witness."""

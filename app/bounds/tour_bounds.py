@@ -55,13 +55,13 @@ class TourBounds:
         return self.lower > before
 
     def improve(self, seconds: float, upper: int | None = None) -> bool:
-        """`run` for about so many seconds, at least one step."""
-        end, before = time.monotonic() + seconds, self.lower
+        """`run` for about so many seconds, at least one step; True where there is more to try."""
+        end = time.monotonic() + seconds
         while not self.done and (upper is None or self.lower < upper):
             self._step(upper)
             if time.monotonic() >= end:
-                break
-        return self.lower > before
+                return not self.done
+        return False
 
     def certificate(self) -> OneTree | CaseTree:
         """The bound with what proves it."""

@@ -30,6 +30,11 @@ class CoreBounds:
         """Work for about so many seconds, knowing a solution's value; True while there is more to try."""
         return self.inner.improve(seconds, best)
 
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the shortest call of `improve`, where it is long."""
+        return getattr(self.inner, "least_seconds", 0.0)
+
     def optimum(self) -> np.ndarray | None:
         """An optimal solution, where the bounds' own search has finished with one."""
         return getattr(self.inner, "optimum", None)

@@ -95,6 +95,8 @@ class NodeTools:
 class NamedBounds:
     """Bounds from a problem's table: each look at the clock proves one more, cheapest first."""
 
+    least_seconds = 0.0
+
     def __init__(self, tools: NodeTools) -> None:
         self.tools = tools
         self.left: list[Callable[..., Bound]] = list(tools.problem.bounds.values())

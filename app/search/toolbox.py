@@ -62,12 +62,14 @@ class Search(Protocol):
 class Bounds(Protocol):
     """Bounds on the value of every core solution, improved while there is time; each of them is valid.
 
-    value      the best so far, rounded to what a solution can attain
-    method     how it was found
+    value           the best so far, rounded to what a solution can attain
+    method          how it was found; "": no bound yet
+    least_seconds   an estimate of the shortest call of `improve`, where it is long
     """
 
     value: int
     method: str
+    least_seconds: float
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing that a core solution of value `best` exists, and maybe one.

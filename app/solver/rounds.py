@@ -58,7 +58,7 @@ class Rounds:
         self.bounds: Bounds | None = None
         self.more = False
         self.told: int | None = None
-        self.bound_seconds = self.search_seconds = 0.0
+        self.bound_seconds = self.search_seconds = self.overrun = 0.0
         self.steps, self.slice = 0, FIRST_SLICE
         with raise_together(group, "starting the search"):
             for i in range(group.rank, self.count, group.size):
@@ -68,6 +68,7 @@ class Rounds:
             if with_bounds and group.rank == self.bound_rank:
                 self.bounds = toolbox.bounds()
                 self.more = self.bounds is not None
+                self.overrun = self.bounds.least_seconds if self.more else 0.0
                 if self.bounds is not None and not self.mine:  # the start is all this rank will see
                     self.bounds.improve(0.0, toolbox.core_value(progress.best), starts[0])
         self.searching = bool(group.max_integer(int(bool(self.mine))))
@@ -110,6 +111,7 @@ class Rounds:
         begun = time.perf_counter()
         best = self.toolbox.core_value(self.progress.best)
         self.more = self.bounds.improve(seconds, best, self._news())
+        self.overrun = max(self.overrun, time.perf_counter() - begun - seconds)
         self.bound_seconds += time.perf_counter() - begun
 
     def _news(self) -> np.ndarray | None:
@@ -124,19 +126,34 @@ class Rounds:
         return values[value].solution()
 
     def _bound_time(self) -> float:
-        """Seconds for the bounds now."""
+        """Seconds for the bounds now; 0: none."""
+        if not self._may_bound():
+            return 0.0
         if not self.bound_seconds:
             return min(FIRST_BOUND, 0.1 * self.budget.left())
         if not self.made:  # no search is left to wait for
-            wanted = LONGEST
+            wanted = max(LONGEST, self.overrun)
         elif self.mine:
             wanted = BOUND_SHARE * self.search_seconds - self.bound_seconds
+        elif self.overrun > LONGEST:  # the other ranks wait for this one
+            wanted = BOUND_SHARE * self.progress.elapsed() - self.bound_seconds
         else:
             wanted = self._target()
-        allowed = self.budget.left()
-        if not self.budget.seconds:
-            allowed = max(self.budget.bound_seconds, self.search_seconds) - self.bound_seconds
-        return min(wanted, allowed, LONGEST)
+        if self.made and wanted < 2 * self.overrun:  # a call would be mostly overrun
+            return 0.0
+        return min(wanted, self._bound_room() - self.overrun, max(LONGEST, self.overrun))
+
+    def _bound_room(self) -> float:
+        """Seconds that bounds may still use."""
+        if self.budget.seconds:
+            return self.budget.left()
+        return max(self.budget.bound_seconds, self.search_seconds) - self.bound_seconds
+
+    def _may_bound(self) -> bool:
+        """Whether a call fits; the first one, without a time limit, always does."""
+        if not (self.budget.seconds or self.bound_seconds):
+            return True
+        return self._bound_room() > self.overrun
 
     def _target(self) -> float:
         """How long a round should last, s."""
@@ -171,11 +188,6 @@ class Rounds:
             self._announce(found)
         self.progress.tell(self.steps)
         return found, bool(in_time) and (searching or bool(more))
-
-    def _may_bound(self) -> bool:
-        """Whether bounds may still use time once the searches have ended."""
-        limit = max(self.budget.bound_seconds, self.search_seconds)
-        return bool(self.budget.seconds) or self.bound_seconds < limit
 
     def _next_slice(self) -> int:
         """Steps that rank 0's searches make in the time of a round."""
