@@ -208,7 +208,7 @@ class SearchCase(Table, frozen=True):
         about("passes of reduce and peel, each with smaller parts; 0: as long as they need few evaluations"),
     ] = 0
     evaluations: Annotated[
-        Count, about("most policy evaluations of a learned start without reductions; 0: any number")
+        Count, about("most policy evaluations of a learned start, the rest is greedy; 0: any number")
     ] = 0
     inside: Annotated[str, about('a file with ids of nodes that the solution must hold; "": none')] = ""
     outside: Annotated[str, about('a file with ids of nodes that it must not hold; "": none')] = ""

@@ -1,11 +1,16 @@
 """Vertex cover at equal CPU time: the pipeline and its parts against NuMVC alone, on graphs of the user's.
 
     python bench/equal_time.py GRAPH... [--seconds 0.1 1 10] [--seeds 5]
+    python bench/equal_time.py GRAPH --target 1100 --seconds 60 --seeds 10     how often numvc gets there
 
 A GRAPH is a file (`.clq`: its complement), or ba:N:D:SEED. Reading is not counted; everything after it is.
-`numvc` is a faithful NuMVC without learning, reductions or learned start; `search` our searches by turns from the
-same greedy start; `+ reductions` the same on the reduced graph; `+ learned` starts from reduce and peel by the
-policy; `pipeline` is what run.py does, bounds included. Values are medians over seeds.
+Values are medians over seeds.
+
+numvc          a faithful NuMVC without learning, reductions or learned start
+search         our searches by turns from the same greedy start
++ reductions   the same on the reduced graph
++ learned      from reduce and peel by the policy
+pipeline       what run.py does, bounds included
 """
 
 import argparse
@@ -21,20 +26,20 @@ from app import cli
 
 cli.limit_threads()
 
-from mpi4py import MPI
+from mpi4py import MPI  # noqa: E402
 
-from app.casefile import build
-from app.graphs.generate import barabasi_albert
-from app.graphs.graph import Graph
-from app.graphs.readers import open_edges
-from app.log import Log
-from app.partition.load import load_stream
-from app.problems.table import make_problem
-from app.search.cover import CoverSearch
-from app.search.toolbox import Instance, Toolbox
-from app.solver.pipeline import Pipeline
-from app.tasks.context import Context, open_group
-from app.tasks.policy import find_policy
+from app.casefile import build  # noqa: E402
+from app.graphs.generate import barabasi_albert  # noqa: E402
+from app.graphs.graph import Graph  # noqa: E402
+from app.graphs.readers import open_edges  # noqa: E402
+from app.log import Log  # noqa: E402
+from app.partition.load import load_stream  # noqa: E402
+from app.problems.table import make_problem  # noqa: E402
+from app.search.cover import CoverSearch  # noqa: E402
+from app.search.toolbox import Instance, Toolbox  # noqa: E402
+from app.solver.pipeline import Pipeline  # noqa: E402
+from app.tasks.context import Context, open_group  # noqa: E402
+from app.tasks.policy import find_policy  # noqa: E402
 
 FIRST, LARGEST_SLICE = 16, 0.05  # steps, s
 
@@ -45,8 +50,13 @@ def main() -> None:
     parser.add_argument("graphs", nargs="+")
     parser.add_argument("--seconds", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--target", type=int)
     options = parser.parse_args()
     bench = Bench(options.seconds)
+    if options.target is not None:
+        for name in options.graphs:
+            reach(bench, bench.read(name), options.target, options.seeds)
+        return
     print("| graph | CPU s | " + " | ".join(VARIANTS) + " | numvc steps/s |")
     print("|---" * (3 + len(VARIANTS)) + "|")
     for name in options.graphs:
@@ -107,6 +117,18 @@ def follow(bench: Bench, start: Callable[[], tuple[CoverSearch, Callable[[int], 
         out.append(value(search.best))
     bench.speed = search.steps / (time.process_time() - begun)
     return out
+
+
+def reach(bench: Bench, graph: Graph, target: int, seeds: int) -> None:
+    """NuMVC from several seeds until the target or the longest limit: CPU seconds and steps of each."""
+    for seed in range(seeds):
+        begun = time.process_time()
+        search = CoverSearch(graph, seed, method="numvc")
+        while search.best > target and time.process_time() - begun < bench.limits[-1]:
+            search.run(20_000)
+        spent = time.process_time() - begun
+        said = f"seed {seed}: {search.best} after {search.steps} steps, {spent:.1f} s"
+        print(f"{graph.name}: {said}, {search.steps / spent:.0f} steps/s", flush=True)
 
 
 def numvc(bench: Bench, graph: Graph, seed: int) -> list[int]:

@@ -145,6 +145,7 @@ class CoverPeeler:
 
     def __init__(self, core: Graph, weights: np.ndarray | None, independent: bool, compiled: bool) -> None:
         self.reducer, self.independent = CoverReducer(core, weights, compiled=compiled), independent
+        self.compiled = compiled
         self.reducer.reduce()
 
     @property
@@ -165,8 +166,9 @@ class CoverPeeler:
         self.reducer.reduce()
 
     def solution(self) -> np.ndarray:
-        """The cover of the core."""
-        return self.reducer.lift(np.zeros(0, dtype=bool))
+        """The cover of the core; what is left to decide is covered greedily."""
+        rest, _, weights = self.reducer.kernel()
+        return self.reducer.lift(CoverSearch(rest, 0, weights=weights, compiled=self.compiled).solution())
 
 
 def _repaired(graph: Graph, in_cover: np.ndarray) -> np.ndarray:

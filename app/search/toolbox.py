@@ -104,7 +104,7 @@ class Peeler(Protocol):
         ...
 
     def solution(self) -> np.ndarray:
-        """The complete core solution."""
+        """A complete core solution: what is left to decide is decided greedily."""
         ...
 
 

@@ -23,6 +23,7 @@ TIME_SHARE = 0.15  # of a time limit, for the policy
 LOOK = 8  # evaluations between looks at the clock
 MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
+ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 6e-8  # about what a round of reduce and peel takes, at least
 LARGEST_PART = 0.5  # of the candidates: where more would have to be taken at once the policy is not asked
 
 
@@ -52,12 +53,16 @@ class Limits:
 
 @dataclass
 class Peeled:
-    """The best core solution of several passes (None: no evaluations fit), and how it was made."""
+    """The best core solution of several passes (None: no evaluations fit), and how it was made.
+
+    told   evaluations that only told how long one takes
+    """
 
     solution: np.ndarray | None
     evaluations: int
     fraction: float
     passes: int
+    told: int
 
 
 def peel(
@@ -71,22 +76,25 @@ def peel(
     """
     seconds, begun = TIME_SHARE * limits.seconds, time.perf_counter()
     fraction, spent = _affordable(group, net, params, toolbox, exchange, limits.fraction, seconds)
+    made, least = Peeled(None, spent, fraction, 0, spent), 0
     if fraction > LARGEST_PART:
-        return Peeled(None, spent, fraction, 0)
-    made = Peeled(None, spent, fraction, 0)
-    least = 0
+        return made
     while True:
-        solution, evaluations, most = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange)
-        made.evaluations += evaluations
+        clock = _Clock(group, seconds - (time.perf_counter() - begun), 1)
+        most = limits.evaluations - made.evaluations + made.told if limits.evaluations else 1 << 62
+        one = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange, most, clock)
+        made.evaluations += one.evaluations
         made.passes += 1
-        value = toolbox.value(toolbox.lift(solution))
+        value = toolbox.value(toolbox.lift(one.solution))
         better = value > least if toolbox.sense == "maximise" else value < least
         if made.solution is None or better:
-            made.solution, least = solution, value
+            made.solution, least = one.solution, value
         fraction /= FINER
-        if most <= 1 or made.passes == passes:  # a finer pass would be the same
+        if not one.evaluations and one.cut:  # the greedy start is that already
+            return Peeled(None, made.evaluations, fraction, 0, spent)
+        if one.cut or one.most <= 1 or made.passes == passes:  # of single nodes a finer pass is the same
             return made
-        if not passes and not _another(group, made, evaluations, begun, seconds):
+        if not passes and not _another(group, made, one.evaluations, begun, seconds):
             return made
 
 
@@ -99,26 +107,45 @@ def _another(group: Group, made: Peeled, evaluations: int, begun: float, seconds
     return bool(group.broadcast(fits)[0])
 
 
+@dataclass
+class _Pass:
+    """One pass: its core solution, evaluations, the most nodes taken at once, whether it was cut short."""
+
+    solution: np.ndarray
+    evaluations: int
+    most: int
+    cut: bool
+
+
 def _peel_once(
-    group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str
-) -> tuple[np.ndarray, int, int]:
+    group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str, most: int,
+    clock: "_Clock",
+) -> _Pass:  # fmt: skip
     """Take the best `fraction` of the candidates by the policy, reduce, and so on until nothing is left.
 
-    returns   the core solution, the evaluations made, the most nodes taken at once. Ranks: all call
+    most    evaluations; after these, and when the clock rings, the rest is decided greedily
+    Ranks   all call; identical on all
     """
-    evaluations = most = 0
-    while (rest := peeler.rest) is not None:
-        block = rows_of(group, rest, exchange)
-        env = begin_environment(group, block, net.problem)
-        keys_own = FullScores(group, net, params, env).keys_own()
+    evaluations = largest = 0
+    while (rest := peeler.rest) is not None and evaluations < most and not clock.rings():
+        largest = max(largest, _take_part(group, net, params, peeler, rest, fraction, exchange))
         evaluations += 1
-        wanted = max(1, int(fraction * env.totals.alive))
-        nodes = top_nodes(group, group.device, keys_own, wanted)
-        if 2 * rest.edges <= DENSE * rest.n * rest.n:
-            nodes = independent(group, block, nodes)
-        peeler.take(nodes)
-        most = max(most, len(nodes))
-    return peeler.solution(), evaluations, most
+    return _Pass(peeler.solution(), evaluations, largest, rest is not None)
+
+
+def _take_part(
+    group: Group, net: Any, params: Any, peeler: Peeler, rest: Graph, fraction: float, exchange: str
+) -> int:
+    """One evaluation on the rest, its best nodes taken; returns how many. Ranks: all call."""
+    block = rows_of(group, rest, exchange)
+    env = begin_environment(group, block, net.problem)
+    keys_own = FullScores(group, net, params, env).keys_own()
+    wanted = max(1, int(fraction * env.totals.alive))
+    nodes = top_nodes(group, group.device, keys_own, wanted)
+    if 2 * rest.edges <= DENSE * rest.n * rest.n:
+        nodes = independent(group, block, nodes)
+    peeler.take(nodes)
+    return len(nodes)
 
 
 def _affordable(
@@ -126,18 +153,20 @@ def _affordable(
 ) -> tuple[float, int]:
     """A fraction whose evaluations fit the seconds, by rank 0's clock, and the evaluations that told.
 
-    Taking a fraction f of what is left each time costs as much as about 1/f evaluations of the whole core.
+    Taking a fraction f of what is left each time costs about as much as 2/f evaluations of the whole core.
     Ranks     all call
     """
     if not np.isfinite(seconds):
         return fraction, 0
-    block = rows_of(group, toolbox.core, exchange)
-    for _ in range(2):  # the second one finds code and data warm
+    core, part = toolbox.core, 2 / max(seconds, 1e-9)
+    if part * (ROUND_SECONDS + ENTRY_SECONDS * (core.n + len(core.indices))) > LARGEST_PART:
+        return 1.0, 0  # to find out exactly would already take too long
+    peeler, each, made = toolbox.peeler(), 0.0, 0
+    while made < 2 and (rest := peeler.rest) is not None:  # the second one finds code and data warm
         begun = time.perf_counter()
-        env = begin_environment(group, block, net.problem)
-        FullScores(group, net, params, env).keys_own()
-        each = time.perf_counter() - begun
-    return float(group.broadcast(np.array([max(fraction, each / max(seconds, 1e-9))]))[0]), 2
+        _take_part(group, net, params, peeler, rest, fraction, exchange)
+        each, made = time.perf_counter() - begun, made + 1
+    return float(group.broadcast(np.array([max(fraction, part * each)]))[0]), made
 
 
 def rollout(
@@ -170,16 +199,16 @@ ROLLOUTS = {"tour": insertion}  # by dynamics; others choose one node at a time
 
 
 class _Clock:
-    """Rank 0's clock, asked at every LOOK-th call where there is a limit."""
+    """Rank 0's clock, asked at every look-th call where there is a limit."""
 
-    def __init__(self, group: Group, seconds: float) -> None:
-        self.group, self.seconds, self.begun = group, seconds, time.perf_counter()
+    def __init__(self, group: Group, seconds: float, look: int = LOOK) -> None:
+        self.group, self.seconds, self.look, self.begun = group, seconds, look, time.perf_counter()
         self.calls, self.rang = 0, False
 
     def rings(self) -> bool:
         """True when the time is up. Ranks: all call; identical on all."""
         self.calls += 1
-        if np.isfinite(self.seconds) and self.calls % LOOK == 0:
+        if np.isfinite(self.seconds) and self.calls % self.look == 0:
             late = np.array([time.perf_counter() - self.begun > self.seconds], dtype=np.int64)
             self.rang = bool(self.group.broadcast(late)[0])
         return self.rang

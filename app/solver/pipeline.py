@@ -130,6 +130,7 @@ class Pipeline:
             made = peel(self.group, self.net, self.params, toolbox, exchange, limits, search.peels)
             core, evaluations = made.solution, made.evaluations
             self.replay += [f"search.peel_fraction={made.fraction}", f"search.peels={made.passes}"]
+            self.replay.append(f"search.evaluations={made.evaluations - made.told}")
         else:
             block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
