@@ -34,7 +34,7 @@ class Walk:
 class Stairs:
     """Bounds that climb a step with every look at the clock."""
 
-    method, step, least_seconds = "stairs", 1, 0.0
+    method, step, least_seconds, check_seconds = "stairs", 1, 0.0, 0.0
 
     def __init__(self, top, optimal=None):
         self.value, self.top, self.optimal = -1, top, optimal

@@ -9,6 +9,7 @@ from app.graphs.metric import Metric
 
 BRANCH_POINTS = 150  # up to here cases are worth their time
 BRANCH_AFTER = 1550  # 1-trees: five rounds of the ascent
+CHECK_SECONDS = 1.5e-5  # of a 1-tree, for each point
 MOST_CASES = 8000  # checked in a few seconds
 
 
@@ -62,6 +63,11 @@ class TourBounds:
             if time.monotonic() >= end:
                 return not self.done
         return False
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what checking the certificate takes: a 1-tree of NumPy calls for each case."""
+        return CHECK_SECONDS * self.metric.n * (1 + (self._branching.cases if self._branching else 0))
 
     def certificate(self) -> OneTree | CaseTree:
         """The bound with what proves it."""

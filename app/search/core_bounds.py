@@ -35,6 +35,11 @@ class CoreBounds:
         """An estimate of the shortest call of `improve`, where it is long."""
         return getattr(self.inner, "least_seconds", 0.0)
 
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what `verify` takes, where it is long."""
+        return getattr(self.inner, "check_seconds", 0.0)
+
     def optimum(self) -> np.ndarray | None:
         """An optimal solution, where the bounds' own search has finished with one."""
         return getattr(self.inner, "optimum", None)

@@ -95,7 +95,7 @@ class NodeTools:
 class NamedBounds:
     """Bounds from a problem's table: each look at the clock proves one more, cheapest first."""
 
-    least_seconds = 0.0
+    least_seconds = check_seconds = 0.0
 
     def __init__(self, tools: NodeTools) -> None:
         self.tools = tools

@@ -65,11 +65,13 @@ class Bounds(Protocol):
     value           the best so far, rounded to what a solution can attain
     method          how it was found; "": no bound yet
     least_seconds   an estimate of the shortest call of `improve`, where it is long
+    check_seconds   an estimate of what `verify` takes
     """
 
     value: int
     method: str
     least_seconds: float
+    check_seconds: float
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing that a core solution of value `best` exists, and maybe one.

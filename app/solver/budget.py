@@ -11,12 +11,14 @@ class Budget:
     """Steps of every search, and seconds since the budget was made; 0 seconds: only steps count.
 
     bound_seconds   where only steps count: what bounds may take beyond the time of the search
+    reserved        seconds that checking the bound will take, as far as is known
     """
 
     steps: int
     seconds: float
     bound_seconds: float
     begun: float = field(default_factory=time.perf_counter)
+    reserved: float = 0.0
 
     @classmethod
     def of_case(cls, steps: int, seconds: float, bound_seconds: float, usual: int) -> "Budget":
@@ -33,4 +35,4 @@ class Budget:
         """Seconds left for work; infinite where only steps count."""
         if not self.seconds:
             return float("inf")
-        return self.seconds * (1 - RESERVED) - self.elapsed()
+        return self.seconds * (1 - RESERVED) - self.reserved - self.elapsed()

@@ -166,7 +166,7 @@ class Rounds:
         Every number has one writer, so a sum over ranks brings it to all. Ranks: all call
         """
         n, group = self.count, self.group
-        words = np.zeros(3 * n + 6, dtype=np.int64)
+        words = np.zeros(3 * n + 6, dtype=np.int64)  # the last: microseconds that a check takes
         for i, search in self.mine.items():
             words[3 * i : 3 * i + 3] = search.best, search.found_at, search.done
         if self.bounds is not None:
@@ -175,11 +175,14 @@ class Rounds:
                 bool(self.bounds.method),
                 self.more and self._may_bound(),
             )
+        if self.bounds is not None and self.budget.seconds:
+            words[3 * n + 5] = int(MICRO * self.bounds.check_seconds)
         if group.rank == 0:
             words[3 * n + 3 : 3 * n + 5] = self._next_slice(), self.budget.left() > 0
         words = group.sum_integers(words)
         found = words[: 3 * n].reshape(n, 3)
         bound, proved, more, self.slice, in_time = words[3 * n : 3 * n + 5].tolist()
+        self.budget.reserved = words[3 * n + 5] / MICRO
         if proved:
             method = group.broadcast_text(self.bounds.method if self.bounds else "", self.bound_rank)
             self.progress.proved(self.toolbox.value_of_core(bound), method, self.steps)
