@@ -19,7 +19,7 @@ from app.search.toolbox import Peeler, Toolbox
 from app.sparse.rowblock import RowBlock
 
 DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need not wait for the next evaluation
-TIME_SHARE = 0.15  # of a time limit, for the policy
+TIME_SHARE = 0.1  # of a time limit, for the policy
 LOOK = 8  # evaluations between looks at the clock
 MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller

@@ -19,7 +19,7 @@ from app.solver.progress import Progress
 FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
-BOUND_SHARE = 0.5  # of a search's time that bounds get on the same rank
+BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 FIRST_BOUND = 0.02  # s, for the bounds of the first round
 MICRO = 1e6
 
@@ -130,7 +130,7 @@ class Rounds:
         if not self._may_bound():
             return 0.0
         if not self.bound_seconds:
-            return min(FIRST_BOUND, 0.1 * self.budget.left())
+            return min(FIRST_BOUND, 0.05 * self.budget.left())
         if not self.made:  # no search is left to wait for
             wanted = max(LONGEST, self.overrun)
         elif self.mine:
