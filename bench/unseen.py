@@ -2,7 +2,7 @@
 
     python bench/unseen.py [--problems mvc mis mds maxcut tsp] [--sizes 50 100 200] [--count 20]
 
-Runs `run.py inputs/PROBLEM.toml` with the weights that ship on generated graphs that no training has seen, and
+Runs `run.py inputs/PROBLEM.toml` with the weights that ship on generated graphs that no training has seen;
 prints for each problem, family and size the mean objective of every label over the graphs.
 """
 
