@@ -2,7 +2,9 @@
 
 import itertools
 import json
+import os
 import sys
+import tempfile
 
 import networkx as nx
 import numpy as np
@@ -20,7 +22,21 @@ CORES = {
     "mvc": lambda: nx.barabasi_albert_graph(300, 4, seed=3),
     "mis": lambda: nx.gnp_random_graph(120, 0.1, seed=3),
     "mds": lambda: nx.barabasi_albert_graph(120, 3, seed=3),
+    "maxcut": lambda: nx.gnp_random_graph(60, 0.15, seed=3),
+    "maxcut_once": lambda: nx.gnp_random_graph(60, 0.15, seed=3),
+    "tsp": lambda: cities(90),
 }
+
+
+def cities(n):
+    """The name of a TSPLIB file; rank 0 reads it."""
+    points = np.random.default_rng(n).integers(0, 1000, (n, 2)).tolist()
+    lines = [f"{i + 1} {x} {y}" for i, (x, y) in enumerate(points)]
+    head = ["NAME : cities", "TYPE : TSP", f"DIMENSION : {n}", "EDGE_WEIGHT_TYPE : EUC_2D"]
+    path = os.path.join(tempfile.mkdtemp(), "cities.tsp")
+    with open(path, "w") as file:
+        file.write("\n".join([*head, "NODE_COORD_SECTION", *lines, "EOF", ""]))
+    return path
 
 
 def smallest_cover(graph, weights):

@@ -66,9 +66,8 @@ def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> lis
 
 def _load_file(group: Group, table: GraphCase, path: str, case: Case) -> Loaded:
     source, parts = _open(group, table, path, int(case.memory.max_decompressed_gb * 1e9))
-    metric = share_metric(group, None if source is None else source.metric)
-    if metric is not None:
-        return replace(load_stream(group, source, table, case), source="file", metric=metric)
+    if group.max_integer(int(source is not None and source.metric is not None)):
+        return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates))
     built, origin = cache.fetch(case.parallel.partition), "cache"
     if built is None:
@@ -115,7 +114,8 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
         balance=case.parallel.partition,
     )  # fmt: skip
     warnings = tuple(source.warnings) if source is not None else ()
-    return Loaded(graph, rows, counts, warnings, table.complement)
+    metric = share_metric(group, source.metric if source is not None else None)
+    return Loaded(graph, rows, counts, warnings, table.complement, metric=metric)
 
 
 def generate_set(group: Group, case: GraphCase, seed: int, purpose: str) -> list[Loaded]:
