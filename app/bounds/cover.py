@@ -21,6 +21,7 @@ from app.graphs.graph import Graph, index_type
 CLIQUES = "clique cover"
 SMALL = 100  # components of fewer nodes are worked on together
 SLICE_S = 0.05  # aim of one slice of a search
+RELAX_SECONDS = 3e-7  # of the relaxation, for each node and entry
 ROUNDS = 25  # of iterated greedy in a slice of the clique cover
 SEARCHED = 3000  # nodes of a part up to which a search tree has a large share of the time
 STALE = 40  # slices without a better clique cover; where other bounds are better,
@@ -86,7 +87,7 @@ class CoverBounds:
             weights = np.ascontiguousarray(weights, dtype=np.int64)
             if weights.shape != (graph.n,) or (weights < 0).any():
                 raise ValueError(f"weights: needs [{graph.n}] whole numbers of at least 0")
-        self._n, self._weights = graph.n, weights
+        self._n, self._weights, self._size = graph.n, weights, graph.n + len(graph.indices)
         self._parts = [_Part(graph, nodes, weights, compiled) for nodes in _groups(graph)]
         self._turns = [part.slices() for part in self._parts]
         self._turn = 0
@@ -95,6 +96,11 @@ class CoverBounds:
     def lower(self) -> int:
         """No cover costs less."""
         return sum(part.lower for part in self._parts)
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the longest slice, the relaxation, while it is to come."""
+        return RELAX_SECONDS * self._size if any(part.lower == 0 for part in self._parts) else 0.0
 
     @property
     def method(self) -> str:

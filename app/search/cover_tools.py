@@ -108,13 +108,14 @@ class KernelBounds(CoreBounds):
 
     @property
     def check_seconds(self) -> float:
-        """About a microsecond for each node and entry whose reductions are replayed."""
-        return 1e-6 * (self.tools.graph.n + len(self.tools.graph.indices))
+        """Sets of all neighbours are made, and the reductions are replayed on them."""
+        graph = self.tools.graph
+        return 1e-7 * (graph.n + len(graph.indices)) + 2e-6 * self.log_words
 
     def __init__(self, tools: CoverTools) -> None:
         inner = CoverBounds(tools.core, tools.core_weights, tools.instance.compiled)
         super().__init__(inner, tools.core, "lower")
-        self.tools = tools
+        self.tools, self.log_words = tools, len(tools.reducer.log())
 
     @property
     def method(self) -> str:

@@ -17,7 +17,7 @@ class Budget:
     steps: int
     seconds: float
     bound_seconds: float
-    begun: float = field(default_factory=time.perf_counter)
+    begun: float = field(default_factory=lambda: time.perf_counter())
     reserved: float = 0.0
 
     @classmethod

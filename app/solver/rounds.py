@@ -20,7 +20,8 @@ FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
-FIRST_BOUND = 0.02  # s, for the bounds of the first round
+FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
+CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
 MICRO = 1e6
 
 
@@ -129,8 +130,8 @@ class Rounds:
         """Seconds for the bounds now; 0: none."""
         if not self._may_bound():
             return 0.0
-        if not self.bound_seconds:
-            return min(FIRST_BOUND, 0.05 * self.budget.left())
+        if not self.bound_seconds and self.overrun <= FIRST_SHARE * self.budget.left():
+            return min(FIRST_BOUND, FIRST_SHARE * self.budget.left())
         if not self.made:  # no search is left to wait for
             wanted = max(LONGEST, self.overrun)
         elif self.mine:
@@ -182,7 +183,7 @@ class Rounds:
         words = group.sum_integers(words)
         found = words[: 3 * n].reshape(n, 3)
         bound, proved, more, self.slice, in_time = words[3 * n : 3 * n + 5].tolist()
-        self.budget.reserved = words[3 * n + 5] / MICRO
+        self.budget.reserved = min(words[3 * n + 5] / MICRO, CHECK_SHARE * self.budget.seconds)
         if proved:
             method = group.broadcast_text(self.bounds.method if self.bounds else "", self.bound_rank)
             self.progress.proved(self.toolbox.value_of_core(bound), method, self.steps)
@@ -247,10 +248,15 @@ class Rounds:
             buffer[:] = held
         return self.toolbox.as_solution(self.group.broadcast(buffer, owner))
 
+    def _may_check(self) -> bool:
+        """Whether the check of the bound fits a time limit."""
+        limit = self.budget.seconds
+        return not limit or self.bounds.check_seconds <= CHECK_SHARE * limit
+
     def verify(self) -> bool:
         """Prove the bound by independent code, on the rank that has it. Ranks: all call."""
         verified = False
         with raise_together(self.group, "checking the bound"):
-            if self.bounds is not None and self.bounds.method:
+            if self.bounds is not None and self.bounds.method and self._may_check():
                 verified = self.bounds.verify()
         return bool(self.group.max_integer(int(verified)))
