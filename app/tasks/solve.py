@@ -17,7 +17,7 @@ from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import follow_policy, introduce, policy_alone
 
-DRAWN = 12  # instances of which the course of the search is drawn
+DRAWN = 4  # instances of which the course of the search is drawn
 LISTED = 20  # instances that have a line each in the log
 
 
@@ -101,6 +101,8 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
         side = "at least" if instance["sense"] == "minimise" else "at most"
         bound = f"{side} {instance['bound']} ({instance['bound_method']}), gap {100 * instance['gap']:.2f} %"
         bound += ", optimal" if instance["optimal"] else ", a weak bound" if instance["bound_is_weak"] else ""
+    if "primal_dual_integral" in instance:
+        bound += f", primal-dual integral {instance['primal_dual_integral']:.3g} s"
     others = ", ".join(f"{label} {value}" for label, value in instance["baselines"].items())
     context.log.info(
         "%s: objective %s; %s; %s", instance["name"], instance["objective"], bound, others or "no baselines"
