@@ -192,7 +192,7 @@ def _sizes(width: int) -> list[int]:
 
 def _add_products(bench: Bench, pool: Pool) -> None:
     """Rows of random columns."""
-    draws = stream(0, "calibrate")
+    draws, writes = stream(0, "calibrate"), _as_in_a_step(bench.device)
     for width in WIDTHS:
         for size in _sizes(width):
             columns = size // (4 * width)
@@ -203,13 +203,15 @@ def _add_products(bench: Bench, pool: Pool) -> None:
                 # The operand stays where it is: bringing it in is a pass over it, counted beside the product.
                 X = pool.numbers[: columns * width].reshape(columns, width)
                 bench.add(
-                    ("product", width, size, degree), partial(bench.device.spmm_add, A, X, Y), rows * degree
+                    ("product", width, size, degree),
+                    partial(bench.device.spmm_add, A, X, Y, **writes),
+                    rows * degree,
                 )
 
 
 def _add_lookups(bench: Bench, net: QNetwork) -> None:
     """Rows of random columns, whose numbers are random entries of a table of each state's own part."""
-    draws = stream(0, "calibrate/lookup")
+    draws, writes = stream(0, "calibrate/lookup"), _as_in_a_step(bench.device)
     for states, columns in LOOKUPS:
         table = bench.device.put(draws.random((states * TABLE, net.K), dtype=np.float32))
         code = draws.integers(0, TABLE, (columns, states)) + TABLE * np.arange(states)
@@ -217,8 +219,14 @@ def _add_lookups(bench: Bench, net: QNetwork) -> None:
         for degree in DEGREES:
             A, rows = _random_rows(bench.device, entries, degree, columns, draws)
             Y = bench.device.xp.zeros((rows, states * net.K), dtype=np.float32)
-            call = partial(bench.device.spmm_lookup, A, table, bench.device.put(code.astype(np.int32)), Y)
+            numbers = bench.device.put(code.astype(np.int32))
+            call = partial(bench.device.spmm_lookup, A, table, numbers, Y, **writes)
             bench.add(("lookup", net.K, 4 * states * columns, degree), call, rows * degree * states)
+
+
+def _as_in_a_step(device: Any) -> dict[str, bool]:
+    """Products as a step makes them: written where the device can, else added to zeros."""
+    return {"write": True} if device.writes_products else {}
 
 
 def _random_rows(
