@@ -1,7 +1,7 @@
 """Engine: the operations that layers are made of, on arrays of which every rank holds its rows.
 
-A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers, counts
-what is done, and can run the same code without any numbers to learn what an epoch needs (`Engine.dry`).
+A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers,
+counts what is done, and can run the same code without numbers to learn what an epoch needs (`Engine.dry`).
 """
 
 import time
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.comm.ordered import sum_tree
+from app.comm.tree import owned_roots, owned_spans
 from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
 from app.partition.rows import RowPartition
-from app.comm.tree import owned_roots, owned_spans
 from app.products import PLAIN, Finish, Part
 
 Array = Any
@@ -64,7 +64,7 @@ class Engine:
     """
 
     def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
-        """direct   the first parameters whose gradients arrive whole; the others' are sums over row blocks."""
+        """direct   how many of the first parameters have gradients that arrive whole, not by row blocks."""
         group = neighbours.group
         self.group, self.device, self.neighbours_of = group, group.device, neighbours
         self.params, self.direct, self.cuts = params, direct, rows.cuts
@@ -147,7 +147,9 @@ class Engine:
         """Do one operation, or only write down that it is done."""
         self._at += 1
         if not self.numeric:
-            found = [tuple(f"{r.number} {r.name}" for r in each if isinstance(r, Rows)) for each in (reads, writes)]
+            found = [
+                tuple(f"{r.number} {r.name}" for r in each if isinstance(r, Rows)) for each in (reads, writes)
+            ]
             self.recorded[self._program].append(Operation(kind, name, *found, flops))
             return None
         start = time.perf_counter()
@@ -168,7 +170,9 @@ class Engine:
             return Z
         then = PLAIN if scale is None else Finish(scale=scale)
         flops = 2 * X.width * W.shape[1]
-        self._run("dense", name, [X], [Z], lambda: self.device.dense([Part(X.array)], W, then, Z.array), flops)
+        self._run(
+            "dense", name, [X], [Z], lambda: self.device.dense([Part(X.array)], W, then, Z.array), flops
+        )
         return Z
 
     def dense_back(self, D: Rows, W: Array, scale: Array | None = None, name: str = "dH") -> Rows:
@@ -276,7 +280,7 @@ class Engine:
     def deactivate(
         self, D: Rows, H: Rows | None = None, scale: Array | None = None, drop: Any = None, relu: bool = False
     ) -> None:
-        """In place, the gradient through `activate` whose output was H: D = scale * (dropped and active) D."""
+        """In place, the gradient through `activate` whose output was H: D = scale * (kept and active) D."""
         held = None if H is None else H.array
         work = lambda: self.device.deactivate(D.array, held, scale, drop, relu)  # noqa: E731
         self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width)
@@ -299,6 +303,8 @@ class Engine:
 
     # ---- anything else ----------------------------------------------------------------------------------
 
-    def apply(self, kind: str, name: str, reads: list[Any], writes: list[Any], work: Callable[[], Any]) -> Any:
+    def apply(
+        self, kind: str, name: str, reads: list[Any], writes: list[Any], work: Callable[[], Any]
+    ) -> Any:
         """An operation of a layer's own: `work` touches the arrays of the rows it names and no others."""
         return self._run(kind, name, reads, writes, work)
