@@ -204,8 +204,9 @@ class Engine:
         Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
         """
         if self.numeric and kind not in X.products:
-            xp, (left, own, right) = self.device.xp, PRODUCTS[kind]
-            rows = xp.array(X.array)
+            left, own, right = PRODUCTS[kind]
+            rows = self.device.empty(X.array.shape)
+            rows[...] = X.array
             if right:
                 self.device.activate(rows, self.scale_of(right))
             Y = self.device.zeros(rows.shape)
