@@ -45,7 +45,7 @@ class Classifier:
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
         self.model = Model(case, data.features.shape[1], data.classes)
         self.params = Parameters(self.device, self.model.shapes())
-        self.params.draw_glorot(seed)
+        self.params.draw_glorot(seed, self.model.constants())
         self.features: Features = make_features(group, data.features, block.own_counts)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
