@@ -79,4 +79,6 @@ def plan_buffers(programs: dict[str, list[Lifetime]]) -> BufferPlan:
 
 
 def _is_free(taken: list[tuple[str, Lifetime]], program: str, life: Lifetime) -> bool:
-    return all(other != program or held.last < life.first or life.last < held.first for other, held in taken)
+    return all(
+        other != program or held.last < life.first or life.last < held.first for other, held in taken
+    )
