@@ -247,8 +247,8 @@ class GnnCase(Table, frozen=True):
     first_product: Annotated[
         Literal["auto", "cached", "live", "mg_gcn"],
         about(
-            "of a first gcn layer with dense features; cached: A X once, exact; live: in every epoch; mg_gcn: "
-            "with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
+            "of a first gcn layer with dense features; cached: A X once, exact; live: in every epoch; "
+            "mg_gcn: with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
         ),
     ] = "auto"
     feature_rows: Annotated[
@@ -270,7 +270,9 @@ class GnnCase(Table, frozen=True):
     keep: Annotated[
         Literal["last", "best"], about("weights of the last epoch, or of the best validation score")
     ] = "last"
-    weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = ""
+    weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
+        ""
+    )
 
 
 class ParallelCase(Table, frozen=True):
@@ -305,7 +307,9 @@ class OutputCase(Table, frozen=True):
 
     solutions: Annotated[bool, about("write solution/NAME.txt for each graph")] = True
     plots: Annotated[bool, about("draw the plots, where matplotlib is installed")] = True
-    embeddings: Annotated[bool, about("classify: write what the last layer but one says of each node")] = False
+    embeddings: Annotated[bool, about("classify: write what the last layer but one says of each node")] = (
+        False
+    )
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0
 
 

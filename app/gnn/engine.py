@@ -1,7 +1,7 @@
 """Engine: the operations that layers are made of, on arrays of which every rank holds its rows.
 
-A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers, counts
-what is done, and can run the same code without any numbers to learn what an epoch needs (`Engine.dry`).
+A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers,
+counts what is done, and can run the same code without numbers to learn what an epoch needs (`Engine.dry`).
 """
 
 import time
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.comm.ordered import sum_tree
+from app.comm.tree import owned_roots, owned_spans
 from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
 from app.partition.rows import RowPartition
-from app.comm.tree import owned_roots, owned_spans
 from app.products import PLAIN, Finish, Part
 
 Array = Any
@@ -65,7 +65,7 @@ class Engine:
     """
 
     def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
-        """direct   the first parameters whose gradients arrive whole; the others' are sums over row blocks."""
+        """direct   how many of the first parameters have gradients that arrive whole, not by row blocks."""
         group = neighbours.group
         self.group, self.device, self.neighbours_of = group, group.device, neighbours
         self.params, self.direct, self.cuts = params, direct, rows.cuts
@@ -317,7 +317,7 @@ class Engine:
     def deactivate(
         self, D: Rows, H: Rows | None = None, scale: Array | None = None, drop: Any = None, relu: bool = False
     ) -> None:
-        """In place, the gradient through `activate` whose output was H: D = scale * (dropped and active) D."""
+        """In place, the gradient through `activate` whose output was H: D = scale * (kept and active) D."""
         held = None if H is None else H.array
         work = lambda: self.device.deactivate(D.array, held, scale, drop, relu)  # noqa: E731
         self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width)

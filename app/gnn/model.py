@@ -57,7 +57,7 @@ class Model:
         return sum(shapes[name][0] * shapes[name][1] for name in first.meets_input)
 
     def forward(self, engine: Engine, X: Features, draws: "Draws | None") -> Rows:
-        """Scores [n_own, classes], not yet through softmax; the caller frees them or gives them to `backward`.
+        """Scores [n_own, classes] before softmax; the caller frees them or gives them to `backward`.
 
         draws   dropout of a training pass, which keeps what backward needs; None: nothing is dropped or kept
         Ranks   all call
@@ -70,7 +70,7 @@ class Model:
         return H
 
     def embed(self, engine: Engine, X: Features) -> Rows | Features:
-        """What the last layer reads, nothing dropped; the features themselves of one layer. Ranks: all call."""
+        """What the last layer reads, nothing dropped; of one layer the features. Ranks: all call."""
         X.begin(None)
         H: Rows | Features = X
         for block in self.blocks[:-1]:

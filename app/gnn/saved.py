@@ -55,10 +55,9 @@ def load_model(path: str) -> SavedModel:
         if not set(architecture) <= set(ARCHITECTURE):
             raise GraphError(f"{path}: describes a model that this Lockstep does not know")
         case = msgspec.convert(architecture, GnnCase)
-        found = SavedModel(
-            {key: getattr(case, key) for key in architecture}, int(manifest["features"]), int(manifest["classes"]),
-            bool(manifest["multilabel"]), arrays, manifest["digest"],
-        )  # fmt: skip
+        chosen = {key: getattr(case, key) for key in architecture}
+        sizes = int(manifest["features"]), int(manifest["classes"]), bool(manifest["multilabel"])
+        found = SavedModel(chosen, *sizes, arrays, manifest["digest"])
         wanted = Model(case, found.features, found.classes).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")

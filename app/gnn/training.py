@@ -11,7 +11,7 @@ from app.comm.group import Group
 from app.comm.guard import check_same, digest
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import Features, make_features
 from app.gnn.metrics import Scores, count_hits, scores_of
 from app.gnn.model import Draws, Model

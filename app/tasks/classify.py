@@ -31,7 +31,7 @@ class Classified:
 
 
 def run_classify(context: Context) -> dict[str, Any]:
-    """Train or apply, write weights.npz, predictions and plots, and return result.json's part. Ranks: all call."""
+    """Train or apply, write the results, and return the task's part of result.json. Ranks: all call."""
     loaded, data = load_nodes(context.group, context.case.graph, context.case)
     done = classify_nodes(context, loaded, data)
     if context.folder is not None:
@@ -78,7 +78,9 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData) -> None:
     if gnn.edge_weights and loaded.graph.weights is not None and (loaded.graph.weights < 0).any():
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
     if not data.classes and not gnn.weights:
-        raise CaseError('the nodes have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"')
+        raise CaseError(
+            'the nodes have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
+        )
 
 
 def _recorder(context: Context) -> Any:
@@ -87,7 +89,9 @@ def _recorder(context: Context) -> Any:
 
     def record(row: dict[str, float]) -> None:
         sent = sum(context.group.sent_bytes.values())
-        log.record(phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent, **_splits(row))
+        log.record(
+            phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent, **_splits(row)
+        )
         left = (time.perf_counter() - start) / row["epoch"] * (case.epochs - row["epoch"])
         log.progress(
             "epoch %5d  loss %.4f  train %.4f  val %.4f  test %.4f  (%.0f s to go)",
@@ -113,10 +117,9 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         graph.name, graph.n, graph.edges, data.features.shape[1], data.classes,
         "labels" if data.multilabel else "classes", *(int(counted[name]) for name in SPLITS),
     )  # fmt: skip
-    layers = ", ".join(
-        f"{b.spec.kind} {b.f_in}-{b.f_out}{' residual' if b.spec.residual else ''}" for b in classifier.model.blocks
-    )
-    log.info("%s: %d weights, exchange %s", layers, classifier.params.size, engine.neighbours_of.block.plan.mode)
+    layers = ", ".join(block.text() for block in classifier.model.blocks)
+    mode = engine.neighbours_of.block.plan.mode
+    log.info("%s: %d weights, exchange %s", layers, classifier.params.size, mode)
     log.info(
         "%d buffers of %d columns in all: %.1f MB on this rank",
         len(engine.plan.widths), engine.plan.columns, 4e-6 * engine.plan.columns * engine.n_own,
@@ -128,7 +131,9 @@ def _say_scores(
 ) -> None:
     name = "micro F1" if classifier.data.multilabel else "accuracy"
     shown = ", ".join(
-        f"{split} {each.micro_f1:.4f} (macro F1 {each.macro_f1:.4f})" for split, each in scores.items() if each.nodes
+        f"{split} {each.micro_f1:.4f} (macro F1 {each.macro_f1:.4f})"
+        for split, each in scores.items()
+        if each.nodes
     )
     context.log.info(
         "%d epochs in %.2f s (%.2f ms each, evaluations included); %s: %s",
@@ -156,13 +161,23 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
     predicted = _gather_predictions(context, loaded, done.classifier)
     both = digest({"predictions": predicted, **done.fit.weights})
     operations = {kind: round(s, 6) for kind, s in sorted(done.classifier.engine.seconds.items())}
-    return {"digest": both, "weights_digest": done.digest, "instances": [entry], **entry, "operations": operations}
+    return {
+        "digest": both,
+        "weights_digest": done.digest,
+        "instances": [entry],
+        **entry,
+        "operations": operations,
+    }
 
 
 def _gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32. Ranks: all call."""
     predicted = classifier.predict_own()[: loaded.graph.hi - loaded.graph.lo]
-    own = predicted.astype(np.uint8) if classifier.data.multilabel else predicted.argmax(axis=1).astype(np.int32)
+    own = (
+        predicted.astype(np.uint8)
+        if classifier.data.multilabel
+        else predicted.argmax(axis=1).astype(np.int32)
+    )
     return context.group.gather_host(np.ascontiguousarray(own), loaded.rows.row_counts())
 
 
@@ -179,7 +194,9 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
             )  # fmt: skip
         folder.write_text(f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted))
     if case.output.embeddings:
-        embedded = group.gather_host(classifier.embed_own()[: loaded.graph.hi - loaded.graph.lo], loaded.rows.row_counts())
+        embedded = group.gather_host(
+            classifier.embed_own()[: loaded.graph.hi - loaded.graph.lo], loaded.rows.row_counts()
+        )
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{loaded.graph.name}.npz", ids=ids, embeddings=embedded)
     if case.output.plots:
