@@ -1,12 +1,14 @@
-"""Models on small graphs for tests of layers: an engine made ready, one epoch, and the same in dense float64."""
+"""Models on small graphs, for tests of layers: an engine, one epoch, and the same in dense float64."""
 
 import numpy as np
 import scipy.sparse as sp
-from helpers import dense, make_block
+from helpers import dense, exact_dot, make_block
 
 from app.config import GnnCase
 from app.gnn.engine import NORM_EPSILON, Engine
 from app.gnn.features import make_features
+from app.gnn.layers.layer import LayerSpec, Settings
+from app.gnn.layers.table import make_convolution
 from app.gnn.model import Draws, Model, layer_specs
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
@@ -44,7 +46,7 @@ class Trial:
         rows = self.block.rows
         self.engine = Engine(Neighbours(group, self.block, case.edge_weights), rows, params, direct)
         put = self.device.put
-        counted = (labels >= 0).astype(np.float32) / max((labels >= 0).sum(), 1)
+        counted = ((labels >= 0) / max((labels >= 0).sum(), 1)).astype(np.float32)
         self._targets = (
             put(own_rows(self.block, labels.astype(np.int32), -1)),
             put(own_rows(self.block, counted)),
@@ -73,6 +75,73 @@ class Trial:
             found = engine.apply("loss", "scores", [Z], [], lambda: np.array(self.device.get(Z.array)))
             engine.free(Z)
         return found
+
+
+class Single:
+    """One convolution on one graph: Z from H, then the gradients from D = dZ; whole host arrays go in.
+
+    sparse   None: H is the output of another layer; else H are features, dense or sparse
+    """
+
+    def __init__(self, group, graph, kind, H, D, values, exchange="auto", sparse=None, **settings):
+        self.group, self.device = group, group.device
+        self.block = block = make_block(group, graph, exchange)
+        self.H, self.D = (own_rows(block, each.astype(np.float32)) for each in (H, D))
+        f_in, f_out = H.shape[1], D.shape[1]
+        spec = LayerSpec(kind, f_out, heads=settings.pop("heads", 1))
+        self.conv = make_convolution("c", spec, f_in, f_out, Settings(**settings))
+        params = Parameters(self.device, self.conv.shapes())
+        params.set({f"c.{name}": value for name, value in values.items()})
+        self.features, direct = None, 0
+        if sparse is not None:
+            X = sp.csr_array(self.H) if sparse else self.H
+            self.features = make_features(group, X, block.own_counts)
+            direct = sum(params[name].size for name in self.conv.meets_input) if sparse else 0
+        self.engine = Engine(Neighbours(group, block), block.rows, params, direct)
+        self.Z = self.dH = self.gradient = None
+        with self.engine.dry():
+            self._pass()
+        self.engine.allocate()
+        self._pass()
+
+    def _load(self, name, host):
+        rows = self.engine.take(name, host.shape[1])
+
+        def work():
+            rows.array[...] = self.device.put(host)
+
+        self.engine.apply("load", name, [], [rows], work)
+        return rows
+
+    def _keep(self, rows):
+        return self.engine.apply("keep", "", [rows], [], lambda: np.array(self.device.get(rows.array)))
+
+    def _pass(self):
+        engine = self.engine
+        with engine.program("epoch"):
+            H = self.features or self._load("H", self.H)
+            Z = self.conv.forward(engine, H)
+            scale = self.conv.output_scale(engine, H)
+            engine.activate(Z, scale)
+            self.Z = self._keep(Z)
+            engine.free(Z)
+            D = self._load("D", self.D)
+            engine.activate(D, scale)
+            dH = self.conv.backward(engine, H, D)
+            self.dH = None if dH is None else self._keep(dH)
+            engine.free(dH, H)
+            engine.reduce_gradients()
+        if engine.numeric:
+            flat = self.device.get(engine.gradient)
+            shapes = engine.params.shapes
+            self.gradient = {
+                name[2:]: np.array(flat[part]).reshape(shapes[name])
+                for name, part in engine.params.slices.items()
+            }
+
+    def dot(self, X_own, Y_own, unit):
+        """<X, Y> over all ranks in units, exactly."""
+        return exact_dot(self.group, self.device.put(X_own), self.device.put(Y_own), unit)
 
 
 # ---- the same in float64, written down from the definitions ------------------------------------------------
@@ -147,7 +216,7 @@ CONVOLUTIONS = {
 
 
 def case_of(kind, options="", widths=(7, 4, 6), **keys):
-    """A case of inner layers of some widths, all with the same options, and a last one; nothing is dropped."""
+    """A case of inner layers of some widths and the same options, and a last one; nothing is dropped."""
     defaults = {"dropout": 0.0, "input_dropout": 0.0}
     layers = [f"{kind} {width} {options}".strip() for width in widths] + [kind]
     return GnnCase(layers=layers, **{**defaults, **keys})
