@@ -1,0 +1,22 @@
+"""The layers by name: one file and one line each."""
+
+from app.errors import CaseError
+from app.gnn.layers.commnet import CommNet
+from app.gnn.layers.gcn import GCN
+from app.gnn.layers.gin import GIN
+from app.gnn.layers.layer import Convolution, LayerSpec, Settings
+from app.gnn.layers.sage import Sage
+
+LAYERS: dict[str, type] = {
+    "commnet": CommNet,
+    "gcn": GCN,
+    "gin": GIN,
+    "sage": Sage,
+}
+
+
+def make_convolution(name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> Convolution:
+    """The convolution a spec names. Raises CaseError for an unknown kind."""
+    if spec.kind not in LAYERS:
+        raise CaseError(f"gnn: unknown layer {spec.kind!r}; {', '.join(sorted(LAYERS))} would be right")
+    return LAYERS[spec.kind](name, spec, f_in, f_out, settings)
