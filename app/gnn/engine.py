@@ -247,8 +247,17 @@ class Engine:
 
     # ---- gradients --------------------------------------------------------------------------------------
 
-    def gram(self, name: str, X: Rows | Features, D: Rows, scale: Array | None = None) -> None:
+    def gram(
+        self,
+        name: str,
+        X: Rows | Features,
+        D: Rows,
+        scale: Array | None = None,
+        pick: Array | None = None,
+    ) -> None:
         """The gradient of parameter `name` is X^T D, a sum over nodes; rows of X are multiplied by scale.
+
+        pick    which entries of X^T D, row-major, are the parameter's; None: all
 
         Ranks   all call (features whose gradient arrives whole exchange D)
         """
@@ -261,7 +270,8 @@ class Engine:
 
         def tree() -> None:
             part = Part(X.array, scale=scale)
-            self._part(name)[...] = self.device.gram_roots([part], D.array, self.starts, self.spans)
+            found = self.device.gram_roots([part], D.array, self.starts, self.spans)
+            self._part(name)[...] = found if pick is None else found[:, pick]
 
         self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width)
 
