@@ -1,8 +1,8 @@
 """DGL's GraphConv, as its own full-batch examples use it.
 
-    both             norm="both": rows are scaled before and after the product
-    weights          norm="none": the normalisation is a weight on every edge, computed once
-    .., sparse X     the features as torch.sparse_csr instead of a dense tensor
+both             norm="both": rows are scaled before and after the product
+weights          norm="none": the normalisation is a weight on every edge, computed once
+.., sparse X     the features as torch.sparse_csr instead of a dense tensor
 """
 
 import os
@@ -11,13 +11,13 @@ from typing import Any
 
 os.environ.setdefault("DGLBACKEND", "pytorch")
 
-import dgl  # noqa: E402
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from dgl.nn.pytorch import EdgeWeightNorm, GraphConv  # noqa: E402
+import dgl
+import numpy as np
+import torch
+from dgl.nn.pytorch import EdgeWeightNorm, GraphConv
 
-from bench.gnn_autograd import AutogradModel, features  # noqa: E402
-from bench.gnn_case import GcnCase  # noqa: E402
+from bench.gnn_autograd import AutogradModel, features
+from bench.gnn_case import GcnCase
 
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 

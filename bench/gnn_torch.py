@@ -1,7 +1,8 @@
 """A graph convolutional network in plain PyTorch with a hand-written backward pass: no autograd, no layers.
 
-It makes the operations that this program makes, in the same order: A W first or A X first, whichever is
-narrower; no gradient by the features; A^T = A, so nothing is transposed; sparse features with their transpose.
+It makes the operations that this program makes, in the same order: the product with W first or that with A,
+whichever leaves less for A; no gradient by the features; A^T = A, so nothing is transposed; sparse features
+with their transpose beside them.
 
     each epoch   every product, as the mathematics is written
     kept         A X of the first layer is computed once

@@ -4,7 +4,7 @@
 
 One JSON object a line, on both sides. Asked {"do": "build", "form": F, "dropout": p}, {"do": "epochs",
 "count": k} or {"do": "gradients", "path": P}, it answers the processor seconds of the whole answer, the last
-loss, and `grown`: how far the resident memory has ever been above what it was after imports and data, in bytes.
+loss, and `grown`: by how many bytes the resident memory has ever exceeded what it was after imports and data.
 """
 
 import importlib
@@ -37,6 +37,7 @@ class Worker:
 
     def build(self, form: str, dropout: float) -> dict[str, Any]:
         """Make the model: every structure that it computes once."""
+        self.model = None  # before the next one is made
         self.model = self.module.Model(self.case, form, dropout)
         return {}
 
