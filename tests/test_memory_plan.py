@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.mpi_skip
 SLOW, CLEAN, DIRTY = range(3)  # where a value is: only in the slow tier, in both, only in the fast one
 
 
-# ---- brute force: single moves of single tensors, in any order ----------------------------------------------
+# ---- brute force: single moves of single tensors, in any order ---------------------------------------------
 
 
 def wanted_after(operations, results):
@@ -91,36 +92,40 @@ def brute_force(operations, sizes, limit, results):
     )
 
 
-# ---- random operation graphs --------------------------------------------------------------------------------
+# ---- random operation graphs -------------------------------------------------------------------------------
 
 
-@st.composite
-def problems(draw, most_tensors=6, most_operations=8):
-    """Operations on a few tensors, sizes, results and a limit under which each of them can run."""
-    names = [f"t{i}" for i in range(draw(st.integers(2, most_tensors)))]
-    sizes = {name: draw(st.integers(1, 6)) for name in names}
-    some = st.lists(st.sampled_from(names), max_size=2, unique=True).map(tuple)
-    operations = [
-        Operation("kind", str(at), draw(some), draw(some))
-        for at in range(draw(st.integers(2, most_operations)))
-    ]
+def drawn(seed, most_tensors, most_operations):
+    """Operations on a few tensors, sizes, results and a limit that is tight: rules lose on every third."""
+    draws = Random(seed)
+    names = [f"t{i}" for i in range(draws.randint(most_tensors - 1, most_tensors))]
+    sizes = {name: draws.randint(1, 6) for name in names}
+    operations = []
+    for at in range(draws.randint(most_operations - 2, most_operations)):
+        reads = draws.sample(names, draws.choice((1, 1, 2)))
+        writes = draws.sample(names, draws.choice((0, 0, 1, 1)))
+        operations.append(Operation("kind", str(at), tuple(reads), tuple(writes)))
     used = {n for each in operations for n in each.reads + each.writes}
-    results = tuple(n for n in names if n in used and draw(st.booleans()) and draw(st.booleans()))
-    least = Epoch(operations, sizes, results).least_bytes
-    return operations, sizes, results, least + draw(st.integers(0, 8))
+    results = tuple(n for n in names if n in used and draws.random() < 0.25)
+    limit = Epoch(operations, sizes, results).least_bytes + draws.randint(0, 6)
+    return operations, sizes, results, max(limit, 1)
 
 
-@settings(max_examples=400)
-@given(problems())
+def problems(most_tensors, most_operations):
+    return st.builds(drawn, st.integers(0, 2**32), st.just(most_tensors), st.just(most_operations))
+
+
+@settings(max_examples=300)
+@given(problems(5, 14))
 def test_the_dynamic_program_moves_as_few_bytes_as_any_sequence_of_moves(problem):
     operations, sizes, results, limit = problem
     plan = make_plan(Epoch(operations, sizes, results), limit)
     assert plan.moved_bytes == brute_force(operations, sizes, limit, results)
-    assert plan.exact == (len(plan.epoch.names_of(plan.epoch.constants)) <= 4)
+    assert plan.exact
 
 
-@settings(max_examples=150)
-@given(problems(most_tensors=12, most_operations=24))
+@settings(max_examples=100)
+@given(problems(10, 20))
 def test_no_rule_moves_less_and_none_passes_the_limit(problem):
     operations, sizes, results, limit = problem
     plans = {m: make_plan(Epoch(operations, sizes, results), limit, m) for m in METHODS}
@@ -135,8 +140,8 @@ def follow(plan, epochs=2):
     """Carry a plan out on names alone: what is needed is there, what is read has a value, the limit holds."""
     epoch, size = plan.epoch, dict(zip(plan.epoch.names, plan.epoch.sizes))
     version = dict.fromkeys(epoch.names, 0)  # of the value that the program wants
-    slow = {name: 0 for name in epoch.names_of(epoch.inputs)}
-    fast = {name: 0 for name in plan.start}
+    slow = dict.fromkeys(epoch.names_of(epoch.inputs), 0)
+    fast = dict.fromkeys(plan.start, 0)
     for _ in range(epochs):
         for name in epoch.names_of(epoch.inputs & ~epoch.constants):
             version[name] = slow[name] = version[name] + 1  # given anew
@@ -164,7 +169,18 @@ def follow(plan, epochs=2):
             version[name] = slow[name]
 
 
-# ---- single cases -------------------------------------------------------------------------------------------
+def test_the_random_graphs_are_hard_enough():
+    """On many of them both rules move more bytes than the least."""
+    beaten = 0
+    for seed in range(100):
+        operations, sizes, results, limit = drawn(seed, 5, 14)
+        epoch = Epoch(operations, sizes, results)
+        rules = [make_plan(epoch, limit, method).moved_bytes for method in METHODS[1:3]]
+        beaten += make_plan(epoch, limit).moved_bytes < min(rules)
+    assert beaten >= 15
+
+
+# ---- single cases ------------------------------------------------------------------------------------------
 
 
 def chain(depth):
@@ -214,7 +230,7 @@ def test_a_limit_below_one_operation_is_refused_with_the_least_that_works():
     ("operations", "sizes", "text"),
     [
         (chain(1), {"h0": 1, "h1": 1, "d1": 1}, "tensor 'd0' needs a size"),
-        ([Operation("a", "x", (), ("t",), ("t",)), Operation("b", "y", ("t",), ())], {"t": 1}, "a \\(x\\) frees 't'"),
+        ([Operation("a", "x", (), ("t",), ("t",)), Operation("b", "y", ("t",), ())], {"t": 1}, "frees 't'"),
     ],
 )  # fmt: skip
 def test_wrong_epochs(operations, sizes, text):

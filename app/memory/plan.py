@@ -7,7 +7,7 @@ from app.memory import heuristics
 from app.memory.dynamic import least_transfers
 from app.memory.operations import Epoch, members
 
-MOST_CONSTANTS = 4  # of which every subset is tried as what stays in the fast tier between epochs
+MOST_CONSTANTS = 6  # of which every subset is tried as what stays in the fast tier between epochs
 METHODS = ("dynamic program", "farthest next use", "least recently used", "streaming")
 
 
