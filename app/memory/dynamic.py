@@ -41,13 +41,13 @@ def least_transfers(epoch: Epoch, limit: int, start: int, upper: int) -> tuple[l
         only shrink, so it is empty throughout and every operation loads all its inputs. And the capacity is
         compared with T, while T' (what else was cached while o ran) is what must fit. Here T' ranges over
         all subsets of the cached tensors that fit beside what the operation touches.
-      - As printed, only loads count. Here a tensor that was written is *dirty* until it is stored, evicting it
-        alive costs its bytes, and a clean one costs nothing: the state is (cached, dirty).
+      - As printed, only loads count. Here a tensor that was written is *dirty* until it is stored, evicting
+        it alive costs its bytes, and a clean one costs nothing: the state is (cached, dirty).
     Pruning, all without loss: only subsets to which nothing more fits (to hold more is never worse: it can be
-    evicted later for the same bytes); states from which another, cheaper one could be reached for less than the
-    difference; states whose cost and certain further loads pass `upper`.
-    Beyond MOST_STATES after an operation, or MOST_CHOICES in all, only the most promising states are followed and
-    the answer is not certain.
+    evicted later for the same bytes); no state that is no better than a cheaper one moved there; none whose
+    cost and certain further loads pass `upper`.
+    Beyond MOST_STATES after an operation, or MOST_CHOICES in all, only the most promising states are followed
+    and the answer is not certain.
     """
     layer, exact, choices = [Reached(start, 0, 0)], True, 0
     for at in range(len(epoch.operations)):
@@ -117,7 +117,7 @@ def _largest_subsets(sizes: list[int], room: int) -> Iterator[tuple[int, ...]]:
 
 
 def _worth_following(epoch: Epoch, states: list[Reached], wanted: int, upper: int) -> list[Reached]:
-    """States that may lead to the best schedule; wanted: tensors that will be read, or must be back in the end."""
+    """States that may lead to the best schedule; wanted: what will be read, or must be back in the end."""
     states.sort(key=lambda state: state.cost)
     kept: list[Reached] = []
     for state in states:

@@ -31,7 +31,7 @@ def farthest_next_use(epoch: Epoch, limit: int, start: int = 0) -> list[int]:
     """Evict what costs least for each byte and operation that it would still wait.
 
     Belady's rule with transfers as weights: a clean tensor costs its loading, a dirty one its storing too,
-    one that nobody reads again nothing that is not due anyway. With equal sizes and clean tensors it is Belady's.
+    one that nobody reads again nothing that is not due anyway. Where all are clean it is Belady's.
     """
     uses = _next_uses(epoch, start)
 
@@ -53,7 +53,7 @@ def _on_demand(
     cached, dirty, held = start, 0, []
     for at, needed in enumerate(epoch.needs):
         room = limit - epoch.bytes_of(needed)
-        others = sorted(members(cached & ~needed), key=lambda t: worth(at, t, bool(dirty >> t & 1)))  # noqa: B023
+        others = sorted(members(cached & ~needed), key=lambda t: worth(at, t, bool(dirty >> t & 1)))
         keep = cached & needed
         for tensor in _that_fit(epoch, others, room):
             keep |= 1 << tensor

@@ -118,8 +118,9 @@ class Epoch:
             wrong = alive & freed & ~self.constants
             if wrong:
                 each = self.operations[at]
+                freed_early = self.names_of(wrong)[0]
                 raise CaseError(
-                    f"memory plan: {each.kind} ({each.name}) frees {self.names_of(wrong)[0]!r}, which is wanted later"
+                    f"memory plan: {each.kind} ({each.name}) frees {freed_early!r}, which is wanted later"
                 )
             after.append(alive)
             alive = (alive & ~self.writes[at]) | self.reads[at]

@@ -15,9 +15,12 @@ METHODS = ("dynamic program", "farthest next use", "least recently used", "strea
 class Step:
     """What happens around one operation; the last step of a plan, which has none, ends the epoch.
 
-    store   written to the slow tier, then out of the fast one      drop    out of the fast tier: it has a copy
-    load    read from the slow tier before the operation            ahead   read for the next one while it runs
-    free    forgotten after it: values that nobody wants            held_bytes   in the fast tier while it runs
+    store   written to the slow tier, then out of the fast one
+    drop    out of the fast tier: the slow one has the value
+    load    read from the slow tier before the operation
+    ahead   read for the next operation while this one runs
+    free    forgotten after it: values that nobody wants
+    held_bytes   in the fast tier while it runs, with what is read ahead
     """
 
     store: tuple[str, ...]
@@ -93,14 +96,14 @@ def make_plan(epoch: Epoch, limit: int, method: str = "dynamic program") -> Plan
     """The plan of an epoch.
 
     limit    bytes of the fast tier
-    method   one of METHODS; where the dynamic program has to cut its search short, the plan is the best of what
-             it found and of the two rules, and says so
+    method   one of METHODS; where the dynamic program has to cut its search short, the plan is the best of
+             what it found and of the two rules, and says so
     Raises CaseError, stating the least limit that works, where an operation alone does not fit.
 
-    An epoch starts with its inputs in the slow tier and nothing in the fast one but `start`, constants that the
-    epoch before left there: that set is chosen for the fewest bytes an epoch (every subset that fits of the
-    MOST_CONSTANTS largest constants). For least recently used it is what an epoch that started empty leaves
-    behind, where that moves less.
+    An epoch starts with its inputs in the slow tier and nothing in the fast one but `start`, constants that
+    the epoch before left there: that set is chosen for the fewest bytes an epoch (every subset that fits of
+    the MOST_CONSTANTS largest constants). For least recently used it is what an epoch that started empty
+    leaves behind, where that moves less.
     """
     epoch.check_limit(limit)
     if method == "streaming":
@@ -144,11 +147,11 @@ def _least_recently_used(epoch: Epoch, limit: int) -> Plan:
     for _ in range(2):
         held = heuristics.least_recently_used(epoch, limit, start)
         plans.append(_carried_out(epoch, limit, held, start, "least recently used"))
-        start = held_last(epoch, held) & epoch.constants
+        start = _held_last(epoch, held) & epoch.constants
     return min(plans, key=_moved)
 
 
-def held_last(epoch: Epoch, held: list[int]) -> int:
+def _held_last(epoch: Epoch, held: list[int]) -> int:
     """The set that lies in the fast tier once the last operation has run."""
     return held[-1] | epoch.needs[-1] if held else 0
 
@@ -173,9 +176,9 @@ def _carried_out(epoch: Epoch, limit: int, held: list[int], start: int, method: 
 def _read_ahead(epoch: Epoch, limit: int, held: list[int]) -> tuple[list[int], list[int]]:
     """What can be read while the operation before it runs, and the schedule that makes room for it.
 
-    What leaves before operation i+1 and is not touched by operation i can leave before i for the same bytes: the
-    room is filled with what i+1 loads, largest first. From the last operation to the first, since an early
-    leave makes room for an earlier one.
+    What leaves before operation i+1 and is not touched by operation i can leave before i for the same bytes:
+    the room is filled with what i+1 loads, largest first. From the last operation to the first, since who
+    leaves early makes room for what is read earlier still.
     """
     held, ahead = list(held), [0] * len(held)
     for at in reversed(range(len(held) - 1)):
