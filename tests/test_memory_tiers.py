@@ -14,7 +14,7 @@ from app.memory.arena import LINE, Arena, padded
 from app.memory.operations import Epoch, Operation
 from app.memory.plan import METHODS, make_plan
 from app.memory.slow import DeviceCopies, HostCopies
-from app.memory.tiers import TIERS, Tiers
+from app.memory.tiers import TIERS, Budget, Tiers
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -76,7 +76,7 @@ def unlimited(operations, sizes, results, given, epochs):
 
 def limited(plan, device, slow, given, epochs=1, folder=""):
     """The results with two tiers, and the tiers after their use."""
-    with Tiers(plan, device, slow, folder) as tiers:
+    with Tiers(plan, device, Budget(plan.limit, slow, folder)) as tiers:
         for name, array in given.items():
             tiers.give(name, array)
         for _ in range(epochs):
@@ -126,7 +126,7 @@ def test_an_epoch_under_two_fifths_of_its_bytes():
     plan = make_plan(epoch, limit)
     given, wanted = given_to(counts), unlimited(operations, sizes, results, given_to(counts), 1)
     tracemalloc.start()
-    with Tiers(plan, device) as tiers:
+    with Tiers(plan, device, Budget(limit)) as tiers:
         for name, array in given.items():
             tiers.give(name, array)
         for at, each in enumerate(operations):
@@ -194,7 +194,7 @@ def test_a_folder_that_cannot_hold_the_file(tmp_path):
     operations, sizes, results = network(3, [64] * 4)
     plan = make_plan(Epoch(operations, sizes, results), 4 * 256)
     with pytest.raises(CaseError, match=r"memory.folder '.*absent': no file of .* bytes"):
-        Tiers(plan, HostDevice(), "file", str(tmp_path / "absent"))
+        Tiers(plan, HostDevice(), Budget(plan.limit, "file", str(tmp_path / "absent")))
 
 
 def test_a_full_disk_is_an_error_and_not_a_signal():
@@ -204,10 +204,10 @@ def test_a_full_disk_is_an_error_and_not_a_signal():
     size = padded(room.f_bavail * room.f_frsize + (1 << 30))
     epoch = Epoch([Operation("a", "", ("x",), ())], {"x": size})
     with pytest.raises(CaseError, match="No space left"):
-        Tiers(make_plan(epoch, size), HostDevice(), "file", "/dev/shm")
+        Tiers(make_plan(epoch, size), HostDevice(), Budget(size, "file", "/dev/shm"))
 
 
 def test_sizes_that_are_not_whole_lines_are_refused():
     plan = make_plan(Epoch([Operation("a", "", ("x",), ())], {"x": 100}), 100)
     with pytest.raises(CaseError, match="'x' is not a multiple of 64"):
-        Tiers(plan, HostDevice())
+        Tiers(plan, HostDevice(), Budget(100))

@@ -16,6 +16,7 @@ class Operation:
     reads    tensors whose values it needs; one that is also written is changed in place
     writes   tensors it writes; one that is not read is written whole, its old value is not needed
     frees    tensors whose values nobody reads after it; those of the last read need not be listed
+    flops    multiplications and additions for each own row; a plan does not ask
     """
 
     kind: str
@@ -23,6 +24,7 @@ class Operation:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     frees: tuple[str, ...] = ()
+    flops: int = 0
 
 
 class Epoch:

@@ -56,7 +56,7 @@ class FileTier:
 
 
 def reserve(file: int, size: int) -> None:
-    """Make a file `size` bytes long and find room for them: a write into a hole would be fatal on a full one."""
+    """Make a file `size` bytes long that the disk has room for; a write into a hole could be fatal."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

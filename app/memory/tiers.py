@@ -1,6 +1,7 @@
 """Tiers: carries a plan out on real memory, a fast block of the planned size and a slow tier."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,29 @@ Array = Any
 TIERS = ("file", "host")
 
 
+@dataclass(frozen=True)
+class Budget:
+    """What a program's tensors may take: bytes of the fast tier, and where the others go.
+
+    slow     "file", "host" or "auto": a file on the host, the host's memory on a GPU
+    folder   of the file; "": the system's for temporary files
+    """
+
+    limit: int
+    slow: str = "auto"
+    folder: str = ""
+
+    def tier(self, device: Any) -> str:
+        """The slow tier beside a device."""
+        if self.slow != "auto":
+            return self.slow
+        return "file" if device.xp is np else "host"
+
+
 class Tiers:
     """Two tiers of memory for the tensors of one epoch (or of any other program that repeats).
 
-        with Tiers(plan, device) as tiers:
+        with Tiers(plan, device, budget) as tiers:
             tiers.give("X", X)                    inputs, once; those that operations change, each epoch
             for at in range(operations):
                 tiers.before(at)
@@ -35,8 +55,11 @@ class Tiers:
     shifted          bytes moved inside the fast block, to close gaps
     """
 
-    def __init__(self, plan: Plan, device: Any, slow: str = "file", folder: str = "") -> None:
-        """slow: one of TIERS; folder of the file, "": the system's. Raises CaseError if it cannot be made."""
+    def __init__(self, plan: Plan, device: Any, budget: Budget, block: Array = None) -> None:
+        """block: flat float32 memory of at least plan.peak_bytes to use instead of an own one.
+
+        Raises CaseError where the slow tier cannot be made.
+        """
         sizes = dict(zip(plan.epoch.names, plan.epoch.sizes))
         odd = [name for name, size in sizes.items() if size != padded(size)]
         if odd:
@@ -44,10 +67,11 @@ class Tiers:
         self.plan, self.sizes = plan, sizes
         stored = {name for step in plan.steps for name in step.store}
         kept = {name: sizes[name] for name in plan.epoch.names if name in stored or self._is_input(name)}
-        self.slow: Any = FileTier(kept, folder) if slow == "file" else HostTier(kept, device)
+        in_file = budget.tier(device) == "file"
+        self.slow: Any = FileTier(kept, budget.folder) if in_file else HostTier(kept, device)
         self._copies: Any = HostCopies() if device.xp is np else DeviceCopies(device)
         self.arena = Arena(max(plan.peak_bytes, LINE))
-        self._block = device.zeros((self.arena.capacity // 4,))
+        self._block = device.zeros((self.arena.capacity // 4,)) if block is None else block
         self._waits: list[tuple[str, Callable[[], Any]]] = []
         self.loaded = self.stored = self.shifted = 0
 

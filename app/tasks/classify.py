@@ -12,6 +12,7 @@ from app.errors import CaseError
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
+from app.memory.tiers import Budget
 from app.partition.load import Loaded, load_nodes
 from app.partition.nodes import NodeData
 from app.report import plot_breakdown, plot_training
@@ -48,7 +49,9 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     with log.phase("set up"):
         if saved is not None and not data.classes:
             data = data.with_classes(saved.classes, saved.multilabel)
-        classifier = Classifier(group, gnn, block, data, case.seed)
+        memory = case.memory
+        budget = Budget(int(memory.fast_mb * 1e6), memory.slow, memory.folder)
+        classifier = Classifier(group, gnn, block, data, case.seed, budget)
         if saved is not None:
             classifier.params.set(saved.arrays)
     _say_model(context, loaded, classifier)
@@ -124,6 +127,8 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         "%d buffers of %d columns in all: %.1f MB on this rank",
         len(engine.plan.widths), engine.plan.columns, 4e-6 * engine.plan.columns * engine.n_own,
     )  # fmt: skip
+    for line in engine.tiered.lines() if engine.tiered else ():
+        log.info("%s", line)
 
 
 def _say_scores(
