@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import check_same, digest, raise_together
+from app.comm.guard import check_same, digest
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
 from app.gnn.engine import Engine
@@ -18,7 +18,6 @@ from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
 from app.gnn.optim import make_optimiser
 from app.gnn.parameters import Parameters
-from app.memory.tiers import Budget
 from app.partition.nodes import NodeData
 from app.sparse.rowblock import RowBlock
 
@@ -42,16 +41,7 @@ class Classifier:
     Ranks   all construct
     """
 
-    def __init__(
-        self,
-        group: Group,
-        case: GnnCase,
-        block: RowBlock,
-        data: NodeData,
-        seed: int,
-        budget: Budget | None = None,
-    ) -> None:
-        """budget: a limit for the arrays of all own rows (a Budget), or None; it changes no bit."""
+    def __init__(self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int) -> None:
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
         self.model = Model(case, data.features.shape[1], data.classes)
         self.params = Parameters(self.device, self.model.shapes())
@@ -61,7 +51,7 @@ class Classifier:
         self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
         self.counted = {name: group.sum_integers(np.array([getattr(data, name).sum()]))[0] for name in SPLITS}
         self._targets = self._put_targets()
-        self._plan(budget)
+        self._plan()
 
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
@@ -74,14 +64,13 @@ class Classifier:
             labels = data.labels.astype(np.int32)
         return put(labels), put(np.where(data.train, share, 0).astype(np.float32))
 
-    def _plan(self, budget: Budget | None) -> None:
+    def _plan(self) -> None:
         """Run an epoch and an evaluation without numbers, and make the buffers they need."""
         with self.engine.dry():
             self._epoch(Draws(self.case, self.seed, 0))
             self.scores_own()
             self.embed_own()
-        with raise_together(self.group, "planning the memory of an epoch"):
-            self.engine.allocate(budget)
+        self.engine.allocate()
 
     # ---- one epoch --------------------------------------------------------------------------------------
 

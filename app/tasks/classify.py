@@ -12,7 +12,6 @@ from app.errors import CaseError
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
-from app.memory.tiers import Budget
 from app.partition.load import Loaded, load_nodes
 from app.partition.nodes import NodeData
 from app.report import plot_breakdown, plot_training
@@ -49,9 +48,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     with log.phase("set up"):
         if saved is not None and not data.classes:
             data = data.with_classes(saved.classes, saved.multilabel)
-        memory = case.memory
-        budget = Budget(int(memory.fast_mb * 1e6), memory.slow, memory.folder)
-        classifier = Classifier(group, gnn, block, data, case.seed, budget)
+        classifier = Classifier(group, gnn, block, data, case.seed)
         if saved is not None:
             classifier.params.set(saved.arrays)
     _say_model(context, loaded, classifier)
@@ -127,8 +124,6 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         "%d buffers of %d columns in all: %.1f MB on this rank",
         len(engine.plan.widths), engine.plan.columns, 4e-6 * engine.plan.columns * engine.n_own,
     )  # fmt: skip
-    for line in engine.tiered.lines() if engine.tiered else ():
-        log.info("%s", line)
 
 
 def _say_scores(
