@@ -63,23 +63,71 @@ class GraphCase(Table, frozen=True):
 
     path: Annotated[str | list[str], about('a file, a glob, "networkx:NAME", or a list of these')] = []
     format: Annotated[
-        Literal["auto", "edges", "matrix_market", "metis", "dimacs", "gset", "npz", "networkx", "tsplib"],
-        about("of the files; auto: by the ending and the first lines"),
+        Literal[
+            "auto",
+            "edges",
+            "matrix_market",
+            "metis",
+            "dimacs",
+            "gset",
+            "npz",
+            "networkx",
+            "tsplib",
+            "ogb",
+            "ppi",
+        ],
+        about("of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets"),
     ] = "auto"
+    features: Annotated[
+        str, about('file of node features: .npy, .npz or text, a row for each node; "": those in graph.path')
+    ] = ""
+    labels: Annotated[str, about('file of node classes: .npy, .npz or text; "": those in graph.path')] = ""
+    splits: Annotated[
+        str,
+        about(
+            'file of the nodes to train on, validate and test; random: 60 : 20 : 20; "": those in graph.path'
+        ),
+    ] = ""
+    order: Annotated[
+        Literal["natural", "random", "rcm", "metis"],
+        about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),
+    ] = "natural"
     generator: Annotated[
-        Literal["", "er", "ba", "mixed", "rmat", "chung_lu", "uniform_points"],
+        Literal["", "er", "ba", "mixed", "rmat", "chung_lu", "bter", "sbm", "uniform_points"],
         about(
             "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; chung_lu: power-law degrees; "
+            "bter: these and triangles; sbm: communities, which are the classes; "
             "uniform_points: in the unit square, for tours"
         ),
     ] = ""
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
     p: Annotated[Share, about("er: probability of an edge")] = 0.15
-    d: Annotated[Positive, about("ba: edges that each new node brings; rmat, chung_lu: edges per node")] = 4
-    edges: Annotated[Count, about("rmat, chung_lu: edges drawn, repeats included; 0: nodes x d")] = 0
+    d: Annotated[
+        Positive, about("ba: edges that each new node brings; rmat, chung_lu, bter: edges per node")
+    ] = 4
+    edges: Annotated[Count, about("rmat, chung_lu, bter: edges drawn, repeats included; 0: nodes x d")] = 0
     exponent: Annotated[
-        float, Meta(gt=2.0, le=100.0), about("chung_lu: of the power law of the expected degrees")
+        float, Meta(gt=2.0, le=100.0), about("chung_lu, bter: of the power law of the expected degrees")
     ] = 2.3
+    degrees_of: Annotated[
+        str, about('bter: a graph file whose degrees are taken instead of a power law; "": none')
+    ] = ""
+    degree_scale: Annotated[AboveZero, about("bter: factor of all expected degrees")] = 1.0
+    clustering: Annotated[
+        BelowOne, about("bter: clustering coefficient of nodes of degree 2, falling with the degree")
+    ] = 0.6
+    clustering_decay: Annotated[Amount, about("bter: of its logarithm, for each degree more")] = 0.02
+    degree_in: Annotated[Amount, about("sbm: mean degree within the own community")] = 8.0
+    degree_out: Annotated[Amount, about("sbm: mean degree to other communities")] = 2.0
+    random_classes: Annotated[
+        Count, about("of a generated graph: random labels; sbm: communities, which are the labels")
+    ] = 0
+    random_features: Annotated[
+        Count, about("of a generated graph: random numbers for each node; sbm: around the class's mean")
+    ] = 0
+    signal: Annotated[
+        Amount, about("sbm: distance of the class means from zero, by the noise of one number")
+    ] = 1.0
     rmat_a: Annotated[Share, about("rmat: share of the edges in the first quarter of the matrix")] = 0.57
     rmat_b: Annotated[Share, about("rmat: in the upper right quarter")] = 0.19
     rmat_c: Annotated[Share, about("rmat: in the lower left quarter; the last one gets the rest")] = 0.19
@@ -407,6 +455,8 @@ class Case(Table, frozen=True):
 
 Keys = tuple[str, ...]  # ("train", "steps")
 GRAPH_TABLES: tuple[Keys, ...] = (("graph",), ("train", "graphs"))
+GRAPH_FILES = ("features", "labels", "splits", "degrees_of")  # keys of such a table that name a file
+GRAPH_FOLDERS = ("ogb", "ppi")  # formats whose graph.path is a folder
 
 
 def all_tables() -> list[Keys]:

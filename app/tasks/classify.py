@@ -12,8 +12,9 @@ from app.errors import CaseError
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
-from app.partition.load import Loaded, load_nodes
-from app.partition.nodes import NodeData
+from app.graphs.nodedata import NodeData
+from app.partition.load import Loaded, load_united
+from app.partition.nodes import load_node_data
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.tasks.rollouts import all_ids
@@ -32,23 +33,35 @@ class Classified:
 
 def run_classify(context: Context) -> dict[str, Any]:
     """Train or apply, write the results, and return the task's part of result.json. Ranks: all call."""
-    loaded, data = load_nodes(context.group, context.case.graph, context.case)
+    loaded, data = load(context)
     done = classify_nodes(context, loaded, data)
     if context.folder is not None:
         _write(context, loaded, done)
     return _result(context, loaded, done)
 
 
+def load(context: Context) -> tuple[Loaded, NodeData]:
+    """The graph of the case and what its files say of the nodes. Ranks: all call."""
+    case, group = context.case, context.group
+    with context.log.phase("read"):
+        loaded = load_united(group, case.graph, case)
+        data = load_node_data(group, case.graph, loaded, case)
+    for warning in (*loaded.warnings, *data.warnings):
+        context.log.info("warning: %s", warning)
+    return loaded, data
+
+
 def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classified:
     """Train for gnn.epochs on a graph and its node data, from gnn.weights where given. Ranks: all call."""
     case, log, group = context.case, context.log, context.group
-    gnn, saved = _architecture(context, data)
-    _check(gnn, loaded, data)
+    with raise_together(group, "checking the data"):
+        gnn, saved = _architecture(case.gnn, loaded, data)
+        _check(gnn, loaded, data)
+        data = data if saved is None else saved.relabel(case.gnn.weights, data)
     block = context.rows(loaded, gnn.hidden)
     with log.phase("set up"):
-        if saved is not None and not data.classes:
-            data = data.with_classes(saved.classes, saved.multilabel)
-        classifier = Classifier(group, gnn, block, data, case.seed)
+        known = (saved.classes, saved.multilabel) if saved else ()
+        classifier = Classifier(group, gnn, block, data, case.seed, *known)
         if saved is not None:
             classifier.params.set(saved.arrays)
     _say_model(context, loaded, classifier)
@@ -62,15 +75,25 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     return Classified(classifier, found, scores, seconds, digest(found.weights))
 
 
-def _architecture(context: Context, data: NodeData) -> tuple[GnnCase, SavedModel | None]:
-    """The [gnn] table with the layers of saved weights where some are given. Ranks: all call."""
-    gnn, path = context.case.gnn, context.case.gnn.weights
-    if not path:
+def saved_of(done: Classified) -> SavedModel:
+    """What weights.npz holds."""
+    classifier = done.classifier
+    return SavedModel(
+        classifier.case,
+        classifier.model.f_in,
+        classifier.data.class_ids,
+        classifier.multilabel,
+        done.fit.weights,
+    )
+
+
+def _architecture(gnn: GnnCase, loaded: Loaded, data: NodeData) -> tuple[GnnCase, SavedModel | None]:
+    """The [gnn] table with the layers of saved weights where some are given."""
+    if not gnn.weights:
         return gnn, None
-    with raise_together(context.group, f"reading {path}"):
-        saved = load_model(path)
-        check_fits(path, saved, data.features.shape[1], data.classes, data.multilabel)
-    return saved.case(gnn), saved
+    saved = load_model(gnn.weights)
+    check_fits(gnn.weights, saved, data.width or loaded.graph.n)
+    return saved.architecture_of(gnn), saved
 
 
 def _check(gnn: GnnCase, loaded: Loaded, data: NodeData) -> None:
@@ -81,6 +104,8 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData) -> None:
         raise CaseError(
             'the nodes have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
         )
+    if gnn.epochs and not data.counts["train"]:
+        raise CaseError("no node is to be trained on: set graph.splits (or gnn.epochs = 0 to apply weights)")
 
 
 def _recorder(context: Context) -> Any:
@@ -111,11 +136,11 @@ def _splits(row: dict[str, float]) -> dict[str, float]:
 def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None:
     """The graph, the model, and the memory of its buffers."""
     log, graph, engine = context.log, loaded.graph, classifier.engine
-    counted, data = classifier.counted, classifier.data
+    data = classifier.data
     log.info(
         "%s: %d nodes, %d edges, %d features, %d %s; %d training, %d validation, %d test nodes",
-        graph.name, graph.n, graph.edges, data.features.shape[1], data.classes,
-        "labels" if data.multilabel else "classes", *(int(counted[name]) for name in SPLITS),
+        graph.name, graph.n, graph.edges, data.width, classifier.classes,
+        "labels" if classifier.multilabel else "classes", *(data.counts[name] for name in SPLITS),
     )  # fmt: skip
     layers = ", ".join(block.text() for block in classifier.model.blocks)
     mode = engine.neighbours_of.block.plan.mode
@@ -129,7 +154,7 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
 def _say_scores(
     context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores], seconds: float
 ) -> None:
-    name = "micro F1" if classifier.data.multilabel else "accuracy"
+    name = "micro F1" if classifier.multilabel else "accuracy"
     shown = ", ".join(
         f"{split} {each.micro_f1:.4f} (macro F1 {each.macro_f1:.4f})"
         for split, each in scores.items()
@@ -173,26 +198,22 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
 def _gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32. Ranks: all call."""
     predicted = classifier.predict_own()[: loaded.graph.hi - loaded.graph.lo]
-    own = (
-        predicted.astype(np.uint8)
-        if classifier.data.multilabel
-        else predicted.argmax(axis=1).astype(np.int32)
-    )
+    own = predicted.astype(np.uint8) if classifier.multilabel else predicted.argmax(axis=1).astype(np.int32)
     return context.group.gather_host(np.ascontiguousarray(own), loaded.rows.row_counts())
 
 
 def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, embeddings/NAME.npy and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
+    class_ids = classifier.data.class_ids
     ids, predicted = all_ids(context, loaded), _gather_predictions(context, loaded, classifier)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0:
             note = f"{case.run.name}, seed {case.seed}, {done.fit.epochs} epochs"
-            save_model(
-                folder.file("weights.npz"), done.fit.weights, classifier.case, classifier.model,
-                classifier.data.multilabel, note,
-            )  # fmt: skip
-        folder.write_text(f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted))
+            save_model(folder.file("weights.npz"), saved_of(done), note)
+        folder.write_text(
+            f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted, class_ids)
+        )
     if case.output.embeddings:
         embedded = group.gather_host(
             classifier.embed_own()[: loaded.graph.hi - loaded.graph.lo], loaded.rows.row_counts()
@@ -204,9 +225,9 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
         plot_breakdown(folder, context.log, {loaded.graph.name: classifier.engine.seconds})
 
 
-def _predictions_text(ids: np.ndarray, predicted: np.ndarray) -> str:
+def _predictions_text(ids: np.ndarray, predicted: np.ndarray, class_ids: np.ndarray) -> str:
     """Lines `id class`, or `id class class ...` where a node may have several."""
     if predicted.ndim == 1:
-        return "".join(f"{i} {c}\n" for i, c in zip(ids.tolist(), predicted.tolist()))
-    chosen = ("".join(f" {c}" for c in np.flatnonzero(row).tolist()) for row in predicted)
+        return "".join(f"{i} {c}\n" for i, c in zip(ids.tolist(), class_ids[predicted].tolist()))
+    chosen = ("".join(f" {c}" for c in class_ids[np.flatnonzero(row)].tolist()) for row in predicted)
     return "".join(f"{i}{each}\n" for i, each in zip(ids.tolist(), chosen))
