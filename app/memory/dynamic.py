@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from app.memory.bound import Bound
 from app.memory.operations import Epoch, members
 
 MOST_STATES = 4096  # kept after one operation
-MOST_CHOICES = 400_000  # followed in one search
+MOST_CHOICES = 60_000  # followed in one search, about 2 s; after them
+FEW_STATES = 16  # are kept
 COMPARED = 64  # states of least cost that every other one is compared with
 
 
@@ -27,11 +29,11 @@ class Reached:
 
 
 def least_transfers(epoch: Epoch, limit: int, start: int, upper: int) -> tuple[list[int] | None, bool]:
-    """The schedule that moves the fewest bytes, and whether that is certain.
+    """A schedule that moves fewer bytes than `upper`, the fewest of all, and whether that is certain.
 
     start   constants that lie in the fast tier before the epoch and again after it
-    upper   bytes that some known schedule moves: dearer ones are not followed
-    returns (held, exact); held is None where no schedule below `upper` exists or was found
+    upper   bytes that some known schedule moves: no other that cannot move fewer is followed
+    returns (held, exact); held is None where no better schedule exists (exact) or was found
 
     Source  ROC Algorithm 1: COST(S, T) over the sets S of operations done and the sets T of tensors cached,
             each pair evaluated once. Here:
@@ -45,11 +47,14 @@ def least_transfers(epoch: Epoch, limit: int, start: int, upper: int) -> tuple[l
         it alive costs its bytes, and a clean one costs nothing: the state is (cached, dirty).
     Pruning, all without loss: only subsets to which nothing more fits (to hold more is never worse: it can be
     evicted later for the same bytes); no state that is no better than a cheaper one moved there; none whose
-    cost and certain further loads pass `upper`.
+    cost and certain further loads reach `upper`.
     Beyond MOST_STATES after an operation, or MOST_CHOICES in all, only the most promising states are followed
     and the answer is not certain.
     """
+    bound = Bound(epoch, limit, start)
     layer, exact, choices = [Reached(start, 0, 0)], True, 0
+    if bound(-1, start, 0) >= upper:
+        return None, True
     for at in range(len(epoch.operations)):
         found: dict[tuple[int, int], Reached] = {}
         for state in layer:
@@ -59,14 +64,12 @@ def least_transfers(epoch: Epoch, limit: int, start: int, upper: int) -> tuple[l
                 known = found.get((after.cached, after.dirty))
                 if known is None or after.cost < known.cost:
                     found[after.cached, after.dirty] = after
-        wanted = epoch.unread[at] | start
-        layer = _worth_following(epoch, list(found.values()), wanted, upper)
-        most = MOST_STATES if choices <= MOST_CHOICES else 16
-        if len(layer) > most:
-            layer.sort(key=lambda state: state.cost + epoch.bytes_of(wanted & ~state.cached))
-            layer, exact = layer[:most], False
+        hopeful = [(state.cost + bound(at, state.cached, state.dirty), state) for state in found.values()]
+        layer = _undominated(epoch, [each for each in hopeful if each[0] < upper])
+        most = MOST_STATES if choices <= MOST_CHOICES else FEW_STATES
+        layer, exact = layer[:most], exact and len(layer) <= most
     best = min(layer, key=lambda state: final_cost(epoch, state, start), default=None)
-    if best is None or final_cost(epoch, best, start) > upper:
+    if best is None or final_cost(epoch, best, start) >= upper:
         return None, exact
     return _path(best), exact
 
@@ -116,16 +119,18 @@ def _largest_subsets(sizes: list[int], room: int) -> Iterator[tuple[int, ...]]:
     yield from grow(0, (), room, None)
 
 
-def _worth_following(epoch: Epoch, states: list[Reached], wanted: int, upper: int) -> list[Reached]:
-    """States that may lead to the best schedule; wanted: what will be read, or must be back in the end."""
-    states.sort(key=lambda state: state.cost)
-    kept: list[Reached] = []
-    for state in states:
-        if state.cost + epoch.bytes_of(wanted & ~state.cached) > upper:
-            continue
-        if not any(other.cost + _way(epoch, other, state) <= state.cost for other in kept[:COMPARED]):
-            kept.append(state)
-    return kept
+def _undominated(epoch: Epoch, hopeful: list[tuple[int, Reached]]) -> list[Reached]:
+    """States, the most hopeful first, but for those that are no better than a cheaper one moved there.
+
+    hopeful   (bytes that an epoch through the state moves at least, the state)
+    """
+    hopeful.sort(key=lambda each: (each[1].cost, each[0]))
+    kept: list[tuple[int, Reached]] = []
+    for least, state in hopeful:
+        if not any(other.cost + _way(epoch, other, state) <= state.cost for _, other in kept[:COMPARED]):
+            kept.append((least, state))
+    kept.sort(key=lambda each: each[0])
+    return [state for _, state in kept]
 
 
 def _way(epoch: Epoch, state: Reached, other: Reached) -> int:

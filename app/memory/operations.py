@@ -100,7 +100,8 @@ class Epoch:
         each = self.operations[at]
         raise CaseError(
             f"memory limit of {limit:,} bytes: {each.kind} ({each.name}) alone touches "
-            f"{self.least_bytes:,} bytes, which is the least limit that works"
+            f"{self.least_bytes:,} bytes, which is the least limit that works "
+            f"(memory.fast_mb={self.least_bytes / 1e6})"
         )
 
     def _find_inputs(self) -> tuple[int, int]:

@@ -96,8 +96,8 @@ def make_plan(epoch: Epoch, limit: int, method: str = "dynamic program") -> Plan
     """The plan of an epoch.
 
     limit    bytes of the fast tier
-    method   one of METHODS; where the dynamic program has to cut its search short, the plan is the best of
-             what it found and of the two rules, and says so
+    method   one of METHODS; the dynamic program starts from what the two rules move and looks for less. Where
+             its search has to be cut short the plan is the best that was found, and says so
     Raises CaseError, stating the least limit that works, where an operation alone does not fit.
 
     An epoch starts with its inputs in the slow tier and nothing in the fast one but `start`, constants that
@@ -122,7 +122,7 @@ def make_plan(epoch: Epoch, limit: int, method: str = "dynamic program") -> Plan
         certain = certain and exact
         if held is not None:
             best = _carried_out(epoch, limit, held, start, "dynamic program")
-    return replace(best, exact=certain)
+    return replace(best, method="dynamic program" if certain else best.method, exact=certain)
 
 
 def _moved(plan: Plan) -> int:
