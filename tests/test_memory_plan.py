@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.errors import CaseError
 from app.memory.operations import Epoch, Operation
 from app.memory.plan import METHODS, make_plan
+from app.memory.transfers import epochs_compared, transfers_table
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -178,6 +179,29 @@ def test_the_random_graphs_are_hard_enough():
         rules = [make_plan(epoch, limit, method).moved_bytes for method in METHODS[1:3]]
         beaten += make_plan(epoch, limit).moved_bytes < min(rules)
     assert beaten >= 15
+
+
+# ---- epochs of networks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", epochs_compared())
+def test_networks_move_less_than_least_recently_used_and_much_less_than_streaming(name):
+    epoch = epochs_compared()[name]
+    for share in (0.35, 0.5, 0.6, 0.7, 0.8, 0.9):
+        limit = max(epoch.least_bytes, int(share * epoch.most_bytes))
+        plans = [make_plan(epoch, limit, method) for method in (METHODS[0], *METHODS[2:])]
+        for plan in plans:
+            follow(plan)
+        least, lru, streamed = (plan.moved_bytes for plan in plans)
+        assert plans[0].exact and least <= lru and 1.4 * least <= streamed
+
+
+def test_the_table_of_transfers():
+    epochs = epochs_compared(nodes=1000, features=30, classes=4, hidden=16)
+    lines = transfers_table({"GIN": epochs["GIN, 3 layers"]}, (0.1, 0.9))
+    least, most = (line.split("|") for line in lines[2:])
+    assert least[1].strip() == "GIN" and float(least[4]) >= float(most[4])
+    assert len({line.count("|") for line in lines}) == 1
 
 
 # ---- single cases ------------------------------------------------------------------------------------------
