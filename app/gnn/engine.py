@@ -23,6 +23,7 @@ from app.products import PLAIN, Finish, Part
 
 Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
+NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 # P = diag(left) (A, or A+I) diag(right)
 PRODUCTS = {
     "symmetric": ("symmetric", True, "symmetric"),
@@ -195,13 +196,35 @@ class Engine:
         """New rows D W^T: the gradient by the left operand of a product with W."""
         return self.dense(D, self.device.xp.ascontiguousarray(W.T), scale, name)
 
-    def neighbours(self, X: Rows | Features, own: bool, name: str = "AH") -> Rows:
-        """New rows A X, or (A + I) X where `own`. Ranks: all call (one exchange)."""
+    def transposed(self, name: str) -> Array:
+        """A parameter's transpose, row-major."""
+        return self.device.xp.ascontiguousarray(self.params[name].T)
+
+    def dense_sum(self, terms: list[tuple[Rows | DenseFeatures, Array]], name: str = "HW") -> Rows:
+        """New rows X W + X' W' + ...: an element is one chain over the columns of all operands in turn."""
+        W = self.device.xp.concatenate([W for _, W in terms])
+        Z = self.take(name, W.shape[1])
+
+        def work() -> None:
+            self.device.dense([Part(X.array) for X, _ in terms], W, PLAIN, Z.array)
+
+        self._run("dense", name, [X for X, _ in terms], [Z], work, 2 * W.shape[0] * W.shape[1])
+        return Z
+
+    def neighbours(
+        self, X: Rows | Features, own: bool, name: str = "AH", factor: Array | None = None
+    ) -> Rows:
+        """New rows A X, or (A + I) X where `own`, or (A + factor I) X with factor [1, 1].
+
+        Ranks   all call (one exchange)
+        """
         Y = self.take(name, X.width)
 
         def work() -> None:
             rows = X.array
-            if own:
+            if factor is not None:
+                self.device.xp.multiply(rows, factor, out=Y.array)
+            elif own:
                 Y.array[...] = rows
             else:
                 Y.array[...] = 0
@@ -209,6 +232,11 @@ class Engine:
 
         self._run("spmm", name, [X], [Y], work, 2 * X.width)
         return Y
+
+    def neighbours_into(self, Y: Rows, X: Rows) -> None:
+        """Y += A X; the chain of a row goes on from what Y holds. Ranks: all call (one exchange)."""
+        work = lambda: self.neighbours_of.accumulate(X.array, Y.array)  # noqa: E731
+        self._run("spmm", Y.name, [Y, X], [Y], work, 2 * X.width)
 
     def scale_of(self, kind: str) -> Array | None:
         """[n_own] the factors of rows of a normalisation (Neighbours.scale)."""
@@ -220,8 +248,8 @@ class Engine:
         Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
         """
         if self.numeric and kind not in X.products:
-            xp, (left, own, right) = self.device.xp, PRODUCTS[kind]
-            rows = xp.array(X.array)
+            left, own, right = PRODUCTS[kind]
+            rows = X.array.copy()
             if right:
                 self.device.activate(rows, self.scale_of(right))
             Y = self.device.zeros(rows.shape)
@@ -260,6 +288,15 @@ class Engine:
             self._part(name)[...] = self.device.column_roots(D.array, self.starts, self.spans)
 
         self._run("elementwise", name, [D], [], work, D.width)
+
+    def dot(self, name: str, X: Rows, D: Rows) -> None:
+        """The gradient of parameter `name` [1, 1] is the sum of all elements of X * D, row by row."""
+
+        def work() -> None:
+            dots = self.device.row_dots(X.array, D.array)
+            self._part(name)[...] = self.device.column_roots(dots[:, None], self.starts, self.spans)
+
+        self._run("elementwise", name, [X, D], [], work, 2 * D.width)
 
     def _part(self, name: str) -> Array:
         """[own roots, size] the addends of a parameter's gradient."""
@@ -320,6 +357,40 @@ class Engine:
         """Y += factor * X."""
         work = lambda: self.device.add_into(Y.array, X.array, factor)  # noqa: E731
         self._run("elementwise", "add", [Y, X], [Y], work, 2 * Y.width)
+
+    def combine(self, X: DenseFeatures, factor: Array, Y: DenseFeatures, name: str) -> Rows:
+        """New rows factor * X + Y, factor [1, 1]."""
+        Z = self.take(name, X.width)
+
+        def work() -> None:
+            self.device.xp.multiply(X.array, factor, out=Z.array)
+            self.device.add_into(Z.array, Y.array)
+
+        self._run("elementwise", name, [X, Y], [Z], work, 2 * X.width)
+        return Z
+
+    def normalise(self, Z: Rows, gamma: Array, beta: Array, name: str = "N") -> tuple[Rows, Any]:
+        """New rows, those of Z normalised (layer normalisation), and what `normalise_back` needs beside Z."""
+        N = self.take(name, Z.width)
+
+        def work() -> tuple[Array, Array]:
+            flat = gamma.reshape(-1), beta.reshape(-1)
+            return self.device.normalise_rows(Z.array, *flat, NORM_EPSILON, N.array)[1:]
+
+        return N, self._run("elementwise", name, [Z], [N], work, 8 * Z.width)
+
+    def normalise_back(self, D: Rows, Z: Rows, kept: Any, gamma: Array, names: tuple[str, str]) -> None:
+        """In place, the gradient through `normalise`; names: the parameters gamma and beta, whose gradients
+        go to the engine."""
+        self.column_sums(names[1], D)
+        product = self.take("DX", D.width)
+
+        def work() -> None:
+            self.device.normalise_rows_back(D.array, Z.array, *kept, gamma.reshape(-1), product.array)
+
+        self._run("elementwise", "normalise_back", [D, Z], [D, product], work, 12 * D.width)
+        self.column_sums(names[0], product)
+        self.free(product)
 
     # ---- anything else ----------------------------------------------------------------------------------
 

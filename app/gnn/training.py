@@ -54,7 +54,7 @@ class Classifier:
         X_own = input_rows(data, block, case.feature_rows)
         self.model = Model(case, X_own.shape[1], self.classes)
         self.params = Parameters(self.device, self.model.shapes())
-        self.params.draw_glorot(seed)
+        self.params.draw_glorot(seed, self.model.constants())
         self.features: Features = make_features(group, X_own, block.own_counts)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)

@@ -188,7 +188,7 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
         entry[f"{split}_micro_f1"] = each.micro_f1 if known else None
         entry[f"{split}_macro_f1"] = each.macro_f1 if known else None
     # An applied model has no new weights: its answer are the predictions.
-    predicted = _gather_predictions(context, loaded, done.classifier)
+    predicted = gather_predictions(context, loaded, done.classifier)
     both = digest({"predictions": predicted, **done.fit.weights})
     operations = {kind: round(s, 6) for kind, s in sorted(done.classifier.engine.seconds.items())}
     return {
@@ -200,7 +200,7 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
     }
 
 
-def _gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
+def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32. Ranks: all call."""
     predicted = classifier.predict_own()[: loaded.graph.hi - loaded.graph.lo]
     own = predicted.astype(np.uint8) if classifier.multilabel else predicted.argmax(axis=1).astype(np.int32)
@@ -211,7 +211,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, embeddings/NAME.npy and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
     class_ids = classifier.data.class_ids
-    ids, predicted = all_ids(context, loaded), _gather_predictions(context, loaded, classifier)
+    ids, predicted = all_ids(context, loaded), gather_predictions(context, loaded, classifier)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0:
             note = f"{case.run.name}, seed {case.seed}, {done.fit.epochs} epochs"
