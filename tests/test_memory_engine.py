@@ -83,6 +83,9 @@ CASES = {
     "gcn": CASE,
     "residual": msgspec.structs.replace(CASE, residual=True, depth=8),
     "cached": msgspec.structs.replace(CASE, first_product="cached", normalisation="in_degree", depth=9),
+    "gin": msgspec.structs.replace(CASE, model="gin", depth=5),
+    "commnet": msgspec.structs.replace(CASE, model="commnet", depth=10),
+    "sage": msgspec.structs.replace(CASE, model="sage", depth=10, layer_norm=True),
 }
 
 

@@ -17,6 +17,7 @@ from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
 from app.gnn.tiered import TieredRows, key_of, plan_tiers
 from app.memory.operations import Operation
+from app.memory.plan import Plan
 from app.memory.tiers import Budget
 from app.partition.rows import RowPartition
 from app.products import PLAIN, Finish, Part
@@ -107,12 +108,15 @@ class Engine:
         Raises CaseError where that is not possible, perhaps on one rank only.
         """
         if budget is not None and 0 < budget.limit < 4 * self.n_own * self.plan.columns:
-            plans = plan_tiers(self.recorded, self._lives, self.n_own, budget.limit)
-            self.tiered = TieredRows(plans, self.n_own, self.device, budget)
+            self.tiered = TieredRows(self.plans(budget.limit), self.n_own, self.device, budget)
         else:
             self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
         self.gradient = self.device.zeros((self.params.size,))
         self._parts = self.device.zeros((self.roots, self.params.size - self.direct))
+
+    def plans(self, limit: int) -> dict[str, Plan]:
+        """For each recorded program the moves that keep its rows below a limit in bytes."""
+        return plan_tiers(self.recorded, self._lives, self.n_own, limit)
 
     def take(self, name: str, width: int) -> Rows:
         """Unset rows of `width` columns."""
