@@ -7,7 +7,6 @@ counts what is done, and can run the same code without numbers to learn what an 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from app.comm.ordered import sum_tree
@@ -16,6 +15,10 @@ from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
+from app.gnn.tiered import TieredRows, key_of, plan_tiers
+from app.memory.operations import Operation
+from app.memory.plan import Plan
+from app.memory.tiers import Budget
 from app.partition.rows import RowPartition
 from app.products import PLAIN, Finish, Part
 
@@ -32,27 +35,15 @@ PRODUCTS = {
 
 
 class Rows:
-    """[n_own, width] float32 rows of this rank, in a buffer of the engine; `array` is None in a dry run."""
+    """[n_own, width] float32 rows of this rank, in a buffer of the engine.
+
+    array   None in a dry run; under a limit of memory there only while an operation runs that names the rows
+    """
 
     __slots__ = ("array", "name", "number", "width")
 
     def __init__(self, name: str, width: int, number: int, array: Array) -> None:
         self.name, self.width, self.number, self.array = name, width, number, array
-
-
-@dataclass(frozen=True)
-class Operation:
-    """One step of an epoch: its kind, its name, the arrays it reads and those it writes or changes, its work.
-
-    reads, writes   "NUMBER NAME" of rows, in order of their first use
-    flops           multiplications and additions for each own row
-    """
-
-    kind: str
-    name: str
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    flops: int
 
 
 class Engine:
@@ -86,6 +77,7 @@ class Engine:
         self._buffers: list[Array] = []
         self._parts: Array = None
         self.gradient: Array = None
+        self.tiered: TieredRows | None = None
 
     # ---- programs and buffers ---------------------------------------------------------------------------
 
@@ -98,6 +90,8 @@ class Engine:
         yield
         left = ", ".join(rows.name for rows in self._open.values())
         assert not left, f"rows never freed: {left}"
+        if self.numeric and self.tiered:
+            self.tiered.end(name)
 
     @contextmanager
     def dry(self) -> Iterator[None]:
@@ -107,16 +101,27 @@ class Engine:
         self.plan = plan_buffers(self._lives)
         self.numeric = True
 
-    def allocate(self) -> None:
-        """Make the planned buffers and the gradients; steady state allocates nothing else of their size."""
-        self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
+    def allocate(self, budget: Budget | None = None) -> None:
+        """Make the planned buffers and the gradients; steady state allocates nothing else of their size.
+
+        budget   where the buffers would pass its limit, rows go to and fro between two tiers of memory
+        Raises CaseError where that is not possible, perhaps on one rank only.
+        """
+        if budget is not None and 0 < budget.limit < 4 * self.n_own * self.plan.columns:
+            self.tiered = TieredRows(self.plans(budget.limit), self.n_own, self.device, budget)
+        else:
+            self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
         self.gradient = self.device.zeros((self.params.size,))
         self._parts = self.device.zeros((self.roots, self.params.size - self.direct))
+
+    def plans(self, limit: int) -> dict[str, Plan]:
+        """For each recorded program the moves that keep its rows below a limit in bytes."""
+        return plan_tiers(self.recorded, self._lives, self.n_own, limit)
 
     def take(self, name: str, width: int) -> Rows:
         """Unset rows of `width` columns."""
         array = None
-        if self.numeric:
+        if self.numeric and not self.tiered:
             buffer = self._buffers[self.plan.slots[self._program][self._count]]
             array = buffer[: self.n_own * width].reshape(self.n_own, width)
         rows = Rows(name, width, self._count, array)
@@ -149,10 +154,25 @@ class Engine:
         self._at += 1
         if not self.numeric:
             found = [
-                tuple(f"{r.number} {r.name}" for r in each if isinstance(r, Rows)) for each in (reads, writes)
+                tuple(key_of(r.number, r.name) for r in each if isinstance(r, Rows))
+                for each in (reads, writes)
             ]
-            self.recorded[self._program].append(Operation(kind, name, *found, flops))
+            self.recorded[self._program].append(Operation(kind, name, *found, flops=flops))
             return None
+        if self.tiered:
+            with self._in_fast_tier([r for r in (*reads, *writes) if isinstance(r, Rows)]):
+                return self._timed(kind, work)
+        return self._timed(kind, work)
+
+    @contextmanager
+    def _in_fast_tier(self, rows: list[Rows]) -> Iterator[None]:
+        """While the operation under way runs its rows have arrays."""
+        self._timed("memory", lambda: self.tiered.before(self._program, self._at - 1, rows))
+        yield
+        self.tiered.after(self._program, self._at - 1, rows)
+
+    def _timed(self, kind: str, work: Callable[[], Any]) -> Any:
+        """Do some work and add its seconds to its kind."""
         start = time.perf_counter()
         result = work()
         self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
@@ -319,17 +339,21 @@ class Engine:
         """In place: Z = drop(relu(scale * Z + bias + add)), each only where given."""
         if scale is None and bias is None and add is None and not relu and drop is None:
             return
-        more = None if add is None else add.array
         flat = None if bias is None else bias.reshape(-1)
-        work = lambda: self.device.activate(Z.array, scale, flat, more, relu, drop)  # noqa: E731
+
+        def work() -> None:
+            self.device.activate(Z.array, scale, flat, None if add is None else add.array, relu, drop)
+
         self._run("elementwise", "activate", [Z, add], [Z], work, 4 * Z.width)
 
     def deactivate(
         self, D: Rows, H: Rows | None = None, scale: Array | None = None, drop: Any = None, relu: bool = False
     ) -> None:
         """In place, the gradient through `activate` whose output was H: D = scale * (kept and active) D."""
-        held = None if H is None else H.array
-        work = lambda: self.device.deactivate(D.array, held, scale, drop, relu)  # noqa: E731
+
+        def work() -> None:
+            self.device.deactivate(D.array, None if H is None else H.array, scale, drop, relu)
+
         self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width)
 
     def copy(self, X: Rows | Features, name: str, scale: Array | None = None) -> Rows:

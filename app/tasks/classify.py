@@ -13,6 +13,7 @@ from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
 from app.graphs.nodedata import NodeData
+from app.memory.tiers import Budget
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import load_node_data
 from app.report import plot_breakdown, plot_training
@@ -60,8 +61,10 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
     block = context.rows(loaded, gnn.hidden)
     with log.phase("set up"):
-        known = (saved.classes, saved.multilabel) if saved else ()
-        classifier = Classifier(group, gnn, block, data, case.seed, *known)
+        known = (saved.classes, saved.multilabel) if saved else (0, False)
+        memory = case.memory
+        budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder)
+        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget)
         if saved is not None:
             classifier.params.set(saved.arrays)
     _say_model(context, loaded, classifier)
@@ -149,6 +152,8 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         "%d buffers of %d columns in all: %.1f MB on this rank",
         len(engine.plan.widths), engine.plan.columns, 4e-6 * engine.plan.columns * engine.n_own,
     )  # fmt: skip
+    for line in engine.tiered.lines() if engine.tiered else ():
+        log.info("%s", line)
 
 
 def _say_scores(
