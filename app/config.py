@@ -64,9 +64,10 @@ class GraphCase(Table, frozen=True):
         about("of the files; auto: by the ending and the first lines"),
     ] = "auto"
     generator: Annotated[
-        Literal["", "er", "ba", "mixed", "rmat", "chung_lu", "uniform_points"],
+        Literal["", "er", "ba", "mixed", "rmat", "rmat_natural", "chung_lu", "uniform_points"],
         about(
-            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; chung_lu: power-law degrees; "
+            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; rmat_natural: rmat, hubs first; "
+            "chung_lu: power-law degrees; "
             "uniform_points: in the unit square, for tours"
         ),
     ] = ""

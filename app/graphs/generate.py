@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -90,6 +91,7 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "er": erdos_renyi,
     "ba": barabasi_albert,
     "rmat": rmat,
+    "rmat_natural": partial(rmat, permuted=False),
     "chung_lu": chung_lu,
     "uniform_points": generate_points,
 }

@@ -23,7 +23,7 @@ from app.partition.migrate import move_rows
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
 
-BY_PARTS = ("rmat", "chung_lu")  # generators whose edges every rank draws a part of
+BY_PARTS = ("rmat", "rmat_natural", "chung_lu")  # generators whose edges every rank draws a part of
 
 
 @dataclass(eq=False)
@@ -149,6 +149,7 @@ def parameters_of(case: GraphCase, family: str, n: int) -> tuple[Any, ...]:
         "er": (case.p,),
         "ba": (case.d,),
         "rmat": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
+        "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "chung_lu": (edges, case.exponent),
         "uniform_points": (),
     }[family]
