@@ -4,7 +4,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
-from helpers import edge_stream, growing_graph, listed, make_block, random_graph, small_integers, whole_rows
+from helpers import edge_stream, listed, make_block, random_graph, small_integers, whole_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -205,7 +205,7 @@ def train_by(group, graph, rows, features, clock, epochs, ranks_seconds):
         found.append(loads_of(clock.sum(axis=1), balance.rows.cuts).max())
         new = balance.observe(ranks_seconds(clock[lo:hi].sum(axis=0), epoch), 10_000)
         if new is not None:
-            balance.moved(new, 1e-6, 1e-6)
+            balance.move(new, lambda rows: None)
     return np.array(found), balance
 
 
@@ -340,8 +340,8 @@ def test_even_blocks_are_a_function_of_the_graph(group, solo):
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 1000, 300_000])
 def test_even_blocks_are_never_too_large(solo, n):
-    star = listed(n, *[(0, v) for v in range(1, min(n, 2000))]) if n < 300_000 else growing_graph(n // 10, 1, 2)
-    graph, _, _ = assemble(solo, edge_stream((n, *star[1:])))
+    star = listed(n, *[(0, v) for v in range(1, min(n, 2000))])
+    graph, _, _ = assemble(solo, edge_stream(star))
     rows = np.diff(even_starts(solo, graph))
     assert rows.sum() == -(-n // 8) * 8
     assert rows.max() <= 1024 and (rows % 8 == 0).all()

@@ -12,7 +12,10 @@ Where the code differs from ROC:
 2. Rows move only where the predicted gain of the epochs left exceeds what the move costs, and is no noise.
 """
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +35,12 @@ def imbalance(seconds: np.ndarray) -> float:
     """The slowest rank's seconds over the mean; seconds [ranks] or [ranks, layers]. 1 where nobody worked."""
     by_rank = np.asarray(seconds, dtype=np.float64).reshape(len(seconds), -1).sum(axis=1)
     return float(by_rank.max() / by_rank.mean()) if by_rank.any() else 1.0
+
+
+def measured_table(group: Group, seconds_own: np.ndarray) -> np.ndarray:
+    """[ranks, layers] float64 from the [layers] seconds of each rank, in whole nanoseconds. Ranks: all call."""
+    nanos = np.rint(np.asarray(seconds_own, dtype=np.float64) * NANO).astype(np.int64)
+    return group.gather_integers(nanos) / NANO
 
 
 def predicted_cuts(features: BlockFeatures, model: CostModel, ranks: int) -> np.ndarray:
@@ -111,8 +120,7 @@ class Balance:
         epochs_left   epochs that would profit
         Ranks         all call (one gather, one broadcast); the result is the same on all
         """
-        nanos = np.rint(np.asarray(seconds_own, dtype=np.float64) * NANO).astype(np.int64)
-        table = self.group.gather_integers(nanos) / NANO
+        table = measured_table(self.group, seconds_own)
         # Of all ranks rank 0 decides: [ranks+1] cuts, and whether to take them.
         answer = np.zeros(self.group.size + 2, dtype=np.int64)
         if self.group.rank == 0:
@@ -150,13 +158,24 @@ class Balance:
         after = np.searchsorted(cuts[1:], blocks, side="right")
         return float(np.bincount(before, nbytes * (before != after), self.group.size).max())
 
-    def moved(self, rows: RowPartition, sending_s: float, rebuild_s: float) -> None:
-        """Rows now lie by another partition; what this rank's move took. Ranks: all call."""
-        nbytes = self._moved_bytes(rows.cuts)
-        spent = np.rint(np.array([sending_s, rebuild_s]) * NANO).astype(np.int64)
-        sending, rebuild = self.group.max_integers(spent) / NANO
-        self.cost.measured(nbytes, float(sending), float(rebuild))
+    def move(self, rows: RowPartition, move: Callable[[RowPartition], Any]) -> Any:
+        """Let `move` bring the rows to another partition; what it took is what the next move is said to cost.
+
+        Its seconds in exchanges are those of the bytes that travelled, the rest is building.
+        Ranks   all call; returns what `move` returns
+        """
+        before, start = self._exchanging(), time.perf_counter()
+        result = move(rows)
+        sending = self._exchanging() - before
+        building = time.perf_counter() - start - sending
+        spent = np.rint(np.array([sending, building]) * NANO).astype(np.int64)
+        sending, building = (self.group.max_integers(spent) / NANO).tolist()
+        self.cost.measured(self._moved_bytes(rows.cuts), sending, building)
         self.rows = rows
+        return result
+
+    def _exchanging(self) -> float:
+        return self.group.seconds.get("exchange", 0.0)
 
     def saved(self) -> dict[str, np.ndarray]:
         """The model's arrays, those of rank 0 on all ranks. Ranks: all call."""

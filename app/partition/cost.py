@@ -9,16 +9,21 @@ towards zero and on features scaled to equal size. Weights are not negative, so 
 any graph. Older measurements count less (`keep` an epoch): the first ones include what happens only once.
 """
 
+import json
 from dataclasses import dataclass, field
 from itertools import combinations
 
+import msgspec
 import numpy as np
 
 from app.errors import GraphError
 from app.partition.features import FEATURES, BlockFeatures
 
+FLOATS = ("cost_gram", "cost_moment", "cost_count")
 RIDGE = 1e-4  # of the mean square of a feature
 KEEP = 0.8  # weight of an epoch's measurements after one more epoch
+FORMAT = 1
+LARGEST_BYTES = 1 << 24  # of a saved model
 LARGEST_LAYERS = 1024  # of a saved model
 
 
@@ -73,12 +78,46 @@ class CostModel:
             )
         return np.einsum("blf,lf->b", features.blocks.astype(np.float64), self.weights())
 
+    def text(self) -> str:
+        """The model as JSON; numbers are written so that they are read back bit for bit."""
+        arrays = {name: array.tolist() for name, array in self.to_arrays().items()}
+        return json.dumps({"format": FORMAT, **arrays}, indent=1) + "\n"
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The model as arrays by name, to be saved beside weights."""
         return {
             "cost_widths": np.array([self.line, *self.widths], dtype=np.int64),
             "cost_gram": self.gram, "cost_moment": self.moment, "cost_count": np.array([self.count]),
         }  # fmt: skip
+
+
+class _Saved(msgspec.Struct, forbid_unknown_fields=True):
+    """The JSON of a saved model."""
+
+    format: int
+    cost_widths: list[int]
+    cost_gram: list[list[list[float]]]
+    cost_moment: list[list[float]]
+    cost_count: list[float]
+
+
+def load_cost_model(path: str) -> CostModel:
+    """The model of a cost_model.json. Raises GraphError, one line, for anything that is not one."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
+            raise GraphError(f"{path}: more than {LARGEST_BYTES} bytes; a cost_model.json is small")
+        saved = msgspec.json.decode(data, type=_Saved)
+        arrays = {name: np.array(getattr(saved, name), dtype=np.float64) for name in FLOATS}
+        arrays["cost_widths"] = np.array(saved.cost_widths, dtype=np.int64)
+    except OSError as error:
+        raise GraphError(f"{path}: {error.strerror}; a cost_model.json would be right") from None
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+        raise GraphError(f"{path}: not a cost_model.json of Lockstep ({error})") from None
+    if saved.format > FORMAT:
+        raise GraphError(f"{path}: written by a newer Lockstep (format {saved.format}, here {FORMAT})")
+    return from_arrays(arrays, path)
 
 
 def from_arrays(arrays: dict[str, np.ndarray], where: str) -> CostModel:
