@@ -369,7 +369,7 @@ class StudyCase(Table, frozen=True):
         Positive,
         about(
             "scaling: timings of each step, one rank and all ranks by turns; partition: passes of an epoch, "
-            "of which the median counts"
+            "of which the least seconds count"
         ),
     ] = 15
     epochs: Annotated[Positive, about("partition: epochs of each partitioner")] = 10

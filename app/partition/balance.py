@@ -25,7 +25,7 @@ from app.partition.cuts import best_cuts
 from app.partition.features import BlockFeatures
 from app.partition.rows import RowPartition
 
-LEAST_GAIN = 0.02  # of an epoch's predicted seconds: below it a move follows noise
+LEAST_GAIN = 0.01  # of an epoch's predicted seconds: below it a move follows noise
 DAMPING = 0.5  # exponent of measured / predicted in a block's factor: noise is halved, bias soon gone
 FIRST_BYTES_S = 2e8  # of rows that move, until a move was measured
 NANO = 1e9

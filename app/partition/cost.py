@@ -21,7 +21,7 @@ from app.partition.features import FEATURES, BlockFeatures
 
 FLOATS = ("cost_gram", "cost_moment", "cost_count")
 RIDGE = 1e-4  # of the mean square of a feature
-KEEP = 0.8  # weight of an epoch's measurements after one more epoch
+KEEP = 0.9  # weight of an epoch's measurements after one more epoch
 FORMAT = 1
 LARGEST_BYTES = 1 << 24  # of a saved model
 LARGEST_LAYERS = 1024  # of a saved model

@@ -73,7 +73,7 @@ def _digest(group: Group, block: RowBlock, H_own: np.ndarray) -> str:
 class Clock:
     """How the seconds of an epoch are found: by the processor's clock, or by a formula.
 
-    rounds     passes of an epoch, of which the median counts
+    rounds     passes of an epoch; of each layer the least seconds count: others' work on the machine only adds
     blocks_s   [blocks, layers] seconds by the formula; None: measure
     """
 
@@ -85,7 +85,7 @@ class Clock:
         """[layers] seconds of this rank, and the digest of what was computed. Ranks: all call."""
         rounds = self.rounds if self.blocks_s is None else 1
         passes = [self.layers.run(block) for _ in range(rounds)]
-        seconds = np.median([each for each, _ in passes], axis=0)
+        seconds = np.min([each for each, _ in passes], axis=0)
         if self.blocks_s is not None:
             lo, hi = block.rows.cuts[self.layers.group.rank : self.layers.group.rank + 2]
             seconds = self.blocks_s[lo:hi].sum(axis=0)
