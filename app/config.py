@@ -63,24 +63,71 @@ class GraphCase(Table, frozen=True):
 
     path: Annotated[str | list[str], about('a file, a glob, "networkx:NAME", or a list of these')] = []
     format: Annotated[
-        Literal["auto", "edges", "matrix_market", "metis", "dimacs", "gset", "npz", "networkx", "tsplib"],
-        about("of the files; auto: by the ending and the first lines"),
+        Literal[
+            "auto",
+            "edges",
+            "matrix_market",
+            "metis",
+            "dimacs",
+            "gset",
+            "npz",
+            "networkx",
+            "tsplib",
+            "ogb",
+            "ppi",
+        ],
+        about("of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets"),
     ] = "auto"
-    generator: Annotated[
-        Literal["", "er", "ba", "mixed", "rmat", "rmat_natural", "chung_lu", "uniform_points"],
+    features: Annotated[
+        str, about('file of node features: .npy, .npz or text, a row for each node; "": those in graph.path')
+    ] = ""
+    labels: Annotated[str, about('file of node classes: .npy, .npz or text; "": those in graph.path')] = ""
+    splits: Annotated[
+        str,
         about(
-            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; rmat_natural: rmat, hubs first; "
-            "chung_lu: power-law degrees; "
-            "uniform_points: in the unit square, for tours"
+            'file of the nodes to train on, validate and test; random: 60 : 20 : 20; "": those in graph.path'
+        ),
+    ] = ""
+    order: Annotated[
+        Literal["natural", "random", "rcm", "metis"],
+        about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),
+    ] = "natural"
+    generator: Annotated[
+        Literal["", "er", "ba", "mixed", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "uniform_points"],
+        about(
+            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; rmat_natural: rmat, hubs "
+            "first; chung_lu: power-law degrees; bter: these and triangles; sbm: communities, which are the "
+            "classes; uniform_points: in the unit square, for tours"
         ),
     ] = ""
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
     p: Annotated[Share, about("er: probability of an edge")] = 0.15
-    d: Annotated[Positive, about("ba: edges that each new node brings; rmat, chung_lu: edges per node")] = 4
-    edges: Annotated[Count, about("rmat, chung_lu: edges drawn, repeats included; 0: nodes x d")] = 0
+    d: Annotated[
+        Positive, about("ba: edges that each new node brings; rmat, chung_lu, bter: edges per node")
+    ] = 4
+    edges: Annotated[Count, about("rmat, chung_lu, bter: edges drawn, repeats included; 0: nodes x d")] = 0
     exponent: Annotated[
-        float, Meta(gt=2.0, le=100.0), about("chung_lu: of the power law of the expected degrees")
+        float, Meta(gt=2.0, le=100.0), about("chung_lu, bter: of the power law of the expected degrees")
     ] = 2.3
+    degrees_of: Annotated[
+        str, about('bter: a graph file whose degrees are taken instead of a power law; "": none')
+    ] = ""
+    degree_scale: Annotated[AboveZero, about("bter: factor of all expected degrees")] = 1.0
+    clustering: Annotated[
+        BelowOne, about("bter: clustering coefficient of nodes of degree 2, falling with the degree")
+    ] = 0.6
+    clustering_decay: Annotated[Amount, about("bter: of its logarithm, for each degree more")] = 0.02
+    degree_in: Annotated[Amount, about("sbm: mean degree within the own community")] = 8.0
+    degree_out: Annotated[Amount, about("sbm: mean degree to other communities")] = 2.0
+    random_classes: Annotated[
+        Count, about("of a generated graph: random labels; sbm: communities, which are the labels")
+    ] = 0
+    random_features: Annotated[
+        Count, about("of a generated graph: random numbers for each node; sbm: around the class's mean")
+    ] = 0
+    signal: Annotated[
+        Amount, about("sbm: distance of the class means from zero, by the noise of one number")
+    ] = 1.0
     rmat_a: Annotated[Share, about("rmat: share of the edges in the first quarter of the matrix")] = 0.57
     rmat_b: Annotated[Share, about("rmat: in the upper right quarter")] = 0.19
     rmat_c: Annotated[Share, about("rmat: in the lower left quarter; the last one gets the rest")] = 0.19
@@ -248,8 +295,8 @@ class GnnCase(Table, frozen=True):
     first_product: Annotated[
         Literal["auto", "cached", "live", "mg_gcn"],
         about(
-            "of a first gcn layer with dense features; cached: A X once, exact; live: in every epoch; mg_gcn: "
-            "with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
+            "of a first gcn layer with dense features; cached: A X once, exact; live: in every epoch; "
+            "mg_gcn: with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
         ),
     ] = "auto"
     feature_rows: Annotated[
@@ -271,7 +318,9 @@ class GnnCase(Table, frozen=True):
     keep: Annotated[
         Literal["last", "best"], about("weights of the last epoch, or of the best validation score")
     ] = "last"
-    weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = ""
+    weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
+        ""
+    )
 
 
 class ParallelCase(Table, frozen=True):
@@ -287,8 +336,8 @@ class ParallelCase(Table, frozen=True):
     partition: Annotated[
         Literal["rows", "edges", "learned"],
         about(
-            "what the cuts give every rank an equal share of; learned: of the time that a cost model predicts "
-            "(edges without one), and classify follows what it measures"
+            "what the cuts give every rank an equal share of; learned: of the time that a cost model "
+            "predicts (edges without one), and classify follows what it measures"
         ),
     ] = "edges"
     cost_model: Annotated[
@@ -313,7 +362,9 @@ class OutputCase(Table, frozen=True):
 
     solutions: Annotated[bool, about("write solution/NAME.txt for each graph")] = True
     plots: Annotated[bool, about("draw the plots, where matplotlib is installed")] = True
-    embeddings: Annotated[bool, about("classify: write what the last layer but one says of each node")] = False
+    embeddings: Annotated[bool, about("classify: write what the last layer but one says of each node")] = (
+        False
+    )
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0
 
 
@@ -384,7 +435,9 @@ class StudyCase(Table, frozen=True):
     ] = "cpu"
     blocks: Annotated[
         Literal["rows", "edges"],
-        about("partition: what the blocks between which cuts may fall hold equal shares of; edges: of rows and edges"),
+        about(
+            "partition: cuts fall between blocks of equally many rows, or of equal shares of rows and edges"
+        ),
     ] = "rows"
     memory_graph: Annotated[str, about('scaling: graph whose peak memory is measured; "": none')] = (
         "er:12000:0.15"
@@ -421,6 +474,8 @@ class Case(Table, frozen=True):
 
 Keys = tuple[str, ...]  # ("train", "steps")
 GRAPH_TABLES: tuple[Keys, ...] = (("graph",), ("train", "graphs"))
+GRAPH_FILES = ("features", "labels", "splits", "degrees_of")  # keys of such a table that name a file
+GRAPH_FOLDERS = ("ogb", "ppi")  # formats whose graph.path is a folder
 
 
 def all_tables() -> list[Keys]:

@@ -199,14 +199,14 @@ def plot_partition(
     for k, name in enumerate(names):
         mine = [row for row in rows if row["partition"] == name]
         label = "learned" if name == "learned" else f"equal {name}"
-        left.plot(
-            [row["epoch"] for row in mine], [row["imbalance"] for row in mine], "o-", ms=3, color=f"C{k}", label=label
-        )
+        course = [row["epoch"] for row in mine], [row["imbalance"] for row in mine]
+        left.plot(*course, "o-", ms=3, color=f"C{k}", label=label)
     left.set_xlabel("epoch")
     left.set_ylabel("slowest rank / mean")
     left.set_title(title, fontsize=9)
     left.legend(frameon=False)
-    right.bar(names, [row["imbalance"] - 1 for row in fresh], bottom=1, color=[f"C{k}" for k in range(len(names))])
+    heights, colors = [row["imbalance"] - 1 for row in fresh], [f"C{k}" for k in range(len(names))]
+    right.bar(names, heights, bottom=1, color=colors)
     right.set_title("first pass over a new graph", fontsize=9)
     for axes in (left, right):
         axes.axhline(1, color="black", lw=1)

@@ -1,4 +1,4 @@
-"""The learned partitioner: features by definition, cuts against brute force, a clock whose optimum is known."""
+"""The learned partitioner: features by definition, cuts against brute force, clocks with a known optimum."""
 
 from itertools import combinations_with_replacement
 
@@ -190,7 +190,7 @@ def by_features(features):
 
 
 def by_place(features):
-    """[blocks, layers] seconds that no sum of features gives: entries of the first blocks cost less than half."""
+    """[blocks, layers] seconds that no sum of features gives: entries of the first blocks cost less."""
     blocks = len(features.sums) - 1
     entry = np.where(np.arange(blocks) < blocks // 8, 6e-8, 1.4e-7)
     return features.blocks[:, :, 0] * 2e-6 + features.blocks[:, :, 1] * entry[:, None]
@@ -292,7 +292,8 @@ def test_a_moved_block_multiplies_to_the_same_bits(group, exchange, weighted):
     for inner in ([0] * (group.size - 1), [blocks] * (group.size - 1), list(range(1, group.size))):
         new = RowPartition(130, block.rows.starts, np.array([0, *inner, blocks]))
         block = repartition(group, block, new)
-        assert (block.n_own, block.n_real) == (int(np.diff(new.offsets)[group.rank]), new.row_counts()[group.rank])
+        assert block.n_own == np.diff(new.offsets)[group.rank]
+        assert block.n_real == new.row_counts()[group.rank]
         assert product(block).tobytes() == wanted.tobytes()
 
 

@@ -264,7 +264,8 @@ steps = 1
         ("graph.path=no.mtx", 'graph.path (command line): no such file: "no.mtx"'),
         (
             "graph.generator=x",
-            'must be one of "", "ba", "chung_lu", "er", "mixed", "rmat", "rmat_natural", "uniform_points", got "x"',
+            'must be one of "", "ba", "bter", "chung_lu", "er", "mixed", "rmat", "rmat_natural", "sbm", '
+            '"uniform_points", got "x"',
         ),
         ("run.name=a\x1b", "run.name (command line): must be text without control characters"),
         ("graph.pth=a.mtx", "unknown key graph.pth (command line): did you mean graph.path?"),

@@ -40,7 +40,7 @@ def save_archive(path: str, arrays: dict[str, np.ndarray], kind: str, about: dic
 
 
 def load_archive(path: str, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays of a weights.npz and its manifest, verified. Raises GraphError, one line, for anything else."""
+    """The arrays of a weights.npz and its manifest, verified. Raises GraphError, one line, otherwise."""
     with refusing(path):
         with zipfile.ZipFile(path) as archive:
             if sum(info.file_size for info in archive.infolist()) > LARGEST:

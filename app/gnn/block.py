@@ -1,4 +1,4 @@
-"""Block: a convolution with what follows it: bias, residual connection, normalisation, activation, dropout."""
+"""Block: a convolution and what follows it: bias, residual connection, normalisation, activation, dropout."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ Array = Any
 class Block:
     """One layer of a model.
 
-    Source    ROC section 7.5 (He et al. 2016): layers of equal width are joined directly, others by a linear layer
+    Source    ROC section 7.5 (He et al. 2016): equal widths are joined directly, others by a linear layer
     Forward   Z = convolution(H)     U = Z + b + R     N = normalise(U)     H' = drop(relu(N))
-              R = H, or H W_R where widths differ, or nothing; normalise: see layer_norm.py; no relu where linear
+              R = H, or H W_R where widths differ, or nothing; linear: without relu
     Backward  dN = dH' * drop * [H' > 0]     H' > 0 exactly where the entry was kept and active
-              dU by layer_norm.py            db = sum of the rows of dU
+              dU by Elementwise.normalise_rows_back   db = sum of the rows of dU
               dH = convolution^T(dU) + dU, or + dU W_R^T         dW_R = H^T dU
     Ranks     rows partitioned; the exchanges of the convolution
     Differs   The paper adds H after relu; added before it (He et al., Fig. 2), the activation can be read off
@@ -35,6 +35,11 @@ class Block:
         self.projects = spec.residual and (f_in != f_out or first)
         self.meets_input = ((f"{name}.residual",) if self.projects else ()) + convolution.meets_input
         self._saved: tuple[Any, Rows, Dropout | None] | None = None
+
+    def text(self) -> str:
+        """Kind, widths and options, for the log."""
+        flags = [name for name in ("residual", "layer_norm") if getattr(self.spec, name)]
+        return " ".join([self.spec.kind, f"{self.f_in}-{self.f_out}", *flags])
 
     def shapes(self) -> Shapes:
         """Parameters by name; those that meet the features first."""
@@ -54,7 +59,11 @@ class Block:
         Z = self.convolution.forward(engine, H)
         if not keep:
             self.convolution.release(engine)
-        scale, add, bias = self.convolution.output_scale(engine, H), self._residual(engine, H), self._bias(engine)
+        scale, add, bias = (
+            self.convolution.output_scale(engine, H),
+            self._residual(engine, H),
+            self._bias(engine),
+        )
         engine.activate(Z, scale, bias, add, not self.spec.linear, drop)
         if self.projects:
             engine.free(add)

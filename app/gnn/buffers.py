@@ -7,11 +7,11 @@ broadcast under way that makes L+3 of average width. Its map for one layer (eqs.
     backward   dZ  -> private    A dZ  -> shared      dH = A dZ W^T    -> private of the layer before
 
 Here the map is not written down layer by layer. The layers ask for rows of so many columns and free them
-again; that is recorded once, without numbers (engine.py), and `plan_buffers` puts arrays that never live at the
-same time into one buffer. For a stack of GCN layers that gives MG-GCN's map: a private buffer for each layer
-and a shared one (dH takes the buffer of the gradient it was made of, which has served by then); the two of the
-broadcast belong to the exchange (Group.stage_rows). Residual connections, layer normalisation and GIN's second
-product cost the buffers their derivations say.
+again; that is recorded once, without numbers (engine.py), and `plan_buffers` puts arrays that never live at
+the same time into one buffer. For a stack of GCN layers that gives MG-GCN's map: a private buffer for each
+layer and a shared one (dH takes the buffer of the gradient it was made of, which has served by then); the two
+of the broadcast belong to the exchange (Group.stage_rows). Residual connections, layer normalisation and
+GIN's second product cost the buffers their derivations say.
 """
 
 from dataclasses import dataclass, field
@@ -54,8 +54,8 @@ class BufferPlan:
 def plan_buffers(programs: dict[str, list[Lifetime]]) -> BufferPlan:
     """Buffers for programs that run one after another, such as a training epoch and an evaluation.
 
-    The widest arrays choose first; each takes the narrowest buffer that is wide enough and free all its life, else
-    a new one: arrays that overlap in time never share one.
+    The widest arrays choose first; each takes the narrowest buffer that is wide enough and free all its life,
+    else a new one: arrays that overlap in time never share one.
     """
     widths: list[int] = []
     taken: list[list[tuple[str, Lifetime]]] = []
@@ -79,6 +79,4 @@ def plan_buffers(programs: dict[str, list[Lifetime]]) -> BufferPlan:
 
 
 def _is_free(taken: list[tuple[str, Lifetime]], program: str, life: Lifetime) -> bool:
-    return all(
-        other != program or held.last < life.first or life.last < held.first for other, held in taken
-    )
+    return all(other != program or held.last < life.first or life.last < held.first for other, held in taken)

@@ -1,7 +1,7 @@
 """Engine: the operations that layers are made of, on arrays of which every rank holds its rows.
 
-A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers, counts
-what is done, and can run the same code without any numbers to learn what an epoch needs (`Engine.dry`).
+A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers,
+counts what is done, and can run the same code without numbers to learn what an epoch needs (`Engine.dry`).
 """
 
 import time
@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.comm.ordered import sum_tree
+from app.comm.tree import owned_roots, owned_spans
 from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
+from app.gnn.work_clock import WorkClock
 from app.partition.rows import RowPartition
-from app.comm.tree import owned_roots, owned_spans
 from app.products import PLAIN, Finish, Part
 
 Array = Any
@@ -59,12 +60,13 @@ class Engine:
 
     space      rows partitioned over ranks and the product with the adjacency matrix
     params     replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
+    clock      of this rank's work by layer, where somebody wants to know; `layer` is the one at work, from 0
     seconds    time spent so far by kind of operation, of this rank
     recorded   operations of each program (a training epoch, an evaluation) as the dry run saw them
     """
 
     def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
-        """direct   the first parameters whose gradients arrive whole; the others' are sums over row blocks."""
+        """direct   how many of the first parameters have gradients that arrive whole, not by row blocks."""
         group = neighbours.group
         self.group, self.device, self.neighbours_of = group, group.device, neighbours
         self.params, self.direct, self.cuts = params, direct, rows.cuts
@@ -76,6 +78,8 @@ class Engine:
         self.roots = len(owned_roots(self.blocks, first, last))
         self.numeric = False
         self.seconds: dict[str, float] = {}
+        self.clock: WorkClock | None = None
+        self.layer = 0
         self.recorded: dict[str, list[Operation]] = {}
         self.plan = BufferPlan()
         self._lives: dict[str, list[Lifetime]] = {}
@@ -147,11 +151,15 @@ class Engine:
         """Do one operation, or only write down that it is done."""
         self._at += 1
         if not self.numeric:
-            found = [tuple(f"{r.number} {r.name}" for r in each if isinstance(r, Rows)) for each in (reads, writes)]
+            found = [
+                tuple(f"{r.number} {r.name}" for r in each if isinstance(r, Rows)) for each in (reads, writes)
+            ]
             self.recorded[self._program].append(Operation(kind, name, *found, flops))
             return None
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), self.clock.now() if self.clock else 0.0
         result = work()
+        if self.clock:
+            self.clock.add(self.layer, busy)
         self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
         return result
 
@@ -168,7 +176,9 @@ class Engine:
             return Z
         then = PLAIN if scale is None else Finish(scale=scale)
         flops = 2 * X.width * W.shape[1]
-        self._run("dense", name, [X], [Z], lambda: self.device.dense([Part(X.array)], W, then, Z.array), flops)
+        self._run(
+            "dense", name, [X], [Z], lambda: self.device.dense([Part(X.array)], W, then, Z.array), flops
+        )
         return Z
 
     def dense_back(self, D: Rows, W: Array, scale: Array | None = None, name: str = "dH") -> Rows:
@@ -276,7 +286,7 @@ class Engine:
     def deactivate(
         self, D: Rows, H: Rows | None = None, scale: Array | None = None, drop: Any = None, relu: bool = False
     ) -> None:
-        """In place, the gradient through `activate` whose output was H: D = scale * (dropped and active) D."""
+        """In place, the gradient through `activate` whose output was H: D = scale * (kept and active) D."""
         held = None if H is None else H.array
         work = lambda: self.device.deactivate(D.array, held, scale, drop, relu)  # noqa: E731
         self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width)
@@ -299,6 +309,8 @@ class Engine:
 
     # ---- anything else ----------------------------------------------------------------------------------
 
-    def apply(self, kind: str, name: str, reads: list[Any], writes: list[Any], work: Callable[[], Any]) -> Any:
+    def apply(
+        self, kind: str, name: str, reads: list[Any], writes: list[Any], work: Callable[[], Any]
+    ) -> Any:
         """An operation of a layer's own: `work` touches the arrays of the rows it names and no others."""
         return self._run(kind, name, reads, writes, work)

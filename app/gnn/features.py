@@ -1,10 +1,10 @@
 """Features: the input of the first layer, dense or sparse, and the gradient of the weights it meets.
 
-No gradient by the features themselves is ever needed. Dense features are rows like all others, so the gradient
-of W in X W is X^T D, a sum over nodes by row blocks. Sparse features keep their transpose instead, cut by
-columns: each rank owns some features and all entries of theirs, and gets the rows of D one rank after the other
-(a staged broadcast), so each row of X^T D is one chain over nodes in global order on one rank; then the rows
-are gathered. Both ways the bits do not depend on the number of ranks.
+No gradient by the features themselves is ever needed. Dense features are rows like all others, so the
+gradient of W in X W is X^T D, a sum over nodes by row blocks. Sparse features keep their transpose instead,
+cut by columns: each rank owns some features and all entries of theirs, and gets the rows of D one rank after
+the other (a staged broadcast), so each row of X^T D is one chain over nodes in global order on one rank; then
+the rows are gathered. Both ways the bits do not depend on the number of ranks.
 """
 
 from dataclasses import dataclass

@@ -31,7 +31,9 @@ def count_hits(predicted: np.ndarray, wanted: np.ndarray, chosen: np.ndarray) ->
     predicted, wanted   [n_own, classes] bool host     chosen [n_own] bool
     """
     p, w = predicted[chosen], wanted[chosen]
-    return np.stack([(p & w).sum(axis=0), p.sum(axis=0), w.sum(axis=0), (p == w).sum(axis=0)]).astype(np.int64)
+    return np.stack([(p & w).sum(axis=0), p.sum(axis=0), w.sum(axis=0), (p == w).sum(axis=0)]).astype(
+        np.int64
+    )
 
 
 def scores_of(group: Group, counts: list[np.ndarray], nodes: list[int], multilabel: bool) -> list[Scores]:

@@ -45,7 +45,7 @@ class Model:
         return sum(shapes[name][0] * shapes[name][1] for name in first.meets_input)
 
     def forward(self, engine: Engine, X: Features, draws: "Draws | None") -> Rows:
-        """Scores [n_own, classes], not yet through softmax; the caller frees them or gives them to `backward`.
+        """Scores [n_own, classes] before softmax; the caller frees them or gives them to `backward`.
 
         draws   dropout of a training pass, which keeps what backward needs; None: nothing is dropped or kept
         Ranks   all call
@@ -53,12 +53,13 @@ class Model:
         X.begin(draws and draws.of_input(engine))
         H: Rows | Features = X
         for number, block in enumerate(self.blocks, start=1):
+            engine.layer = number - 1
             drop = draws.after_layer(engine, number) if draws and block is not self.blocks[-1] else None
             H = block.forward(engine, H, drop, draws is not None)
         return H
 
     def embed(self, engine: Engine, X: Features) -> Rows | Features:
-        """What the last layer reads, nothing dropped; the features themselves of one layer. Ranks: all call."""
+        """What the last layer reads, nothing dropped; of one layer the features. Ranks: all call."""
         X.begin(None)
         H: Rows | Features = X
         for block in self.blocks[:-1]:
@@ -67,7 +68,8 @@ class Model:
 
     def backward(self, engine: Engine, D: Rows) -> None:
         """Gradients of all parameters from D by the scores, which is freed. Ranks: all call."""
-        for block in reversed(self.blocks):
+        for number, block in reversed(list(enumerate(self.blocks))):
+            engine.layer = number
             D = block.backward(engine, D)
 
 
@@ -106,5 +108,7 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
         if not spec.width:
             raise CaseError(f"gnn.layers: {text!r}: no width; all layers but the last need one")
     if last.width not in (0, classes):
-        raise CaseError(f"gnn.layers: {case.layers[-1]!r}: the data have {classes} classes; leave the width out")
+        raise CaseError(
+            f"gnn.layers: {case.layers[-1]!r}: the data have {classes} classes; leave the width out"
+        )
     return [*inner, LayerSpec(last.kind, classes, last.residual, False, True, last.heads)]

@@ -1,14 +1,13 @@
 """Balance: cuts of the rows that follow the measured time of every rank (ROC section 4).
 
-An epoch ends with one gather of the seconds that each rank took for each layer. Every rank then holds the same
-table; rank 0 updates the cost model, looks for better cuts and says what it found, so that ranks on unlike
-processors cannot disagree. Cuts fall between blocks of rows, which are a function of the graph alone: whatever
-was measured, results keep their bits.
+An epoch ends with one gather of the seconds that each rank took for each layer. Rank 0 updates the cost model,
+looks for better cuts and tells the others, so that ranks on unlike processors cannot disagree. Cuts fall between
+blocks of rows, which are a function of the graph alone: whatever was measured, results keep their bits.
 
 Where the code differs from ROC:
-1. What a linear function of five features cannot tell (rows whose neighbours stay in a cache, say) is a factor by
-   block, this graph's own: half of the ratio of measured to predicted time of the rank that held it, epoch by epoch.
-   It is not saved with the model: a new graph is cut by the features alone.
+1. What a linear function of five features cannot tell (rows whose neighbours stay in a cache, say) is a factor
+   of each block, this graph's own: in every epoch it takes the root of the ratio of measured to predicted time
+   of the rank that held the block. It is not saved: a new graph is cut by the features alone.
 2. Rows move only where the predicted gain of the epochs left exceeds what the move costs, and is no noise.
 """
 
@@ -38,7 +37,7 @@ def imbalance(seconds: np.ndarray) -> float:
 
 
 def measured_table(group: Group, seconds_own: np.ndarray) -> np.ndarray:
-    """[ranks, layers] float64 from the [layers] seconds of each rank, in whole nanoseconds. Ranks: all call."""
+    """[ranks, layers] float64, the [layers] seconds of each rank in whole nanoseconds. Ranks: all call."""
     nanos = np.rint(np.asarray(seconds_own, dtype=np.float64) * NANO).astype(np.int64)
     return group.gather_integers(nanos) / NANO
 
@@ -142,7 +141,7 @@ class Balance:
         return cuts, self.adapt and pays and not np.array_equal(cuts, self.rows.cuts)
 
     def _corrected(self, costs: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-        """[blocks] predicted seconds times the blocks' factors, which take this epoch's measurements first."""
+        """[blocks] predicted seconds times the blocks' factors, which first take this epoch's measurements."""
         predicted = _loads(costs * self.factors, self.rows.cuts)
         known = (predicted > 0) & (seconds > 0)
         ratios = np.where(known, seconds / np.where(known, predicted, 1.0), 1.0)

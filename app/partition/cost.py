@@ -101,18 +101,26 @@ class _Saved(msgspec.Struct, forbid_unknown_fields=True):
     cost_count: list[float]
 
 
-def load_cost_model(path: str) -> CostModel:
-    """The model of a cost_model.json. Raises GraphError, one line, for anything that is not one."""
+def read_text(path: str) -> str:
+    """What a cost_model.json holds. Raises GraphError where it cannot be one."""
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST_BYTES + 1)
         if len(data) > LARGEST_BYTES:
             raise GraphError(f"{path}: more than {LARGEST_BYTES} bytes; a cost_model.json is small")
-        saved = msgspec.json.decode(data, type=_Saved)
-        arrays = {name: np.array(getattr(saved, name), dtype=np.float64) for name in FLOATS}
-        arrays["cost_widths"] = np.array(saved.cost_widths, dtype=np.int64)
+        return data.decode()
     except OSError as error:
         raise GraphError(f"{path}: {error.strerror}; a cost_model.json would be right") from None
+    except UnicodeDecodeError:
+        raise GraphError(f"{path}: not a cost_model.json of Lockstep (no text)") from None
+
+
+def parse_cost_model(text: str, path: str) -> CostModel:
+    """The model of CostModel.text. Raises GraphError, one line that names the file, for any other text."""
+    try:
+        saved = msgspec.json.decode(text, type=_Saved)
+        arrays = {name: np.array(getattr(saved, name), dtype=np.float64) for name in FLOATS}
+        arrays["cost_widths"] = np.array(saved.cost_widths, dtype=np.int64)
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         raise GraphError(f"{path}: not a cost_model.json of Lockstep ({error})") from None
     if saved.format > FORMAT:
@@ -140,7 +148,7 @@ def from_arrays(arrays: dict[str, np.ndarray], where: str) -> CostModel:
 
 
 def _ridge(G: np.ndarray, m: np.ndarray, count: float) -> np.ndarray:
-    """[5] the non-negative w that minimises w^T G w - 2 w^T m + ridge; every set of positive weights is tried.
+    """[5] the non-negative w that minimises w^T G w - 2 w^T m + ridge; all sets of positive weights are tried.
 
     Five features have 31 such sets: each is solved exactly, which no iteration has to be trusted for.
     """

@@ -1,4 +1,4 @@
-"""Cuts of a row of blocks that make the heaviest rank as light as it can be: binary search on partial sums."""
+"""Cuts of a row of blocks that make the heaviest rank as light as can be: binary search on partial sums."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def best_cuts(costs: np.ndarray, ranks: int) -> np.ndarray:
 
 
 def least_maximum(total: np.ndarray, ranks: int) -> float:
-    """The least limit under which `ranks` consecutive parts hold all blocks; total [blocks+1] partial sums."""
+    """The least limit under which `ranks` consecutive parts hold all blocks; total [blocks+1] sums."""
     low, high = total[-1] / ranks, total[-1]
     if _fits(total, ranks, low):
         return low

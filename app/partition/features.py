@@ -9,8 +9,8 @@ numbers, and a layer that reads d_in numbers of each neighbour:
     x4 = sum_i ceil(|c_i| / line)           memory accesses that load the neighbours' numbers
     x5 = sum_i ceil(|c_i| d_in / line)      memory accesses that load their activations
 
-`line` is how many 4-byte numbers one access brings: the 32 threads of a warp on a GPU, a cache line of 64 bytes
-on the host. All features are integers, so their sums are exact in any order.
+`line` is how many 4-byte numbers one access brings: the 32 threads of a warp on a GPU, a cache line of 64
+bytes on the host. All features are integers, so their sums are exact in any order.
 """
 
 from dataclasses import dataclass

@@ -4,10 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from app.comm.group import Group
 from app.errors import NumericsError
 from app.graphs.graph import Graph
+from app.graphs.nodedata import SPLITS, NodeData
 from app.partition.rows import RowPartition
 
 
@@ -61,6 +63,31 @@ def move_arrays(
         exchange = group.exchange_host if isinstance(array, np.ndarray) else group.exchange_rows
         moved[name] = exchange(array, out, into)
     return moved
+
+
+def move_nodes(group: Group, data: NodeData, old: RowPartition, new: RowPartition) -> NodeData:
+    """What is known of the nodes, with this rank's rows of another partition. Ranks: all call."""
+    arrays = {name: getattr(data, name) for name in ("labelled", *SPLITS)}
+    if data.labels is not None:
+        arrays["labels"] = data.labels
+    if isinstance(data.features, np.ndarray):
+        arrays["features"] = data.features
+    moved = move_arrays(group, arrays, old, new)
+    if issparse(data.features):
+        moved["features"] = move_entries(group, data.features, old, new)
+    return replace(data, **moved)
+
+
+def move_entries(group: Group, X_own: csr_array, old: RowPartition, new: RowPartition) -> csr_array:
+    """A host CSR matrix [n_own, F] with this rank's padded rows of another partition. Ranks: all call."""
+    counts = move_arrays(group, {"counts": np.diff(X_own.indptr)}, old, new)["counts"]
+    held, ranges = _padded_range(old, group.rank), [_padded_range(new, r) for r in range(group.size)]
+    indptr, first = X_own.indptr, held[0]
+    out = [int(indptr[end - first] - indptr[start - first]) for start, end in _overlap(held, ranges)]
+    into = group.exchange_counts(out)
+    columns, values = (group.exchange_host(each, out, into) for each in (X_own.indices, X_own.data))
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype)
+    return csr_array((values, columns, indptr), shape=(len(counts), X_own.shape[1]))
 
 
 def _padded_range(rows: RowPartition, rank: int) -> tuple[int, int]:

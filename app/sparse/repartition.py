@@ -31,5 +31,3 @@ def repartition(group: Group, block: RowBlock, new: RowPartition) -> RowBlock:
     """
     graph = move_rows(group, graph_of(block), block.rows, new)
     return RowBlock(group, graph, new, block.exchange, block.width, block.metric)
-
-

@@ -1,12 +1,13 @@
 """Task study, kind partition: equal rows, equal edges and the learned partitioner (ROC section 7.6).
 
 Every epoch passes the same layers over the same graph, cut by each partitioner in turn. What is balanced is the
-time that a rank's own rows take, not its waiting for others: ranks may share cores, so the clock "cpu" counts the
-processor's seconds and no wall time, and "simulated" is a formula whose best cuts are known. Then the learned cost
-model cuts a new graph of the family before anything is measured on it (ROC Fig. 9).
+time that a rank's own rows take, not its waiting for others: ranks may share cores, so the clock "cpu" counts
+the processor's seconds and no wall time, and "simulated" is a formula whose best cuts are known. Then the learned
+cost model cuts a new graph of the family before anything is measured on it (ROC Fig. 9).
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -70,7 +71,8 @@ def run_partition(context: Context) -> dict[str, Any]:
         context.folder.write_text("cost_model.json", model.text())
         if context.case.output.plots:
             clock = {"cpu": "processor seconds", "simulated": "simulated seconds"}[study.clock]
-            plot_partition(context.folder, log, rows, more, f"{trained.graph.name}, {context.group.size} ranks, {clock}")
+            title = f"{trained.graph.name}, {context.group.size} ranks, {clock}"
+            plot_partition(context.folder, log, rows, more, title)
     return {"digest": digests[0], "same_bits": same, "rows": [*rows, *more], "instances": []}
 
 
@@ -78,9 +80,10 @@ def _subject(context: Context, number: int, name: str) -> Subject:
     """The graph of [graph], or another one of its family: that of the next seed. Ranks: all call."""
     table, study, group = context.case.graph, context.case.study, context.group
     if not table.generator or table.path:
-        raise CaseError("graph.generator: the study needs a family of graphs, such as rmat_natural, and no files")
+        raise CaseError("graph.generator: the study needs a family such as rmat_natural, and no graph.path")
     seed = context.case.seed if table.generator_seed < 0 else table.generator_seed
-    (loaded,) = context.load(msgspec.structs.replace(table, count=1, generator_seed=seed + number), "instances")
+    table = msgspec.structs.replace(table, count=1, generator_seed=seed + number)
+    (loaded,) = context.load(table, "instances")
     graph, rows = loaded.graph, loaded.rows
     if study.blocks == "edges":
         graph, rows = even_rows(group, graph, rows)
@@ -108,7 +111,7 @@ def follow(group: Group, subject: Subject, epochs: int) -> tuple[list[dict[str, 
             new = balance.observe(seconds, epochs - epoch) if name == "learned" else None
             if new is not None:
                 rows[-1]["moved"] = True
-                blocks[name] = balance.move(new, lambda rows, block=blocks[name]: repartition(group, block, rows))
+                blocks[name] = balance.move(new, partial(repartition, group, blocks[name]))
     return rows, digests, from_arrays(balance.saved(), "the learned cost model")
 
 

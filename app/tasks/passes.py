@@ -3,6 +3,7 @@
 import hashlib
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def _digest(group: Group, block: RowBlock, H_own: np.ndarray) -> str:
 class Clock:
     """How the seconds of an epoch are found: by the processor's clock, or by a formula.
 
-    rounds     passes of an epoch; of each layer the least seconds count: others' work on the machine only adds
+    rounds     passes of an epoch; of each layer the least seconds count: disturbances only add
     blocks_s   [blocks, layers] seconds by the formula; None: measure
     """
 
@@ -106,6 +107,6 @@ def simulated_seconds(group: Group, graph: Graph, rows: RowPartition, widths: li
     by_row = ROW_S + (ENTRY_S * degree + ROOT_S * np.sqrt(degree)) * (np.array(widths) / 16)
     first, last = rows.cuts[group.rank], rows.cuts[group.rank + 1]
     borders = np.minimum(rows.starts[first : last + 1], graph.n) - graph.lo
-    by_block = [by_row[a:b].sum(axis=0) for a, b in zip(borders[:-1], borders[1:])]
+    by_block = [by_row[a:b].sum(axis=0) for a, b in pairwise(borders)]
     own = np.array(by_block).reshape(-1, len(widths))
     return group.gather_host(own, rows.block_counts)

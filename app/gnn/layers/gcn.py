@@ -25,9 +25,9 @@ class GCN:
     Ranks     rows partitioned, W replicated; 1 exchange forward, 1 backward (none for features whose product
               comes first), addends of dW
     First     The features need no gradient. Dense ones are multiplied first where their product can be kept
-              ("cached": exact, as long as no input dropout changes them) or where it is at most as wide as the
-              two products it saves ("live"). MG-GCN saves its backward product by leaving (A+I) out of dS
-              (section 4.4), which is not the gradient; first_product = "mg_gcn" does that.
+              ("cached": exact, as long as no input dropout changes them) or where it is at most as wide as
+              the two products it saves ("live"). MG-GCN saves its backward product by leaving (A+I) out of
+              dS (section 4.4), which is not the gradient; first_product = "mg_gcn" does that.
     """
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:

@@ -80,7 +80,7 @@ class Convolution(Protocol):
         """Shapes of the parameters by name."""
 
     def forward(self, engine: Engine, H: Rows | Features) -> Rows:
-        """Z, of which `output_scale` is still to be applied. H is read and stays the caller's. Ranks: all call."""
+        """Z, of which `output_scale` is still to be applied; H stays the caller's. Ranks: all call."""
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
         """[n_own] factors of the rows of Z that are applied with what follows; None: all one."""
