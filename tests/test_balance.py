@@ -1,17 +1,29 @@
 """The learned partitioner: features by definition, cuts against brute force, clocks with a known optimum."""
 
+import os
 from itertools import combinations_with_replacement
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import edge_stream, listed, make_block, random_graph, small_integers, whole_rows
 from hypothesis import given
 from hypothesis import strategies as st
+from mpi4py import MPI
+from scipy.sparse import csr_array
 
 from app.comm.guard import digest
+from app.config import Case, GnnCase, GraphCase, ParallelCase
 from app.device import HostDevice
 from app.errors import GraphError, NumericsError
+from app.gnn import work_clock
+from app.gnn.balanced import Balanced
+from app.gnn.training import Classifier, fit
+from app.gnn.work_clock import WorkClock
 from app.graphs.generate import GENERATORS
+from app.graphs.nodedata import SPLITS, NodeData
+from app.partition import balance as balance_module
+from app.partition import cost as cost_module
 from app.partition import features as features_module
 from app.partition.assemble import assemble, gather_whole
 from app.partition.balance import Balance, cuts_for, imbalance, predicted_cuts
@@ -19,11 +31,15 @@ from app.partition.cost import CostModel, from_arrays
 from app.partition.cuts import best_cuts, least_maximum
 from app.partition.even import even_count, even_rows, even_starts
 from app.partition.features import block_features, row_features
-from app.partition.migrate import move_arrays
+from app.partition.load import generate_set, load_graphs, with_shared_blocks
+from app.partition.migrate import move_arrays, move_rows
+from app.partition.recut import read_cost_model
 from app.partition.rows import RowPartition, cut_blocks, partition_rows
 from app.sparse.exchange import Exchange
 from app.sparse.repartition import repartition
+from app.sparse.rowblock import RowBlock
 
+WORLD = MPI.COMM_WORLD
 WIDTHS = [40, 16]
 
 
@@ -33,6 +49,21 @@ def device():
     return HostDevice()
 
 
+@pytest.fixture
+def shared_path():
+    """A folder that all ranks see, removed by rank 0."""
+    folder = Path(f"/tmp/lockstep-balance-{WORLD.bcast(os.getpid())}")
+    if WORLD.rank == 0:
+        folder.mkdir()
+    WORLD.barrier()
+    yield folder
+    WORLD.barrier()
+    if WORLD.rank == 0:
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+
+
 def skewed(group, n=1 << 12, seed=1, degree=16):
     """An R-MAT graph whose hubs come first, by rows. Ranks: all call."""
     stream = None
@@ -40,6 +71,12 @@ def skewed(group, n=1 << 12, seed=1, degree=16):
         stream = GENERATORS["rmat_natural"](n, degree * n, (0.57, 0.19, 0.19), seed)
     graph, rows, _ = assemble(group, stream)
     return graph, rows
+
+
+def cut_equally(group, graph, rows):
+    """The graph by equal rows. Ranks: all call."""
+    new = RowPartition(rows.n, rows.starts, cut_blocks(np.diff(rows.starts), group.size))
+    return move_rows(group, graph, rows, new), new
 
 
 def loads_of(costs, cuts):
@@ -246,6 +283,7 @@ def test_what_was_learned_cuts_a_new_graph_of_the_family(group):
 
 def test_moves_stop_where_they_do_not_pay(group):
     graph, rows = skewed(group)
+    graph, rows = cut_equally(group, graph, rows)
     features = block_features(group, graph, rows, WIDTHS, 16)
     clock = by_features(features)
     own = clock[rows.cuts[group.rank] : rows.cuts[group.rank + 1]].sum(axis=0)
@@ -284,7 +322,8 @@ def test_a_moved_block_multiplies_to_the_same_bits(group, exchange, weighted):
     def product(block):
         X_own = np.zeros((block.n_own, 6), dtype=np.float32)
         X_own[: block.n_real] = X[block.lo : block.lo + block.n_real]
-        matrices = [block.A, *(block.A_weights or [])]
+        # A rank whose weights are all one keeps none of them.
+        matrices = [block.A, *(block.A_weights or [block.A, None])]
         products = Exchange(group, [block], [1], [0, block.n_own]).multiply(X_own, [matrices])
         return whole_rows(group, block, np.concatenate(products, axis=1))
 
@@ -318,6 +357,177 @@ def test_arrays_move_with_their_rows(group, n, padded):
         assert moved[name].dtype == array.dtype and np.array_equal(moved[name], array)
     with pytest.raises(NumericsError, match="moving rows: X has"):
         move_arrays(group, {"X": np.zeros((n + 99, 1), np.float32)}, old, new, padded)
+
+
+# ---- training whose rows move -----------------------------------------------------------------------------
+
+
+def node_data(graph, rows, group, kind):
+    """Features ("dense", "sparse" or "none"), labels and splits of this rank's rows, by global numbers."""
+    lo, hi = rows.range_of(group.rank)
+    n_own = int(np.diff(rows.offsets)[group.rank])
+    numbers, held = np.arange(lo, lo + n_own), np.arange(lo, lo + n_own) < hi
+    features = ((numbers[:, None] * 7 + np.arange(6)) % 5 * held[:, None]).astype(np.float32)
+    masks = {name: (numbers % 3 == k) & held for k, name in enumerate(SPLITS)}
+    counts = dict(zip(SPLITS, group.sum_integers(np.array([m.sum() for m in masks.values()])).tolist()))
+    labels = np.where(held, numbers % 4, -1).astype(np.int32)
+    multilabel = kind == "sparse"
+    if multilabel:
+        labels = (np.maximum(labels, 0)[:, None] >> np.arange(4) & 1).astype(np.uint8)
+    given = {"dense": features, "sparse": csr_array(features), "none": None}[kind]
+    return NodeData(
+        features=given, labels=labels, labelled=held, **masks, classes=4, multilabel=multilabel,
+        class_ids=np.arange(4), width=0 if given is None else 6, binary=False, counts=counts,
+    )  # fmt: skip
+
+
+def trained(group, kind, moves, epochs=5, model="gcn"):
+    """Digest of the weights after some epochs, the classifier, the hook that `moves` made. Ranks: all call."""
+    graph, rows = skewed(group, 520, 4, 6)
+    data = node_data(graph, rows, group, kind)
+    case = GnnCase(model=model, hidden=8, epochs=epochs, evaluate_every=2)
+    classifier = Classifier(group, case, RowBlock(group, graph, rows, width=8), data, 5)
+    hook = moves(classifier)
+    found = fit(classifier, after_epoch=hook)
+    return (
+        digest({**found.weights, "loss": np.array([row["loss"] for row in found.records])}),
+        classifier,
+        hook,
+    )
+
+
+def move_about(classifier):
+    """A hook that sends the rows elsewhere after every epoch."""
+
+    def hook(epoch):
+        group, rows = classifier.group, classifier.block.rows
+        blocks = len(rows.starts) - 1
+        weights = np.roll(np.arange(blocks) ** 2, 7 * epoch)
+        classifier.move(RowPartition(rows.n, rows.starts, cut_blocks(weights, group.size)))
+
+    return hook
+
+
+def stay(classifier):
+    """A hook that does nothing."""
+    return lambda epoch: None
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "none"])
+def test_training_keeps_its_bits_wherever_the_rows_go(group, solo, kind):
+    alone = trained(solo, kind, stay)[0]
+    assert trained(group, kind, stay)[0] == alone
+    moved, classifier, _ = trained(group, kind, move_about)
+    assert moved == alone
+    # What moved is what would have been dealt to these rows.
+    wanted = node_data(None, classifier.block.rows, group, kind)
+    for name in ("labels", "labelled", *SPLITS):
+        found = getattr(classifier.data, name)
+        assert found.dtype == getattr(wanted, name).dtype and np.array_equal(found, getattr(wanted, name))
+    if kind != "none":
+        dense = [X.toarray() if kind == "sparse" else X for X in (classifier.data.features, wanted.features)]
+        assert np.array_equal(*dense)
+
+
+def test_training_that_follows_its_measurements_keeps_its_bits(group, solo, monkeypatch):
+    wanted = trained(solo, "dense", stay, 12)[0]
+    monkeypatch.setattr(balance_module, "FIRST_BYTES_S", 1e12)
+    found, classifier, hook = trained(group, "dense", lambda each: Balanced(each).after_epoch, 12)
+    assert found == wanted
+    balance = hook.__self__.balance
+    assert balance.features.widths == (6, 4)
+    assert len(balance.history) == (10 if group.rank == 0 else 0)  # the last two epochs are not looked at
+    assert (balance.model.weights() >= 0).all()
+    assert np.array_equal(balance.rows.cuts, classifier.block.rows.cuts)
+
+
+def test_the_clock_counts_work_by_layer(group, monkeypatch):
+    seconds = iter(range(100))
+    monkeypatch.setattr(work_clock.time, "process_time", lambda: float(next(seconds)))
+    clock = WorkClock(group, 2)
+    since = clock.now()  # 0
+    group.processor_s += 3.5  # spent in exchanges meanwhile
+    clock.add(1, since)  # 1
+    assert clock.take().tolist() == [0, 1 - 3.5]
+    assert clock.take().tolist() == [0, 0]
+
+
+def test_exchanges_are_timed_only_where_somebody_asks(group):
+    group.gather_host(np.zeros(1), [1] * group.size)
+    assert group.processor_s is None
+    group.processor_s = 0.0
+    group.gather_host(np.zeros(1), [1] * group.size)
+    assert group.processor_s >= 0
+
+
+# ---- cuts of a new graph ----------------------------------------------------------------------------------
+
+
+def cost_file(group, path):
+    """A cost_model.json of some model, on a path that all ranks share. Ranks: all call."""
+    graph, rows = skewed(group)
+    features = block_features(group, graph, rows, WIDTHS, 16)
+    _, balance = train_by(group, graph, rows, features, by_features(features), 6, lambda own, epoch: own)
+    model = from_arrays(balance.saved(), "saved")
+    if group.rank == 0:
+        path.write_text(model.text())
+    group.barrier()
+    return model
+
+
+def test_a_saved_model_cuts_graphs_when_they_are_loaded(group, shared_path):
+    path = shared_path / "cost_model.json"
+    model = cost_file(group, path)
+    table = GraphCase(generator="rmat_natural", nodes=1500, d=9, count=2)
+    plain = load_graphs(group, table, "x", Case())
+    case = Case(parallel=ParallelCase(partition="learned", cost_model=str(path)))
+    cut = load_graphs(group, table, "x", case)
+    costs = 0
+    for one, other in zip(plain, cut):
+        assert np.array_equal(cut[0].rows.cuts, other.rows.cuts)
+        whole, again = (gather_whole(group, item.graph, item.rows) for item in (one, other))
+        assert np.array_equal(whole.indices, again.indices) and np.array_equal(whole.indptr, again.indptr)
+        costs = costs + model.block_seconds(block_features(group, one.graph, one.rows, WIDTHS, 16))
+    assert np.array_equal(cut[0].rows.cuts, best_cuts(costs, group.size))
+
+
+def test_a_set_of_graphs_is_cut_for_all_of_them(group, shared_path):
+    model = cost_file(group, shared_path / "cost_model.json")
+    graphs = [generate_set(group, GraphCase(generator="ba", nodes=n), 1, "x")[0] for n in (100, 900)]
+    shared = with_shared_blocks(group, graphs, model)
+    assert np.array_equal(shared[0].rows.cuts, shared[1].rows.cuts)
+    assert len(shared[0].rows.starts) == len(shared[1].rows.starts)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not a cost_model.json"),
+        ("{}", "not a cost_model.json"),
+        ('{"format": 1, "more": 2}', "not a cost_model.json"),
+        ("[" * 100_000, "not a cost_model.json"),
+        (CostModel((8,), 16).text().replace('"format": 1', '"format": 2'), "newer Lockstep"),
+        (CostModel((8,), 16).text().replace('"cost_count"', '"cost_counts"'), "not a cost_model.json"),
+        (CostModel((8,), 16).text().replace("16", "-1"), "is none"),
+    ],
+)
+def test_a_damaged_model_file_is_refused_by_all_ranks(group, shared_path, text, message):
+    path = shared_path / "cost_model.json"
+    if group.rank == 0:
+        path.write_text(text)
+    group.barrier()
+    case = Case(parallel=ParallelCase(partition="learned", cost_model=str(path)))
+    with pytest.raises(GraphError, match=message) as caught:
+        read_cost_model(group, case)
+    assert "\n" not in str(caught.value)
+    assert read_cost_model(group, Case()) is None
+
+
+def test_a_model_file_that_is_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(cost_module, "LARGEST_BYTES", 10)
+    (tmp_path / "m.json").write_text(CostModel((8,), 16).text())
+    with pytest.raises(GraphError, match="more than 10 bytes"):
+        cost_module.read_text(str(tmp_path / "m.json"))
 
 
 # ---- blocks of equal rows and edges -----------------------------------------------------------------------

@@ -242,7 +242,10 @@ steps = 1
             "graph.d (command line): must be below the number of nodes (20), got 20",
         ),
         ("graph.generator=''", 'run.task = "solve" needs graphs'),
-        ("graph.generator='x'", 'graph.generator (command line): must be one of "", "ba", "chung_lu", "er"'),
+        (
+            "graph.generator='x'",
+            'graph.generator (command line): must be one of "", "ba", "bter", "chung_lu", "er"',
+        ),
         ("graph.path='nowhere.mtx'", 'graph.path (command line): no such file: "nowhere.mtx"'),
         ("graph.path='no*.mtx'", 'graph.path (command line): no file matches "no*.mtx"'),
         ("graph.path='/'", 'graph.path (command line): is a folder: "/"'),

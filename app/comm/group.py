@@ -17,8 +17,8 @@ class Group:
 
     direct   True: MPI reads and writes device memory; False: device arrays are staged through the host.
              For host arrays there is no difference.
-    `processor_s` are seconds of the processor spent in MPI calls, where ranks poll while they wait; None, and not
-    counted, until somebody sets it to 0: reading that clock takes longer than a small message.
+    `processor_s` are seconds of the processor spent in MPI calls, where ranks poll while they wait; None, and
+    not counted, until somebody sets it to 0: reading that clock takes longer than a small message.
     `sent_bytes` and `seconds` count what this rank sent and how long it sat in MPI calls, by phase:
       gather      rows of all ranks to all ranks          exchange   to each rank the rows it needs
       stage       rows of one rank to all, one rank after the other: the seconds are those spent waiting,

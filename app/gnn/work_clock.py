@@ -10,8 +10,8 @@ from app.comm.group import Group
 class WorkClock:
     """Time of operations between exchanges, by layer.
 
-    On the host these are seconds of the processor, since ranks may share cores; on a GPU those of the wall, when
-    the device is done. Either way what MPI calls took is left out.
+    On the host these are seconds of the processor, since ranks may share cores; on a GPU those of the wall,
+    when the device is done. Either way what MPI calls took is left out.
     Ranks   each has its own
     """
 

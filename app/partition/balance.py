@@ -1,13 +1,14 @@
 """Balance: cuts of the rows that follow the measured time of every rank (ROC section 4).
 
-An epoch ends with one gather of the seconds that each rank took for each layer. Rank 0 updates the cost model,
-looks for better cuts and tells the others, so that ranks on unlike processors cannot disagree. Cuts fall between
-blocks of rows, which are a function of the graph alone: whatever was measured, results keep their bits.
+An epoch ends with one gather of the seconds that each rank took for each layer. Rank 0 updates the cost
+model, looks for better cuts and tells the others, so that ranks on unlike processors cannot disagree. Cuts
+fall between blocks of rows, which are a function of the graph alone: whatever was measured, results keep
+their bits.
 
 Where the code differs from ROC:
-1. What a linear function of five features cannot tell (rows whose neighbours stay in a cache, say) is a factor
-   of each block, this graph's own: in every epoch it takes the root of the ratio of measured to predicted time
-   of the rank that held the block. It is not saved: a new graph is cut by the features alone.
+1. What a linear function of five features cannot tell (rows whose neighbours stay in a cache, say) is a
+   factor of each block, this graph's own: every epoch multiplies it by the root of measured over predicted
+   time of the rank that held the block. It is not saved: a new graph is cut by the features alone.
 2. Rows move only where the predicted gain of the epochs left exceeds what the move costs, and is no noise.
 """
 
@@ -141,7 +142,7 @@ class Balance:
         return cuts, self.adapt and pays and not np.array_equal(cuts, self.rows.cuts)
 
     def _corrected(self, costs: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-        """[blocks] predicted seconds times the blocks' factors, which first take this epoch's measurements."""
+        """[blocks] predicted seconds times the blocks' factors, which first follow what was measured."""
         predicted = _loads(costs * self.factors, self.rows.cuts)
         known = (predicted > 0) & (seconds > 0)
         ratios = np.where(known, seconds / np.where(known, predicted, 1.0), 1.0)

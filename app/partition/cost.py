@@ -148,7 +148,7 @@ def from_arrays(arrays: dict[str, np.ndarray], where: str) -> CostModel:
 
 
 def _ridge(G: np.ndarray, m: np.ndarray, count: float) -> np.ndarray:
-    """[5] the non-negative w that minimises w^T G w - 2 w^T m + ridge; all sets of positive weights are tried.
+    """[5] the non-negative w that minimises w^T G w - 2 w^T m + ridge: all sets of positive weights tried.
 
     Five features have 31 such sets: each is solved exactly, which no iteration has to be trusted for.
     """

@@ -1,8 +1,9 @@
 """Blocks of rows that hold equal shares of rows and edges: still a function of the graph alone.
 
-Blocks of equal rows (rows.py) put a twelfth of all edges in the first of 256 blocks of an R-MAT graph in its own
-order, which no cuts between such blocks can share out over sixteen ranks. Here a block's weight is its share of
-the rows plus its share of the stored entries, so a block holds at most 2/256 of either, and eight rows more.
+Blocks of equal rows (rows.py) put a twelfth of all edges in the first of 256 blocks of an R-MAT graph in its
+own order, which no cuts between such blocks can share out over sixteen ranks. Here a block's weight is its
+share of the rows plus its share of the stored entries: a block holds at most 2/256 of either, and eight rows
+more.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Task study, kind partition: equal rows, equal edges and the learned partitioner (ROC section 7.6).
 
-Every epoch passes the same layers over the same graph, cut by each partitioner in turn. What is balanced is the
-time that a rank's own rows take, not its waiting for others: ranks may share cores, so the clock "cpu" counts
-the processor's seconds and no wall time, and "simulated" is a formula whose best cuts are known. Then the learned
-cost model cuts a new graph of the family before anything is measured on it (ROC Fig. 9).
+Every epoch passes the same layers over the same graph, cut by each partitioner in turn. What is balanced is
+the time that a rank's own rows take, not its waiting for others: ranks may share cores, so the clock "cpu"
+counts the processor's seconds and no wall time, and "simulated" is a formula whose best cuts are known. Then
+the learned cost model cuts a new graph of the family before anything is measured on it (ROC Fig. 9).
 """
 
 from dataclasses import dataclass
@@ -104,14 +104,13 @@ def follow(group: Group, subject: Subject, epochs: int) -> tuple[list[dict[str, 
     balance = _balance(group, subject, blocks["learned"])
     rows, digests = [], []
     for epoch in range(1, epochs + 1):
-        for name in PARTITIONS:
-            seconds, digest = subject.clock.epoch(blocks[name])
-            digests.append(digest)
-            rows.append(_row(group, subject, name, epoch, seconds))
-            new = balance.observe(seconds, epochs - epoch) if name == "learned" else None
-            if new is not None:
-                rows[-1]["moved"] = True
-                blocks[name] = balance.move(new, partial(repartition, group, blocks[name]))
+        seconds, found = subject.clock.epoch(blocks)
+        digests += found
+        rows += [_row(group, subject, name, epoch, seconds[name]) for name in PARTITIONS]
+        new = balance.observe(seconds["learned"], epochs - epoch)
+        if new is not None:
+            rows[-1]["moved"] = True
+            blocks["learned"] = balance.move(new, partial(repartition, group, blocks["learned"]))
     return rows, digests, from_arrays(balance.saved(), "the learned cost model")
 
 
@@ -126,12 +125,9 @@ def first_pass(group: Group, subject: Subject, model: CostModel) -> tuple[list[d
     """One pass over a new graph by every partitioner: lines of the table, digests. Ranks: all call."""
     features = block_features(group, subject.graph, subject.rows, list(model.widths), model.line)
     cuts = {**subject.static_cuts(group), "learned": cuts_for(group, features, model)}
-    rows, digests = [], []
-    for name in PARTITIONS:
-        seconds, digest = subject.clock.epoch(subject.block(group, cuts[name]))
-        rows.append(_row(group, subject, name, 1, seconds))
-        digests.append(digest)
-    return rows, digests
+    blocks = {name: subject.block(group, cuts[name]) for name in PARTITIONS}
+    seconds, digests = subject.clock.epoch(blocks)
+    return [_row(group, subject, name, 1, seconds[name]) for name in PARTITIONS], digests
 
 
 def _row(group: Group, subject: Subject, name: str, epoch: int, seconds_own: np.ndarray) -> dict[str, Any]:

@@ -82,15 +82,27 @@ class Clock:
     rounds: int
     blocks_s: np.ndarray | None = None
 
-    def epoch(self, block: RowBlock) -> tuple[np.ndarray, str]:
-        """[layers] seconds of this rank, and the digest of what was computed. Ranks: all call."""
-        rounds = self.rounds if self.blocks_s is None else 1
-        passes = [self.layers.run(block) for _ in range(rounds)]
-        seconds = np.min([each for each, _ in passes], axis=0)
-        if self.blocks_s is not None:
-            lo, hi = block.rows.cuts[self.layers.group.rank : self.layers.group.rank + 2]
-            seconds = self.blocks_s[lo:hi].sum(axis=0)
-        return seconds, passes[0][1]
+    def epoch(self, blocks: dict[str, RowBlock]) -> tuple[dict[str, np.ndarray], list[str]]:
+        """Passes over the same graph by several cuts, in turns, so that what disturbs disturbs all of them.
+
+        returns   [layers] seconds of this rank by name; the digests of all that was computed
+        Ranks     all call
+        """
+        rounds, digests = self.rounds if self.blocks_s is None else 1, []
+        taken: dict[str, list[np.ndarray]] = {name: [] for name in blocks}
+        for _ in range(rounds):
+            for name, block in blocks.items():
+                seconds, digest = self.layers.run(block)
+                taken[name].append(seconds)
+                digests.append(digest)
+        if self.blocks_s is None:
+            return {name: np.min(each, axis=0) for name, each in taken.items()}, digests
+        return {name: self._by_formula(block) for name, block in blocks.items()}, digests
+
+    def _by_formula(self, block: RowBlock) -> np.ndarray:
+        """[layers] seconds of this rank's blocks."""
+        lo, hi = block.rows.cuts[self.layers.group.rank : self.layers.group.rank + 2]
+        return self.blocks_s[lo:hi].sum(axis=0)
 
     def best(self, ranks: int) -> float:
         """The least possible seconds of the slowest rank; NaN where they are measured, hence unknown."""
