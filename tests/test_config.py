@@ -267,7 +267,7 @@ steps = 1
         ("graph.path=no.mtx", 'graph.path (command line): no such file: "no.mtx"'),
         (
             "graph.generator=x",
-            '"chung_lu", "er", "mixed", "rmat", "sbm", "uniform_points", got "x"',
+            '"chung_lu", "er", "mixed", "rmat", "rmat_natural", "sbm", "uniform_points", got "x"',
         ),
         ("run.name=a\x1b", "run.name (command line): must be text without control characters"),
         ("graph.pth=a.mtx", "unknown key graph.pth (command line): did you mean graph.path?"),
