@@ -80,9 +80,9 @@ def _metis(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     parts = min(PARTS, block_count(n), max(n, 1))
     if parts < 2:
         return np.arange(n)
-    _, part_of = pymetis.part_graph(
-        parts, xadj=indptr, adjncy=indices, recursive=False, options=pymetis.Options(seed=1)
-    )
+    adjacency = pymetis.CSRAdjacency(indptr, indices)
+    options = pymetis.Options(seed=1)
+    _, part_of = pymetis.part_graph(parts, adjacency, recursive=False, options=options)
     return np.argsort(np.asarray(part_of), kind="stable")
 
 
