@@ -79,7 +79,7 @@ def test_sparse_products(compiled, width, name, kind):
         same(found, expected)
 
 
-@pytest.mark.parametrize("width", [64, 65, 128, 200])
+@pytest.mark.parametrize("width", [64, 65, 128, 200, 256, 449])
 def test_sparse_products_larger_than_the_caches(compiled, width):
     """Rows are then fetched ahead, by another distance."""
     draws = np.random.default_rng(4)
