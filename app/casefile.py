@@ -231,6 +231,13 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         train = structs.replace(train, graphs=located(train.graphs, ("train", "graphs", "path")))
     if policy.weights not in ("", "default", "train"):
         policy = structs.replace(policy, weights=_absolute(policy.weights, base(("policy", "weights"))))
+    parallel = case.parallel
+    if parallel.cost_model:
+        path = _absolute(parallel.cost_model, base(("parallel", "cost_model")))
+        parallel = structs.replace(parallel, cost_model=path)
+        if not os.path.isfile(path):
+            place = where(("parallel", "cost_model"), places)
+            errors.append(f"{place}: no such file: {show(case.parallel.cost_model)}")
     search = case.search
     for key in ("start", "inside", "outside"):
         name = getattr(search, key)
@@ -250,7 +257,8 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         study = structs.replace(study, catalogue=_absolute(study.catalogue, base(("study", "catalogue"))))
     elif root and is_plain(root):
         study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
-    return structs.replace(case, graph=graph, train=train, policy=policy, search=search, study=study), errors
+    changed = {"train": train, "policy": policy, "search": search, "parallel": parallel, "study": study}
+    return structs.replace(case, graph=graph, **changed), errors
 
 
 def _absolute(name: str, base: str) -> str:

@@ -93,11 +93,11 @@ class GraphCase(Table, frozen=True):
         about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),
     ] = "natural"
     generator: Annotated[
-        Literal["", "er", "ba", "mixed", "rmat", "chung_lu", "bter", "sbm", "uniform_points"],
+        Literal["", "er", "ba", "mixed", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "uniform_points"],
         about(
-            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; chung_lu: power-law degrees; "
-            "bter: these and triangles; sbm: communities, which are the classes; "
-            "uniform_points: in the unit square, for tours"
+            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; rmat_natural: rmat, hubs "
+            "first; chung_lu: power-law degrees; bter: these and triangles; sbm: communities, which are the "
+            "classes; uniform_points: in the unit square, for tours"
         ),
     ] = ""
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
@@ -334,8 +334,15 @@ class ParallelCase(Table, frozen=True):
         Literal["auto", "direct", "staged"], about("direct: device memory to MPI; staged: through the host")
     ] = "auto"
     partition: Annotated[
-        Literal["rows", "edges"], about("what the cuts give every rank an equal share of")
+        Literal["rows", "edges", "learned"],
+        about(
+            "what the cuts give every rank an equal share of; learned: of the time that a cost model "
+            "predicts (edges without one), and classify follows what it measures"
+        ),
     ] = "edges"
+    cost_model: Annotated[
+        str, about('learned: a cost_model.json that an earlier run wrote, for the first cuts; "": none')
+    ] = ""
 
 
 class MemoryCase(Table, frozen=True):
@@ -376,10 +383,11 @@ class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
     kind: Annotated[
-        Literal["quality", "scaling", "answers"],
+        Literal["quality", "scaling", "answers", "partition"],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
-            "answers: solves of a catalogue of graphs with known best values"
+            "answers: solves of a catalogue of graphs with known best values; "
+            "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]"
         ),
     ] = "quality"
     families: Annotated[
@@ -419,7 +427,29 @@ class StudyCase(Table, frozen=True):
     ranks: Annotated[list[Positive], Meta(min_length=1), about("scaling: numbers of ranks predicted")] = (
         field(default_factory=lambda: [1, 2, 4, 6, 12, 24, 48, 96, 192, 384])
     )
-    rounds: Annotated[Positive, about("scaling: timings of each step, one rank and all ranks by turns")] = 15
+    rounds: Annotated[
+        Positive,
+        about(
+            "scaling: timings of each step, one rank and all ranks by turns; partition: passes of an epoch, "
+            "of which the least seconds count"
+        ),
+    ] = 15
+    epochs: Annotated[Positive, about("partition: epochs of each partitioner")] = 10
+    widths: Annotated[
+        list[Annotated[int, Meta(ge=1, le=4096)]],
+        Meta(min_length=1, max_length=1024),
+        about("partition: columns that the sparse product of each layer reads"),
+    ] = field(default_factory=lambda: [64, 16])
+    clock: Annotated[
+        Literal["cpu", "simulated"],
+        about("partition: cpu: seconds of the processor; simulated: a formula, whose best cuts are known"),
+    ] = "cpu"
+    blocks: Annotated[
+        Literal["rows", "edges"],
+        about(
+            "partition: cuts fall between blocks of equally many rows, or of equal shares of rows and edges"
+        ),
+    ] = "rows"
     memory_graph: Annotated[str, about('scaling: graph whose peak memory is measured; "": none')] = (
         "er:12000:0.15"
     )

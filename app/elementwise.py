@@ -153,13 +153,6 @@ class Elementwise:
         """Y += factor * X in place; both [rows, m]."""
         Y += X if factor == 1.0 else X * factor
 
-    def row_dots(self, X: Array, D: Array) -> Array:
-        """[rows], each the chain from 0 over the columns of X * D, both [rows, m]."""
-        total = self.xp.zeros(X.shape[0], dtype=X.dtype)
-        for j in range(X.shape[1]):
-            total += X[:, j] * D[:, j]
-        return total
-
     # ---- losses ------------------------------------------------------------------------------------------
 
     def softmax_loss(self, Z: Array, labels: Array, weight: Array) -> Array:

@@ -207,7 +207,19 @@ def _gin(A, H, w, case, spec):
     return np.maximum(Y @ w["W1"] + w.get("hidden_bias", 0), 0) @ w["W2"]
 
 
+def _gat(A, H, w, case, spec):
+    S, near = H @ w["W"], A + np.eye(len(A)) > 0
+    out = []
+    for own in np.split(np.arange(S.shape[1]), spec.heads):
+        s = S[:, own] @ w["a1"][own] + (S[:, own] @ w["a2"][own]).T
+        e = np.where(near, np.where(s > 0, s, 0.2 * s), -np.inf)
+        alpha = np.exp(e - e.max(1, keepdims=True))
+        out.append(alpha / alpha.sum(1, keepdims=True) @ S[:, own])
+    return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=1)
+
+
 CONVOLUTIONS = {
+    "gat": _gat,
     "gcn": _gcn,
     "gin": _gin,
     "sage": _mean("W_self", "W_neigh"),
@@ -215,8 +227,11 @@ CONVOLUTIONS = {
 }
 
 
-def case_of(kind, options="", widths=(7, 4, 6), **keys):
-    """A case of inner layers of some widths and the same options, and a last one; nothing is dropped."""
+def case_of(kind, options="", widths=(8, 4, 6), **keys):
+    """A case of inner layers of some widths and the same options, and a last one; nothing is dropped.
+
+    kind   may be followed by options that the last layer has too
+    """
     defaults = {"dropout": 0.0, "input_dropout": 0.0}
-    layers = [f"{kind} {width} {options}".strip() for width in widths] + [kind]
+    layers = [f"{kind} {width} {options}" for width in widths] + [kind]
     return GnnCase(layers=layers, **{**defaults, **keys})

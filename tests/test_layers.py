@@ -19,7 +19,7 @@ from app.gnn.buffers import Lifetime, plan_buffers
 from app.gnn.model import Model
 from app.gnn.parameters import Parameters
 
-KINDS = sorted(CONVOLUTIONS)
+KINDS = [*sorted(CONVOLUTIONS), "gat heads=2"]
 EXCHANGES = ["halo", "gather", "staged"] if WORLD.Get_size() > 1 else ["auto"]
 TOLERANCE = 5e-6  # of float32 gradients, relative to the largest
 OPTIONS = ["", "residual", "layer_norm", "residual layer_norm"]

@@ -162,7 +162,7 @@ def test_files_that_differ_are_not_read_by_parts(group, shared_path, any_size, m
     assert load._open(group, GraphCase(path=path), path, 10**9)[1] == (group.size == 1)
 
 
-@pytest.mark.parametrize("family", ["rmat", "chung_lu"])
+@pytest.mark.parametrize("family", ["rmat", "rmat_natural", "chung_lu"])
 def test_generated_parts_are_the_whole_graph(group, solo, family):
     table = GraphCase(generator=family, nodes=700, d=3, count=2)
     loaded, alone = (load_graphs(each, table, "instances", Case(seed=4)) for each in (group, solo))

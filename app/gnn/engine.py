@@ -16,6 +16,7 @@ from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
 from app.gnn.tiered import TieredRows, key_of, plan_tiers
+from app.gnn.work_clock import WorkClock
 from app.memory.operations import Operation
 from app.memory.plan import Plan
 from app.memory.tiers import Budget
@@ -51,6 +52,7 @@ class Engine:
 
     space      rows partitioned over ranks and the product with the adjacency matrix
     params     replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
+    clock      of this rank's work by layer, where somebody wants to know; `layer` is the one at work, from 0
     seconds    time spent so far by kind of operation, of this rank
     recorded   operations of each program (a training epoch, an evaluation) as the dry run saw them
     """
@@ -68,6 +70,8 @@ class Engine:
         self.roots = len(owned_roots(self.blocks, first, last))
         self.numeric = False
         self.seconds: dict[str, float] = {}
+        self.clock: WorkClock | None = None
+        self.layer = 0
         self.recorded: dict[str, list[Operation]] = {}
         self.plan = BufferPlan()
         self._lives: dict[str, list[Lifetime]] = {}
@@ -173,8 +177,10 @@ class Engine:
 
     def _timed(self, kind: str, work: Callable[[], Any]) -> Any:
         """Do some work and add its seconds to its kind."""
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), self.clock.now() if self.clock else 0.0
         result = work()
+        if self.clock:
+            self.clock.add(self.layer, busy)
         self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
         return result
 
@@ -267,8 +273,17 @@ class Engine:
 
     # ---- gradients --------------------------------------------------------------------------------------
 
-    def gram(self, name: str, X: Rows | Features, D: Rows, scale: Array | None = None) -> None:
+    def gram(
+        self,
+        name: str,
+        X: Rows | Features,
+        D: Rows,
+        scale: Array | None = None,
+        pick: Array | None = None,
+    ) -> None:
         """The gradient of parameter `name` is X^T D, a sum over nodes; rows of X are multiplied by scale.
+
+        pick    which entries of X^T D, row-major, are the parameter's; None: all
 
         Ranks   all call (features whose gradient arrives whole exchange D)
         """
@@ -281,7 +296,8 @@ class Engine:
 
         def tree() -> None:
             part = Part(X.array, scale=scale)
-            self._part(name)[...] = self.device.gram_roots([part], D.array, self.starts, self.spans)
+            found = self.device.gram_roots([part], D.array, self.starts, self.spans)
+            self._part(name)[...] = found if pick is None else found[:, pick]
 
         self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width)
 

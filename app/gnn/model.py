@@ -65,6 +65,7 @@ class Model:
         X.begin(draws and draws.of_input(engine))
         H: Rows | Features = X
         for number, block in enumerate(self.blocks, start=1):
+            engine.layer = number - 1
             drop = draws.after_layer(engine, number) if draws and block is not self.blocks[-1] else None
             H = block.forward(engine, H, drop, draws is not None)
         return H
@@ -79,7 +80,8 @@ class Model:
 
     def backward(self, engine: Engine, D: Rows) -> None:
         """Gradients of all parameters from D by the scores, which is freed. Ranks: all call."""
-        for block in reversed(self.blocks):
+        for number, block in reversed(list(enumerate(self.blocks))):
+            engine.layer = number
             D = block.backward(engine, D)
 
 

@@ -21,6 +21,9 @@ from app.gnn.optim import make_optimiser
 from app.gnn.parameters import Parameters
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
+from app.partition.migrate import move_nodes
+from app.partition.rows import RowPartition
+from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -55,11 +58,29 @@ class Classifier:
         self.model = Model(case, X_own.shape[1], self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
+        self._budget = budget
+        self._settle(block, X_own)
+
+    def _settle(self, block: RowBlock, X_own: Array) -> None:
+        """Features, labels and buffers for the rows of a block. Ranks: all call."""
+        group, case = self.group, self.case
+        self.block = block
         self.features: Features = make_features(group, X_own, block.own_counts)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
-        self._targets = self._put_targets() if data.classes else None
-        self._plan(budget)
+        self._targets = self._put_targets() if self.data.classes else None
+        self._plan(self._budget)
+
+    def move(self, new: RowPartition) -> None:
+        """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
+
+        Ranks   all call
+        """
+        old, seconds, clock = self.block, self.engine.seconds, self.engine.clock
+        self.data = move_nodes(self.group, self.data, old.rows, new)
+        block = repartition(self.group, old, new)
+        self._settle(block, input_rows(self.data, block, self.case.feature_rows))
+        self.engine.seconds, self.engine.clock = seconds, clock
 
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
@@ -152,14 +173,16 @@ def fit(
     classifier: Classifier,
     record: Callable[[dict[str, float]], None] = lambda row: None,
     check_every: int = 0,
+    after_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> Fit:
     """Train for gnn.epochs, or until the validation score has not risen for gnn.patience evaluations.
 
     record        called with each evaluation
     check_every   epochs between comparisons of the weights over ranks; 0: never
+    after_epoch   called with each epoch's number once the weights have changed; may move the rows
     Ranks         all call; the result is identical on all
     """
-    case, params, engine = classifier.case, classifier.params, classifier.engine
+    case, params = classifier.case, classifier.params
     optimiser = make_optimiser(case, params.size, classifier.device.xp)
     decay = _decayed(classifier)
     result = Fit(params.host())
@@ -167,8 +190,9 @@ def fit(
     for epoch in range(1, case.epochs + 1):
         loss = classifier.epoch(epoch)
         for part in decay:
-            engine.gradient[part] += case.weight_decay * params.flat[part]
-        optimiser.update(params.flat, engine.gradient)
+            classifier.engine.gradient[part] += case.weight_decay * params.flat[part]
+        optimiser.update(params.flat, classifier.engine.gradient)
+        after_epoch(epoch)
         result.epochs = epoch
         if check_every and epoch % check_every == 0:
             check_same(classifier.group, digest(params.host())[:16], f"weights after epoch {epoch}")

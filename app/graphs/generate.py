@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -92,6 +93,7 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "er": erdos_renyi,
     "ba": barabasi_albert,
     "rmat": rmat,
+    "rmat_natural": partial(rmat, permuted=False),
     "chung_lu": chung_lu,
     "bter": bter,
     "sbm": planted,

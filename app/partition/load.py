@@ -21,13 +21,15 @@ from app.graphs.stream import EdgeStream
 from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
+from app.partition.cost import CostModel
 from app.partition.metric import share_metric
 from app.partition.migrate import move_rows
 from app.partition.order import find_order, reorder
+from app.partition.recut import read_cost_model, recut
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
 
-BY_PARTS = ("rmat", "chung_lu", "bter", "sbm")  # generators whose edges every rank draws a part of
+BY_PARTS = ("rmat", "rmat_natural", "chung_lu", "bter", "sbm")  # every rank draws a part of the edges
 
 
 @dataclass(eq=False)
@@ -69,10 +71,15 @@ def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> lis
     Ranks     all call
     """
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
-    loaded = [ordered(group, _load_file(group, table, [path], case), table.order, case) for path in paths]
+    model = read_cost_model(group, case)
+    loaded = []
+    for path in paths:
+        item = ordered(group, _load_file(group, table, [path], case), table.order, case)
+        loaded += recut_all(group, [item], model)
     if table.generator:
         made = generate_set(group, table, case.seed, purpose, int(case.memory.max_decompressed_gb * 1e9))
-        loaded += [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
+        made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
+        loaded += recut_all(group, made, model)
     return loaded
 
 
@@ -87,7 +94,16 @@ def load_united(group: Group, table: GraphCase, case: Case) -> Loaded:
         if len(loaded) != 1:
             raise CaseError(f"graph: found {len(loaded)} graphs; one, or files to unite, would be right")
         return loaded[0]
-    return ordered(group, _load_file(group, table, paths, case), table.order, case)
+    item = ordered(group, _load_file(group, table, paths, case), table.order, case)
+    return recut_all(group, [item], read_cost_model(group, case))[0]
+
+
+def recut_all(group: Group, items: list[Loaded], model: CostModel | None) -> list[Loaded]:
+    """Graphs of equally many blocks, cut as a cost model wants; as they are without one. Ranks: all call."""
+    if model is None:
+        return items
+    moved = recut(group, [(item.graph, item.rows) for item in items], model)
+    return [replace(item, graph=graph, rows=rows) for item, (graph, rows) in zip(items, moved)]
 
 
 def ordered(group: Group, item: Loaded, order: str, case: Case, keep_cuts: bool = False) -> Loaded:
@@ -209,6 +225,7 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
         "er": (case.p,),
         "ba": (case.d,),
         "rmat": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
+        "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "chung_lu": (edges, case.exponent),
         "sbm": (case.random_classes, case.degree_in, case.degree_out),
         "uniform_points": (),
@@ -229,9 +246,10 @@ def degrees_of_file(group: Group, path: str, limit: int) -> np.ndarray:
     return group.gather_host(built.graph.degrees(), built.rows.row_counts())
 
 
-def with_shared_blocks(group: Group, loaded: list[Loaded]) -> list[Loaded]:
+def with_shared_blocks(group: Group, loaded: list[Loaded], model: CostModel | None = None) -> list[Loaded]:
     """The graphs with one number of row blocks and one set of cuts, so that batches may mix them.
 
+    model   balances the predicted time of all of them; None: equal blocks
     Ranks   all call
     """
     blocks = block_count(max((item.graph.n for item in loaded), default=1))
@@ -241,7 +259,7 @@ def with_shared_blocks(group: Group, loaded: list[Loaded]) -> list[Loaded]:
         rows = RowPartition(item.graph.n, block_starts(item.graph.n, blocks), cuts)
         graph = move_rows(group, item.graph, item.rows, rows)
         out.append(replace(item, graph=graph, rows=rows))
-    return out
+    return recut_all(group, out, model)
 
 
 def share_blocks(

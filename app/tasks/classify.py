@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from app.comm.guard import digest, raise_together
-from app.config import GnnCase
+from app.config import Case, GnnCase
 from app.errors import CaseError
+from app.gnn.balanced import Balanced
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
+from app.partition.cost import from_arrays
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import load_node_data
 from app.report import plot_breakdown, plot_training
@@ -67,15 +69,24 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget)
         if saved is not None:
             classifier.params.set(saved.arrays)
+        balanced = Balanced(classifier, context.cost_model()) if _follows(case) else None
     _say_model(context, loaded, classifier)
     start = time.perf_counter()
     with log.phase("train"):
-        found = fit(classifier, _recorder(context), case.run.check_every)
+        after_epoch = (balanced.after_epoch,) if balanced else ()
+        found = fit(classifier, _recorder(context), case.run.check_every, *after_epoch)
     seconds = time.perf_counter() - start
     with log.phase("evaluate"):
         scores = classifier.evaluate()
     _say_scores(context, classifier, found, scores, seconds)
+    if balanced:
+        _say_balance(context, balanced)
     return Classified(classifier, found, scores, seconds, digest(found.weights))
+
+
+def _follows(case: Case) -> bool:
+    """Whether rows move during training to where the measured time wants them."""
+    return case.parallel.partition == "learned" and case.gnn.epochs > 0
 
 
 def saved_of(done: Classified) -> SavedModel:
@@ -171,6 +182,20 @@ def _say_scores(
     )  # fmt: skip
 
 
+def _say_balance(context: Context, balanced: Balanced) -> None:
+    """How evenly the ranks worked, and when rows moved; writes cost_model.json. Ranks: all call."""
+    group, history = context.group, balanced.balance.history
+    model = from_arrays(balanced.balance.saved(), "the learned cost model")
+    if history:  # rank 0 has it, and says it
+        first, last = history[0].imbalance, history[-1].imbalance
+        context.log.info(
+            "slowest rank over the mean: %.3f in the first epoch, %.3f in the last; rows moved after %s",
+            first, last, ", ".join(map(str, balanced.moves)) or "none",
+        )  # fmt: skip
+    if context.folder is not None and group.size > 1:
+        context.folder.write_text("cost_model.json", model.text())
+
+
 # ---- what is written --------------------------------------------------------------------------------------
 
 
@@ -202,9 +227,9 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
 
 def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32. Ranks: all call."""
-    predicted = classifier.predict_own()[: loaded.graph.hi - loaded.graph.lo]
+    predicted = classifier.predict_own()[: classifier.block.n_real]
     own = predicted.astype(np.uint8) if classifier.multilabel else predicted.argmax(axis=1).astype(np.int32)
-    return context.group.gather_host(np.ascontiguousarray(own), loaded.rows.row_counts())
+    return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
 
 
 def _write(context: Context, loaded: Loaded, done: Classified) -> None:
@@ -221,7 +246,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
         )
     if case.output.embeddings:
         embedded = group.gather_host(
-            classifier.embed_own()[: loaded.graph.hi - loaded.graph.lo], loaded.rows.row_counts()
+            classifier.embed_own()[: classifier.block.n_real], classifier.block.rows.row_counts()
         )
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{loaded.graph.name}.npz", ids=ids, embeddings=embedded)
