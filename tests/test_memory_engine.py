@@ -66,7 +66,11 @@ class Training:
         self.engine.allocate(budget)
         for number in range(1, epochs + 1):
             self.epoch(number)
-            self.params.flat[...] = self.params.flat - np.float32(0.5) * self.engine.gradient
+            step = self.engine.gradient / np.float32(
+                1e-9 + abs(self.group.device.get(self.engine.gradient)).max()
+            )
+            self.params.flat[...] = self.params.flat - np.float32(0.1) * step
+        assert np.isfinite(self.group.device.get(self.params.flat)).all()
         return digest({**self.params.host(), "scores": self.scores()})
 
     def bytes(self):
