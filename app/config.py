@@ -355,6 +355,17 @@ class MemoryCase(Table, frozen=True):
     cache: Annotated[
         str, about('folder, relative to the working one, that keeps graphs read from text; "": none')
     ] = ""
+    fast_mb: Annotated[
+        Amount,
+        about(
+            "classify: limit of a rank's arrays of all its rows, MB; what does not fit goes to slow; 0: none"
+        ),
+    ] = 0.0
+    slow: Annotated[
+        Literal["auto", "file", "host"],
+        about("beyond fast_mb: a file, or memory of the host; auto: host beside a GPU, else file"),
+    ] = "auto"
+    folder: Annotated[str, about('of that file; "": the system\'s folder for temporary files')] = ""
 
 
 class OutputCase(Table, frozen=True):

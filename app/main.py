@@ -117,5 +117,5 @@ def _print_plan(group: Group, command: cli.Command) -> None:
         source = open_edges(path, case.graph.format, int(case.memory.max_decompressed_gb * 1e9))
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")
-    for line in plan_lines(case, group.size):
+    for line in plan_lines(case, group.size, group.device):
         print(f"# {printable(line)}")

@@ -141,7 +141,7 @@ class SparseFeatures:
         """out [f*m] = X^T (scale * D), whole on every rank. Ranks: all call (staged rows, then a gather)."""
         group, device, m = self.group, self.device, D_own.shape[1]
         if scale is not None:
-            D_own = device.xp.array(D_own)
+            D_own = D_own.copy()
             device.activate(D_own, scale)
         own = device.zeros((self._tiles[0].matrix.shape[0], m))
         for rank, D in group.stage_rows(D_own, self.row_counts):

@@ -12,6 +12,13 @@ from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
 from app.rng import key_of
 
 Array = Any
+CONSTANTS = {
+    "bias": 0.0,
+    "hidden_bias": 0.0,
+    "beta": 0.0,
+    "gamma": 1.0,
+    "eps": 0.0,
+}  # by last part of the name
 
 
 class Model:
@@ -38,6 +45,11 @@ class Model:
             found.update({name: shapes[name] for name in block.meets_input})
             found.update(shapes)
         return found
+
+    def constants(self) -> dict[str, float]:
+        """What parameters that are not drawn begin with, by name."""
+        last = {name: name.rpartition(".")[2] for name in self.shapes()}
+        return {name: CONSTANTS[kind] for name, kind in last.items() if kind in CONSTANTS}
 
     def input_parameters(self) -> int:
         """How many numbers the features are multiplied by: the first ones."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import check_same, digest
+from app.comm.guard import check_same, digest, raise_together
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
 from app.gnn.engine import Engine
@@ -20,6 +20,7 @@ from app.gnn.neighbours import Neighbours
 from app.gnn.optim import make_optimiser
 from app.gnn.parameters import Parameters
 from app.graphs.nodedata import NodeData
+from app.memory.tiers import Budget
 from app.partition.migrate import move_nodes
 from app.partition.rows import RowPartition
 from app.sparse.repartition import repartition
@@ -48,26 +49,26 @@ class Classifier:
 
     def __init__(
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
-        classes: int = 0, multilabel: bool = False,
+        classes: int = 0, multilabel: bool = False, budget: Budget | None = None,
     ) -> None:  # fmt: skip
-        """classes   0: those of the data."""
+        """classes   0: those of the data     budget   a limit for the engine's buffers; it changes no bit."""
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
         self.classes, self.multilabel = classes or data.classes, multilabel or data.multilabel
         X_own = input_rows(data, block, case.feature_rows)
         self.model = Model(case, X_own.shape[1], self.classes)
         self.params = Parameters(self.device, self.model.shapes())
-        self.params.draw_glorot(seed)
-        self._settle(block, X_own)
+        self.params.draw_glorot(seed, self.model.constants())
+        self._settle(block, X_own, budget)
 
-    def _settle(self, block: RowBlock, X_own: Array) -> None:
+    def _settle(self, block: RowBlock, X_own: Array, budget: Budget | None) -> None:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""
         group, case = self.group, self.case
-        self.block = block
+        self.block, self._budget = block, budget
         self.features: Features = make_features(group, X_own, block.own_counts)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
         self._targets = self._put_targets() if self.data.classes else None
-        self._plan()
+        self._plan(budget)
 
     def move(self, new: RowPartition) -> None:
         """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
@@ -77,7 +78,7 @@ class Classifier:
         old, seconds, clock = self.block, self.engine.seconds, self.engine.clock
         self.data = move_nodes(self.group, self.data, old.rows, new)
         block = repartition(self.group, old, new)
-        self._settle(block, input_rows(self.data, block, self.case.feature_rows))
+        self._settle(block, input_rows(self.data, block, self.case.feature_rows), self._budget)
         self.engine.seconds, self.engine.clock = seconds, clock
 
     def _put_targets(self) -> tuple[Array, Array]:
@@ -91,14 +92,15 @@ class Classifier:
             labels = data.labels.astype(np.int32)
         return put(labels), put(np.where(data.train, share, 0).astype(np.float32))
 
-    def _plan(self) -> None:
+    def _plan(self, budget: Budget | None) -> None:
         """Run an epoch and an evaluation without numbers, and make the buffers they need."""
         with self.engine.dry():
             if self.case.epochs:
                 self._epoch(Draws(self.case, self.seed, 0))
             self.scores_own()
             self.embed_own()
-        self.engine.allocate()
+        with raise_together(self.group, "planning the memory of an epoch"):
+            self.engine.allocate(budget)
 
     # ---- one epoch --------------------------------------------------------------------------------------
 

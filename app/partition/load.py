@@ -11,6 +11,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.config import Case, GraphCase
 from app.errors import CaseError
+from app.graphs.bter import power_law_degrees, spread_degrees
 from app.graphs.generate import GENERATORS
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
@@ -28,7 +29,7 @@ from app.partition.recut import read_cost_model, recut
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
 
-BY_PARTS = ("rmat", "rmat_natural", "chung_lu")  # generators whose edges every rank draws a part of
+BY_PARTS = ("rmat", "rmat_natural", "chung_lu", "bter", "sbm")  # every rank draws a part of the edges
 
 
 @dataclass(eq=False)
@@ -199,10 +200,12 @@ def generate_set(
     if case.count == 1 and purpose == "instances":
         seeds = [base]  # one graph to solve is the generator's own graph of this seed
     families = ["ba", "er"] if case.generator == "mixed" else [case.generator]
+    takes_file = case.generator == "bter" and case.degrees_of
+    found = degrees_of_file(group, case.degrees_of, limit) if takes_file else None
 
     def make(number: int) -> Any:
         family, n = families[number % len(families)], int(sizes[number])
-        parameters = parameters_of(case, family, n)
+        parameters = parameters_of(case, family, n, found)
         return GENERATORS[family](n, *parameters, int(seeds[number]), name=f"{family}-{n}-{number}")
 
     makers = [partial(make, i) for i in range(case.count)]
@@ -210,17 +213,37 @@ def generate_set(
     return [replace(item, source="generator", seed=int(each)) for item, each in zip(made, seeds)]
 
 
-def parameters_of(case: GraphCase, family: str, n: int) -> tuple[Any, ...]:
-    """What a generator takes between the number of nodes and the seed."""
+def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None = None) -> tuple[Any, ...]:
+    """What a generator takes between the number of nodes and the seed.
+
+    found   [m] the degrees in the file that graph.degrees_of names
+    """
     edges = case.edges or n * case.d
+    if family == "bter":
+        return bter_degrees(case, n, edges, found), (case.clustering, case.clustering_decay)
     return {
         "er": (case.p,),
         "ba": (case.d,),
         "rmat": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "chung_lu": (edges, case.exponent),
+        "sbm": (case.random_classes, case.degree_in, case.degree_out),
         "uniform_points": (),
     }[family]
+
+
+def bter_degrees(case: GraphCase, n: int, edges: int, found: np.ndarray | None) -> np.ndarray:
+    """[n] expected degrees: like those of another graph, or a power law; times their scale."""
+    if found is not None:
+        return spread_degrees(found, n, case.degree_scale)
+    return power_law_degrees(n, round(edges * case.degree_scale), case.exponent)
+
+
+def degrees_of_file(group: Group, path: str, limit: int) -> np.ndarray:
+    """[m] int64, the degrees of all nodes of a graph file, on all ranks. Ranks: all call."""
+    source, parts = _open(group, GraphCase(), [path], limit)
+    built = build(group, source, 0, None, "rows", parts)
+    return group.gather_host(built.graph.degrees(), built.rows.row_counts())
 
 
 def with_shared_blocks(group: Group, loaded: list[Loaded], model: CostModel | None = None) -> list[Loaded]:

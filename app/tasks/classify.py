@@ -14,6 +14,7 @@ from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
 from app.graphs.nodedata import NodeData
+from app.memory.tiers import Budget
 from app.partition.cost import from_arrays
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import load_node_data
@@ -62,8 +63,10 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
     block = context.rows(loaded, gnn.hidden)
     with log.phase("set up"):
-        known = (saved.classes, saved.multilabel) if saved else ()
-        classifier = Classifier(group, gnn, block, data, case.seed, *known)
+        known = (saved.classes, saved.multilabel) if saved else (0, False)
+        memory = case.memory
+        budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder)
+        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget)
         if saved is not None:
             classifier.params.set(saved.arrays)
         balanced = Balanced(classifier, context.cost_model()) if _follows(case) else None
@@ -160,6 +163,8 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         "%d buffers of %d columns in all: %.1f MB on this rank",
         len(engine.plan.widths), engine.plan.columns, 4e-6 * engine.plan.columns * engine.n_own,
     )  # fmt: skip
+    for line in engine.tiered.lines() if engine.tiered else ():
+        log.info("%s", line)
 
 
 def _say_scores(
@@ -208,7 +213,7 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
         entry[f"{split}_micro_f1"] = each.micro_f1 if known else None
         entry[f"{split}_macro_f1"] = each.macro_f1 if known else None
     # An applied model has no new weights: its answer are the predictions.
-    predicted = _gather_predictions(context, loaded, done.classifier)
+    predicted = gather_predictions(context, loaded, done.classifier)
     both = digest({"predictions": predicted, **done.fit.weights})
     operations = {kind: round(s, 6) for kind, s in sorted(done.classifier.engine.seconds.items())}
     return {
@@ -220,7 +225,7 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
     }
 
 
-def _gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
+def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32. Ranks: all call."""
     predicted = classifier.predict_own()[: classifier.block.n_real]
     own = predicted.astype(np.uint8) if classifier.multilabel else predicted.argmax(axis=1).astype(np.int32)
@@ -231,7 +236,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, embeddings/NAME.npy and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
     class_ids = classifier.data.class_ids
-    ids, predicted = all_ids(context, loaded), _gather_predictions(context, loaded, classifier)
+    ids, predicted = all_ids(context, loaded), gather_predictions(context, loaded, classifier)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0:
             note = f"{case.run.name}, seed {case.seed}, {done.fit.epochs} epochs"
