@@ -382,7 +382,7 @@ def node_data(graph, rows, group, kind):
 
 
 def trained(group, kind, moves, epochs=5, model="gcn"):
-    """Digest of the weights after epochs, the classifier, the hook that `moves` made. Ranks: all call."""
+    """Digest of weights and losses after some epochs, the classifier, its hook. Ranks: all call."""
     graph, rows = skewed(group, 520, 4, 6)
     data = node_data(graph, rows, group, kind)
     case = GnnCase(model=model, hidden=8, epochs=epochs, evaluate_every=2)

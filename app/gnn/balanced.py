@@ -26,7 +26,9 @@ class Balanced:
             model = None
         row_bytes = 4 * (classifier.features.stored + 4)  # features, labels, splits
         self.classifier = classifier
-        self.balance = Balance(group, block.rows, features, row_bytes, model=model)
+        # A limit of memory was planned for these rows; others might not fit it.
+        adapt = not group.max_integer(int(classifier.engine.tiered is not None))
+        self.balance = Balance(group, block.rows, features, row_bytes, model=model, adapt=adapt)
         self.moves: list[int] = []
         self._since = 0
         classifier.engine.clock = WorkClock(group, len(widths))

@@ -58,18 +58,17 @@ class Classifier:
         self.model = Model(case, X_own.shape[1], self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
-        self._budget = budget
-        self._settle(block, X_own)
+        self._settle(block, X_own, budget)
 
-    def _settle(self, block: RowBlock, X_own: Array) -> None:
+    def _settle(self, block: RowBlock, X_own: Array, budget: Budget | None) -> None:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""
         group, case = self.group, self.case
-        self.block = block
+        self.block, self._budget = block, budget
         self.features: Features = make_features(group, X_own, block.own_counts)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
         self._targets = self._put_targets() if self.data.classes else None
-        self._plan(self._budget)
+        self._plan(budget)
 
     def move(self, new: RowPartition) -> None:
         """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
@@ -79,7 +78,7 @@ class Classifier:
         old, seconds, clock = self.block, self.engine.seconds, self.engine.clock
         self.data = move_nodes(self.group, self.data, old.rows, new)
         block = repartition(self.group, old, new)
-        self._settle(block, input_rows(self.data, block, self.case.feature_rows))
+        self._settle(block, input_rows(self.data, block, self.case.feature_rows), self._budget)
         self.engine.seconds, self.engine.clock = seconds, clock
 
     def _put_targets(self) -> tuple[Array, Array]:
