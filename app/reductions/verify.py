@@ -120,6 +120,9 @@ class _Replay:
 
     def rest(self) -> Verified:
         """What is left."""
+        if self.near.untouched and self.graph.degrees().all():
+            nodes, weights = np.arange(self.graph.n), np.array(self.weight, dtype=np.int64)
+            return Verified(self.offset, self.graph, nodes, weights)
         u, v = self.near.entries()
         degree = np.bincount(u, minlength=self.graph.n)
         nodes = np.flatnonzero(degree)
@@ -157,6 +160,11 @@ class _Near:
             raise KeyError(v)
         return found
 
+    @property
+    def untouched(self) -> bool:
+        """True while no step has met a node."""
+        return not (self._made or self._gone)
+
     def pop(self, v: int) -> set[int]:
         """The neighbours of a node that leaves; they keep it until it is taken out of their sets."""
         found = self[v]
@@ -167,7 +175,7 @@ class _Near:
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Both directions u[i] -> v[i] [nnz] int64 of every edge that is left, by u, then v."""
         u, v = self.graph.row_of(), self.graph.indices.astype(np.int64)
-        if not (self._made or self._gone):
+        if self.untouched:
             return u, v
         old = np.ones(self.graph.n, dtype=bool)
         old[[*self._made, *self._gone]] = False
