@@ -22,7 +22,7 @@ METHODS = ("auto", "numvc", "fast", "penalty")
 SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
 SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
 TURN = 1_000  # steps of a short turn
-OPENING = (
+OPENING = 10_000  # steps of the phased search before all turns: it is the first to get far from a greedy cover
     10_000  # steps of the phased search before all turns: from a greedy cover it is the first to get far
 )
 CALL = 200_000_000  # nanoseconds that one call of a kernel may take, roughly
