@@ -22,9 +22,7 @@ METHODS = ("auto", "numvc", "fast", "penalty")
 SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
 SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
 TURN = 1_000  # steps of a short turn
-OPENING = 10_000  # steps of the phased search before all turns: it is the first to get far from a greedy cover
-    10_000  # steps of the phased search before all turns: from a greedy cover it is the first to get far
-)
+OPENING = 10_000  # steps of the phased search before all turns: it soon gets far from a greedy cover
 CALL = 200_000_000  # nanoseconds that one call of a kernel may take, roughly
 LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, but on tiny graphs
 WEIGHTED = 8  # times as long takes an exchange of several nodes, as measured
