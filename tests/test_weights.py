@@ -12,9 +12,10 @@ from app.comm.guard import digest
 from app.config import Case, PolicyCase, ProblemCase
 from app.errors import CaseError, GraphError
 from app.problems.mvc import MinimumVertexCover
+from app.gnn import archive
 from app.rl import weights
 from app.rl.qnet import QNetwork
-from app.rl.weights import FORMAT, default_weights, load_weights, save_weights
+from app.rl.weights import default_weights, load_weights, save_weights
 from app.tasks.context import Context
 from app.tasks.solve import find_policy
 
@@ -162,7 +163,7 @@ def set_policy(**entries):
     ("change", "message"),
     [
         (
-            set_manifest(format=FORMAT + 1),
+            set_manifest(format=archive.FORMAT + 1),
             f"written by a newer Lockstep (format {FORMAT + 1}, here {FORMAT})",
         ),
         (set_manifest(kind="layer"), "holds 'layer' weights"),
