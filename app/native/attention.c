@@ -41,13 +41,14 @@ void lk_attention_begin(int64_t n, int64_t h, int64_t k, const float *L, float *
     memset(V, 0, (size_t)(n * 2 * h * k) * 4);
 }
 
-/* sum += w S by heads of k columns, and low_sum += low S. */
-INLINE void add_weighed(int64_t h, int64_t k, const float *S, const float *w, const float *low, float *sum,
-                        float *low_sum) {
-    for (int64_t i = 0; i < h; ++i) {
-        const float f = w[i], g = low[i];
-        for (int64_t c = i * k; c < (i + 1) * k; ++c) sum[c] += f * S[c];
-        for (int64_t c = i * k; c < (i + 1) * k; ++c) low_sum[c] += g * S[c];
+/* sum += w S by heads of k columns. */
+INLINE void add_weighed(int64_t h, int64_t k, const float *restrict S, const float *w, float *restrict sum) {
+    for (int64_t i = 0; i < h; ++i, S += k, sum += k) {
+        const float f = w[i];
+        int64_t c = 0;
+        for (; c + 8 <= k; c += 8)
+            for (int64_t lane = 0; lane < 8; ++lane) sum[c + lane] += f * S[c + lane];
+        for (; c < k; ++c) sum[c] += f * S[c];
     }
 }
 
@@ -75,7 +76,8 @@ WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *
             for (int64_t q = 0; q < count; ++q) {
                 for (int64_t i = 0; i < h; ++i) sum[i] += w[q * h + i], low_sum[i] += low[q * h + i];
                 const float *S = E + number(a->indices, a->wide, p + q) * ld;
-                add_weighed(h, k, S, w + q * h, low + q * h, v, v + width);
+                add_weighed(h, k, S, w + q * h, v);
+                add_weighed(h, k, S, low + q * h, v + width);
             }
         }
     }
@@ -157,13 +159,14 @@ WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float 
                 const float *rows[TOGETHER];
                 for (int64_t b = 0; b < beside; ++b) rows[b] = F + number(a->indices, a->wide, p + q + b) * ld;
                 dots(beside, h, k, rows, own, d);
-                for (int64_t b = 0; b < beside; ++b)
+                for (int64_t b = 0; b < beside; ++b) {
                     for (int64_t i = 0; i < h; ++i) {
                         const int64_t t = (q + b) * h + i;
-                        const float g = w[t] * (d[b * h + i] - rows[b][width + 3 * h + i]), f = w[t];
+                        const float g = w[t] * (d[b * h + i] - rows[b][width + 3 * h + i]);
                         dr[i] += s[t] > 0.0f ? g : g * SLOPE;
-                        for (int64_t c = i * k; c < (i + 1) * k; ++c) ds[c] += f * rows[b][c];
                     }
+                    add_weighed(h, k, rows[b], w + (q + b) * h, ds);
+                }
             }
         }
     }
