@@ -4,13 +4,9 @@
  * the rows that they weigh. An entry's columns of l, r, ... follow its row, so the first part also fetches the rows. */
 #include "elementary.h"
 
-enum { GROUP = 256, TOGETHER = 4, LANES = 16 }; /* numbers at a time: entries times heads; chains beside each other */
+enum { GROUP = 256, TOGETHER = 4 }; /* numbers at a time, entries times heads; chains that run beside each other */
 
 static const float SLOPE = 0.2f; /* of leaky relu below 0 */
-
-typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t i16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 typedef struct {
     int64_t n, wide; /* rows; whether offsets and columns have 8 bytes */
@@ -21,36 +17,9 @@ INLINE int64_t number(const void *values, int64_t wide, int64_t at) {
     return wide ? ((const int64_t *)values)[at] : ((const int32_t *)values)[at];
 }
 
-INLINE float leaky(float s) { return s > 0.0f ? s : s * SLOPE; }
-
-/* exp_float of LANES numbers in place; floor by way of integers, which hold all n there are. */
-INLINE void exp_lanes(float *at) {
-    const v16 x = *(const v16 *)at;
-    const i16 inside = (x > EXP_LEAST) & (x < EXP_MOST), most = x >= EXP_MOST, least = x <= EXP_LEAST;
-    const v16 t = (v16)((i16)x & inside);
-    const v16 y = t * (float)(1 / 0.6931471805599453) + 0.5f;
-    i16 e = __builtin_convertvector(y, i16);
-    e += __builtin_convertvector(e, v16) > y;
-    const v16 n = __builtin_convertvector(e, v16);
-    const v16 r = (t - n * 0.693359375f) - n * -2.1219444005469057e-4f;
-    const i16 half = e >> 1, first = (half + 127) << 23, second = (e - half + 127) << 23;
-    v16 p = r * (float)(1.0 / 5040) + (float)(1.0 / 720);
-    p = p * r + (float)(1.0 / 120);
-    p = p * r + (float)(1.0 / 24);
-    p = p * r + (float)(1.0 / 6);
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    p = p * (v16)first * (v16)second;
-    const i16 infinite = (i16)((v16){0} + INFINITY);
-    *(i16 *)at = ((i16)p & inside) | (infinite & most) | ((i16)x & ~(inside | most | least));
-}
-
-/* low = w where s > 0, else w SLOPE, of LANES numbers. */
-INLINE void slope_lanes(const float *s, const float *w, float *low) {
-    const i16 above = *(const v16 *)s > 0.0f;
-    const v16 x = *(const v16 *)w;
-    *(i16 *)low = ((i16)x & above) | ((i16)(x * SLOPE) & ~above);
+INLINE float leaky(float s) {
+    const float below = s * SLOPE;
+    return s > 0.0f ? s : below;
 }
 
 /* T[:, :h] = the largest of itself and the r of the row's entries. R [*, h], T [n, 3 h]. */
@@ -79,15 +48,13 @@ void lk_attention_begin(int64_t n, int64_t h, int64_t k, const float *L, float *
 INLINE void add_weighed(int64_t h, int64_t k, const float *restrict S, const float *w, float *restrict sum) {
     for (int64_t i = 0; i < h; ++i, S += k, sum += k) {
         const float f = w[i];
-        int64_t c = 0;
-        for (; c + 8 <= k; c += 8) *(v8 *)(sum + c) += f * *(const v8 *)(S + c);
-        for (; c < k; ++c) sum[c] += f * S[c];
+        for (int64_t c = 0; c < k; ++c) sum[c] += f * S[c];
     }
 }
 
 /* E [*, h k + h]: S | r.  L [n, h].  T [n, 3 h]: m | sum of w | sum of w slope.  V [n, 2 h k]: sums of both times S. */
 WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *E, const float *L, float *T, float *V) {
-    float s[GROUP] = {0}, w[GROUP] = {0}, low[GROUP];
+    float s[GROUP], w[GROUP], low[GROUP];
     const int64_t width = h * k, ld = width + h, most = GROUP / h;
     for (int64_t row = 0; row < a->n; ++row) {
         const float *l = L + row * h;
@@ -102,9 +69,10 @@ WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *
                     w[q * h + i] = leaky(s[q * h + i]) - m[i];
                 }
             }
-            for (int64_t t = 0; t < count * h; t += LANES) {
-                exp_lanes(w + t);
-                slope_lanes(s + t, w + t, low + t);
+            for (int64_t t = 0; t < count * h; ++t) {
+                const float e = exp_float(w[t]), below = e * SLOPE;
+                w[t] = e;
+                low[t] = s[t] > 0.0f ? e : below;
             }
             for (int64_t q = 0; q < count; ++q) {
                 for (int64_t i = 0; i < h; ++i) sum[i] += w[q * h + i], low_sum[i] += low[q * h + i];
@@ -170,7 +138,7 @@ INLINE void dots(int64_t count, int64_t h, int64_t k, const float *const *rows, 
 /* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows. */
 WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float *F, const float *S, const float *R,
                             float *dS, float *dR) {
-    float s[GROUP] = {0}, w[GROUP] = {0}, u[GROUP] = {0}, d[TOGETHER * GROUP];
+    float s[GROUP], w[GROUP], u[GROUP], d[TOGETHER * GROUP];
     const int64_t width = h * k, ld = width + 4 * h, most = GROUP / h;
     for (int64_t row = 0; row < a->n; ++row) {
         const float *own = S + row * width, *r = R + row * h;
@@ -186,10 +154,7 @@ WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float 
                     u[q * h + i] = f[2 * h + i];
                 }
             }
-            for (int64_t t = 0; t < count * h; t += LANES) {
-                exp_lanes(w + t);
-                *(v16 *)(w + t) *= *(const v16 *)(u + t);
-            }
+            for (int64_t t = 0; t < count * h; ++t) w[t] = exp_float(w[t]) * u[t];
             for (int64_t q = 0; q < count; q += TOGETHER) {
                 const int64_t beside = count - q < TOGETHER ? count - q : TOGETHER;
                 const float *rows[TOGETHER];
