@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import dense, make_blocks, random_graph, residual, whole_states
+from helpers import dense, make_blocks, own_states, random_graph, residual, whole_states
 from layer_models import CONVOLUTIONS, drawn
 
 from app.config import PolicyCase
@@ -35,22 +35,12 @@ def whole_inputs(seed=1):
     return out
 
 
-def own(group, batch, states):
-    """This rank's rows of one whole array for each state, on the device."""
-    rows = np.zeros((batch.rows, states[0].shape[1]), dtype=np.float32)
-    for g, block in enumerate(batch.blocks):
-        part = rows[batch.at[g] : batch.at[g + 1]].reshape(block.n_own, batch.counts[g], -1)
-        for s in range(batch.counts[g]):
-            part[: block.n_real, s] = states[batch.first[g] + s][block.lo : block.lo + block.n_real]
-    return group.device.put(rows)
-
-
 def run(group, kind, layers, exchange="auto"):
     """Embeddings of every state, and the gradient of <embeddings, Y> over all of them, by name."""
     device = group.device
     blocks = make_blocks(group, GRAPHS, exchange)
     batch = StateBatch(group, [(block, len(states)) for block, states in zip(blocks, REMOVED)])
-    x, alive, Y = (own(group, batch, list(each)) for each in zip(*whole_inputs()))
+    x, alive, Y = (own_states(group, batch, list(each)) for each in zip(*whole_inputs()))
     index = device.put(np.arange(batch.rows, dtype=np.int32))
     one = alive[:, 0].copy()
     inputs = NodeInputs(Part(x, index), alive, one, one, one, one)
