@@ -154,7 +154,12 @@ class ProblemCase(Table, frozen=True):
 class PolicyCase(Table, frozen=True):
     """The Q-network: structure2vec embedding and evaluation head (Khalil et al. 2017)."""
 
-    model: Annotated[Literal["structure2vec"], about("the embedding network")] = "structure2vec"
+    model: Annotated[
+        Literal["structure2vec", "gcn", "gin", "sage", "commnet"],
+        about(
+            "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights"
+        ),
+    ] = "structure2vec"
     weights: Annotated[
         str,
         about('"default": shipped with the program; "train": train first, by [agent] and [train]; or a file'),
