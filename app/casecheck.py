@@ -122,6 +122,8 @@ def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[
     trained = case.train.graphs or case.graph
     if case.run.task == "solve" and not (has_graphs or case.graph.path or case.graph.generator):
         yield 'run.task = "solve" needs graphs: set graph.path or graph.generator'
+    if case.run.task == "classify" and not (has_graphs or case.graph.path or case.graph.generator):
+        yield 'run.task = "classify" needs a graph: set graph.path or graph.generator'
     if trains and not (
         trained.path or trained.generator or (trained is case.graph and case.run.task == "solve")
     ):

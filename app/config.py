@@ -40,8 +40,11 @@ class RunCase(Table, frozen=True):
     name: Annotated[str, about('name of the run; "": the case file\'s name without .toml')] = ""
     out: Annotated[str, about('output folder, relative to the working directory; "": runs/NAME')] = ""
     task: Annotated[
-        Literal["train", "solve", "study"],
-        about("train: learn a policy; solve: answer the problem on [graph]; study: run a grid of both"),
+        Literal["train", "solve", "classify", "study"],
+        about(
+            "train: learn a policy; solve: answer the problem on [graph]; classify: train or apply a graph "
+            "network on the nodes of [graph]; study: run a grid of these"
+        ),
     ] = "solve"
     reproducible: Annotated[bool, about("the same bits on any number of ranks")] = True
     portable: Annotated[
@@ -220,6 +223,58 @@ class SearchCase(Table, frozen=True):
     bounds: Annotated[bool, about("prove how far from optimal the answer can be")] = True
 
 
+class GnnCase(Table, frozen=True):
+    """Full-batch node classification: the model and its training."""
+
+    model: Annotated[str, about("layer kind: gcn, gin, commnet, sage, gat")] = "gcn"
+    depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
+    hidden: Annotated[Positive, about("columns between layers")] = 16
+    layers: Annotated[
+        list[str],
+        about(
+            'the layers one by one, in place of model, depth and hidden: "KIND WIDTH [residual] [layer_norm] '
+            '[linear] [heads=H]", the last one without a width'
+        ),
+    ] = field(default_factory=list)
+    residual: Annotated[bool, about("add the input of every layer but the last to its output")] = False
+    layer_norm: Annotated[bool, about("normalise rows before the activation")] = False
+    heads: Annotated[Positive, about("gat: attention heads")] = 1
+    bias: Annotated[bool, about("layers add one number to each column")] = True
+    normalisation: Annotated[
+        Literal["symmetric", "in_degree"], about("gcn: of the adjacency matrix with own loops")
+    ] = "symmetric"
+    edge_weights: Annotated[bool, about("weigh neighbours by the graph's edge weights")] = False
+    first_product: Annotated[
+        Literal["auto", "cached", "live", "mg_gcn"],
+        about(
+            "of a first gcn layer with dense features; cached: A X once, exact; live: in every epoch; "
+            "mg_gcn: with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
+        ),
+    ] = "auto"
+    feature_rows: Annotated[
+        Literal["as_given", "sum_to_one"], about("sum_to_one: divide the features of a node by their sum")
+    ] = "sum_to_one"
+    dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5
+    input_dropout: Annotated[BelowOne, about("share of the features that training drops")] = 0.5
+    epochs: Annotated[Count, about("passes over all training nodes; 0: only apply gnn.weights")] = 200
+    optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
+    learning_rate: Annotated[AboveZero, about("step size")] = 0.01
+    weight_decay: Annotated[Amount, about("times a weight is added to its gradient")] = 5e-4
+    decayed: Annotated[
+        Literal["first", "all"], about("weights that decay: of the first layer, or all; never biases")
+    ] = "first"
+    evaluate_every: Annotated[Positive, about("epochs between evaluations")] = 1
+    patience: Annotated[
+        Count, about("evaluations without a better validation score before training stops; 0: never")
+    ] = 0
+    keep: Annotated[
+        Literal["last", "best"], about("weights of the last epoch, or of the best validation score")
+    ] = "last"
+    weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
+        ""
+    )
+
+
 class ParallelCase(Table, frozen=True):
     """How ranks share the work; no key here changes a result."""
 
@@ -252,6 +307,9 @@ class OutputCase(Table, frozen=True):
 
     solutions: Annotated[bool, about("write solution/NAME.txt for each graph")] = True
     plots: Annotated[bool, about("draw the plots, where matplotlib is installed")] = True
+    embeddings: Annotated[bool, about("classify: write what the last layer but one says of each node")] = (
+        False
+    )
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0
 
 
@@ -326,6 +384,7 @@ class Case(Table, frozen=True):
     train: TrainCase = TrainCase()
     select: SelectCase = SelectCase()
     search: SearchCase = SearchCase()
+    gnn: GnnCase = field(default_factory=GnnCase)
     parallel: ParallelCase = ParallelCase()
     memory: MemoryCase = MemoryCase()
     output: OutputCase = OutputCase()

@@ -10,6 +10,7 @@ import cupy as cp
 import cupyx.scipy.sparse as cpsp
 import numpy as np
 
+from app.elementwise import Elementwise
 from app.errors import NumericsError
 from app.products import Products
 
@@ -71,7 +72,7 @@ def available() -> bool:
     return bool(cp.cuda.is_available())
 
 
-class CudaDevice(Products):
+class CudaDevice(Products, Elementwise):
     """One GPU; several ranks of a machine share its GPUs round-robin."""
 
     name = "gpu"

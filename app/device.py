@@ -15,6 +15,7 @@ import scipy
 import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
+from app.elementwise import Elementwise
 from app.errors import CaseError, NumericsError
 from app.native.library import absence, aligned
 from app.native.products import NativeProducts, available
@@ -25,7 +26,7 @@ OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its 
 LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of ones
 
 
-class HostDevice(Products):
+class HostDevice(Products, Elementwise):
     """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
     portable   True: every sum of products is one float32 chain (multiply, then add), without BLAS: the same
@@ -195,11 +196,11 @@ class HostDevice(Products):
         """Sums over the rows of each block and state; see Products.fold_members."""
         return self.native.fold_members(members, X) if self.native else super().fold_members(members, X)
 
-    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN) -> Array:
+    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; see Products.dense."""
         if self.native and self.portable:
-            return self.native.dense(parts, W, then)
-        return super().dense(parts, W, then)
+            return self.native.dense(parts, W, then, out)
+        return super().dense(parts, W, then, out)
 
     def dense_pooled(
         self, parts: list[Part], W: Array, then: Finish, members: Members
@@ -214,6 +215,19 @@ class HostDevice(Products):
         if self.native and self.portable:
             return self.native.gram(parts, D, starts, live)
         return super().gram(parts, D, starts, live)
+
+    def gram_roots(
+        self,
+        parts: list[Part],
+        D: Array,
+        starts: np.ndarray,
+        spans: list[tuple[int, int, int]],
+        live: Array | None = None,
+    ) -> Array:
+        """[parts]^T D by subtrees of row blocks; see Products.gram_roots."""
+        if self.native and self.portable:
+            return self.native.gram_roots(parts, D, starts, spans, live)
+        return super().gram_roots(parts, D, starts, spans, live)
 
     def score(self, parts: list[Part], W: Array, w: Array, then: Finish) -> Array:
         """dense(parts, W, then) times w; see Products.score."""

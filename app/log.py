@@ -13,7 +13,7 @@ from app.text import printable
 
 COLUMNS = (
     "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "loss", "held_back_nodes", "best_step",
-    "left", "best", "bound", "time_s", "sent_bytes",
+    "left", "best", "bound", "train_score", "val_score", "test_score", "time_s", "sent_bytes",
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from app.errors import CaseError
 OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
-    "scaling.png", "answers.csv",
+    "scaling.png", "answers.csv", "training.png", "breakdown.png",
 )  # fmt: skip
 RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 
@@ -46,6 +46,18 @@ class RunFolder:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path + ".tmp", "w", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".tmp", path)
+
+    def write_arrays(self, name: str, **arrays: np.ndarray) -> None:
+        """Write an .npz whole or not at all (rank 0)."""
+        if self.group.rank != 0:
+            return
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".tmp", "wb") as file:
+            np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(path + ".tmp", path)
@@ -106,11 +118,12 @@ def _clear(path: str) -> None:
         study_weights = name.startswith("weights-") and name.endswith(".npz")
         if name in OWN_FILES or study_weights or name.removesuffix(".tmp") in OWN_FILES:
             os.remove(os.path.join(path, name))
-    solutions = os.path.join(path, "solution")
-    if os.path.isdir(solutions) and not os.path.islink(solutions):
-        for name in os.listdir(solutions):
-            if name.endswith((".txt", ".txt.tmp")):
-                os.remove(os.path.join(solutions, name))
+    for inner, suffix in (("solution", ".txt"), ("predictions", ".txt"), ("embeddings", ".npz")):
+        found = os.path.join(path, inner)
+        if os.path.isdir(found) and not os.path.islink(found):
+            for name in os.listdir(found):
+                if name.endswith((suffix, f"{suffix}.tmp")):
+                    os.remove(os.path.join(found, name))
 
 
 def _plain(value: Any) -> Any:

@@ -3,6 +3,7 @@
 HostDevice replaces them by compiled kernels where those were built; the bits are the same.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,20 @@ class Members:
 PLAIN = Finish()
 
 
+def merge_span(leaf: Callable[[int], Array], lo: int, hi: int, level: int) -> Array:
+    """The sum of blocks lo..hi-1 as the subtree of `level` that starts at lo, depth first.
+
+    A subtree is its left half, of 2^(level-1) blocks, plus its right half; where there is no right half it is
+    its left half. Level 0 is one block. At most level + 1 sums are alive at a time.
+    """
+    if hi - lo == 1:
+        return leaf(lo)
+    middle = lo + (1 << (level - 1))
+    if middle >= hi:
+        return merge_span(leaf, lo, hi, level - 1)
+    return merge_span(leaf, lo, middle, level - 1) + merge_span(leaf, middle, hi, level - 1)
+
+
 class Products:
     """Layer products of a device that has `xp`, `row_product` and `block_gram`."""
 
@@ -101,11 +116,12 @@ class Products:
     makes_rows = False  # True: its dense products make the rows of parts that say so (HostDevice)
     writes_products = False  # True: its sparse products can write their output (HostDevice)
 
-    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN) -> Array:
+    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; an element is one chain over the columns of all parts in order.
 
         parts     none: the product is zero, and `then.base` has its shape
         W         [sum of k, m]
+        out       [rows, m] row-major, no operand's memory: becomes the result; None: it is made
         returns   [rows, m], rows a multiple of 8
         """
         xp = self.xp
@@ -126,7 +142,10 @@ class Products:
         if then.gate is not None:
             gate = then.gate if then.gate_index is None else then.gate[then.gate_index]
             Z *= gate > 0
-        return Z
+        if out is None:
+            return Z
+        out[...] = Z
+        return out
 
     def dense_pooled(
         self, parts: list[Part], W: Array, then: Finish, members: Members
@@ -147,6 +166,41 @@ class Products:
         rows = [part.rows() for part in parts]
         U = xp.concatenate(rows, axis=1) if len(rows) > 1 else xp.ascontiguousarray(rows[0])
         return self.block_gram(U, D, starts)
+
+    def gram_roots(
+        self,
+        parts: list[Part],
+        D: Array,
+        starts: np.ndarray,
+        spans: list[tuple[int, int, int]],
+        live: Array | None = None,
+    ) -> Array:
+        """[parts]^T D, one addend for each subtree of row blocks: see merge_span and app/comm/tree.py.
+
+        D, live   as in gram
+        starts    [1, blocks+1] int64 host: this rank's block b is rows starts[0, b] .. starts[0, b+1]-1
+        spans     subtrees as (first block, last block + 1, level), blocks of this rank
+        returns   [len(spans), sum of k * m]
+        """
+
+        def leaf(block: int) -> Array:
+            lo, hi = int(starts[0, block]), int(starts[0, block + 1])
+            rows, own = slice(lo, hi), np.array([[0, hi - lo]], dtype=np.int64)
+            part_live = None if live is None else live[rows]
+            return self.gram([part.of_rows(rows) for part in parts], D[rows], own, part_live)[0]
+
+        roots = [merge_span(leaf, *span) for span in spans]
+        width = sum(part.X.shape[1] for part in parts) * D.shape[1]
+        return self.xp.stack(roots) if roots else self.zeros((0, width))
+
+    def column_roots(self, D: Array, starts: np.ndarray, spans: list[tuple[int, int, int]]) -> Array:
+        """Sums of the rows of D [rows, m], one addend for each subtree of row blocks: [len(spans), m].
+
+        A block's addend is a chain over its rows; starts and spans as in gram_roots.
+        """
+        sums = self.fold(starts[0], D)
+        roots = [merge_span(lambda block: sums[block], *span) for span in spans]
+        return self.xp.stack(roots) if roots else self.zeros((0, D.shape[1]))
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
         """A float32 array of zeros."""

@@ -195,3 +195,46 @@ def _save(figure: Any, plt: Any, folder: RunFolder, name: str) -> None:
     figure.tight_layout()
     figure.savefig(folder.file(name), dpi=120)
     plt.close(figure)
+
+
+def plot_training(
+    folder: RunFolder, log: Log, records: list[dict[str, float]], name: str = "training.png"
+) -> None:
+    """Loss and scores of node classification over epochs."""
+    plt = _figure(folder, log)
+    if plt is None or not records:
+        return
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8))
+    epochs = [row["epoch"] for row in records]
+    left.plot(epochs, [row["loss"] for row in records])
+    left.set_ylabel("loss of the training nodes")
+    for split in ("train", "val", "test"):
+        right.plot(epochs, [row[f"{split}_score"] for row in records], label=split, lw=1)
+    right.set_ylabel("accuracy or micro F1")
+    right.legend(frameon=False)
+    for axes in (left, right):
+        axes.set_xlabel("epoch")
+    _save(figure, plt, folder, name)
+
+
+def plot_breakdown(
+    folder: RunFolder, log: Log, seconds: dict[str, dict[str, float]], name: str = "breakdown.png"
+) -> None:
+    """Shares of the time by kind of operation, one bar for each run (MG-GCN, Fig. 5).
+
+    seconds   for each run the time of each kind of operation
+    """
+    plt = _figure(folder, log)
+    if plt is None or not any(seconds.values()):
+        return
+    figure, axes = plt.subplots(figsize=(max(4.5, 1.1 * len(seconds) + 3), 4))
+    kinds = sorted({kind for each in seconds.values() for kind in each})
+    below = [0.0] * len(seconds)
+    totals = [sum(each.values()) or 1.0 for each in seconds.values()]
+    for kind in kinds:
+        shares = [100 * each.get(kind, 0.0) / total for each, total in zip(seconds.values(), totals)]
+        axes.bar(list(seconds), shares, bottom=below, label=kind, width=0.6)
+        below = [a + b for a, b in zip(below, shares)]
+    axes.set_ylabel("share of the time, %")
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    _save(figure, plt, folder, name)

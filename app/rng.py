@@ -42,3 +42,8 @@ class SplitMix:
     def below(self, bound: int) -> int:
         """A whole number in [0, bound), bound < 2^32."""
         return ((self.bits() >> 32) * bound) >> 32
+
+
+def key_of(seed: int, purpose: str, step: int = 0) -> int:
+    """64 bits that depend only on the arguments, to key a hash of per-node numbers."""
+    return int(stream(seed, purpose, step).integers(0, 1 << 64, dtype=np.uint64))

@@ -8,10 +8,11 @@ import numpy as np
 import standin
 
 from app.device import HostDevice
+from app.elementwise import Elementwise
 from app.products import Products
 
 
-class StandInDevice(Products):
+class StandInDevice(Products, Elementwise):
     """A device whose arrays are standin.Array.
 
     direct   True: MPI is handed the memory of device arrays, through __cuda_array_interface__

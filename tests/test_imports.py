@@ -12,7 +12,8 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "rng", "elementary", "text", "products"),
+    ("errors", "rng", "elementary", "text"),
+    ("elementwise", "products"),
     ("config", "cuda", "native"),
     ("casetext", "tomlplaces"),
     ("casecheck",),

@@ -2,7 +2,26 @@
 
 from typing import Any
 
+from app.config import GnnCase
+
 Array = Any
+
+
+class SGD:
+    """Steps against the gradient."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self.step = rate, 0
+
+    def update(self, flat: Array, gradient: Array) -> None:
+        """flat [size] -= rate * gradient [size], in place."""
+        self.step += 1
+        flat -= self.rate * gradient
+
+
+def make_optimiser(case: GnnCase, size: int, xp: Any) -> "SGD | Adam":
+    """The optimiser a case names, for `size` parameters."""
+    return Adam(size, xp, case.learning_rate) if case.optimiser == "adam" else SGD(case.learning_rate)
 
 
 class Adam:

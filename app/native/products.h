@@ -14,6 +14,31 @@ typedef int32_t i16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define LOAD16(p) (*(const v16 *)(p))
 #define STORE16(p, v) (*(v16 *)(p) = (v))
 
+/* The first `width` of 16 columns; the others are zero, and are not written. */
+INLINE v16 load_part(const float *x, int64_t width) {
+    float pad[16];
+    if (width == 16) return LOAD16(x);
+    memset(pad, 0, sizeof pad);
+    memcpy(pad, x, (size_t)width * 4);
+    return LOAD16(pad);
+}
+
+INLINE void store_part(float *x, int64_t width, v16 v) {
+    float pad[16];
+    if (width == 16) {
+        STORE16(x, v);
+        return;
+    }
+    STORE16(pad, v);
+    memcpy(x, pad, (size_t)width * 4);
+}
+
+INLINE int nonzero(const float *x) {
+    uint32_t bits;
+    memcpy(&bits, x, 4);
+    return bits << 1 != 0;
+}
+
 /* Some columns of the left operand: row r is X[index ? index[r] : r][0..k-1], times scale[r] where given. */
 typedef struct {
     const float *X;

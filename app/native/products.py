@@ -65,11 +65,14 @@ SPREAD = function("lk_gated_spread", Long, Long, Pointer, Pointer, Pointer, Poin
 DENSE = function("lk_dense", ctypes.POINTER(_Dense))
 BEST_ROWS = function("lk_best_rows", Long, *(Pointer,) * 6, ctypes.c_float, ctypes.c_float, Pointer, Pointer)
 GRAM = function("lk_gram", ctypes.POINTER(_Gram))
+GRAM_ROOTS = function("lk_gram_roots", ctypes.POINTER(_Gram), Long, Pointer, Pointer)
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (SPMM_LIVE, SPMM_MEMBERS, LOOKUP, FOLD, POOL, SPREAD, DENSE, GRAM, BEST_ROWS)
+    return None not in (
+        *(SPMM_LIVE, SPMM_MEMBERS, LOOKUP, FOLD, POOL, SPREAD, DENSE, GRAM, GRAM_ROOTS, BEST_ROWS),
+    )
 
 
 class NativeProducts:
@@ -168,10 +171,15 @@ class NativeProducts:
         )  # fmt: skip
         return out
 
-    def dense(self, parts: list[Part], W: np.ndarray, then: Finish) -> np.ndarray:
+    def dense(
+        self, parts: list[Part], W: np.ndarray, then: Finish, out: np.ndarray | None = None
+    ) -> np.ndarray:
         """[parts] W and what follows it."""
-        rows = _extent(parts)[0] if parts else len(then.base)
-        Z = aligned((rows, W.shape[1]))
+        shape = (_extent(parts)[0] if parts else len(then.base), W.shape[1])
+        Z = aligned(shape) if out is None else out
+        _check_rows(Z)
+        if Z.shape != shape:
+            raise NumericsError(f"dense product: {shape} does not fit the given {Z.shape}")
         self._dense(parts, W, then, Z, None, None)
         return Z
 
@@ -264,18 +272,38 @@ class NativeProducts:
         self, parts: list[Part], D: np.ndarray, starts: np.ndarray, live: np.ndarray | None = None
     ) -> np.ndarray:
         """[parts]^T D by row blocks."""
-        _, columns = _extent(parts)
-        _check_rows(D)
-        m, blocks = D.shape[1], starts.shape[1] - 1
-        out = np.zeros((blocks, columns * m), dtype=np.float32)
+        width = _extent(parts)[1] * D.shape[1]
+        out = np.zeros((starts.shape[1] - 1, width), dtype=np.float32)
         starts = np.ascontiguousarray(starts, dtype=np.int64)
-        GRAM(
-            _Gram(
-                len(starts), blocks, len(parts), m, _parts(parts), address(starts), address(D),
-                _vector(live, np.float32), address(out),
-            )
-        )  # fmt: skip
+        GRAM(_gram(parts, D, starts, live, out))
         return out
+
+    def gram_roots(
+        self,
+        parts: list[Part],
+        D: np.ndarray,
+        starts: np.ndarray,
+        spans: list[tuple[int, int, int]],
+        live: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """[parts]^T D by subtrees of row blocks."""
+        width = _extent(parts)[1] * D.shape[1]
+        starts = np.ascontiguousarray(starts, dtype=np.int64)
+        table = np.array(spans, dtype=np.int64).reshape(len(spans), 3)
+        out = aligned((len(spans), width))
+        spare = aligned((int(table[:, 2].max(initial=0)), width))
+        GRAM_ROOTS(_gram(parts, D, starts, live, out), len(spans), address(table), address(spare))
+        return out
+
+
+def _gram(
+    parts: list[Part], D: np.ndarray, starts: np.ndarray, live: np.ndarray | None, out: np.ndarray
+) -> _Gram:
+    _check_rows(D)
+    return _Gram(
+        len(starts), starts.shape[1] - 1, len(parts), D.shape[1], _parts(parts), address(starts), address(D),
+        _vector(live, np.float32), address(out),
+    )  # fmt: skip
 
 
 def _check_rows(*operands: np.ndarray) -> None:

@@ -1,0 +1,75 @@
+"""weights.npz: parameters as arrays without pickle, and a JSON manifest in the same file."""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from app.comm.guard import digest
+from app.errors import GraphError
+
+FORMAT = 1
+LARGEST = 1 << 30  # bytes of one file
+KINDS = {"policy": "a policy", "gnn": "a graph network"}
+
+
+def save_archive(path: str, arrays: dict[str, np.ndarray], kind: str, about: dict[str, Any]) -> str:
+    """Write the arrays and a manifest atomically; returns their digest. Rank 0 only.
+
+    about   what the manifest says besides format, kind, shapes and digest
+    """
+    manifest = {
+        "format": FORMAT,
+        "kind": kind,
+        **about,
+        "shapes": {name: list(array.shape) for name, array in sorted(arrays.items())},
+        "digest": digest(arrays),
+    }
+    text = np.frombuffer(json.dumps(manifest, indent=1).encode(), dtype=np.uint8)
+    temporary = f"{path}.tmp"
+    with open(temporary, "wb") as file:
+        np.savez(file, **arrays, manifest=text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    return manifest["digest"]
+
+
+def load_archive(path: str, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of a weights.npz and its manifest, verified. Raises GraphError, one line, otherwise."""
+    with refusing(path):
+        with zipfile.ZipFile(path) as archive:
+            if sum(info.file_size for info in archive.infolist()) > LARGEST:
+                raise GraphError(f"{path}: more than {LARGEST} bytes; a weights.npz of Lockstep is small")
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        manifest = json.loads(arrays.pop("manifest").tobytes())
+        _verify(path, arrays, manifest, kind)
+    return arrays, manifest
+
+
+@contextmanager
+def refusing(path: str) -> Iterator[None]:
+    """Turn whatever a damaged file makes its readers raise into a GraphError."""
+    try:
+        yield
+    except GraphError:
+        raise
+    except Exception as error:  # zip, npy, JSON and msgspec each have their own errors for damaged bytes
+        raise GraphError(f"{path}: not a weights.npz of Lockstep ({type(error).__name__})") from None
+
+
+def _verify(path: str, arrays: dict[str, np.ndarray], manifest: dict[str, Any], kind: str) -> None:
+    if manifest["format"] > FORMAT:
+        raise GraphError(f"{path}: written by a newer Lockstep (format {manifest['format']}, here {FORMAT})")
+    if manifest["kind"] != kind:
+        raise GraphError(f"{path}: holds {manifest['kind']!r} weights, {KINDS[kind]} is needed")
+    if any(array.dtype != np.float32 or not np.isfinite(array).all() for array in arrays.values()):
+        raise GraphError(f"{path}: holds numbers that are not finite float32")
+    found = digest(arrays)
+    if found != manifest["digest"]:
+        raise GraphError(f"{path}: damaged: digest {found[:12]}, the manifest says {manifest['digest'][:12]}")

@@ -1,0 +1,116 @@
+"""Block: a convolution and what follows it: bias, residual connection, normalisation, activation, dropout."""
+
+from typing import Any
+
+from app.elementwise import Dropout
+from app.gnn.engine import Engine, Rows
+from app.gnn.features import Features
+from app.gnn.layers.layer import LayerSpec, Settings, Shapes
+from app.gnn.layers.table import make_convolution
+
+Array = Any
+
+
+class Block:
+    """One layer of a model.
+
+    Source    ROC section 7.5 (He et al. 2016): equal widths are joined directly, others by a linear layer
+    Forward   Z = convolution(H)     U = Z + b + R     N = normalise(U)     H' = drop(relu(N))
+              R = H, or H W_R where widths differ, or nothing; linear: without relu
+    Backward  dN = dH' * drop * [H' > 0]     H' > 0 exactly where the entry was kept and active
+              dU by Elementwise.normalise_rows_back   db = sum of the rows of dU
+              dH = convolution^T(dU) + dU, or + dU W_R^T         dW_R = H^T dU
+    Ranks     rows partitioned; the exchanges of the convolution
+    Differs   The paper adds H after relu; added before it (He et al., Fig. 2), the activation can be read off
+              its output, so that backward needs no other array.
+    """
+
+    def __init__(
+        self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings, first: bool
+    ) -> None:
+        """first   the layer's input are the features."""
+        convolution = make_convolution(name, spec, f_in, f_out, settings)
+        self.name, self.spec, self.settings, self.convolution = name, spec, settings, convolution
+        self.f_in, self.f_out = f_in, f_out
+        self.projects = spec.residual and (f_in != f_out or first)
+        self.meets_input = ((f"{name}.residual",) if self.projects else ()) + convolution.meets_input
+        self._saved: tuple[Any, Rows, Dropout | None] | None = None
+
+    def text(self) -> str:
+        """Kind, widths and options, for the log."""
+        flags = [name for name in ("residual", "layer_norm") if getattr(self.spec, name)]
+        return " ".join([self.spec.kind, f"{self.f_in}-{self.f_out}", *flags])
+
+    def shapes(self) -> Shapes:
+        """Parameters by name; those that meet the features first."""
+        shapes = self.convolution.shapes()
+        if self.projects:
+            shapes = {f"{self.name}.residual": (self.f_in, self.f_out), **shapes}
+        if self.settings.bias:
+            shapes[f"{self.name}.bias"] = (1, self.f_out)
+        return shapes
+
+    def forward(self, engine: Engine, H: Rows | Features, drop: Dropout | None, keep: bool) -> Rows:
+        """The layer's output.
+
+        H      freed unless `keep`, which saves it for backward
+        Ranks  all call
+        """
+        Z = self.convolution.forward(engine, H)
+        if not keep:
+            self.convolution.release(engine)
+        scale, add, bias = (
+            self.convolution.output_scale(engine, H),
+            self._residual(engine, H),
+            self._bias(engine),
+        )
+        engine.activate(Z, scale, bias, add, not self.spec.linear, drop)
+        if self.projects:
+            engine.free(add)
+        if keep:
+            self._saved = (H, Z, drop)
+        else:
+            engine.free(H)
+        return Z
+
+    def backward(self, engine: Engine, D: Rows) -> Rows | None:
+        """The gradient by the layer's input (None for features) from D by its output, which is freed.
+
+        Ranks   all call
+        """
+        H, out, drop = self._saved
+        self._saved = None
+        if not self.spec.linear or drop is not None:
+            engine.deactivate(D, out, None, drop, not self.spec.linear)
+        if out is not D:
+            engine.free(out)
+        if self.settings.bias:
+            engine.column_sums(f"{self.name}.bias", D)
+        dR = self._residual_back(engine, H, D)
+        scale = self.convolution.output_scale(engine, H)
+        if scale is not None:
+            engine.deactivate(D, None, scale)
+        dH = self.convolution.backward(engine, H, D)
+        if dR is not None and dH is not None:
+            engine.add_into(dH, dR)
+        engine.free(dR)
+        return dH
+
+    def _bias(self, engine: Engine) -> Array | None:
+        return engine.params[f"{self.name}.bias"] if self.settings.bias else None
+
+    def _residual(self, engine: Engine, H: Rows | Features) -> Rows | Features | None:
+        if self.projects:
+            return engine.dense(H, engine.params[f"{self.name}.residual"], name="R")
+        return H if self.spec.residual else None
+
+    def _residual_back(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
+        """The residual connection's part of the gradient by H; that of its weights goes to the engine."""
+        if not self.spec.residual:
+            return None
+        if not self.projects:
+            return engine.copy(D, "dR")
+        engine.gram(f"{self.name}.residual", H, D)
+        if not isinstance(H, Rows):
+            return None
+        return engine.dense_back(D, engine.params[f"{self.name}.residual"], name="dR")

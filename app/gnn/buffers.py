@@ -1,0 +1,82 @@
+"""Shared buffers of full-batch training, and which array of an epoch lives in which of them.
+
+MG-GCN (section 4.2) gives every layer one private buffer and lets all layers share one more; with two for the
+broadcast under way that makes L+3 of average width. Its map for one layer (eqs. 16-21):
+
+    forward    H W -> shared     A H W -> private     H' = relu(A H W) -> private
+    backward   dZ  -> private    A dZ  -> shared      dH = A dZ W^T    -> private of the layer before
+
+Here the map is not written down layer by layer. The layers ask for rows of so many columns and free them
+again; that is recorded once, without numbers (engine.py), and `plan_buffers` puts arrays that never live at
+the same time into one buffer. For a stack of GCN layers that gives MG-GCN's map: a private buffer for each
+layer and a shared one (dH takes the buffer of the gradient it was made of, which has served by then); the two
+of the broadcast belong to the exchange (Group.stage_rows). Residual connections, layer normalisation and
+GIN's second product cost the buffers their derivations say.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """An array of an epoch: its columns, the operation that makes it and the one after which it is free."""
+
+    name: str
+    width: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class BufferPlan:
+    """Columns of each buffer, and for each array, in the order in which they are asked for, its buffer."""
+
+    widths: tuple[int, ...] = ()
+    slots: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    lifetimes: dict[str, tuple[Lifetime, ...]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> int:
+        """Columns of all buffers: times 4 bytes and a rank's rows it is their memory."""
+        return sum(self.widths)
+
+    def lines(self, program: str) -> list[str]:
+        """The reuse map: for each buffer the arrays that it holds, in their order."""
+        held: list[list[str]] = [[] for _ in self.widths]
+        for life, slot in zip(self.lifetimes[program], self.slots[program]):
+            held[slot].append(life.name)
+        return [
+            f"buffer {i} ({width} columns): {', '.join(names) or '-'}"
+            for i, (width, names) in enumerate(zip(self.widths, held))
+        ]
+
+
+def plan_buffers(programs: dict[str, list[Lifetime]]) -> BufferPlan:
+    """Buffers for programs that run one after another, such as a training epoch and an evaluation.
+
+    The widest arrays choose first; each takes the narrowest buffer that is wide enough and free all its life,
+    else a new one: arrays that overlap in time never share one.
+    """
+    widths: list[int] = []
+    taken: list[list[tuple[str, Lifetime]]] = []
+    slots = {name: [0] * len(lives) for name, lives in programs.items()}
+    order = [(-life.width, name, i, life) for name, lives in programs.items() for i, life in enumerate(lives)]
+    for _, program, i, life in sorted(order, key=lambda each: each[:3]):
+        fits = [s for s in range(len(widths)) if _is_free(taken[s], program, life)]
+        if fits:
+            slot = min(fits, key=lambda s: (widths[s], s))
+        else:
+            slot = len(widths)
+            widths.append(life.width)
+            taken.append([])
+        taken[slot].append((program, life))
+        slots[program][i] = slot
+    return BufferPlan(
+        tuple(widths),
+        {name: tuple(each) for name, each in slots.items()},
+        {name: tuple(each) for name, each in programs.items()},
+    )
+
+
+def _is_free(taken: list[tuple[str, Lifetime]], program: str, life: Lifetime) -> bool:
+    return all(other != program or held.last < life.first or life.last < held.first for other, held in taken)

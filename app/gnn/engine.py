@@ -1,0 +1,310 @@
+"""Engine: the operations that layers are made of, on arrays of which every rank holds its rows.
+
+A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers,
+counts what is done, and can run the same code without numbers to learn what an epoch needs (`Engine.dry`).
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from app.comm.ordered import sum_tree
+from app.comm.tree import owned_roots, owned_spans
+from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
+from app.gnn.features import DenseFeatures, Features
+from app.gnn.neighbours import Neighbours
+from app.gnn.parameters import Parameters
+from app.partition.rows import RowPartition
+from app.products import PLAIN, Finish, Part
+
+Array = Any
+NO_NUMBERS: Array = object()  # stands for an array in a dry run
+# P = diag(left) (A, or A+I) diag(right)
+PRODUCTS = {
+    "symmetric": ("symmetric", True, "symmetric"),
+    "in_degree": ("in_degree", True, ""),
+    "mean": ("mean", False, ""),
+    "sum": ("", False, ""),
+}
+
+
+class Rows:
+    """[n_own, width] float32 rows of this rank, in a buffer of the engine; `array` is None in a dry run."""
+
+    __slots__ = ("array", "name", "number", "width")
+
+    def __init__(self, name: str, width: int, number: int, array: Array) -> None:
+        self.name, self.width, self.number, self.array = name, width, number, array
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One step of an epoch: its kind, its name, the arrays it reads and those it writes or changes, its work.
+
+    reads, writes   "NUMBER NAME" of rows, in order of their first use
+    flops           multiplications and additions for each own row
+    """
+
+    kind: str
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    flops: int
+
+
+class Engine:
+    """Operations on rows, in the buffers of one plan.
+
+    space      rows partitioned over ranks and the product with the adjacency matrix
+    params     replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
+    seconds    time spent so far by kind of operation, of this rank
+    recorded   operations of each program (a training epoch, an evaluation) as the dry run saw them
+    """
+
+    def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
+        """direct   how many of the first parameters have gradients that arrive whole, not by row blocks."""
+        group = neighbours.group
+        self.group, self.device, self.neighbours_of = group, group.device, neighbours
+        self.params, self.direct, self.cuts = params, direct, rows.cuts
+        self.n_own, self.blocks = neighbours.block.n_own, len(rows.starts) - 1
+        self.first_row = neighbours.block.lo
+        self.starts = neighbours.block.block_starts[None]
+        first, last = (int(cut) for cut in rows.cuts[group.rank : group.rank + 2])
+        self.spans = owned_spans(self.blocks, first, last)
+        self.roots = len(owned_roots(self.blocks, first, last))
+        self.numeric = False
+        self.seconds: dict[str, float] = {}
+        self.recorded: dict[str, list[Operation]] = {}
+        self.plan = BufferPlan()
+        self._lives: dict[str, list[Lifetime]] = {}
+        self._program = ""
+        self._count = self._at = 0
+        self._open: dict[int, Rows] = {}
+        self._buffers: list[Array] = []
+        self._parts: Array = None
+        self.gradient: Array = None
+
+    # ---- programs and buffers ---------------------------------------------------------------------------
+
+    @contextmanager
+    def program(self, name: str) -> Iterator[None]:
+        """Everything inside belongs to program `name`; all rows must be free at its end."""
+        self._program, self._count, self._at = name, 0, 0
+        if not self.numeric:
+            self._lives[name], self.recorded[name] = [], []
+        yield
+        left = ", ".join(rows.name for rows in self._open.values())
+        assert not left, f"rows never freed: {left}"
+
+    @contextmanager
+    def dry(self) -> Iterator[None]:
+        """Run programs without numbers; afterwards the buffers are planned and made."""
+        self.numeric = False
+        yield
+        self.plan = plan_buffers(self._lives)
+        self.numeric = True
+
+    def allocate(self) -> None:
+        """Make the planned buffers and the gradients; steady state allocates nothing else of their size."""
+        self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
+        self.gradient = self.device.zeros((self.params.size,))
+        self._parts = self.device.zeros((self.roots, self.params.size - self.direct))
+
+    def take(self, name: str, width: int) -> Rows:
+        """Unset rows of `width` columns."""
+        array = None
+        if self.numeric:
+            buffer = self._buffers[self.plan.slots[self._program][self._count]]
+            array = buffer[: self.n_own * width].reshape(self.n_own, width)
+        rows = Rows(name, width, self._count, array)
+        self._open[self._count] = rows
+        self._count += 1
+        if not self.numeric:
+            self._lives[self._program].append(Lifetime(name, width, self._at, -1))
+        return rows
+
+    def free(self, *each: Rows | Features | None) -> None:
+        """Give buffers back; None and the features, which are nobody's to free, are left alone."""
+        for rows in each:
+            if isinstance(rows, Rows):
+                del self._open[rows.number]
+                if not self.numeric:
+                    lives = self._lives[self._program]
+                    life = lives[rows.number]
+                    lives[rows.number] = Lifetime(life.name, life.width, life.first, self._at)
+
+    def _run(
+        self,
+        kind: str,
+        name: str,
+        reads: list[Any],
+        writes: list[Any],
+        work: Callable[[], Any],
+        flops: int = 0,
+    ) -> Any:
+        """Do one operation, or only write down that it is done."""
+        self._at += 1
+        if not self.numeric:
+            found = [
+                tuple(f"{r.number} {r.name}" for r in each if isinstance(r, Rows)) for each in (reads, writes)
+            ]
+            self.recorded[self._program].append(Operation(kind, name, *found, flops))
+            return None
+        start = time.perf_counter()
+        result = work()
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
+        return result
+
+    # ---- products ---------------------------------------------------------------------------------------
+
+    def dense(self, X: Rows | Features, W: Array, scale: Array | None = None, name: str = "HW") -> Rows:
+        """New rows X W, each multiplied by scale [n_own] where given.
+
+        X   rows or features [n_own, k]     W [k, m] replicated
+        """
+        Z = self.take(name, W.shape[1])
+        if isinstance(X, Features):
+            self._run("dense", name, [], [Z], lambda: X.times(W, Z.array, scale), 2 * X.stored * W.shape[1])
+            return Z
+        then = PLAIN if scale is None else Finish(scale=scale)
+        flops = 2 * X.width * W.shape[1]
+        self._run(
+            "dense", name, [X], [Z], lambda: self.device.dense([Part(X.array)], W, then, Z.array), flops
+        )
+        return Z
+
+    def dense_back(self, D: Rows, W: Array, scale: Array | None = None, name: str = "dH") -> Rows:
+        """New rows D W^T: the gradient by the left operand of a product with W."""
+        return self.dense(D, self.device.xp.ascontiguousarray(W.T), scale, name)
+
+    def neighbours(self, X: Rows | Features, own: bool, name: str = "AH") -> Rows:
+        """New rows A X, or (A + I) X where `own`. Ranks: all call (one exchange)."""
+        Y = self.take(name, X.width)
+
+        def work() -> None:
+            rows = X.array
+            if own:
+                Y.array[...] = rows
+            else:
+                Y.array[...] = 0
+            self.neighbours_of.accumulate(rows, Y.array)
+
+        self._run("spmm", name, [X], [Y], work, 2 * X.width)
+        return Y
+
+    def scale_of(self, kind: str) -> Array | None:
+        """[n_own] the factors of rows of a normalisation (Neighbours.scale)."""
+        return self.neighbours_of.scale(kind) if self.numeric else NO_NUMBERS
+
+    def product_of(self, X: DenseFeatures, kind: str) -> DenseFeatures:
+        """Features P X, made once and kept: P as Neighbours.scale says, "mean" and "sum" without own rows.
+
+        Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
+        """
+        if self.numeric and kind not in X.products:
+            xp, (left, own, right) = self.device.xp, PRODUCTS[kind]
+            rows = xp.array(X.array)
+            if right:
+                self.device.activate(rows, self.scale_of(right))
+            Y = self.device.zeros(rows.shape)
+            if own:
+                Y[...] = rows
+            self.neighbours_of.accumulate(rows, Y)
+            if left:
+                self.device.activate(Y, self.scale_of(left))
+            X.products[kind] = DenseFeatures(self.device, Y)
+        return X.products[kind] if self.numeric else X
+
+    # ---- gradients --------------------------------------------------------------------------------------
+
+    def gram(self, name: str, X: Rows | Features, D: Rows, scale: Array | None = None) -> None:
+        """The gradient of parameter `name` is X^T D, a sum over nodes; rows of X are multiplied by scale.
+
+        Ranks   all call (features whose gradient arrives whole exchange D)
+        """
+        into = self.params.slices[name]
+        if isinstance(X, Features) and into.stop <= self.direct:
+            work = lambda: X.gradient(D.array, self.gradient[into], scale)  # noqa: E731
+            self._run("gram", name, [D], [], work, 2 * X.stored * D.width)
+            return
+        rows = [] if isinstance(X, Features) else [X]
+
+        def tree() -> None:
+            part = Part(X.array, scale=scale)
+            self._part(name)[...] = self.device.gram_roots([part], D.array, self.starts, self.spans)
+
+        self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width)
+
+    def column_sums(self, name: str, D: Rows) -> None:
+        """The gradient of parameter `name` [1, width] is the sum of the rows of D."""
+
+        def work() -> None:
+            self._part(name)[...] = self.device.column_roots(D.array, self.starts, self.spans)
+
+        self._run("elementwise", name, [D], [], work, D.width)
+
+    def _part(self, name: str) -> Array:
+        """[own roots, size] the addends of a parameter's gradient."""
+        into = self.params.slices[name]
+        return self._parts[:, into.start - self.direct : into.stop - self.direct]
+
+    def reduce_gradients(self) -> None:
+        """Sum the addends of all parameters over blocks and ranks, in one message. Ranks: all call."""
+
+        def work() -> None:
+            self.gradient[self.direct :] = sum_tree(self.group, self._parts, self.cuts, self.blocks)
+
+        self._run("reduce", "gradients", [], [], work)
+
+    # ---- elementwise ------------------------------------------------------------------------------------
+
+    def activate(
+        self,
+        Z: Rows,
+        scale: Array | None = None,
+        bias: Array | None = None,
+        add: Rows | None = None,
+        relu: bool = False,
+        drop: Any = None,
+    ) -> None:
+        """In place: Z = drop(relu(scale * Z + bias + add)), each only where given."""
+        if scale is None and bias is None and add is None and not relu and drop is None:
+            return
+        more = None if add is None else add.array
+        flat = None if bias is None else bias.reshape(-1)
+        work = lambda: self.device.activate(Z.array, scale, flat, more, relu, drop)  # noqa: E731
+        self._run("elementwise", "activate", [Z, add], [Z], work, 4 * Z.width)
+
+    def deactivate(
+        self, D: Rows, H: Rows | None = None, scale: Array | None = None, drop: Any = None, relu: bool = False
+    ) -> None:
+        """In place, the gradient through `activate` whose output was H: D = scale * (kept and active) D."""
+        held = None if H is None else H.array
+        work = lambda: self.device.deactivate(D.array, held, scale, drop, relu)  # noqa: E731
+        self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width)
+
+    def copy(self, X: Rows | Features, name: str, scale: Array | None = None) -> Rows:
+        """New rows scale * X."""
+        Y = self.take(name, X.width)
+
+        def work() -> None:
+            Y.array[...] = X.array
+            self.device.activate(Y.array, scale)
+
+        self._run("elementwise", name, [X], [Y], work, X.width)
+        return Y
+
+    def add_into(self, Y: Rows, X: Rows | Features, factor: float = 1.0) -> None:
+        """Y += factor * X."""
+        work = lambda: self.device.add_into(Y.array, X.array, factor)  # noqa: E731
+        self._run("elementwise", "add", [Y, X], [Y], work, 2 * Y.width)
+
+    # ---- anything else ----------------------------------------------------------------------------------
+
+    def apply(
+        self, kind: str, name: str, reads: list[Any], writes: list[Any], work: Callable[[], Any]
+    ) -> Any:
+        """An operation of a layer's own: `work` touches the arrays of the rows it names and no others."""
+        return self._run(kind, name, reads, writes, work)

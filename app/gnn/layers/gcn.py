@@ -1,0 +1,113 @@
+"""Graph convolution (Kipf and Welling 2017, eq. 2; MG-GCN, eqs. 5-11)."""
+
+from typing import Any
+
+from app.gnn.engine import Engine, Rows
+from app.gnn.features import DenseFeatures, Features
+from app.gnn.layers.layer import LayerSpec, Settings, Shapes
+
+Array = Any
+
+
+class GCN:
+    """Z = P H W with the normalised adjacency matrix P.
+
+    Source    Kipf and Welling 2017, eq. 2: P = D^-1/2 (A+I) D^-1/2, D the row sums of A+I ("symmetric")
+              MG-GCN, eq. 2: columns divided by in-degrees, which on an undirected graph and in the order of
+              the product Z = P H W is P = D^-1 (A+I) ("in_degree")
+    Forward   Both are P = diag(s) (A+I) diag(t) with s = t = D^-1/2, or s = D^-1 and t = 1.
+              weights first   S = t * (H W)       Y = (A+I) S      Z = s * Y
+              product first   Y = (A+I) (t * H)   Z = s * (Y W)    where H is narrower than Z
+    Shapes    H [n_own, f_in]   W [f_in, f_out]   S, Z [n_own, f_out]   Y as S or as H
+    Backward  A is symmetric, so (A+I)^T = A+I; D = s * dZ comes in:
+              weights first   dS = t * (A+I) D     dW = H^T dS     dH = dS W^T
+              product first   dW = Y^T D           dH = t * (A+I) (D W^T)
+    Ranks     rows partitioned, W replicated; 1 exchange forward, 1 backward (none for features whose product
+              comes first), addends of dW
+    First     The features need no gradient. Dense ones are multiplied first where their product can be kept
+              ("cached": exact, as long as no input dropout changes them) or where it is at most as wide as
+              the two products it saves ("live"). MG-GCN saves its backward product by leaving (A+I) out of
+              dS (section 4.4), which is not the gradient; first_product = "mg_gcn" does that.
+    """
+
+    def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
+        self.name, self.f_in, self.f_out, self.settings = name, f_in, f_out, settings
+        self.meets_input = (f"{name}.W",)
+        self._kept: Rows | None = None
+
+    def shapes(self) -> Shapes:
+        """W [f_in, f_out]."""
+        return {f"{self.name}.W": (self.f_in, self.f_out)}
+
+    def forward(self, engine: Engine, H: Rows | Features) -> Rows:
+        """Z without its factors s; see Convolution.forward."""
+        W, t = engine.params[f"{self.name}.W"], self._input_scale(engine)
+        order = self._order(H)
+        if order == "cached":
+            return engine.dense(engine.product_of(H, self.settings.normalisation), W)
+        if order == "product":
+            scaled = H if t is None else engine.copy(H, "tH", t)
+            self._kept = engine.neighbours(scaled, own=True, name="AH")
+            if scaled is not H:
+                engine.free(scaled)
+            return engine.dense(self._kept, W)
+        S = engine.dense(H, W, t)
+        Y = engine.neighbours(S, own=True, name="AHW")
+        engine.free(S)
+        return Y
+
+    def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
+        """s; none where the product is kept whole."""
+        return None if self._order(H) == "cached" else engine.scale_of(self.settings.normalisation)
+
+    def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
+        """The gradient by H from D = s * dZ; see Convolution.backward."""
+        name, W = f"{self.name}.W", engine.params[f"{self.name}.W"]
+        t, order, first = self._input_scale(engine), self._order(H), not isinstance(H, Rows)
+        if order == "cached":
+            engine.gram(name, engine.product_of(H, self.settings.normalisation), D)
+            engine.free(D)
+            return None
+        if order == "product":
+            engine.gram(name, self._kept, D)
+            self.release(engine)
+            if first:
+                engine.free(D)
+                return None
+            G = engine.dense_back(D, W)
+            engine.free(D)
+            dH = engine.neighbours(G, own=True, name="dH")
+            engine.free(G)
+            engine.activate(dH, t)
+            return dH
+        if first and self.settings.first_product == "mg_gcn":
+            dS = D
+        else:
+            dS = engine.neighbours(D, own=True, name="dS")
+            engine.free(D)
+        engine.activate(dS, t)
+        engine.gram(name, H, dS)
+        dH = None if first else engine.dense_back(dS, W)
+        engine.free(dS)
+        return dH
+
+    def release(self, engine: Engine) -> None:
+        """Free Y where the product came first."""
+        engine.free(self._kept)
+        self._kept = None
+
+    def _input_scale(self, engine: Engine) -> Array | None:
+        """t."""
+        kind = self.settings.normalisation
+        return engine.scale_of(kind) if kind == "symmetric" else None
+
+    def _order(self, H: Rows | Features) -> str:
+        """ "cached", "product" (first) or "weights" (first); the same whenever it is asked."""
+        asked = self.settings.first_product
+        if isinstance(H, Rows):
+            return "product" if self.f_in < self.f_out else "weights"
+        if asked == "mg_gcn" or not isinstance(H, DenseFeatures):
+            return "weights"
+        if asked == "cached" or (asked == "auto" and not self.settings.input_dropout):
+            return "cached"
+        return "product" if self.f_in <= 2 * self.f_out else "weights"

@@ -1,0 +1,95 @@
+"""What the layers share: how one is described, and what it must offer."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from app.errors import CaseError
+from app.gnn.engine import Engine, Rows
+from app.gnn.features import Features
+
+Array = Any
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """One entry of the list that describes a model, such as "gcn 16 residual".
+
+    kind        name in the table of layers     width   columns of its output, 0: as many as there are classes
+    residual    add the layer's input before the activation
+    layer_norm  normalise rows before the activation
+    linear      no activation
+    heads       of attention; the width is that of all of them
+    """
+
+    kind: str
+    width: int = 0
+    residual: bool = False
+    layer_norm: bool = False
+    linear: bool = False
+    heads: int = 1
+
+
+FLAGS = ("residual", "layer_norm", "linear")
+
+
+def parse_layer(text: str) -> LayerSpec:
+    """The layer that a text describes: KIND [WIDTH] [residual] [layer_norm] [linear] [heads=H]."""
+    kind, *words = text.split() or [""]
+    spec = LayerSpec(kind)
+    for word in words:
+        name, _, value = word.partition("=")
+        if word.isdecimal() and int(word) >= 1:
+            spec = replace(spec, width=int(word))
+        elif word in FLAGS:
+            spec = replace(spec, **{word: True})
+        elif name == "heads" and value.isdecimal() and int(value) >= 1:
+            spec = replace(spec, heads=int(value))
+        else:
+            right = f"a width, {', '.join(FLAGS)} or heads=H would be right"
+            raise CaseError(f"gnn.layers: {text!r}: found {word!r}; {right}")
+    return spec
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all layers of a model share.
+
+    normalisation   "symmetric" or "in_degree", of GCN
+    first_product   of a first GCN layer: "auto", "cached", "live", "mg_gcn" (see gcn.py)
+    bias            layers add one
+    input_dropout   whether the features change from epoch to epoch
+    """
+
+    normalisation: str = "symmetric"
+    first_product: str = "auto"
+    bias: bool = True
+    input_dropout: bool = False
+
+
+class Convolution(Protocol):
+    """The linear part of a layer: everything before bias, normalisation and activation.
+
+    meets_input   names of the parameters that are multiplied by the layer's input; `shapes` has them first
+    Where the input is `Features`, no gradient by it is made.
+    """
+
+    meets_input: tuple[str, ...]
+
+    def shapes(self) -> Shapes:
+        """Shapes of the parameters by name."""
+
+    def forward(self, engine: Engine, H: Rows | Features) -> Rows:
+        """Z, of which `output_scale` is still to be applied; H stays the caller's. Ranks: all call."""
+
+    def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
+        """[n_own] factors of the rows of Z that are applied with what follows; None: all one."""
+
+    def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
+        """The gradient by H (None for features) from D = output_scale * dZ, which is freed. Ranks: all call.
+
+        The gradients of parameters go to the engine.
+        """
+
+    def release(self, engine: Engine) -> None:
+        """Free what forward kept for backward, where no backward pass follows."""

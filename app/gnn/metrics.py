@@ -1,0 +1,56 @@
+"""Accuracy and F1 of class scores, from counts that all ranks add up as integers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How good predictions are on some nodes; nan where there are none.
+
+    accuracy   share of nodes with the right class; several labels: share of right (node, label) pairs
+    micro_f1   of all (node, class) pairs together; of one label per node it equals the accuracy
+    macro_f1   mean over the classes; a class that is neither there nor predicted counts 0
+    """
+
+    accuracy: float
+    micro_f1: float
+    macro_f1: float
+    nodes: int
+
+
+def count_hits(predicted: np.ndarray, wanted: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """[4, classes] int64: true positives, predicted, wanted, and right entries, of the chosen own rows.
+
+    predicted, wanted   [n_own, classes] bool host     chosen [n_own] bool
+    """
+    p, w = predicted[chosen], wanted[chosen]
+    return np.stack([(p & w).sum(axis=0), p.sum(axis=0), w.sum(axis=0), (p == w).sum(axis=0)]).astype(
+        np.int64
+    )
+
+
+def scores_of(group: Group, counts: list[np.ndarray], nodes: list[int], multilabel: bool) -> list[Scores]:
+    """Scores of several sets of nodes from every rank's counts, in one sum. Ranks: all call."""
+    classes = counts[0].shape[1]
+    flat = np.concatenate([*(each.reshape(-1) for each in counts), np.array(nodes, dtype=np.int64)])
+    flat = group.sum_integers(flat)
+    tables = flat[: -len(nodes)].reshape(len(nodes), 4, classes)
+    return [_score(table, int(n), multilabel) for table, n in zip(tables, flat[-len(nodes) :])]
+
+
+def _score(table: np.ndarray, nodes: int, multilabel: bool) -> Scores:
+    hit, predicted, wanted, right = table
+    if not nodes:
+        return Scores(float("nan"), float("nan"), float("nan"), 0)
+    both = predicted + wanted
+    each = np.where(both > 0, 2 * hit / np.maximum(both, 1), 0.0)
+    micro = 2 * int(hit.sum()) / max(int(both.sum()), 1)
+    accuracy = int(right.sum()) / (nodes * len(hit)) if multilabel else int(hit.sum()) / nodes
+    return Scores(accuracy, micro, float(each.sum()) / len(hit), nodes)

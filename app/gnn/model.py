@@ -1,0 +1,112 @@
+"""Model: a list of layers as one function from features to class scores, with its gradient."""
+
+from typing import Any
+
+from app.config import GnnCase
+from app.elementwise import Dropout
+from app.errors import CaseError
+from app.gnn.block import Block
+from app.gnn.engine import Engine, Rows
+from app.gnn.features import Features
+from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
+from app.rng import key_of
+
+Array = Any
+
+
+class Model:
+    """Layers one after the other; the last one has no activation and as many columns as there are classes.
+
+    Dropout is drawn before every layer (Kipf and Welling 2017, section 5.2): of the features with
+    gnn.input_dropout, of what a layer gives to the next with gnn.dropout.
+    """
+
+    def __init__(self, case: GnnCase, f_in: int, classes: int) -> None:
+        self.case, self.f_in, self.classes = case, f_in, classes
+        settings = Settings(case.normalisation, case.first_product, case.bias, case.input_dropout > 0)
+        self.blocks: list[Block] = []
+        width = f_in
+        for number, spec in enumerate(layer_specs(case, classes), start=1):
+            self.blocks.append(Block(f"layer{number}", spec, width, spec.width, settings, number == 1))
+            width = spec.width
+
+    def shapes(self) -> Shapes:
+        """Shapes of all parameters by name; first those that the features are multiplied by."""
+        found: Shapes = {}
+        for block in self.blocks:
+            shapes = block.shapes()
+            found.update({name: shapes[name] for name in block.meets_input})
+            found.update(shapes)
+        return found
+
+    def input_parameters(self) -> int:
+        """How many numbers the features are multiplied by: the first ones."""
+        shapes, first = self.shapes(), self.blocks[0]
+        return sum(shapes[name][0] * shapes[name][1] for name in first.meets_input)
+
+    def forward(self, engine: Engine, X: Features, draws: "Draws | None") -> Rows:
+        """Scores [n_own, classes] before softmax; the caller frees them or gives them to `backward`.
+
+        draws   dropout of a training pass, which keeps what backward needs; None: nothing is dropped or kept
+        Ranks   all call
+        """
+        X.begin(draws and draws.of_input(engine))
+        H: Rows | Features = X
+        for number, block in enumerate(self.blocks, start=1):
+            drop = draws.after_layer(engine, number) if draws and block is not self.blocks[-1] else None
+            H = block.forward(engine, H, drop, draws is not None)
+        return H
+
+    def embed(self, engine: Engine, X: Features) -> Rows | Features:
+        """What the last layer reads, nothing dropped; of one layer the features. Ranks: all call."""
+        X.begin(None)
+        H: Rows | Features = X
+        for block in self.blocks[:-1]:
+            H = block.forward(engine, H, None, False)
+        return H
+
+    def backward(self, engine: Engine, D: Rows) -> None:
+        """Gradients of all parameters from D by the scores, which is freed. Ranks: all call."""
+        for block in reversed(self.blocks):
+            D = block.backward(engine, D)
+
+
+class Draws:
+    """Dropout of one epoch: a function of (seed, layer, epoch) and, for each entry, of node and column."""
+
+    def __init__(self, case: GnnCase, seed: int, epoch: int) -> None:
+        self.case, self.seed, self.epoch = case, seed, epoch
+
+    def of_input(self, engine: Engine) -> Dropout | None:
+        """Of the features."""
+        return self._draw(self.case.input_dropout, 0, engine)
+
+    def after_layer(self, engine: Engine, number: int) -> Dropout | None:
+        """Of what layer `number`, from 1, gives to the next."""
+        return self._draw(self.case.dropout, number, engine)
+
+    def _draw(self, share: float, number: int, engine: Engine) -> Dropout | None:
+        if not share:
+            return None
+        return Dropout(key_of(self.seed, f"dropout/{number}", self.epoch), share, engine.first_row)
+
+
+def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
+    """The layers that a case asks for, the last one linear and `classes` wide.
+
+    Without gnn.layers: gnn.depth layers of gnn.model, gnn.hidden columns between them, with gnn.residual and
+    gnn.layer_norm in all of them but the last. Raises CaseError.
+    """
+    specs = [parse_layer(text) for text in case.layers]
+    if not specs:
+        inner = LayerSpec(case.model, case.hidden, case.residual, case.layer_norm, False, case.heads)
+        specs = [inner] * (case.depth - 1) + [LayerSpec(case.model)]
+    *inner, last = specs
+    for spec, text in zip(inner, case.layers):
+        if not spec.width:
+            raise CaseError(f"gnn.layers: {text!r}: no width; all layers but the last need one")
+    if last.width not in (0, classes):
+        raise CaseError(
+            f"gnn.layers: {case.layers[-1]!r}: the data have {classes} classes; leave the width out"
+        )
+    return [*inner, LayerSpec(last.kind, classes, last.residual, False, True, last.heads)]

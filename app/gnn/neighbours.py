@@ -1,0 +1,65 @@
+"""Neighbours: the sums over neighbours that every graph layer is made of, on row partitions."""
+
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.sparse.exchange import Exchange
+from app.sparse.rowblock import RowBlock
+
+Array = Any
+
+
+class Neighbours:
+    """The adjacency matrix of one graph as an operator on rows.
+
+    A is symmetric and has no loops, hence it is its own transpose and the backward pass of a product is the
+    same product. A row is one chain: the own row first where it is asked for, then the neighbours in global
+    column order, whatever the exchange (halo, gather, staged broadcast) and the number of ranks.
+
+    weighted   take the graph's edge weights; else every edge counts one
+    """
+
+    def __init__(self, group: Group, block: RowBlock, weighted: bool = False) -> None:
+        self.group, self.device, self.block = group, group.device, block
+        self.exchange = Exchange(group, [block], [1], [0, block.n_own])
+        self.weighted = weighted and block.A_weights is not None
+        self._matrix = block.A_weights[0] if self.weighted else block.A
+        self._scales: dict[str, Array] = {}
+
+    def accumulate(self, X_own: Array, Y_own: Array) -> None:
+        """Y += A X. X_own, Y_own [n_own, f] row-major. Ranks: all call (one exchange)."""
+        self.exchange.accumulate(X_own, [self._matrix], Y_own)
+
+    def scale(self, kind: str) -> Array:
+        """[n_own] float32 factors of rows, zero on padding; computed once. Ranks: all call, the first time.
+
+        "symmetric"   (d+1)^-1/2, d the (weighted) degree: D^-1/2 (A+I) D^-1/2 with one factor on either side
+        "in_degree"   (d+1)^-1: rows of A+I divided by their sums
+        "mean"        1/d, 0 for an isolated node: the mean over the neighbours alone
+        """
+        if kind not in self._scales:
+            self._scales[kind] = self._make_scale(kind)
+        return self._scales[kind]
+
+    def degrees(self) -> np.ndarray:
+        """[n_own] float64 host: the sum of the weights of each own row."""
+        if not self.weighted:
+            return self.block.degrees_own().astype(np.float64)
+        xp = self.device.xp
+        ones, sums = (fill((self.block.n_own, 1), dtype=np.float32) for fill in (xp.ones, xp.zeros))
+        self.accumulate(ones, sums)
+        return self.device.get(sums)[:, 0].astype(np.float64)
+
+    def _make_scale(self, kind: str) -> Array:
+        degree = self.degrees()
+        # Division and square root are exact IEEE operations: the same bits everywhere.
+        if kind == "symmetric":
+            factor = 1 / np.sqrt(degree + 1)
+        elif kind == "in_degree":
+            factor = 1 / (degree + 1)
+        else:
+            factor = np.where(degree > 0, 1 / np.where(degree > 0, degree, 1), 0)
+        factor[self.block.n_real :] = 0
+        return self.device.put(factor.astype(np.float32))

@@ -1,0 +1,201 @@
+"""Full-batch training: every epoch one forward and one backward pass over the whole graph."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import check_same, digest
+from app.comm.ordered import sum_tree
+from app.config import GnnCase
+from app.gnn.engine import Engine
+from app.gnn.features import Features, make_features
+from app.gnn.metrics import Scores, count_hits, scores_of
+from app.gnn.model import Draws, Model
+from app.gnn.neighbours import Neighbours
+from app.gnn.optim import make_optimiser
+from app.gnn.parameters import Parameters
+from app.partition.nodes import NodeData
+from app.sparse.rowblock import RowBlock
+
+Array = Any
+SPLITS = ("train", "val", "test")
+
+
+@dataclass
+class Fit:
+    """What training leaves: weights, and how they came about."""
+
+    weights: dict[str, np.ndarray]
+    epochs: int = 0
+    best_epoch: int = 0
+    records: list[dict[str, float]] = field(default_factory=list)
+
+
+class Classifier:
+    """A model on one graph: its rows, features and labels on this rank, its buffers, its weights.
+
+    Ranks   all construct
+    """
+
+    def __init__(self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int) -> None:
+        self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
+        self.model = Model(case, data.features.shape[1], data.classes)
+        self.params = Parameters(self.device, self.model.shapes())
+        self.params.draw_glorot(seed)
+        self.features: Features = make_features(group, data.features, block.own_counts)
+        direct = self.model.input_parameters() if self.features.whole_gradient else 0
+        self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
+        self.counted = {name: group.sum_integers(np.array([getattr(data, name).sum()]))[0] for name in SPLITS}
+        self._targets = self._put_targets()
+        self._plan()
+
+    def _put_targets(self) -> tuple[Array, Array]:
+        """Labels on the device, and the weight of each own row in the mean over all training nodes."""
+        data, put = self.data, self.device.put
+        share = 1 / max(int(self.counted["train"]), 1)
+        if data.multilabel:
+            share /= data.classes
+            labels = data.labels.astype(np.float32)
+        else:
+            labels = data.labels.astype(np.int32)
+        return put(labels), put(np.where(data.train, share, 0).astype(np.float32))
+
+    def _plan(self) -> None:
+        """Run an epoch and an evaluation without numbers, and make the buffers they need."""
+        with self.engine.dry():
+            self._epoch(Draws(self.case, self.seed, 0))
+            self.scores_own()
+            self.embed_own()
+        self.engine.allocate()
+
+    # ---- one epoch --------------------------------------------------------------------------------------
+
+    def epoch(self, number: int) -> float:
+        """Loss of the training nodes before the step, and its gradient in the engine. Ranks: all call."""
+        losses = self._epoch(Draws(self.case, self.seed, number))
+        return float(self.device.get(sum_tree(self.group, losses, self.engine.cuts, self.engine.blocks))[0])
+
+    def _epoch(self, draws: Draws) -> Array:
+        """Addends [own roots, 1] of the loss; forward and backward pass."""
+        engine = self.engine
+        with engine.program("epoch"):
+            Z = self.model.forward(engine, self.features, draws)
+            losses = engine.apply("loss", "loss", [Z], [Z], lambda: self._loss(Z.array))
+            self.model.backward(engine, Z)
+            engine.reduce_gradients()
+        return losses
+
+    def _loss(self, Z: Array) -> Array:
+        """Addends of the loss; the scores become the gradient by them."""
+        labels, weight = self._targets
+        loss = self.device.sigmoid_loss if self.data.multilabel else self.device.softmax_loss
+        losses = loss(Z, labels, weight)
+        return self.device.column_roots(losses[:, None], self.engine.starts, self.engine.spans)
+
+    # ---- evaluation -------------------------------------------------------------------------------------
+
+    def scores_own(self) -> np.ndarray:
+        """[n_own, classes] host copy of the class scores of own rows, without dropout. Ranks: all call."""
+        engine = self.engine
+        with engine.program("evaluation"):
+            Z = self.model.forward(engine, self.features, None)
+            found = engine.apply("loss", "scores", [Z], [], lambda: np.array(self.device.get(Z.array)))
+            engine.free(Z)
+        return found
+
+    def embed_own(self) -> np.ndarray:
+        """[n_own, width] host copy of what the last layer reads, without dropout. Ranks: all call."""
+        engine = self.engine
+        with engine.program("embedding"):
+            H = self.model.embed(engine, self.features)
+            found = engine.apply("loss", "embedding", [H], [], lambda: np.array(self.device.get(H.array)))
+            engine.free(H)
+        return found
+
+    def predict_own(self) -> np.ndarray:
+        """[n_own, classes] bool: the classes that own rows are said to have. Ranks: all call."""
+        Z = self.scores_own()
+        if self.data.multilabel:
+            return Z > 0  # sigmoid above one half
+        return np.arange(Z.shape[1]) == Z.argmax(axis=1)[:, None]
+
+    def evaluate(self) -> dict[str, Scores]:
+        """Scores on training, validation and test nodes. Ranks: all call."""
+        data, predicted = self.data, self.predict_own()
+        if data.multilabel:
+            wanted = data.labels > 0
+        else:
+            wanted = np.arange(data.classes) == data.labels[:, None]
+        counts = [count_hits(predicted, wanted, getattr(data, name)) for name in SPLITS]
+        nodes = [int(getattr(data, name).sum()) for name in SPLITS]
+        return dict(zip(SPLITS, scores_of(self.group, counts, nodes, data.multilabel)))
+
+
+def fit(
+    classifier: Classifier,
+    record: Callable[[dict[str, float]], None] = lambda row: None,
+    check_every: int = 0,
+) -> Fit:
+    """Train for gnn.epochs, or until the validation score has not risen for gnn.patience evaluations.
+
+    record        called with each evaluation
+    check_every   epochs between comparisons of the weights over ranks; 0: never
+    Ranks         all call; the result is identical on all
+    """
+    case, params, engine = classifier.case, classifier.params, classifier.engine
+    optimiser = make_optimiser(case, params.size, classifier.device.xp)
+    decay = _decayed(classifier)
+    result = Fit(params.host())
+    best, waited = -math.inf, 0
+    for epoch in range(1, case.epochs + 1):
+        loss = classifier.epoch(epoch)
+        for part in decay:
+            engine.gradient[part] += case.weight_decay * params.flat[part]
+        optimiser.update(params.flat, engine.gradient)
+        result.epochs = epoch
+        if check_every and epoch % check_every == 0:
+            check_same(classifier.group, digest(params.host())[:16], f"weights after epoch {epoch}")
+        if epoch % case.evaluate_every and epoch < case.epochs:
+            continue
+        scores = classifier.evaluate()
+        row = _row(epoch, loss, scores)
+        result.records.append(row)
+        record(row)
+        watched = row["val_score"] if classifier.counted["val"] else -loss
+        if watched > best:
+            best, waited, result.best_epoch = watched, 0, epoch
+            if case.keep == "best":
+                result.weights = params.host()
+        else:
+            waited += 1
+            if case.patience and waited >= case.patience:
+                break
+    if case.keep == "best" and result.best_epoch:
+        params.set(result.weights)
+    result.weights = params.host()
+    return result
+
+
+def _decayed(classifier: Classifier) -> list[slice]:
+    """Where the weights lie that decay."""
+    params, case = classifier.params, classifier.case
+    if not case.weight_decay:
+        return []
+    first = f"{classifier.model.blocks[0].name}."
+    return [
+        part
+        for name, part in params.slices.items()
+        if params.shapes[name][0] > 1 and (case.decayed == "all" or name.startswith(first))
+    ]
+
+
+def _row(epoch: int, loss: float, scores: dict[str, Scores]) -> dict[str, float]:
+    """One record of training; the score is the micro F1, of one label per node the accuracy."""
+    row: dict[str, float] = {"epoch": epoch, "loss": loss}
+    for name, each in scores.items():
+        row[f"{name}_score"] = each.micro_f1
+    return row
