@@ -13,7 +13,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.comm.ordered import sum_blocks
-from app.gnn.basis import compose, node_gradient, row_products
+from app.gnn.basis import ShareSums, compose, node_gradient
 from app.graphs.relational import RelationalGraph, nodes_by_layer
 from app.partition.relations import Placement
 from app.rng import stream
@@ -145,6 +145,7 @@ class BasisRows:
     def _exchanges(self, placement: Placement) -> None:
         """For each turn: its rows among the own ones, and the exchanges between owners and holders."""
         put, self._turns = self.device.put, []
+        self._own_relation = put(self._relation)
         for number, turn in enumerate(self._products.turns):
             at = np.flatnonzero(placement.turn_of[self._relation] == number)
             own = self._own[at]
@@ -167,15 +168,9 @@ class BasisRows:
         for lo in range(0, len(self._nodes), step):
             hi = min(lo + step, len(self._nodes))
             p, q = int(self._starts[lo]), int(self._starts[hi])
-            self._parts.append((lo, hi, p, q, self._addends(addend[p:q])))
-
-    def _addends(self, addend: np.ndarray) -> Any:
-        """The matrix that adds rows up by (row block, relation), in their order."""
-        order = np.argsort(addend, kind="stable").astype(np.int32)
-        shape = self._blocks[self.group.rank] * self.R, len(addend)
-        indptr = np.zeros(shape[0] + 1, dtype=np.int32)
-        np.cumsum(np.bincount(addend, minlength=shape[0]), out=indptr[1:])
-        return self.device.csr(indptr, order, None, shape)
+            starts = self._starts[lo : hi + 1] - p
+            sums = ShareSums(self.device, starts, addend[p:q], self._blocks[self.group.rank] * self.R)
+            self._parts.append((slice(lo, hi), slice(p, q), starts, sums))
 
     def rows(self, turn: int) -> Array:
         """[source rows of the turn, h], composed by the owners of nodes. Ranks: all call."""
@@ -190,13 +185,10 @@ class BasisRows:
         for turn, (at, _, _, to_owners) in zip(self._products.turns, self._turns):
             dW_own[at] = to_owners.ordered(turn.gradients.times(dZ_own))
         da_part = self.device.zeros((self._blocks[self.group.rank] * self.R, self.bases))
-        relation, node = self.device.put(self._relation), self.device.put(self._node)
-        for lo, hi, p, q, addends in self._parts:
-            dW, V_part = dW_own[p:q], V[lo:hi]
-            products = row_products(self.device, V_part, dW, node[p:q] - np.int32(lo))
-            self.device.spmm_add(addends, products, da_part)
-            starts = self._starts[lo : hi + 1] - p
-            yield "first/V", slice(lo, hi), node_gradient(self.device, dW, a, starts, relation[p:q])
+        for nodes, rows, starts, sums in self._parts:
+            dW = dW_own[rows]
+            sums.add(V[nodes], dW, da_part)
+            yield "first/V", nodes, node_gradient(self.device, dW, a, starts, self._own_relation[rows])
         part = da_part.reshape(self._blocks[self.group.rank], self.R * self.bases)
         yield "first/a", slice(None), sum_blocks(self.group, part, self._blocks).reshape(a.shape)
 
