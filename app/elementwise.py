@@ -162,11 +162,11 @@ class Elementwise:
         dz_j = weight (exp(z_j - top) / sum - [j = label])
 
         Z         [rows, c]
-        labels    [rows] int32, -1: none     weight [rows]
+        labels    [rows] int32, -1 (or any that is no column): none     weight [rows]
         returns   [rows] losses; 0, with a gradient of 0, where there is no label or the weight is 0
         """
         xp = self.xp
-        counted = (labels >= 0) & (weight != 0)
+        counted = (labels >= 0) & (labels < Z.shape[1]) & (weight != 0)
         label = xp.where(counted, labels, 0)
         columns = xp.arange(Z.shape[1], dtype=np.int32)
         hit = columns == label[:, None]

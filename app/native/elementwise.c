@@ -1,0 +1,232 @@
+/* The operations on rows of app/elementwise.py: the same operations on every element in the same order. */
+#include "elementary.h"
+
+/* Which elements are dropped: see Dropout in app/elementwise.py. */
+typedef struct {
+    uint64_t key;
+    int64_t first_row, threshold;
+    float factor;
+} Drop;
+
+enum { TILE = 256, FIELDS = 4, TOGETHER = 8 }; /* columns of a row at a time; of a hash; rows whose chains run beside */
+
+static const uint64_t GAMMA = UINT64_C(0x9E3779B97F4A7C15);
+
+/* Output i of SplitMix64 (Steele, Lea and Flood 2014) from `state`. */
+INLINE uint64_t splitmix(uint64_t state, uint64_t i) {
+    uint64_t z = state + (i + 1) * GAMMA;
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+/* factor[j] of columns at..at+width-1 of a node with generator `state`: drop->factor where kept, else 0. */
+INLINE void drop_factors(const Drop *drop, uint64_t state, int64_t at, int64_t width, int32_t *keep) {
+    const int32_t threshold = (int32_t)drop->threshold;
+    for (int64_t j = 0; j < (width + FIELDS - 1) / FIELDS; ++j) {
+        const uint64_t word = splitmix(state, (uint64_t)(at / FIELDS + j));
+        keep[4 * j] = (int32_t)(word & 0xFFFF) >= threshold;
+        keep[4 * j + 1] = (int32_t)(word >> 16 & 0xFFFF) >= threshold;
+        keep[4 * j + 2] = (int32_t)(word >> 32 & 0xFFFF) >= threshold;
+        keep[4 * j + 3] = (int32_t)(word >> 48) >= threshold;
+    }
+}
+
+/* z = z * factor where kept, else 0. */
+INLINE void drop_tile(const Drop *drop, int64_t row, int64_t at, int64_t width, float *z) {
+    int32_t keep[TILE];
+    const float factor = drop->factor;
+    drop_factors(drop, splitmix(drop->key, (uint64_t)(drop->first_row + row)), at, width, keep);
+    for (int64_t j = 0; j < width; ++j) z[j] = keep[j] ? z[j] * factor : 0.0f;
+}
+
+/* Z [rows, m] *= scale[row]; += bias[column]; += add; relu; dropout: each only where given. Rows of Z and of add are
+ * ldz and lda apart. */
+WIDE void lk_activate(int64_t rows, int64_t m, float *Z, int64_t ldz, const float *scale, const float *bias,
+                      const float *add, int64_t lda, int relu, const Drop *drop) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t at = 0; at < m; at += TILE) {
+            const int64_t width = m - at < TILE ? m - at : TILE;
+            float *z = Z + r * ldz + at;
+            if (scale) {
+                const float s = scale[r];
+                for (int64_t j = 0; j < width; ++j) z[j] *= s;
+            }
+            if (bias)
+                for (int64_t j = 0; j < width; ++j) z[j] += bias[at + j];
+            if (add) {
+                const float *a = add + r * lda + at;
+                for (int64_t j = 0; j < width; ++j) z[j] += a[j];
+            }
+            if (relu)
+                for (int64_t j = 0; j < width; ++j) z[j] = z[j] <= 0.0f ? 0.0f : z[j];
+            if (drop) drop_tile(drop, r, at, width, z);
+        }
+}
+
+/* The adjoint, in place over D [rows, m]; H (what activate left) or null: no relu. */
+WIDE void lk_deactivate(int64_t rows, int64_t m, float *D, int64_t ldd, const float *H, int64_t ldh, const float *scale,
+                        const Drop *drop) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t at = 0; at < m; at += TILE) {
+            const int64_t width = m - at < TILE ? m - at : TILE;
+            float *d = D + r * ldd + at;
+            if (H) {
+                const float *h = H + r * ldh + at;
+                const float factor = drop ? drop->factor : 1.0f;
+                for (int64_t j = 0; j < width; ++j) d[j] = h[j] <= 0.0f ? 0.0f : d[j] * factor;
+            } else if (drop) drop_tile(drop, r, at, width, d);
+            if (scale) {
+                const float s = scale[r];
+                for (int64_t j = 0; j < width; ++j) d[j] *= s;
+            }
+        }
+}
+
+/* Dropout of stored entries; rows are numbers of nodes. */
+WIDE void lk_drop_entries(int64_t count, const float *values, const int64_t *rows, const int64_t *columns,
+                          const Drop *drop, float *out) {
+    for (int64_t i = 0; i < count; ++i) {
+        const uint64_t state = splitmix(drop->key, (uint64_t)rows[i]);
+        const uint64_t word = splitmix(state, (uint64_t)columns[i] / FIELDS);
+        const int64_t field = (int64_t)(word >> (uint64_t)columns[i] % FIELDS * 16 & 0xFFFF);
+        out[i] = field >= drop->threshold ? values[i] * drop->factor : 0.0f;
+    }
+}
+
+/* Y [rows, m] += factor * X. */
+WIDE void lk_add_into(int64_t rows, int64_t m, float *Y, int64_t ldy, const float *X, int64_t ldx, float factor) {
+    for (int64_t r = 0; r < rows; ++r) {
+        float *y = Y + r * ldy;
+        const float *x = X + r * ldx;
+        for (int64_t j = 0; j < m; ++j) y[j] += x[j] * factor;
+    }
+}
+
+/* ---- losses ----------------------------------------------------------------------------------------------- */
+
+/* The softmax cross-entropy of a row against one label; z becomes its gradient. */
+INLINE float softmax_row(int64_t c, float *z, int32_t label, float weight) {
+    float top = z[0], total = 0.0f;
+    for (int64_t j = 1; j < c; ++j) top = z[j] > top ? z[j] : top;
+    const float chosen = z[label] - top;
+    for (int64_t j = 0; j < c; ++j) z[j] = exp_float(z[j] - top);
+    for (int64_t j = 0; j < c; ++j) total += z[j];
+    for (int64_t j = 0; j < c; ++j) z[j] = z[j] / total;
+    z[label] -= 1.0f;
+    for (int64_t j = 0; j < c; ++j) z[j] *= weight;
+    return (log_float(total) - chosen) * weight;
+}
+
+WIDE void lk_softmax_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const int32_t *labels, const float *weight,
+                          float *losses) {
+    for (int64_t r = 0; r < rows; ++r) {
+        if (labels[r] >= 0 && labels[r] < c && weight[r] != 0.0f)
+            losses[r] = softmax_row(c, Z + r * ldz, labels[r], weight[r]);
+        else {
+            losses[r] = 0.0f;
+            memset(Z + r * ldz, 0, (size_t)c * 4);
+        }
+    }
+}
+
+/* The same of sigmoids against targets 0 or 1, summed over columns. */
+INLINE float sigmoid_row(int64_t c, float *z, const float *target, float weight) {
+    float total = 0.0f, terms[TILE];
+    for (int64_t at = 0; at < c; at += TILE, z += TILE, target += TILE) {
+        const int64_t width = c - at < TILE ? c - at : TILE;
+        for (int64_t j = 0; j < width; ++j) {
+            const float e = exp_float(-fabsf(z[j])), below = 1.0f + e;
+            terms[j] = ((z[j] > 0.0f ? z[j] : 0.0f) - z[j] * target[j]) + log_float(below);
+            z[j] = ((z[j] < 0.0f ? e : 1.0f) / below - target[j]) * weight;
+        }
+        for (int64_t j = 0; j < width; ++j) total += terms[j];
+    }
+    return total * weight;
+}
+
+WIDE void lk_sigmoid_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const float *targets, int64_t ldt,
+                          const float *weight, float *losses) {
+    for (int64_t r = 0; r < rows; ++r) {
+        if (weight[r] != 0.0f) losses[r] = sigmoid_row(c, Z + r * ldz, targets + r * ldt, weight[r]);
+        else {
+            losses[r] = 0.0f;
+            memset(Z + r * ldz, 0, (size_t)c * 4);
+        }
+    }
+}
+
+/* The column of the largest element of each row: the first of equal ones, NaN above all. */
+void lk_argmax_rows(int64_t rows, int64_t c, const float *Z, int64_t ldz, int32_t *out) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float *z = Z + r * ldz;
+        int64_t best = 0;
+        for (int64_t j = 1; j < c && z[best] == z[best]; ++j)
+            if (z[j] > z[best] || z[j] != z[j]) best = j;
+        out[r] = (int32_t)best;
+    }
+}
+
+/* ---- layer normalisation ----------------------------------------------------------------------------------
+ * A chain over the columns of a row waits for each addition: those of TOGETHER rows run side by side. The last rows are
+ * taken one at a time. */
+
+#define NORMALISE(R)                                                                                          \
+    {                                                                                                         \
+        const float *z = Z + r * ldz;                                                                         \
+        float *y = out + r * ldy, sum[R] = {0}, square[R] = {0};                                              \
+        for (int64_t j = 0; j < m; ++j)                                                                       \
+            for (int i = 0; i < R; ++i) sum[i] += z[i * ldz + j];                                             \
+        for (int i = 0; i < R; ++i) mean[r + i] = sum[i] = sum[i] / size;                                     \
+        for (int64_t j = 0; j < m; ++j)                                                                       \
+            for (int i = 0; i < R; ++i) square[i] += (z[i * ldz + j] - sum[i]) * (z[i * ldz + j] - sum[i]);   \
+        for (int i = 0; i < R; ++i) {                                                                         \
+            const float scale = inverse[r + i] = 1.0f / sqrtf(square[i] / size + epsilon), shift = sum[i];    \
+            for (int64_t j = 0; j < m; ++j)                                                                   \
+                y[i * ldy + j] = (z[i * ldz + j] - shift) * scale * gamma[j] + beta[j];                       \
+        }                                                                                                     \
+        r += R;                                                                                               \
+    }
+
+/* out [rows, m], which may be Z, and the mean and 1 / deviation of each row. */
+WIDE void lk_normalise_rows(int64_t rows, int64_t m, const float *Z, int64_t ldz, const float *gamma, const float *beta,
+                            float epsilon, float *out, int64_t ldy, float *mean, float *inverse) {
+    const float size = (float)m;
+    int64_t r = 0;
+    while (r + TOGETHER <= rows) NORMALISE(8)
+    while (r < rows) NORMALISE(1)
+}
+
+#define BACK(R)                                                                                               \
+    {                                                                                                         \
+        float *d = D + r * ldd, first[R] = {0}, second[R] = {0};                                              \
+        const float *z = Z + r * ldz;                                                                         \
+        for (int i = 0; i < R; ++i) {                                                                         \
+            const float shift = mean[r + i], scale = inverse[r + i];                                          \
+            if (product)                                                                                      \
+                for (int64_t j = 0; j < m; ++j)                                                               \
+                    product[(r + i) * ldp + j] = d[i * ldd + j] * ((z[i * ldz + j] - shift) * scale);         \
+            for (int64_t j = 0; j < m; ++j) d[i * ldd + j] *= gamma[j];                                       \
+        }                                                                                                     \
+        for (int64_t j = 0; j < m; ++j)                                                                       \
+            for (int i = 0; i < R; ++i) {                                                                     \
+                first[i] += d[i * ldd + j];                                                                   \
+                second[i] += d[i * ldd + j] * ((z[i * ldz + j] - mean[r + i]) * inverse[r + i]);              \
+            }                                                                                                 \
+        for (int i = 0; i < R; ++i) {                                                                         \
+            const float shift = mean[r + i], scale = inverse[r + i], a = first[i] / size, b = second[i] / size; \
+            for (int64_t j = 0; j < m; ++j)                                                                   \
+                d[i * ldd + j] = ((d[i * ldd + j] - a) - (z[i * ldz + j] - shift) * scale * b) * scale;       \
+        }                                                                                                     \
+        r += R;                                                                                               \
+    }
+
+/* The adjoint by Z in place over D; product, or null: D times the normalised rows. */
+WIDE void lk_normalise_rows_back(int64_t rows, int64_t m, float *D, int64_t ldd, const float *Z, int64_t ldz,
+                                 const float *mean, const float *inverse, const float *gamma, float *product,
+                                 int64_t ldp) {
+    const float size = (float)m;
+    int64_t r = 0;
+    while (r + TOGETHER <= rows) BACK(8)
+    while (r < rows) BACK(1)
+}

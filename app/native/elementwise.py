@@ -1,0 +1,189 @@
+"""The compiled operations on rows (elementwise.c): those of app/elementwise.py in one pass."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from app.elementwise import MASK, Dropout, Elementwise
+from app.errors import NumericsError
+from app.native.library import address, aligned, function
+
+Long, Pointer, Float = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+Matrix = (Pointer, Long)  # the first element, and elements from one row to the next
+
+
+class _Drop(ctypes.Structure):
+    _fields_ = (("key", ctypes.c_uint64), ("first_row", Long), ("threshold", Long), ("factor", Float))
+
+
+Drop = ctypes.POINTER(_Drop)
+ACTIVATE = function("lk_activate", Long, Long, *Matrix, Pointer, Pointer, *Matrix, ctypes.c_int, Drop)
+DEACTIVATE = function("lk_deactivate", Long, Long, *Matrix, *Matrix, Pointer, Drop)
+DROP_ENTRIES = function("lk_drop_entries", Long, Pointer, Pointer, Pointer, Drop, Pointer)
+ADD_INTO = function("lk_add_into", Long, Long, *Matrix, *Matrix, Float)
+SOFTMAX = function("lk_softmax_loss", Long, Long, *Matrix, Pointer, Pointer, Pointer)
+SIGMOID = function("lk_sigmoid_loss", Long, Long, *Matrix, *Matrix, Pointer, Pointer)
+ARGMAX = function("lk_argmax_rows", Long, Long, *Matrix, Pointer)
+NORMALISE = function(
+    "lk_normalise_rows", Long, Long, *Matrix, Pointer, Pointer, Float, *Matrix, Pointer, Pointer
+)
+NORMALISE_BACK = function(
+    "lk_normalise_rows_back", Long, Long, *Matrix, *Matrix, Pointer, Pointer, Pointer, *Matrix
+)
+
+
+def available() -> bool:
+    """True where the library was built."""
+    return None not in (
+        *(ACTIVATE, DEACTIVATE, DROP_ENTRIES, ADD_INTO, SOFTMAX, SIGMOID, ARGMAX, NORMALISE, NORMALISE_BACK),
+    )
+
+
+class HostElementwise(Elementwise):
+    """Elementwise by kernels where the device has them; arrays are then float32, their rows contiguous."""
+
+    native: Any
+
+    def activate(
+        self,
+        Z: np.ndarray,
+        scale: np.ndarray | None = None,
+        bias: np.ndarray | None = None,
+        add: np.ndarray | None = None,
+        relu: bool = False,
+        drop: Dropout | None = None,
+    ) -> None:
+        """What follows a product, in place."""
+        if not self.native:
+            return super().activate(Z, scale, bias, add, relu, drop)
+        rows, m = Z.shape
+        ACTIVATE(
+            rows, m, *_matrix(Z, (rows, m)), _vector(scale, rows), _vector(bias, m),
+            *_matrix(add, (rows, m)), relu, _drop(drop),
+        )  # fmt: skip
+
+    def deactivate(
+        self,
+        D: np.ndarray,
+        H: np.ndarray | None = None,
+        scale: np.ndarray | None = None,
+        drop: Dropout | None = None,
+        relu: bool = False,
+    ) -> None:
+        """The adjoint of activate by its Z, in place."""
+        if not self.native:
+            return super().deactivate(D, H, scale, drop, relu)
+        rows, m = D.shape
+        left = _matrix(H if relu else None, (rows, m))
+        DEACTIVATE(rows, m, *_matrix(D, (rows, m)), *left, _vector(scale, rows), _drop(drop))
+
+    def drop_entries(
+        self, values: np.ndarray, rows: np.ndarray, columns: np.ndarray, drop: Dropout, out: np.ndarray
+    ) -> np.ndarray:
+        """Dropout of the stored entries of a sparse matrix."""
+        if not self.native:
+            return super().drop_entries(values, rows, columns, drop, out)
+        count = len(values)
+        rows, columns = (np.ascontiguousarray(a, dtype=np.int64) for a in (rows, columns))
+        if not len(rows) == len(columns) == count:
+            raise NumericsError(f"dropout: {count} values of {len(rows)} rows and {len(columns)} columns")
+        DROP_ENTRIES(
+            count, _vector(values, count), address(rows), address(columns), _drop(drop), _vector(out, count)
+        )
+        return out
+
+    def add_into(self, Y: np.ndarray, X: np.ndarray, factor: float = 1.0) -> None:
+        """Y += factor * X."""
+        if not self.native:
+            return super().add_into(Y, X, factor)
+        ADD_INTO(*Y.shape, *_matrix(Y, Y.shape), *_matrix(X, Y.shape), factor)
+
+    def softmax_loss(self, Z: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Cross-entropy of softmax; Z becomes the gradient."""
+        if not self.native:
+            return super().softmax_loss(Z, labels, weight)
+        rows, losses = len(Z), np.empty(len(Z), dtype=np.float32)
+        SOFTMAX(
+            *Z.shape, *_matrix(Z, Z.shape), _vector(labels, rows, np.int32), _vector(weight, rows),
+            address(losses),
+        )  # fmt: skip
+        return losses
+
+    def sigmoid_loss(self, Z: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Binary cross-entropy of sigmoid; Z becomes the gradient."""
+        if not self.native:
+            return super().sigmoid_loss(Z, targets, weight)
+        losses = np.empty(len(Z), dtype=np.float32)
+        operands = *_matrix(Z, Z.shape), *_matrix(targets, Z.shape)
+        SIGMOID(*Z.shape, *operands, _vector(weight, len(Z)), address(losses))
+        return losses
+
+    def argmax_rows(self, Z: np.ndarray) -> np.ndarray:
+        """The column of the largest element of each row."""
+        if not self.native:
+            return super().argmax_rows(Z)
+        out = np.empty(len(Z), dtype=np.int32)
+        ARGMAX(*Z.shape, *_matrix(Z, Z.shape), address(out))
+        return out
+
+    def normalise_rows(
+        self,
+        Z: np.ndarray,
+        gamma: np.ndarray,
+        beta: np.ndarray,
+        epsilon: float,
+        out: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Layer normalisation."""
+        if not self.native:
+            return super().normalise_rows(Z, gamma, beta, epsilon, out)
+        (rows, m), out = Z.shape, aligned(Z.shape) if out is None else out
+        mean, inverse = np.empty(rows, dtype=np.float32), np.empty(rows, dtype=np.float32)
+        NORMALISE(
+            rows, m, *_matrix(Z, Z.shape), _vector(gamma, m), _vector(beta, m), epsilon,
+            *_matrix(out, Z.shape), address(mean), address(inverse),
+        )  # fmt: skip
+        return out, mean, inverse
+
+    def normalise_rows_back(
+        self,
+        D: np.ndarray,
+        Z: np.ndarray,
+        mean: np.ndarray,
+        inverse: np.ndarray,
+        gamma: np.ndarray,
+        product: np.ndarray | None = None,
+    ) -> None:
+        """The adjoint of normalise_rows by Z, in place."""
+        if not self.native:
+            return super().normalise_rows_back(D, Z, mean, inverse, gamma, product)
+        rows, m = D.shape
+        NORMALISE_BACK(
+            rows, m, *_matrix(D, D.shape), *_matrix(Z, D.shape), _vector(mean, rows), _vector(inverse, rows),
+            _vector(gamma, m), *_matrix(product, D.shape),
+        )  # fmt: skip
+
+
+def _matrix(X: np.ndarray | None, shape: tuple[int, int]) -> tuple[int, int]:
+    """Address and row length of a row-major matrix, or a view of columns of one; zeros for None."""
+    if X is None:
+        return 0, 0
+    if X.shape != shape or X.dtype != np.float32 or (X.size and shape[1] > 1 and X.strides[1] != 4):
+        raise NumericsError(f"rows: {X.dtype} {X.shape} is not float32 {shape} of contiguous rows")
+    return address(X), X.strides[0] // 4
+
+
+def _vector(values: np.ndarray | None, size: int, kind: type = np.float32) -> int:
+    """The address of `size` numbers; 0 for None."""
+    if values is None:
+        return 0
+    if values.shape != (size,) or values.dtype != kind or not values.flags.c_contiguous:
+        raise NumericsError(f"rows: {values.dtype} {values.shape} is not {size} contiguous {kind.__name__}")
+    return address(values)
+
+
+def _drop(drop: Dropout | None) -> _Drop | None:
+    if drop is None:
+        return None
+    return _Drop(drop.key & MASK, drop.first_row, drop.threshold, drop.factor)
