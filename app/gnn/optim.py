@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.config import GnnCase
+from app.config import GnnCase, RgcnCase
 from app.native import optim as compiled
 
 Array = Any
@@ -20,7 +20,7 @@ class SGD:
         flat -= self.rate * gradient
 
 
-def make_optimiser(case: GnnCase, size: int, xp: Any) -> "SGD | Adam":
+def make_optimiser(case: GnnCase | RgcnCase, size: int, xp: Any) -> "SGD | Adam":
     """The optimiser a case names, for `size` parameters."""
     return Adam(size, xp, case.learning_rate) if case.optimiser == "adam" else SGD(case.learning_rate)
 

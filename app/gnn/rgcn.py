@@ -406,6 +406,11 @@ class RGCN:
             D = dH * (H > 0)
         yield from self.first.gradients(D)
 
+    def replicated(self) -> dict[str, np.ndarray]:
+        """The weights that every rank holds alike, on the host."""
+        names = [name for name in self.weights if name.endswith(("/a", "/V", "/self")) and name != "first/V"]
+        return {name: self.device.get(self.weights[name].array) for name in names if name != "first/self"}
+
     def whole_weights(self, group: Group) -> dict[str, np.ndarray]:
         """All weights by name on the host, the same for any placement; turns of the first layer as one array.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.errors import CaseError
 from app.graphs.relational import RelationalGraph
 from app.partition.rows import RowPartition, cut_blocks, partition_rows
 
@@ -114,8 +115,13 @@ class PartSize:
     bound: int
 
 
-def part_sizes(graph: RelationalGraph, part_of: np.ndarray, parts: int, hidden: int) -> list[PartSize]:
-    """Sizes of each part of a grouping, then those of the self-loops."""
+def part_sizes(
+    graph: RelationalGraph, part_of: np.ndarray, parts: int, hidden: int, loops: int | None = None
+) -> list[PartSize]:
+    """Sizes of each part of a grouping, then those of the self-loops.
+
+    loops   nodes that have one; None: all
+    """
     out = []
     for part in range(parts):
         chosen = part_of[graph.relation] == part
@@ -126,5 +132,33 @@ def part_sizes(graph: RelationalGraph, part_of: np.ndarray, parts: int, hidden: 
         out.append(
             PartSize(relations, len(source), nodes, rows, rows * hidden, relations * nodes * hidden)
         )
-    n = graph.nodes
+    n = graph.nodes if loops is None else loops
     return [*out, PartSize(1, n, n, n, n * hidden, n * hidden)]
+
+
+def fit_turns(
+    graph: RelationalGraph, grouping: str, groups: int, limit: int, hidden: int, resident: int
+) -> int:
+    """The fewest parts, of each group's relations, of which any one fits into fast memory.
+
+    limit      bytes; resident: bytes of the limit that are taken whatever the part
+    A part needs its edges' columns and factors, and three rows of `hidden` numbers for each source row and pair
+    (weights, their gradient, sums). Raises CaseError where a part of a single relation is too large.
+    """
+    need = _bytes_by_relation(graph, hidden)
+    for turns in range(1, graph.relations + 1):
+        part_of = GROUPINGS[grouping](graph.edge_counts(), groups * turns)
+        largest = int(np.bincount(part_of, weights=need).max())
+        if resident + largest <= limit:
+            return turns
+    least = -(-(resident + int(need.max())) // 1_000_000)
+    raise CaseError(f"memory.fast_mb: {limit / 1e6:g} is too small for one relation at a time; {least} would do")
+
+
+def _bytes_by_relation(graph: RelationalGraph, hidden: int) -> np.ndarray:
+    """[relations] int64, what a relation's edges, source rows and pairs take."""
+    rows = np.zeros(graph.relations, dtype=np.int64)
+    for nodes in (graph.source, graph.target):
+        keys = np.unique(nodes.astype(np.int64) * graph.relations + graph.relation)
+        rows += np.bincount(keys % graph.relations, minlength=graph.relations)
+    return 12 * graph.edge_counts() + (4 + 3 * 4 * hidden) * rows
