@@ -298,7 +298,9 @@ class RgcnCase(Table, frozen=True):
     bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
     inverse: Annotated[bool, about("add an inverse relation for each relation")] = True
     min_edges: Annotated[Count, about("leave out relations with fewer triples")] = 0
-    prune: Annotated[bool, about("leave out nodes that no labelled node reaches in as many hops as layers")] = True
+    prune: Annotated[
+        bool, about("leave out nodes that no labelled node reaches in as many hops as layers")
+    ] = True
     train_labels: Annotated[
         str, about('table of training nodes and labels; "": trainingSet.tsv beside an N-Triples file')
     ] = ""
@@ -309,7 +311,9 @@ class RgcnCase(Table, frozen=True):
         Literal["relations", "rows", "both"],
         about("what ranks share out; both: a grid of row parts and relation groups"),
     ] = "relations"
-    groups: Annotated[Count, about("both: relation groups, which divide the ranks; 0: as square as it gets")] = 0
+    groups: Annotated[
+        Count, about("both: relation groups, which divide the ranks; 0: as square as it gets")
+    ] = 0
     grouping: Annotated[
         Literal["relations", "edges"],
         about("relations: equally many a part, dealt by turns; edges: equally many edges a part"),
@@ -334,7 +338,9 @@ class MemoryCase(Table, frozen=True):
     cache: Annotated[
         str, about('folder, relative to the working one, that keeps graphs read from text; "": none')
     ] = ""
-    fast_mb: Annotated[Amount, about("fast memory that a model's operands may take at a time, MB; 0: any")] = 0.0
+    fast_mb: Annotated[
+        Amount, about("fast memory that a model's operands may take at a time, MB; 0: any")
+    ] = 0.0
 
 
 class OutputCase(Table, frozen=True):

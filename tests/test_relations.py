@@ -89,5 +89,5 @@ def test_as_few_parts_as_fit():
     graph = random_graph(500, 8, 4000)
     limits = [fit_turns(graph, "edges", 1, limit, 16, 1000) for limit in (10**9, 500_000, 400_000)]
     assert limits[0] == 1 and limits == sorted(limits) and limits[-1] > 1
-    with pytest.raises(CaseError, match="memory.fast_mb: .* is too small for one relation"):
+    with pytest.raises(CaseError, match=r"memory.fast_mb: .* is too small for one relation"):
         fit_turns(graph, "edges", 1, 10_000, 16, 0)

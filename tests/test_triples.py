@@ -100,7 +100,7 @@ def test_a_malformed_line_is_named(written, line):
 def test_an_empty_file_and_a_nul_byte_are_refused(written):
     with pytest.raises(GraphError, match="no edges in"):
         read_ntriples(written(b"# nothing\n"))
-    with pytest.raises(GraphError, match="g.nt:2: found a NUL byte"):
+    with pytest.raises(GraphError, match=r"g.nt:2: found a NUL byte"):
         read_ntriples(written(GOOD + b"<a\0> <p> <b> .\n"))
 
 
@@ -113,7 +113,9 @@ def tables(written, train, test):
 
 
 def test_columns_are_found_by_name(written):
-    found = tables(written, b"person\tid\tlabel_group\nx\t1.0\tb\nz\t2.0\ta\n", b"id\tlabel\tnode\n3\tb\ty\n\n")
+    found = tables(
+        written, b"person\tid\tlabel_group\nx\t1.0\tb\nz\t2.0\ta\n", b"id\tlabel\tnode\n3\tb\ty\n\n"
+    )
     assert found.class_names == ["a", "b"] and found.classes == 2
     assert found.train_idx.tolist() == [0, 2] and found.train_label.tolist() == [1, 0]
     assert found.test_idx.tolist() == [1] and found.test_label.tolist() == [1]
@@ -220,7 +222,9 @@ def test_relations_with_few_edges_are_left_out():
 
 def test_nodes_by_layer_are_those_within_hops():
     draws = np.random.default_rng(3)
-    triples = listed(60, 2, *zip(draws.integers(0, 60, 70), draws.integers(0, 2, 70), draws.integers(0, 60, 70)))
+    triples = listed(
+        60, 2, *zip(draws.integers(0, 60, 70), draws.integers(0, 2, 70), draws.integers(0, 60, 70))
+    )
     graph = relational_graph(triples)
     near = np.eye(60, dtype=int)
     near[graph.target, graph.source] = 1

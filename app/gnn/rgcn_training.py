@@ -13,7 +13,8 @@ from app.comm.ordered import sum_blocks
 from app.config import RgcnCase
 from app.errors import CaseError
 from app.gnn.optim import make_optimiser
-from app.gnn.rgcn import CHUNK_ELEMENTS, RGCN, Gradient
+from app.gnn.relation_weights import CHUNK_ELEMENTS, Gradient
+from app.gnn.rgcn import RGCN
 from app.graphs.relational import RelationalGraph, nodes_by_layer
 from app.graphs.triples import NodeLabels
 from app.partition.relations import Placement, fit_turns, place

@@ -3,10 +3,10 @@ r"""N-Triples files and the label tables of the R-GCN data sets, read line by li
 Source   RDF 1.1 N-Triples (W3C Recommendation, 25 February 2014), grammar of section 7
          label tables: Ristoski, de Vries, Paulheim 2016, as the R-GCN data sets use them
 
-A term (an IRI, a blank node, or a literal with its language or datatype) is a node, whether it stands as subject
-or as object, and a predicate is a relation; both are numbered in the order of their first appearance. Terms are
-equal where they are after \u, \U and \n-like escapes are resolved. Repeated triples stay; blank lines and
-comments are skipped.
+A term (an IRI, a blank node, or a literal with its language or datatype) is a node, whether it stands as
+subject or as object, and a predicate is a relation; both are numbered in the order of their first appearance.
+Terms are equal where they are after \u, \U and \n-like escapes are resolved. Repeated triples stay; blank lines
+and comments are skipped.
 """
 
 import re
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.graphs.source import Limits, Source, graph_name, shown
-from app.graphs.triples import NodeLabels, Triples, check_labels, check_sizes
+from app.graphs.triples import DEFAULT_LIMITS, NodeLabels, Triples, check_labels, check_sizes
 
 _UCHAR = rb"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _IRI = rb'<(?:[^\x00-\x20<>"{}|^`\\]|' + _UCHAR + rb")*>"
@@ -32,7 +32,7 @@ _ESCAPE = re.compile(_UCHAR + rb"|\\[tbnrf\"'\\]")
 _PLAIN = {b"t": b"\t", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"f": b"\f"}
 
 
-def read_ntriples(path: str, limits: Limits = Limits()) -> Triples:
+def read_ntriples(path: str, limits: Limits = DEFAULT_LIMITS) -> Triples:
     """The triples of an N-Triples file, packed or not. Raises GraphError with file and line."""
     source = Source(path, limits)
     nodes: dict[bytes, int] = {}
@@ -90,13 +90,13 @@ def _character(match: re.Match) -> bytes:
 
 
 def read_label_tables(
-    train_path: str, test_path: str, triples: Triples, limits: Limits = Limits()
+    train_path: str, test_path: str, triples: Triples, limits: Limits = DEFAULT_LIMITS
 ) -> NodeLabels:
     """Labels of nodes from two tables with a header line, separated by tabs.
 
-    The label is the column whose name begins with "label", the node is the other one that is not named "id" (which
-    numbers the rows); nodes are IRIs without their angle brackets. Classes are numbered in the order of their
-    names. Raises GraphError.
+    The label is the column whose name begins with "label", the node is the other one that is not named "id"
+    (which numbers the rows); nodes are IRIs without their angle brackets. Classes are numbered in the order of
+    their names. Raises GraphError.
     """
     number = {name: k for k, name in enumerate(triples.node_names)}
     tables = [_read_table(Source(path, limits), number) for path in (train_path, test_path)]
@@ -122,7 +122,9 @@ def _read_table(source: Source, number: dict[str, int]) -> list[tuple[int, str]]
             columns, width = _header(source, fields, line), len(fields)
             continue
         if len(fields) != width:
-            raise source.error(f"found {len(fields)} columns; {width}, as in the header, would be right", line)
+            raise source.error(
+                f"found {len(fields)} columns; {width}, as in the header, would be right", line
+            )
         name, label = (fields[at] for at in columns)
         node = number.get(f"<{name}>", number.get(name))
         if node is None:

@@ -60,7 +60,9 @@ def relational_graph(triples: Triples, inverse: bool = True, min_edges: int = 0)
     target, relation, source = edges[0][chosen], number[edges[1][chosen]], edges[2][chosen]
     relations = int(kept.sum())
     if not len(target):
-        raise GraphError(f"{triples.name}: no relation has {min_edges} edges; a smaller number would be right")
+        raise GraphError(
+            f"{triples.name}: no relation has {min_edges} edges; a smaller number would be right"
+        )
     if inverse:
         both = (np.concatenate([target, source]), np.concatenate([source, target]))
         relation = np.concatenate([relation, relation + np.int32(relations)])

@@ -1,7 +1,7 @@
-"""Triples: a knowledge graph as (subject, relation, object), with labels of some nodes, and the npz layout of both.
+"""Triples: a knowledge graph as (subject, relation, object), labels of some nodes, the npz layout of both.
 
-The npz layout: triples [m, 3], num_nodes, num_relations, and for classification train_idx, train_label, test_idx,
-test_label; names are optional. The text layout is that of app/graphs/ntriples.py.
+The npz layout: triples [m, 3], num_nodes, num_relations, and for classification train_idx, train_label,
+test_idx, test_label; names are optional. The text layout is that of app/graphs/ntriples.py.
 """
 
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from app.errors import GraphError
 from app.graphs.npz import Npz
 from app.graphs.source import Limits, Source, graph_name
 
+DEFAULT_LIMITS = Limits()
 MOST = 2**31 - 1  # of nodes and of triples: numbers are int32
 
 
@@ -58,7 +59,7 @@ class NodeLabels:
         return np.union1d(self.train_idx, self.test_idx)
 
 
-def read_triples_npz(path: str, limits: Limits = Limits()) -> tuple[Triples, NodeLabels | None]:
+def read_triples_npz(path: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Triples, NodeLabels | None]:
     """Triples and, where the file has them, labels. Raises GraphError."""
     file = Npz(Source(path, limits))
     column = file.integers("triples", (None, 3))
@@ -71,7 +72,9 @@ def read_triples_npz(path: str, limits: Limits = Limits()) -> tuple[Triples, Nod
     for at, most in ((0, nodes), (1, relations), (2, nodes)):
         _check_numbers(file, "triples", rows[:, at], most)
     columns = [np.ascontiguousarray(rows[:, at], dtype=np.int32) for at in range(3)]
-    names = {key: _names(file, f"{key}_names", most) for key, most in (("relation", relations), ("node", nodes))}
+    names = {
+        key: _names(file, f"{key}_names", most) for key, most in (("relation", relations), ("node", nodes))
+    }
     triples = Triples(graph_name(path), nodes, relations, *columns, names["relation"], names["node"])
     return triples, _read_labels(file, nodes)
 

@@ -35,9 +35,7 @@ def node_gradient(dW: np.ndarray, a: np.ndarray, starts: np.ndarray, relation: n
     return dV
 
 
-def add_shares(
-    V: np.ndarray, dW: np.ndarray, starts: np.ndarray, at: np.ndarray, sums: np.ndarray
-) -> None:
+def add_shares(V: np.ndarray, dW: np.ndarray, starts: np.ndarray, at: np.ndarray, sums: np.ndarray) -> None:
     """sums[at[p], b] += <V[j, b], dW[p]> for the rows p of every node j; starts and at int64."""
     nodes, bases, h = V.shape
     turned = aligned((h, -(-bases // LANES) * LANES))

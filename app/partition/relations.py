@@ -17,7 +17,7 @@ MOST_BLOCKS = 64  # of nodes: a relation's sums over nodes have at most so many 
 def group_by_edges(counts: np.ndarray, parts: int) -> np.ndarray:
     """The part of each relation, so that parts have about equally many edges (the paper's first way).
 
-    The relation with most edges goes first, each to the part with the fewest edges (the lowest of equal ones).
+    The relation with most edges goes first, each to the part with fewest edges (the lowest of equal ones).
     counts   [relations] edges     returns   [relations] int64
     """
     load = np.zeros(parts, dtype=np.int64)
@@ -47,7 +47,7 @@ def _descending(counts: np.ndarray) -> np.ndarray:
     return np.argsort(-np.asarray(counts, dtype=np.int64), kind="stable")
 
 
-# ---- who holds what -----------------------------------------------------------------------------------------
+# ---- who holds what ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Placement:
 def place(
     graph: RelationalGraph, ranks: int, groups: int, grouping: str = "relations", turns: int = 1
 ) -> Placement:
-    """The placement of a graph: rows balanced by edges, relations by `grouping`, first over groups, then turns.
+    """A placement: rows balanced by edges, relations by `grouping`, first over groups, then turns.
 
     groups   divides ranks
     turns    parts that a rank processes one after the other
@@ -96,7 +96,7 @@ def place(
     return Placement(rows, groups, part % groups, part // groups, turns)
 
 
-# ---- sizes --------------------------------------------------------------------------------------------------
+# ---- sizes -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,7 @@ def part_sizes(
         rows = len(np.unique(source.astype(np.int64) * graph.relations + graph.relation[chosen]))
         nodes = len(np.union1d(source, graph.target[chosen]))
         relations = int((part_of == part).sum())
-        out.append(
-            PartSize(relations, len(source), nodes, rows, rows * hidden, relations * nodes * hidden)
-        )
+        out.append(PartSize(relations, len(source), nodes, rows, rows * hidden, relations * nodes * hidden))
     n = graph.nodes if loops is None else loops
     return [*out, PartSize(1, n, n, n, n * hidden, n * hidden)]
 
@@ -142,8 +140,8 @@ def fit_turns(
     """The fewest parts, of each group's relations, of which any one fits into fast memory.
 
     limit      bytes; resident: bytes of the limit that are taken whatever the part
-    A part needs its edges' columns and factors, and three rows of `hidden` numbers for each source row and pair
-    (weights, their gradient, sums). Raises CaseError where a part of a single relation is too large.
+    A part needs its edges' columns and factors, and three rows of `hidden` numbers for each source row and
+    pair (weights, their gradient, sums). Raises CaseError where a part of a single relation is too large.
     """
     need = _bytes_by_relation(graph, hidden)
     for turns in range(1, graph.relations + 1):
@@ -152,7 +150,9 @@ def fit_turns(
         if resident + largest <= limit:
             return turns
     least = -(-(resident + int(need.max())) // 1_000_000)
-    raise CaseError(f"memory.fast_mb: {limit / 1e6:g} is too small for one relation at a time; {least} would do")
+    raise CaseError(
+        f"memory.fast_mb: {limit / 1e6:g} is too small for one relation at a time; {least} would do"
+    )
 
 
 def _bytes_by_relation(graph: RelationalGraph, hidden: int) -> np.ndarray:

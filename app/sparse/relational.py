@@ -1,12 +1,12 @@
-"""What one relational layer moves and multiplies on one rank, for any placement of relations and rows on ranks.
+"""What one relational layer moves and multiplies on one rank, for any placement of relations and rows.
 
-Notation: edge (i, r, j) brings row j to row i under relation r; c_ir is the number of j with an edge (i, r, j).
-A *pair* is a (target, relation) that has an edge, a *source row* a (source, relation) that has one. What belongs
-to a pair or source row is held by `Placement.holder` of it, what belongs to a node by its owner.
+Notation: edge (i, r, j) brings row j to row i under relation r; c_ir is the number of j with an edge
+(i, r, j). A *pair* is a (target, relation) that has an edge, a *source row* a (source, relation) that has
+one. What belongs to a pair or source row is held by `Placement.holder` of it, what belongs to a node by its owner.
 
-Sums over relations are chains in the order of relations on the owner of the row, with one addend per pair (per
-source row); an addend is one chain over the edges of the pair in the order of nodes, on its holder. Neither
-depends on how relations are grouped or rows are cut.
+Sums over relations are chains in the order of relations on the owner of the row, with one addend per pair
+(per source row); an addend is one chain over the edges of the pair in the order of nodes, on its holder.
+Neither depends on how relations are grouped or rows are cut.
 """
 
 from dataclasses import dataclass
@@ -114,9 +114,7 @@ class OneHotTurn:
         self.pairs, row = np.unique(edges.pair[into], return_inverse=True)
         self.source_rows, back_row = np.unique(edges.source_row[out_of], return_inverse=True)
         rows = Held(self.source_rows)
-        self.sums = RemoteProduct(
-            group, rows, edges.holder, len(self.pairs), row, edges.source_row[into]
-        )
+        self.sums = RemoteProduct(group, rows, edges.holder, len(self.pairs), row, edges.source_row[into])
         self.gradients = RemoteProduct(
             group, out.held(), edges.placement.owner, len(self.source_rows), back_row,
             edges.target[out_of], edges.weight[out_of],
@@ -206,9 +204,7 @@ class HiddenProducts:
         ]
         return self._pair_at[np.cumsum(first) - 1]
 
-    def _to_out(
-        self, group: Group, edges: LayerEdges, into: np.ndarray, at: np.ndarray, held: Held
-    ) -> None:
+    def _to_out(self, group: Group, edges: LayerEdges, into: np.ndarray, at: np.ndarray, held: Held) -> None:
         """Products from inputs to pairs to rows, and from rows to pairs."""
         owner = edges.placement.owner
         self.gather = RemoteProduct(

@@ -1,4 +1,4 @@
-"""R-GCN on a knowledge graph: read triples and labels, train, and say how good the classes of test nodes are."""
+"""R-GCN on a knowledge graph: read triples and labels, train, say how many test nodes it gets right."""
 
 import os
 import time
@@ -65,8 +65,8 @@ def read_case_triples(case: Case) -> tuple[Triples, NodeLabels]:
     if graph_suffix(path) == ".npz":
         triples, labels = read_triples_npz(path, limits)
         if labels is None:
-            raise CaseError(f"graph.path: {triples.name} holds no labels; train_idx, train_label, test_idx and "
-                            "test_label would be right")  # fmt: skip
+            right = "train_idx, train_label, test_idx and test_label would be right"
+            raise CaseError(f"graph.path: {triples.name} holds no labels; {right}")
         return triples, labels
     triples = read_ntriples(path, limits)
     train = case.rgcn.train_labels or os.path.join(folder, TRAIN_FILE)
@@ -74,7 +74,7 @@ def read_case_triples(case: Case) -> tuple[Triples, NodeLabels]:
     return triples, read_label_tables(train, test, triples, limits)
 
 
-# ---- what is said and written -------------------------------------------------------------------------------
+# ---- what is said and written ------------------------------------------------------------------------------
 
 
 def _recorder(context: Context) -> Any:
@@ -99,7 +99,8 @@ def _say_graph(context: Context, triples: Triples, graph: RelationalGraph, label
     nodes = nodes_by_layer(graph, labels.nodes, rgcn.layers, rgcn.prune)
     context.log.info(
         "%d edges of %d relations; %d classes, %d training and %d test nodes; %d nodes within reach",
-        len(graph), graph.relations, labels.classes, len(labels.train_idx), len(labels.test_idx), len(nodes[0]),
+        len(graph), graph.relations, labels.classes, len(labels.train_idx), len(labels.test_idx),
+        len(nodes[0]),
     )  # fmt: skip
 
 
@@ -140,7 +141,8 @@ def _result(
     entry = {
         "name": triples.name, "nodes": triples.nodes, "edges": len(graph), "relations": graph.relations,
         "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": rgcn.epochs,
-        "seconds": seconds, "train_accuracy": found.accuracy["train"], "test_accuracy": found.accuracy["test"],
+        "seconds": seconds, "train_accuracy": found.accuracy["train"],
+        "test_accuracy": found.accuracy["test"],
     }  # fmt: skip
     both = digest({"predictions": found.predictions, **weights})
     return {"digest": both, "weights_digest": digest(weights), "parts": sizes, "instances": [entry], **entry}
