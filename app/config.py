@@ -307,6 +307,11 @@ class RgcnCase(Table, frozen=True):
     test_labels: Annotated[
         str, about('table of test nodes and labels; "": testSet.tsv beside an N-Triples file')
     ] = ""
+    relations: Annotated[Positive, about("of a generated graph")] = 100
+    classes: Annotated[int, Meta(ge=2), about("of a generated graph")] = 10
+    labelled: Annotated[
+        Positive, about("nodes of a generated graph that have a class, half of them to train")
+    ] = 1000
     partition: Annotated[
         Literal["relations", "rows", "both"],
         about("what ranks share out; both: a grid of row parts and relation groups"),

@@ -24,16 +24,21 @@ CHUNK_ELEMENTS = 1 << 17  # of node weights whose gradient exists at a time: wha
 class Shard:
     """A weight array of which each rank has some rows.
 
-    array   [rows, ...] on the device      keys   [k] the global numbers of its first k rows; more are padding
+    array   [rows, ...] on the device; slow: on the host, where its steps are made too
+    keys    [k] the global numbers of its first k rows; more are padding
     Rows of one key are the same on all ranks that have it.
     """
 
-    def __init__(self, array: Array, keys: np.ndarray) -> None:
-        self.array, self.keys = array, np.asarray(keys, dtype=np.int64)
+    def __init__(self, array: Array, keys: np.ndarray, slow: bool = False) -> None:
+        self.array, self.keys, self.slow = array, np.asarray(keys, dtype=np.int64), slow
+
+    def host(self, device: Any) -> np.ndarray:
+        """The rows of this rank, padding included, on the host."""
+        return self.array if self.slow else device.get(self.array)
 
     def whole(self, group: Group) -> np.ndarray:
         """All rows in the order of keys, on the host of every rank. Ranks: all call."""
-        host = np.ascontiguousarray(group.device.get(self.array)[: len(self.keys)])
+        host = np.ascontiguousarray(self.host(group.device)[: len(self.keys)])
         counts = group.gather_integers(np.array([len(self.keys)]))[:, 0].tolist()
         keys, rows = group.gather_host(self.keys, counts), group.gather_host(host, counts)
         return rows[np.unique(keys, return_index=True)[1]]
@@ -68,23 +73,28 @@ def glorot_limit(inputs: int, outputs: int) -> float:
 
 
 class FreeRows:
-    """First-layer weights without decomposition: one row for each source row, on the rank that holds it."""
+    """First-layer weights without decomposition: one row for each source row, on the rank that holds it.
+
+    slow   weights lie on the host, and those of one turn at a time are brought to the device
+    """
 
     def __init__(
-        self, group: Group, products: OneHotProducts, placement: Placement, hidden: int, seed: int
+        self, group: Group, products: OneHotProducts, placement: Placement, hidden: int, seed: int, slow: bool
     ) -> None:
         edges = products.edges
         keys = np.unique(edges.source_row)
         blocks = np.searchsorted(placement.rows.starts, keys // edges.R, side="right")
         limit = glorot_limit(placement.rows.n, hidden)
         self.device, self._products, self.weights = group.device, products, {}
+        put = (lambda rows: rows) if slow else group.device.put
         for k, turn in enumerate(products.turns):
             rows = draw_rows(seed, "first/W", keys, turn.source_rows, blocks, (hidden,), limit)
-            self.weights[f"first/W{k}"] = Shard(group.device.put(rows), turn.source_rows)
+            self.weights[f"first/W{k}"] = Shard(put(rows), turn.source_rows, slow)
 
     def rows(self, turn: int) -> Array:
         """[source rows of the turn, h]. Ranks: all call."""
-        return self.weights[f"first/W{turn}"].array
+        shard = self.weights[f"first/W{turn}"]
+        return self.device.put(shard.array) if shard.slow else shard.array
 
     def gradients(self, dZ_own: Array) -> Iterator[Gradient]:
         """dW_jr = sum_i dZ_i / c_ir, turn after turn. Ranks: all call, and take all."""
@@ -102,12 +112,15 @@ class BasisRows:
     Ranks     V_j lies with the owner of node j and is nowhere else (the paper copies V to every device); a is
               replicated. Rows of W travel to the holders of (j, r), and their gradients back; the sum for da
               is over blocks. So the bits do not depend on who holds which relation.
-    The gradient of V is made for some nodes at a time, and is used before the next ones are.
+    The gradient of V is made for some nodes at a time, and is used before the next ones are; so V may lie
+    on the host (`slow`), and that of some nodes at a time is brought to the device.
     """
 
     def __init__(
-        self, group: Group, products: OneHotProducts, placement: Placement, bases: int, hidden: int, seed: int
-    ) -> None:
+        self, group: Group, products: OneHotProducts, placement: Placement, bases: int, hidden: int,
+        seed: int, slow: bool,
+    ) -> None:  # fmt: skip
+        self.slow = slow
         self.group, self.device, self._products = group, group.device, products
         self.R, self.bases = products.edges.R, bases
         self._list_rows(products, placement)
@@ -134,7 +147,7 @@ class BasisRows:
         limit = glorot_limit(self.R, bases)
         a = stream(seed, "initial/first/a").uniform(-limit, limit, (self.R, bases)).astype(np.float32)
         self.weights = {
-            "first/V": Shard(self.device.put(V), self._nodes),
+            "first/V": Shard(V if self.slow else self.device.put(V), self._nodes, self.slow),
             "first/a": Shard(self.device.put(a), np.arange(self.R)),
         }
 
@@ -149,8 +162,7 @@ class BasisRows:
                 self.group, Held(own), turn.source_rows, placement.owner(turn.source_rows // self.R)
             )
             to_owners = Fetch(self.group, Held(turn.source_rows), own, self._products.edges.holder(own))
-            index = put(self._node[at]), put(self._relation[at])
-            self._turns.append((put(at), index, to_holders, to_owners))
+            self._turns.append((at, put(at), to_holders, to_owners))
 
     def _chunks(self, placement: Placement, width: int) -> None:
         """Nodes whose gradient is made at a time, and the sums over their rows by (row block, relation)."""
@@ -165,25 +177,44 @@ class BasisRows:
             hi = min(lo + step, len(self._nodes))
             p, q = int(self._starts[lo]), int(self._starts[hi])
             starts = self._starts[lo : hi + 1] - p
-            sums = ShareSums(self.device, starts, addend[p:q], self._blocks[self.group.rank] * self.R)
-            self._parts.append((slice(lo, hi), slice(p, q), starts, sums))
+            below, above = int(block[lo]) * self.R, (int(block[hi - 1]) + 1) * self.R
+            sums = ShareSums(self.device, starts, addend[p:q] - below, above - below)
+            self._parts.append((slice(lo, hi), slice(p, q), starts, slice(below, above), sums))
 
     def rows(self, turn: int) -> Array:
         """[source rows of the turn, h], composed by the owners of nodes. Ranks: all call."""
-        _, (node, relation), to_holders, _ = self._turns[turn]
-        V, a = self.weights["first/V"].array, self.weights["first/a"].array
-        return to_holders.ordered(compose(self.device, V, a, node, relation))
+        at, _, to_holders, _ = self._turns[turn]
+        a, rows = self.weights["first/a"].array, []
+        for nodes, own in self._pieces():
+            mine = at[slice(*np.searchsorted(at, [own.start, own.stop]))]
+            index = self.device.put(self._node[mine] - np.int32(nodes.start))
+            rows.append(
+                compose(self.device, self._near(nodes), a, index, self.device.put(self._relation[mine]))
+            )
+        W = rows[0] if len(rows) == 1 else self.device.xp.concatenate(rows)
+        return to_holders.ordered(W)
+
+    def _pieces(self) -> list[tuple[slice, slice]]:
+        """Nodes whose weights are on the device together, and their rows: all, unless V is slow."""
+        if self.slow and self._parts:
+            return [(nodes, rows) for nodes, rows, *_ in self._parts]
+        return [(slice(0, len(self._nodes)), slice(0, len(self._own)))]
+
+    def _near(self, nodes: slice) -> Array:
+        """V of some nodes, on the device."""
+        V = self.weights["first/V"].array[nodes]
+        return self.device.put(V) if self.slow else V
 
     def gradients(self, dZ_own: Array) -> Iterator[Gradient]:
         """Gradients of V, some nodes at a time, then of a. Ranks: all call, and take all."""
-        V, a = self.weights["first/V"].array, self.weights["first/a"].array
-        dW_own = self.device.zeros((len(self._own), V.shape[2]))
-        for turn, (at, _, _, to_owners) in zip(self._products.turns, self._turns):
+        a, device = self.weights["first/a"].array, self.device
+        dW_own = device.zeros((len(self._own), dZ_own.shape[1]))
+        for turn, (_, at, _, to_owners) in zip(self._products.turns, self._turns):
             dW_own[at] = to_owners.ordered(turn.gradients.times(dZ_own))
-        da_part = self.device.zeros((self._blocks[self.group.rank] * self.R, self.bases))
-        for nodes, rows, starts, sums in self._parts:
+        da_part = device.zeros((self._blocks[self.group.rank] * self.R, self.bases))
+        for nodes, rows, starts, into, sums in self._parts:
             dW = dW_own[rows]
-            sums.add(V[nodes], dW, da_part)
-            yield "first/V", nodes, node_gradient(self.device, dW, a, starts, self._own_relation[rows])
+            sums.add(self._near(nodes), dW, da_part[into])
+            yield "first/V", nodes, node_gradient(device, dW, a, starts, self._own_relation[rows])
         part = da_part.reshape(self._blocks[self.group.rank], self.R * self.bases)
         yield "first/a", slice(None), sum_blocks(self.group, part, self._blocks).reshape(a.shape)

@@ -39,14 +39,14 @@ class OneHotLayer:
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, outputs: np.ndarray, hidden: int,
-        bases: int, seed: int,
+        bases: int, seed: int, slow: bool = False,
     ) -> None:  # fmt: skip
         self.device = group.device
         self.products = products = OneHotProducts(group, placement, graph, outputs)
         if bases:
-            self.relations: Any = BasisRows(group, products, placement, bases, hidden, seed)
+            self.relations: Any = BasisRows(group, products, placement, bases, hidden, seed, slow)
         else:
-            self.relations = FreeRows(group, products, placement, hidden, seed)
+            self.relations = FreeRows(group, products, placement, hidden, seed, slow)
         own, padded = products.out.nodes, products.out.padded
         blocks = np.searchsorted(placement.rows.starts, outputs, side="right")
         limit = glorot_limit(graph.nodes, hidden)
@@ -197,17 +197,18 @@ class RGCN:
 
     widths    of the layers' outputs: (hidden, ..., classes)
     wanted    nodes whose outputs are read
+    slow      the first layer's relation weights lie on the host, see relation_weights.py
     weights   every weight array by name
     out       the rows of the output that this rank owns
     """
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, wanted: np.ndarray,
-        widths: list[int], bases: int, seed: int, prune: bool = True,
+        widths: list[int], bases: int, seed: int, prune: bool = True, slow: bool = False,
     ) -> None:  # fmt: skip
         self.device = group.device
         nodes = nodes_by_layer(graph, wanted, len(widths), prune)
-        self.first = OneHotLayer(group, placement, graph, nodes[1], widths[0], bases, seed)
+        self.first = OneHotLayer(group, placement, graph, nodes[1], widths[0], bases, seed, slow)
         self.rest = [
             RelationalLayer(
                 group, placement, graph, nodes[k], nodes[k + 1], (widths[k - 1], widths[k]), bases, seed,
@@ -255,7 +256,7 @@ class RGCN:
         shards = dict(self.weights)
         turns = [shards.pop(name) for name in list(shards) if name.startswith("first/W")]
         if turns:
-            rows = [self.device.get(shard.array) for shard in turns]
+            rows = [shard.host(self.device) for shard in turns]
             keys = np.concatenate([shard.keys for shard in turns])
-            shards["first/W"] = Shard(self.device.put(np.concatenate(rows)), keys)
+            shards["first/W"] = Shard(np.concatenate(rows), keys, slow=True)
         return {name: shard.whole(group) for name, shard in shards.items()}

@@ -88,12 +88,15 @@ class Steps:
     def take(self, gradient: Gradient) -> None:
         """Change some rows of one weight array by their gradient."""
         name, rows, dW = gradient
-        W = self.net.weights[name].array[rows]
+        shard, device = self.net.weights[name], self.group.device
+        W, xp = shard.array[rows], device.xp
+        if shard.slow:
+            dW, xp = device.get(dW), np
         if self.case.weight_decay and name.startswith("first/"):
             dW = dW + self.case.weight_decay * W
         key = name, rows.start
         if key not in self._of:
-            self._of[key] = make_optimiser(self.case, W.size, self.group.device.xp)
+            self._of[key] = make_optimiser(self.case, W.size, xp)
         self._of[key].update(W.reshape(-1), dW.reshape(-1))
 
 
@@ -116,7 +119,7 @@ def train_rgcn(
     """
     placement = choose_placement(group.size, graph, labels, case, fast_bytes)
     widths = [case.hidden] * (case.layers - 1) + [labels.classes]
-    net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune)
+    net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, bool(fast_bytes))
     targets, steps = Targets(group, net, placement, labels), Steps(group, case, net)
     found = RelationalFit(net, placement)
     for epoch in range(1, case.epochs + 1):
@@ -158,11 +161,30 @@ def choose_placement(
     turns = case.parts or 1
     used = graph.of_targets(nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1])
     if fast_bytes and not case.parts:
-        # Rows that all relations share: sums, activations, self-loop weights, each with a gradient; and the
-        # node weights of one piece, with their gradient.
-        resident = 6 * 4 * case.hidden * len(np.unique(used.target)) + 2 * 4 * CHUNK_ELEMENTS
+        resident = _resident_bytes(graph, labels, case)
         turns = fit_turns(used, case.grouping, groups, fast_bytes, case.hidden, resident)
     return place(used, ranks, groups, case.grouping, turns)
+
+
+def _resident_bytes(graph: RelationalGraph, labels: NodeLabels, case: RgcnCase) -> int:
+    """Fast memory that is taken whatever the parts of the first layer's relations, on one rank: an upper bound.
+
+    Rows of nodes (sums, activations, self-loop weights and the gradients of each), rows of pairs and source rows
+    of every layer, the structure of its products, and the node weights of one piece with their gradient.
+    """
+    nodes = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)
+    width = max(case.hidden, labels.classes)
+    total = 2 * 4 * CHUNK_ELEMENTS
+    for layer in range(1, case.layers + 1):
+        edges = graph.of_targets(nodes[layer])
+        pairs, sources = (
+            len(np.unique(ends.astype(np.int64) * graph.relations + edges.relation))
+            for ends in (edges.target, edges.source)
+        )
+        # Of a hidden layer: operands and results of its products, and the gradients of both.
+        rows = pairs + sources if layer == 1 else 4 * pairs + sources
+        total += 4 * width * (rows + 6 * len(nodes[layer])) + 20 * len(edges) + 20 * (pairs + sources)
+    return total
 
 
 def _divisor(ranks: int) -> int:

@@ -5,8 +5,8 @@ Source   RDF 1.1 N-Triples (W3C Recommendation, 25 February 2014), grammar of se
 
 A term (an IRI, a blank node, or a literal with its language or datatype) is a node, whether it stands as
 subject or as object, and a predicate is a relation; both are numbered in the order of their first appearance.
-Terms are equal where they are after \u, \U and \n-like escapes are resolved. Repeated triples stay; blank lines
-and comments are skipped.
+Terms are equal where they are after \u, \U and \n-like escapes are resolved. Repeated triples stay; blank
+lines and comments are skipped.
 """
 
 import re
@@ -95,8 +95,8 @@ def read_label_tables(
     """Labels of nodes from two tables with a header line, separated by tabs.
 
     The label is the column whose name begins with "label", the node is the other one that is not named "id"
-    (which numbers the rows); nodes are IRIs without their angle brackets. Classes are numbered in the order of
-    their names. Raises GraphError.
+    (which numbers the rows); nodes are IRIs without their angle brackets. Classes are numbered in the order
+    of their names. Raises GraphError.
     """
     number = {name: k for k, name in enumerate(triples.node_names)}
     tables = [_read_table(Source(path, limits), number) for path in (train_path, test_path)]

@@ -140,8 +140,8 @@ def fit_turns(
     """The fewest parts, of each group's relations, of which any one fits into fast memory.
 
     limit      bytes; resident: bytes of the limit that are taken whatever the part
-    A part needs its edges' columns and factors, and three rows of `hidden` numbers for each source row and
-    pair (weights, their gradient, sums). Raises CaseError where a part of a single relation is too large.
+    A part needs two rows of `hidden` numbers for each of its source rows: weights and their gradient.
+    Raises CaseError where a part of a single relation is too large.
     """
     need = _bytes_by_relation(graph, hidden)
     for turns in range(1, graph.relations + 1):
@@ -156,9 +156,6 @@ def fit_turns(
 
 
 def _bytes_by_relation(graph: RelationalGraph, hidden: int) -> np.ndarray:
-    """[relations] int64, what a relation's edges, source rows and pairs take."""
-    rows = np.zeros(graph.relations, dtype=np.int64)
-    for nodes in (graph.source, graph.target):
-        keys = np.unique(nodes.astype(np.int64) * graph.relations + graph.relation)
-        rows += np.bincount(keys % graph.relations, minlength=graph.relations)
-    return 12 * graph.edge_counts() + (4 + 3 * 4 * hidden) * rows
+    """[relations] int64, what a relation's source rows take."""
+    keys = np.unique(graph.source.astype(np.int64) * graph.relations + graph.relation)
+    return 2 * 4 * hidden * np.bincount(keys % graph.relations, minlength=graph.relations)

@@ -2,7 +2,8 @@
 
 Notation: edge (i, r, j) brings row j to row i under relation r; c_ir is the number of j with an edge
 (i, r, j). A *pair* is a (target, relation) that has an edge, a *source row* a (source, relation) that has
-one. What belongs to a pair or source row is held by `Placement.holder` of it, what belongs to a node by its owner.
+one. What belongs to a pair or source row is held by `Placement.holder` of it, what belongs to a node by its
+owner.
 
 Sums over relations are chains in the order of relations on the owner of the row, with one addend per pair
 (per source row); an addend is one chain over the edges of the pair in the order of nodes, on its holder.
