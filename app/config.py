@@ -294,7 +294,7 @@ class RgcnCase(Table, frozen=True):
     """Relational graph convolution (R-GCN) on triples: the model, its partition and its training."""
 
     hidden: Annotated[Positive, about("columns between layers")] = 16
-    layers: Annotated[int, Meta(ge=2, le=64), about("relational layers; the first has one-hot inputs")] = 2
+    layers: Annotated[int, Meta(ge=1, le=64), about("relational layers; the first has one-hot inputs")] = 2
     bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
     inverse: Annotated[bool, about("add an inverse relation for each relation")] = True
     min_edges: Annotated[Count, about("leave out relations with fewer triples")] = 0
@@ -326,7 +326,15 @@ class RgcnCase(Table, frozen=True):
     parts: Annotated[
         Count, about("parts of a rank's relations, one after the other; 0: as few as fit memory.fast_mb")
     ] = 0
-    epochs: Annotated[Count, about("passes over all training nodes")] = 50
+    goal: Annotated[
+        Literal["classes", "links"], about("classes: of nodes; links: which triples are likely (DistMult)")
+    ] = "classes"
+    dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
+    negatives: Annotated[Positive, about("links: wrong triples for each right one")] = 4
+    held_out: Annotated[
+        float, Meta(gt=0.0, lt=1.0), about("links: share of the triples that are ranked, not learned")
+    ] = 0.1
+    epochs: Annotated[Count, about("passes over all training nodes or triples")] = 50
     optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
     learning_rate: Annotated[AboveZero, about("step size")] = 0.01
     weight_decay: Annotated[Amount, about("times a weight of the first layer is added to its gradient")] = 0.0

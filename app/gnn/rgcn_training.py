@@ -155,9 +155,7 @@ def choose_placement(
     ranks: int, graph: RelationalGraph, labels: NodeLabels, case: RgcnCase, fast_bytes: int = 0
 ) -> Placement:
     """The grid of ranks that a case asks for, and in how many parts a rank processes its relations."""
-    groups = {"rows": 1, "relations": ranks, "both": case.groups or _divisor(ranks)}[case.partition]
-    if ranks % groups:
-        raise CaseError(f"rgcn.groups: {groups} does not divide {ranks} ranks; a divisor would be right")
+    groups = grid_groups(ranks, case)
     turns = case.parts or 1
     used = graph.of_targets(nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1])
     if fast_bytes and not case.parts:
@@ -166,11 +164,19 @@ def choose_placement(
     return place(used, ranks, groups, case.grouping, turns)
 
 
-def _resident_bytes(graph: RelationalGraph, labels: NodeLabels, case: RgcnCase) -> int:
-    """Fast memory that is taken whatever the parts of the first layer's relations, on one rank: an upper bound.
+def grid_groups(ranks: int, case: RgcnCase) -> int:
+    """Relation groups of the grid of ranks that a case asks for. Raises CaseError unless they divide it."""
+    groups = {"rows": 1, "relations": ranks, "both": case.groups or _divisor(ranks)}[case.partition]
+    if ranks % groups:
+        raise CaseError(f"rgcn.groups: {groups} does not divide {ranks} ranks; a divisor would be right")
+    return groups
 
-    Rows of nodes (sums, activations, self-loop weights and the gradients of each), rows of pairs and source rows
-    of every layer, the structure of its products, and the node weights of one piece with their gradient.
+
+def _resident_bytes(graph: RelationalGraph, labels: NodeLabels, case: RgcnCase) -> int:
+    """Fast memory that is taken whatever the first layer's parts, on one rank: an upper bound.
+
+    Rows of nodes (sums, activations, self-loop weights and the gradients of each), rows of pairs and source
+    rows of every layer, the structure of its products, and the node weights of one piece with their gradient.
     """
     nodes = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)
     width = max(case.hidden, labels.classes)

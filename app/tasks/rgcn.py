@@ -9,8 +9,10 @@ import msgspec
 from app.comm.guard import digest, raise_together
 from app.config import Case
 from app.errors import CaseError
+from app.gnn.link_prediction import train_links
 from app.gnn.rgcn_training import RelationalFit, train_rgcn
 from app.graphs.ntriples import read_label_tables, read_ntriples
+from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.graphs.source import Limits, graph_suffix
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
@@ -24,6 +26,8 @@ def run_rgcn(context: Context) -> dict[str, Any]:
     """Train on the triples of [graph] and return the task's part of result.json. Ranks: all call."""
     case, log, group = context.case, context.log, context.group
     triples, labels = load_triples(context)
+    if case.rgcn.goal == "links":
+        return _run_links(context, triples)
     with log.phase("set up"):
         graph = relational_graph(triples, case.rgcn.inverse, case.rgcn.min_edges)
     _say_graph(context, triples, graph, labels)
@@ -42,10 +46,32 @@ def run_rgcn(context: Context) -> dict[str, Any]:
     return _result(context, triples, graph, labels, found, seconds)
 
 
+def _run_links(context: Context, triples: Triples) -> dict[str, Any]:
+    """Train on a share of the triples and rank the others. Ranks: all call."""
+    case, log, group = context.case, context.log, context.group
+
+    def record(row: dict[str, float]) -> None:
+        log.record(phase="train", name="", step=row["epoch"], loss=row["loss"])
+        log.progress("epoch %5d  loss %.4f", row["epoch"], row["loss"])
+
+    start = time.perf_counter()
+    with log.phase("train"):
+        found = train_links(group, triples, case.rgcn, case.seed, record)
+    for name, scores in found.scores.items():
+        log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
+    weights = {"links/D": found.relations, **found.net.whole_weights(group)}
+    entry = {
+        "name": triples.name, "nodes": triples.nodes, "relations": triples.relations,
+        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": case.rgcn.epochs,
+        "seconds": time.perf_counter() - start, "links": found.scores,
+    }  # fmt: skip
+    return {"digest": digest(weights), "weights_digest": digest(weights), "instances": [entry], **entry}
+
+
 # ---- reading ----------------------------------------------------------------------------------------------
 
 
-def load_triples(context: Context) -> tuple[Triples, NodeLabels]:
+def load_triples(context: Context) -> tuple[Triples, NodeLabels | None]:
     """Triples and labels of the file that [graph] names, the same on all ranks. Ranks: all call."""
     with context.log.phase("read"), raise_together(context.group, "reading the triples"):
         triples, labels = read_case_triples(context.case)
@@ -55,8 +81,16 @@ def load_triples(context: Context) -> tuple[Triples, NodeLabels]:
     return triples, labels
 
 
-def read_case_triples(case: Case) -> tuple[Triples, NodeLabels]:
-    """Triples and labels of graph.path: one .npz, or an N-Triples file with two tables. Raises CaseError."""
+def read_case_triples(case: Case) -> tuple[Triples, NodeLabels | None]:
+    """Triples and labels of graph.path, one .npz or an N-Triples file with two tables, or generated ones.
+
+    Raises CaseError. Labels are None where links are to be predicted and there are none.
+    """
+    if case.graph.generator == "ba":
+        seed = case.seed if case.graph.generator_seed < 0 else case.graph.generator_seed
+        nodes, rgcn = int(case.graph.nodes), case.rgcn
+        triples = random_triples(nodes, case.graph.edges or nodes * case.graph.d, rgcn.relations, seed)
+        return triples, random_labels(nodes, rgcn.labelled, rgcn.classes, seed)
     paths = [case.graph.path] if isinstance(case.graph.path, str) else list(case.graph.path)
     if len(paths) != 1:
         raise CaseError(f"graph.path: found {len(paths)} files; one .npz or N-Triples file would be right")
@@ -64,11 +98,13 @@ def read_case_triples(case: Case) -> tuple[Triples, NodeLabels]:
     path, folder = paths[0], os.path.dirname(paths[0])
     if graph_suffix(path) == ".npz":
         triples, labels = read_triples_npz(path, limits)
-        if labels is None:
+        if labels is None and case.rgcn.goal == "classes":
             right = "train_idx, train_label, test_idx and test_label would be right"
             raise CaseError(f"graph.path: {triples.name} holds no labels; {right}")
         return triples, labels
     triples = read_ntriples(path, limits)
+    if case.rgcn.goal == "links":
+        return triples, None
     train = case.rgcn.train_labels or os.path.join(folder, TRAIN_FILE)
     test = case.rgcn.test_labels or os.path.join(folder, TEST_FILE)
     return triples, read_label_tables(train, test, triples, limits)
