@@ -1,4 +1,4 @@
-"""The Python interface: train and solve without case files, in notebooks, scripts and other MPI programs."""
+"""The Python interface: train, solve and classify without case files, in notebooks, scripts, MPI programs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +9,19 @@ from mpi4py import MPI
 from app.casefile import build
 from app.comm.guard import digest, raise_together
 from app.config import PolicyCase
+from app.gnn.metrics import Scores
 from app.gnn.parameters import Parameters
+from app.gnn.saved import SavedModel, save_model
 from app.graphs.memory import stream_of_object
+from app.graphs.node_memory import table_of_arrays
 from app.graphs.readers import open_edges
 from app.log import Log
-from app.partition.load import load_stream
+from app.partition.load import Loaded, load_stream
+from app.partition.nodes import deal_node_table
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import save_weights
+from app.tasks.classify import classify_nodes, gather_predictions, saved_of
 from app.tasks.context import Context, check_names, open_group
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
@@ -94,6 +99,80 @@ def solve(
     """
     named = weights if isinstance(weights, str) else "default"
     context = _context({"policy.weights": named, **(settings or {})}, comm, verbose)
+    loaded, labels = _loaded(context, graph)
+    policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
+    problem = make_problem(context.case.problem.name)
+    solved = solve_graph(context, problem, policy, loaded)
+    nodes = solved.named(all_ids(context, loaded), labels)
+    fields = {name: solved.entry[name] for name in Solution.__dataclass_fields__ if name != "nodes"}
+    return Solution(nodes, **fields)
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What a graph network says of every node, and how it was trained.
+
+    predicted   [n] classes, or [n, labels] bool where a node may have several, in the order of `nodes`
+    nodes       the labels of a NetworkX graph, or row numbers
+    scores      accuracy, micro and macro F1 by split, of labelled nodes
+    """
+
+    predicted: np.ndarray
+    nodes: list[Any]
+    scores: dict[str, Scores]
+    epochs: int
+    train_loss: float | None
+    seconds: float
+    digest: str
+    records: list[dict[str, float]]
+    model: SavedModel
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `gnn.weights=PATH` of a case."""
+        save_model(path, self.model, "trained from Python")
+
+
+def classify(
+    graph: Any,
+    features: Any = None,
+    labels: Any = None,
+    *,
+    train: Any = None,
+    val: Any = None,
+    test: Any = None,
+    settings: dict[str, Any] | None = None,
+    comm: MPI.Comm | None = None,
+    verbose: bool = False,
+) -> Classification:
+    """Train a graph network on the nodes of a graph, full batch; or apply saved weights (gnn.weights).
+
+    graph      a NetworkX graph, or a SciPy sparse matrix
+    features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes; None: one
+               for every node of its own
+    labels     [n] classes, -1 for none; or [n, C] of 0 and 1
+    train, val, test   [n] bool, or node numbers
+    settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
+    comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
+    """
+    context = _context({"run.task": "classify", **(settings or {})}, comm, verbose)
+    loaded, names = _loaded(context, graph)
+    n = loaded.graph.n
+    with raise_together(context.group, "reading the node data"):
+        table = table_of_arrays(features, labels, train, val, test, n)
+    data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
+    done = classify_nodes(context, loaded, data)
+    predicted = gather_predictions(context, loaded, done.classifier)
+    if predicted.ndim == 1:
+        predicted = done.classifier.data.class_ids[predicted]
+    losses = [row["loss"] for row in done.fit.records]
+    return Classification(
+        predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
+        losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
+    )  # fmt: skip
+
+
+def _loaded(context: Context, graph: Any) -> tuple[Loaded, list[Any] | None]:
+    """A graph in memory or of a file on row partitions, and its node labels. Ranks: all call."""
     group, case = context.group, context.case
     source, labels = None, None
     with raise_together(group, "reading the graph"):
@@ -102,13 +181,7 @@ def solve(
             source = open_edges(graph, case.graph.format, limit) if group.rank == 0 else None
         else:
             source, labels = stream_of_object(graph)
-    loaded = load_stream(group, source, case.graph, case)
-    policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
-    problem = make_problem(case.problem.name)
-    solved = solve_graph(context, problem, policy, loaded)
-    nodes = solved.named(all_ids(context, loaded), labels)
-    fields = {name: solved.entry[name] for name in Solution.__dataclass_fields__ if name != "nodes"}
-    return Solution(nodes, **fields)
+    return load_stream(group, source, case.graph, case), labels
 
 
 def _installed(context: Context, trained: TrainedPolicy) -> Policy:

@@ -164,6 +164,14 @@ def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "nodes", f'must be at least 1 for generator = "{graphs.generator}", got 0'
     elif graphs.generator in ("ba", "mixed") and graphs.d >= lo:
         yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"
+    elif graphs.generator == "sbm" and not 2 <= graphs.random_classes <= lo:
+        found = f"got {graphs.random_classes}"
+        yield "random_classes", f'must be from 2 to the number of nodes for generator = "sbm", {found}'
+    for key in ("features", "labels", "splits"):
+        if graphs.generator and not graphs.path and getattr(graphs, key) not in ("", "random"):
+            yield key, "is for graphs from files; generated ones have random_features, random_classes"
+    if graphs.order != "natural" and graphs.generator == "uniform_points":
+        yield "order", f'must be "natural" for graphs with distances between all nodes, got "{graphs.order}"'
 
 
 def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:

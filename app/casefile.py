@@ -13,7 +13,18 @@ from typing import Any
 from msgspec import convert, structs, to_builtins
 
 from app.casecheck import conflicts, mistakes, where
-from app.config import GRAPH_TABLES, Case, GraphCase, Keys, all_tables, expected, takes_text, type_of
+from app.config import (
+    GRAPH_FILES,
+    GRAPH_FOLDERS,
+    GRAPH_TABLES,
+    Case,
+    GraphCase,
+    Keys,
+    all_tables,
+    expected,
+    takes_text,
+    type_of,
+)
 from app.errors import CaseError
 from app.text import is_plain, printable, shorten, show
 from app.tomlplaces import DEEPEST, Places, dotted, key_places
@@ -205,7 +216,14 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
     def located(graphs: GraphCase, keys: Keys) -> GraphCase:
         found, missing = _files(graphs, base(keys))
         errors.extend(f"{where(keys, places)}: {mistake}" for mistake in missing)
-        return structs.replace(graphs, path=found)
+        beside = {}
+        for key in GRAPH_FILES:
+            name, at = getattr(graphs, key), (*keys[:-1], key)
+            if name and not (key == "splits" and name == "random"):
+                beside[key] = _absolute(name, base(at))
+                if not (os.path.isfile(beside[key]) or (key == "splits" and os.path.isdir(beside[key]))):
+                    errors.append(f"{where(at, places)}: no such file: {show(name)}")
+        return structs.replace(graphs, path=found, **beside)
 
     graph = located(case.graph, ("graph", "path"))
     train, policy, study = case.train, case.policy, case.study
@@ -213,6 +231,13 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         train = structs.replace(train, graphs=located(train.graphs, ("train", "graphs", "path")))
     if policy.weights not in ("", "default", "train"):
         policy = structs.replace(policy, weights=_absolute(policy.weights, base(("policy", "weights"))))
+    parallel = case.parallel
+    if parallel.cost_model:
+        path = _absolute(parallel.cost_model, base(("parallel", "cost_model")))
+        parallel = structs.replace(parallel, cost_model=path)
+        if not os.path.isfile(path):
+            place = where(("parallel", "cost_model"), places)
+            errors.append(f"{place}: no such file: {show(case.parallel.cost_model)}")
     search = case.search
     for key in ("start", "inside", "outside"):
         name = getattr(search, key)
@@ -232,7 +257,8 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         study = structs.replace(study, catalogue=_absolute(study.catalogue, base(("study", "catalogue"))))
     elif root and is_plain(root):
         study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
-    return structs.replace(case, graph=graph, train=train, policy=policy, search=search, study=study), errors
+    changed = {"train": train, "policy": policy, "search": search, "parallel": parallel, "study": study}
+    return structs.replace(case, graph=graph, **changed), errors
 
 
 def _absolute(name: str, base: str) -> str:
@@ -251,10 +277,11 @@ def _files(graphs: GraphCase, base: str) -> tuple[list[str], list[str]]:
             found.append(pattern)
             continue
         exact = os.path.join(base, pattern)
-        matches = [exact] if os.path.isfile(exact) else glob.glob(pattern, root_dir=base, recursive=True)
-        files = sorted(_absolute(each, base) for each in matches if os.path.isfile(os.path.join(base, each)))
+        there = os.path.isdir if graphs.format in GRAPH_FOLDERS else os.path.isfile
+        matches = [exact] if there(exact) else glob.glob(pattern, root_dir=base, recursive=True)
+        files = sorted(_absolute(each, base) for each in matches if there(os.path.join(base, each)))
         if not files and pattern:
-            problem = "is a folder:" if os.path.isdir(exact) else "no such file:"
+            problem = "is a folder:" if os.path.isdir(exact) and there is os.path.isfile else "no such file:"
             wrong.append(f"{'no file matches' if glob.has_magic(pattern) else problem} {show(pattern)}")
         wrong += [f"control characters in the name of {show(each)}" for each in files if not is_plain(each)]
         found += files

@@ -10,6 +10,7 @@ from msgspec import NODEFAULT, structs
 from msgspec import inspect as kinds
 
 from app.config import (
+    GRAPH_FILES,
     GRAPH_TABLES,
     Case,
     GraphCase,
@@ -73,7 +74,8 @@ def case_digest(case: Case) -> str:
 def _without_folders(graphs: GraphCase) -> GraphCase:
     """The graphs with the last part of each path."""
     paths = [graphs.path] if isinstance(graphs.path, str) else graphs.path
-    return structs.replace(graphs, path=[os.path.basename(each) for each in paths if each])
+    beside = {key: os.path.basename(getattr(graphs, key)) for key in GRAPH_FILES}
+    return structs.replace(graphs, path=[os.path.basename(each) for each in paths if each], **beside)
 
 
 # --------------------------------------------------------------------------------

@@ -63,23 +63,71 @@ class GraphCase(Table, frozen=True):
 
     path: Annotated[str | list[str], about('a file, a glob, "networkx:NAME", or a list of these')] = []
     format: Annotated[
-        Literal["auto", "edges", "matrix_market", "metis", "dimacs", "gset", "npz", "networkx", "tsplib"],
-        about("of the files; auto: by the ending and the first lines"),
+        Literal[
+            "auto",
+            "edges",
+            "matrix_market",
+            "metis",
+            "dimacs",
+            "gset",
+            "npz",
+            "networkx",
+            "tsplib",
+            "ogb",
+            "ppi",
+        ],
+        about("of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets"),
     ] = "auto"
-    generator: Annotated[
-        Literal["", "er", "ba", "mixed", "rmat", "chung_lu", "uniform_points"],
+    features: Annotated[
+        str, about('file of node features: .npy, .npz or text, a row for each node; "": those in graph.path')
+    ] = ""
+    labels: Annotated[str, about('file of node classes: .npy, .npz or text; "": those in graph.path')] = ""
+    splits: Annotated[
+        str,
         about(
-            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; chung_lu: power-law degrees; "
-            "uniform_points: in the unit square, for tours"
+            'file of the nodes to train on, validate and test; random: 60 : 20 : 20; "": those in graph.path'
+        ),
+    ] = ""
+    order: Annotated[
+        Literal["natural", "random", "rcm", "metis"],
+        about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),
+    ] = "natural"
+    generator: Annotated[
+        Literal["", "er", "ba", "mixed", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "uniform_points"],
+        about(
+            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; rmat_natural: rmat, hubs "
+            "first; chung_lu: power-law degrees; bter: these and triangles; sbm: communities, which are the "
+            "classes; uniform_points: in the unit square, for tours"
         ),
     ] = ""
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
     p: Annotated[Share, about("er: probability of an edge")] = 0.15
-    d: Annotated[Positive, about("ba: edges that each new node brings; rmat, chung_lu: edges per node")] = 4
-    edges: Annotated[Count, about("rmat, chung_lu: edges drawn, repeats included; 0: nodes x d")] = 0
+    d: Annotated[
+        Positive, about("ba: edges that each new node brings; rmat, chung_lu, bter: edges per node")
+    ] = 4
+    edges: Annotated[Count, about("rmat, chung_lu, bter: edges drawn, repeats included; 0: nodes x d")] = 0
     exponent: Annotated[
-        float, Meta(gt=2.0, le=100.0), about("chung_lu: of the power law of the expected degrees")
+        float, Meta(gt=2.0, le=100.0), about("chung_lu, bter: of the power law of the expected degrees")
     ] = 2.3
+    degrees_of: Annotated[
+        str, about('bter: a graph file whose degrees are taken instead of a power law; "": none')
+    ] = ""
+    degree_scale: Annotated[AboveZero, about("bter: factor of all expected degrees")] = 1.0
+    clustering: Annotated[
+        BelowOne, about("bter: clustering coefficient of nodes of degree 2, falling with the degree")
+    ] = 0.6
+    clustering_decay: Annotated[Amount, about("bter: of its logarithm, for each degree more")] = 0.02
+    degree_in: Annotated[Amount, about("sbm: mean degree within the own community")] = 8.0
+    degree_out: Annotated[Amount, about("sbm: mean degree to other communities")] = 2.0
+    random_classes: Annotated[
+        Count, about("of a generated graph: random labels; sbm: communities, which are the labels")
+    ] = 0
+    random_features: Annotated[
+        Count, about("of a generated graph: random numbers for each node; sbm: around the class's mean")
+    ] = 0
+    signal: Annotated[
+        Amount, about("sbm: distance of the class means from zero, by the noise of one number")
+    ] = 1.0
     rmat_a: Annotated[Share, about("rmat: share of the edges in the first quarter of the matrix")] = 0.57
     rmat_b: Annotated[Share, about("rmat: in the upper right quarter")] = 0.19
     rmat_c: Annotated[Share, about("rmat: in the lower left quarter; the last one gets the rest")] = 0.19
@@ -286,8 +334,15 @@ class ParallelCase(Table, frozen=True):
         Literal["auto", "direct", "staged"], about("direct: device memory to MPI; staged: through the host")
     ] = "auto"
     partition: Annotated[
-        Literal["rows", "edges"], about("what the cuts give every rank an equal share of")
+        Literal["rows", "edges", "learned"],
+        about(
+            "what the cuts give every rank an equal share of; learned: of the time that a cost model "
+            "predicts (edges without one), and classify follows what it measures"
+        ),
     ] = "edges"
+    cost_model: Annotated[
+        str, about('learned: a cost_model.json that an earlier run wrote, for the first cuts; "": none')
+    ] = ""
 
 
 class RgcnCase(Table, frozen=True):
@@ -352,8 +407,16 @@ class MemoryCase(Table, frozen=True):
         str, about('folder, relative to the working one, that keeps graphs read from text; "": none')
     ] = ""
     fast_mb: Annotated[
-        Amount, about("fast memory that a model's operands may take at a time, MB; 0: any")
+        Amount,
+        about(
+            "classify: limit of a rank's arrays of all its rows, MB; what does not fit goes to slow; 0: none"
+        ),
     ] = 0.0
+    slow: Annotated[
+        Literal["auto", "file", "host"],
+        about("beyond fast_mb: a file, or memory of the host; auto: host beside a GPU, else file"),
+    ] = "auto"
+    folder: Annotated[str, about('of that file; "": the system\'s folder for temporary files')] = ""
 
 
 class OutputCase(Table, frozen=True):
@@ -371,10 +434,11 @@ class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
     kind: Annotated[
-        Literal["quality", "scaling", "answers"],
+        Literal["quality", "scaling", "answers", "partition"],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
-            "answers: solves of a catalogue of graphs with known best values"
+            "answers: solves of a catalogue of graphs with known best values; "
+            "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]"
         ),
     ] = "quality"
     families: Annotated[
@@ -414,7 +478,29 @@ class StudyCase(Table, frozen=True):
     ranks: Annotated[list[Positive], Meta(min_length=1), about("scaling: numbers of ranks predicted")] = (
         field(default_factory=lambda: [1, 2, 4, 6, 12, 24, 48, 96, 192, 384])
     )
-    rounds: Annotated[Positive, about("scaling: timings of each step, one rank and all ranks by turns")] = 15
+    rounds: Annotated[
+        Positive,
+        about(
+            "scaling: timings of each step, one rank and all ranks by turns; partition: passes of an epoch, "
+            "of which the least seconds count"
+        ),
+    ] = 15
+    epochs: Annotated[Positive, about("partition: epochs of each partitioner")] = 10
+    widths: Annotated[
+        list[Annotated[int, Meta(ge=1, le=4096)]],
+        Meta(min_length=1, max_length=1024),
+        about("partition: columns that the sparse product of each layer reads"),
+    ] = field(default_factory=lambda: [64, 16])
+    clock: Annotated[
+        Literal["cpu", "simulated"],
+        about("partition: cpu: seconds of the processor; simulated: a formula, whose best cuts are known"),
+    ] = "cpu"
+    blocks: Annotated[
+        Literal["rows", "edges"],
+        about(
+            "partition: cuts fall between blocks of equally many rows, or of equal shares of rows and edges"
+        ),
+    ] = "rows"
     memory_graph: Annotated[str, about('scaling: graph whose peak memory is measured; "": none')] = (
         "er:12000:0.15"
     )
@@ -451,6 +537,8 @@ class Case(Table, frozen=True):
 
 Keys = tuple[str, ...]  # ("train", "steps")
 GRAPH_TABLES: tuple[Keys, ...] = (("graph",), ("train", "graphs"))
+GRAPH_FILES = ("features", "labels", "splits", "degrees_of")  # keys of such a table that name a file
+GRAPH_FOLDERS = ("ogb", "ppi")  # formats whose graph.path is a folder
 
 
 def all_tables() -> list[Keys]:

@@ -10,6 +10,7 @@ import cupy as cp
 import cupyx.scipy.sparse as cpsp
 import numpy as np
 
+from app.attention import Attention
 from app.elementwise import Elementwise
 from app.errors import NumericsError
 from app.products import Products
@@ -72,7 +73,7 @@ def available() -> bool:
     return bool(cp.cuda.is_available())
 
 
-class CudaDevice(Products, Elementwise):
+class CudaDevice(Products, Elementwise, Attention):
     """One GPU; several ranks of a machine share its GPUs round-robin."""
 
     name = "gpu"

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
 from app.errors import CaseError, NumericsError
-from app.native import elementwise
+from app.native import attention, elementwise
+from app.native.attention import HostAttention
 from app.native.elementwise import HostElementwise
 from app.native.library import absence, aligned
 from app.native.products import NativeProducts, available
@@ -27,7 +28,7 @@ OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its 
 LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of ones
 
 
-class HostDevice(Products, HostElementwise):
+class HostDevice(Products, HostElementwise, HostAttention):
     """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
     portable   True: every sum of products is one float32 chain (multiply, then add), without BLAS: the same
@@ -44,7 +45,8 @@ class HostDevice(Products, HostElementwise):
 
     def __init__(self, portable: bool = True, reproducible: bool = True, compiled: bool = True) -> None:
         self.portable, self.reproducible = portable, reproducible
-        self.native = NativeProducts() if compiled and available() and elementwise.available() else None
+        built = available() and elementwise.available() and attention.available()
+        self.native = NativeProducts() if compiled and built else None
         self._ramp = np.arange(0, dtype=np.int32)
         self._ones = np.ones(0, dtype=np.float32)
 

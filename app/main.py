@@ -18,13 +18,14 @@ from app.model.plan import plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
 from app.tasks.check import run_check
+from app.tasks.classify import run_classify
 from app.tasks.context import Context, check_names, open_group
 from app.tasks.solve import run_solve
 from app.tasks.study import run_study
 from app.tasks.train import run_train
 from app.text import printable
 
-TASKS = {"train": run_train, "solve": run_solve, "study": run_study}
+TASKS = {"train": run_train, "solve": run_solve, "classify": run_classify, "study": run_study}
 
 
 def run(command: cli.Command) -> int:
@@ -116,5 +117,5 @@ def _print_plan(group: Group, command: cli.Command) -> None:
         source = open_edges(path, case.graph.format, int(case.memory.max_decompressed_gb * 1e9))
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")
-    for line in plan_lines(case, group.size):
+    for line in plan_lines(case, group.size, group.device):
         print(f"# {printable(line)}")

@@ -206,6 +206,10 @@ class Products:
         """A float32 array of zeros."""
         return self.xp.zeros(shape, dtype=np.float32)
 
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """An unset float32 array."""
+        return self.xp.empty(shape, dtype=np.float32)
+
     def spmm_lookup(self, A: Any, table: Array, code: Array, Y: Array, live: Array | None = None) -> None:
         """Y += A X where the rows of X stand in a table: X[u, s] = table[code[u, s]].
 

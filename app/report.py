@@ -187,6 +187,32 @@ def plot_scaling(folder: RunFolder, log: Log, curves: list[dict[str, Any]], titl
     _save(figure, plt, folder, "scaling.png")
 
 
+def plot_partition(
+    folder: RunFolder, log: Log, rows: list[dict[str, Any]], fresh: list[dict[str, Any]], title: str
+) -> None:
+    """Imbalance by epoch of each partitioner, and at the first pass over a new graph (ROC Figs. 8 and 9)."""
+    plt = _figure(folder, log)
+    if plt is None:
+        return
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), width_ratios=[2, 1], sharey=True)
+    names = [row["partition"] for row in fresh]
+    for k, name in enumerate(names):
+        mine = [row for row in rows if row["partition"] == name]
+        label = "learned" if name == "learned" else f"equal {name}"
+        course = [row["epoch"] for row in mine], [row["imbalance"] for row in mine]
+        left.plot(*course, "o-", ms=3, color=f"C{k}", label=label)
+    left.set_xlabel("epoch")
+    left.set_ylabel("slowest rank / mean")
+    left.set_title(title, fontsize=9)
+    left.legend(frameon=False)
+    heights, colors = [row["imbalance"] - 1 for row in fresh], [f"C{k}" for k in range(len(names))]
+    right.bar(names, heights, bottom=1, color=colors)
+    right.set_title("first pass over a new graph", fontsize=9)
+    for axes in (left, right):
+        axes.axhline(1, color="black", lw=1)
+    _save(figure, plt, folder, "partition.png")
+
+
 def _pairs(rows: list[dict[str, Any]], key: str) -> tuple[list[int], list[float]]:
     return [row["ranks"] for row in rows], [row[key] for row in rows]
 

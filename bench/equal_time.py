@@ -62,7 +62,10 @@ def main() -> None:
     print("|---" * (3 + len(VARIANTS)) + "|")
     for name in options.graphs:
         graph = bench.read(name)
-        found = {v: [run(bench, graph, seed) for seed in range(options.seeds)] for v, run in VARIANTS.items()}
+        found: dict[str, list[list[int]]] = {variant: [] for variant in VARIANTS}
+        for seed in range(options.seeds):  # by turns: the machine's speed changes
+            for variant, run in VARIANTS.items():
+                found[variant].append(run(bench, graph, seed))
         for i, seconds in enumerate(options.seconds):
             cells = [f"{statistics.median(values[i] for values in found[v]):g}" for v in VARIANTS]
             print(

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 RECORDS, DOCUMENT = ROOT / "runs" / "bench", ROOT / "docs" / "measurements.md"
 BEGIN, END = "<!-- written by make bench -->", "<!-- end of what make bench writes -->"
 SHORTEST_S = 0.01  # a timing that would be shorter repeats its call
+INTERPRETERS: dict[str, str] = {}  # of programs that are measured in processes of their own, by name
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,19 @@ class Record:
         times = f"{1e3 * self.ours_s:9.2f} ms {1e3 * self.theirs_s:10.2f} ms"
         spread = f"{median:7.2f} [{low:.2f}, {high:.2f}] {self.pairs:3d} pairs"
         return f"{self.case:44s} {self.against:34s} {times} {spread}{word}  {self.note}"
+
+
+@dataclass
+class Table:
+    """Findings that are no ratios, below the records of a part."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+    def line(self) -> str:
+        """Lines for the terminal."""
+        return "\n".join([f"{self.title}:", *("  " + "  ".join(row) for row in [self.columns, *self.rows])])
 
 
 # ---- timing -----------------------------------------------------------------------------------------------
@@ -161,8 +175,9 @@ def machine() -> str:
     return f"{os.cpu_count()} cores of {model}, {gib:.0f} GiB, {platform.system()}"
 
 
-def save(part: str, records: list[Record], command: str, about: dict[str, str], folder: Path) -> None:
-    """Write the records of one part to folder/PART.json."""
+def save(part: str, found: list[Record | Table], command: str, about: dict[str, str], folder: Path) -> None:
+    """Write what was found in one part to folder/PART.json."""
+    records = [each for each in found if isinstance(each, Record)]
     whole = {
         "part": part,
         "date": datetime.date.today().isoformat(),
@@ -170,6 +185,7 @@ def save(part: str, records: list[Record], command: str, about: dict[str, str], 
         "machine": machine(),
         "versions": {"python": platform.python_version(), **about},
         "records": [{**asdict(each), "met": each.met} for each in records],
+        "tables": [asdict(each) for each in found if isinstance(each, Table)],
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{part}.json").write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
@@ -192,6 +208,9 @@ def table(whole: dict[str, Any], title: str) -> list[str]:
         times = f"{_short(1e3 * each['ours_s'])} | {_short(1e3 * each['theirs_s'])}"
         ratio = f"{median} [{low}, {high}] | {each['pairs']}"
         lines.append(f"| {each['case']} | {each['against']} | {times} | {ratio} | {goal} | {each['note']} |")
+    for each in whole.get("tables", []):
+        rows = [each["columns"], ["---"] * len(each["columns"]), *each["rows"]]
+        lines += ["", f"{each['title']}:", "", *("| " + " | ".join(row) + " |" for row in rows)]
     return [*lines, ""]
 
 

@@ -50,13 +50,13 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record]:
         step = _training(name, size) if batch else _evaluation(name)
         bare = _bare(name, max(size, 1))
         what = f"{name}, training step B={size}" if batch else f"{name}, policy evaluation"
-        yield _compare(what, step, bare, rounds)
+        yield compare_ranks(what, step, bare, rounds)
 
 
 # ---- the work ---------------------------------------------------------------------------------------------
 
 
-def _sides(make: Callable[[Any], Callable[[], Any]]) -> Work:
+def sides(make: Callable[[Any], Callable[[], Any]]) -> Work:
     """The same work on rank 0 alone and on all ranks. Ranks: all call."""
     together = make(subjects.open_group(WORLD))
     alone = make(subjects.open_group(MPI.COMM_SELF)) if WORLD.Get_rank() == 0 else None
@@ -73,7 +73,7 @@ def _evaluation(name: str) -> Work:
         env = subjects.state_after(group, block, np.empty(0, np.int64))
         return lambda: subjects.evaluate(group, net, params, batch, env)
 
-    return _sides(make)
+    return sides(make)
 
 
 def _training(name: str, size: int) -> Work:
@@ -89,7 +89,7 @@ def _training(name: str, size: int) -> Work:
 
         return step
 
-    return _sides(make)
+    return sides(make)
 
 
 def _bare(name: str, states: int) -> Work:
@@ -102,7 +102,7 @@ def _bare(name: str, states: int) -> Work:
         X_own = stream(0, "bench/bare").random((batch.rows, K), dtype=np.float32)
         return lambda: batch.times(X_own)
 
-    return _sides(make)
+    return sides(make)
 
 
 # ---- by turns ---------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _speedup(work: Work, alone_first: bool) -> tuple[float, float]:
     return _alone(work), together
 
 
-def _compare(case: str, step: Work, bare: Work, effort: Effort) -> Record:
+def compare_ranks(case: str, step: Work, bare: Work, effort: Effort) -> Record:
     """Rounds of both; the ratio is the step's speedup over that of the bare product. Ranks: all call."""
     same = _agree(step)
     steps, bares = [], []

@@ -1,10 +1,11 @@
-"""What `make bench` runs: this program beside plain PyTorch, beside itself, and beside the memory bus.
+"""What `make bench` runs: this program beside PyTorch, PyG and DGL, beside itself, and beside the memory bus.
 
-    python bench/speed.py [PART ...] [--quick]
-    mpirun -np 2 python bench/speed.py ranks [--quick]
+    python bench/speed.py [PART ...] [--quick] [--python PROGRAM=PATH ...]
+    mpirun -np 2 python bench/speed.py [ranks] [gnn_ranks] [--quick]
 
 Records go to runs/bench/PART.json, and the tables of all recorded parts to docs/measurements.md. --quick
-takes few pairs, writes to runs/bench/quick/ and leaves the document alone.
+takes few pairs, writes to runs/bench/quick/ and leaves the document alone. --python names the interpreter
+of a program that part gnn runs in a process of its own (torch, pyg, dgl): default, the running one.
 """
 
 import argparse
@@ -27,8 +28,11 @@ PARTS = {
     "solve": "A whole solution, one node at a time",
     "products": "The sparse product against the memory bus",
     "compaction": "Compaction of the residual graph",
+    "gnn": "Full-batch training of graph convolutional networks",
     "ranks": "Two ranks against one",
+    "gnn_ranks": "Two ranks against one: full-batch training",
 }
+ON_RANKS = ("ranks", "gnn_ranks")  # parts that need several ranks; the others run on one
 
 
 def main() -> None:
@@ -36,32 +40,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="few pairs; the document stays as it is")
+    parser.add_argument("--python", action="append", default=[], metavar="PROGRAM=PATH")
     asked = parser.parse_args()
+    if any("=" not in each for each in asked.python):
+        parser.error("--python: must be PROGRAM=PATH, as in dgl=/opt/dgl/bin/python")
+    harness.INTERPRETERS.update(each.split("=", 1) for each in asked.python)
     ranks = MPI.COMM_WORLD.Get_size()
     unknown = [part for part in asked.parts if part not in PARTS]
     if unknown:
         parser.error(f"no part {', '.join(unknown)}; known: {', '.join(PARTS)}")
-    for part in asked.parts or [name for name in PARTS if (name == "ranks") == (ranks > 1)]:
-        if (part == "ranks") != (ranks > 1):
-            parser.error("the part ranks, and no other, runs on several ranks (mpirun -np 2)")
+    for part in asked.parts or [name for name in PARTS if (name in ON_RANKS) == (ranks > 1)]:
+        if (part in ON_RANKS) != (ranks > 1):
+            parser.error(f"{', '.join(ON_RANKS)}, and no others, run on several ranks (mpirun -np 2)")
         run_part(part, asked.quick)
 
 
 def run_part(part: str, quick: bool) -> None:
     """Measure one part, and write what came of it on rank 0. Ranks: all call."""
     module = importlib.import_module(f"bench.{part}")
-    records, speaks = [], MPI.COMM_WORLD.Get_rank() == 0
+    found, speaks = [], MPI.COMM_WORLD.Get_rank() == 0
     if speaks:
         print(f"---- {part}: {PARTS[part]}", flush=True)
-    for record in module.measure(harness.QUICK if quick else harness.FULL, quick):
-        records.append(record)
+    for each in module.measure(harness.QUICK if quick else harness.FULL, quick):
+        found.append(each)
         if speaks:
-            print(record.line(), flush=True)
+            print(each.line(), flush=True)
     if not speaks:
         return
     folder = harness.RECORDS / "quick" if quick else harness.RECORDS
     command = harness.command_line(MPI.COMM_WORLD.Get_size())
-    harness.save(part, records, command, module.about(), folder)
+    harness.save(part, found, command, module.about(), folder)
     if not quick:
         harness.write_section(PARTS, folder, harness.DOCUMENT)
 

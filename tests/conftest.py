@@ -8,6 +8,7 @@ since the others would wait in a collective for ever; a rank on which nothing pa
 """
 
 import os
+from pathlib import Path
 
 from app import cli
 
@@ -92,6 +93,21 @@ def group(device):
 def solo(device):
     """This rank alone with `device`: what one process computes."""
     return Group(MPI.COMM_SELF, device)
+
+
+@pytest.fixture
+def shared_path():
+    """A folder that all ranks see, removed by rank 0."""
+    folder = Path(f"/tmp/lockstep-test-{WORLD.bcast(os.getpid())}")
+    if WORLD.rank == 0:
+        folder.mkdir()
+    WORLD.barrier()
+    yield folder
+    WORLD.barrier()
+    if WORLD.rank == 0:
+        for path in sorted(folder.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        folder.rmdir()
 
 
 # ---- parallel sessions ------------------------------------------------------------------------------------

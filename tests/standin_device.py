@@ -7,12 +7,13 @@ granted: float32, row-major, row offsets of segments on the host. Their results 
 import numpy as np
 import standin
 
+from app.attention import Attention
 from app.device import HostDevice
 from app.elementwise import Elementwise
 from app.products import Products
 
 
-class StandInDevice(Products, Elementwise):
+class StandInDevice(Products, Elementwise, Attention):
     """A device whose arrays are standin.Array.
 
     direct   True: MPI is handed the memory of device arrays, through __cuda_array_interface__

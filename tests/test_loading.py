@@ -1,10 +1,8 @@
 """Graphs from files on any number of ranks: read by parts, kept for the next run, within their memory."""
 
-import os
 import subprocess
 import sys
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,21 +26,6 @@ WORLD = MPI.COMM_WORLD
 def device():
     """Nothing here leaves the host."""
     return HostDevice()
-
-
-@pytest.fixture
-def shared_path():
-    """A folder that all ranks see, removed by rank 0."""
-    folder = Path(f"/tmp/lockstep-test-{WORLD.bcast(os.getpid())}")
-    if WORLD.rank == 0:
-        folder.mkdir()
-    WORLD.barrier()
-    yield folder
-    WORLD.barrier()
-    if WORLD.rank == 0:
-        for path in sorted(folder.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        folder.rmdir()
 
 
 @pytest.fixture
@@ -179,7 +162,7 @@ def test_files_that_differ_are_not_read_by_parts(group, shared_path, any_size, m
     assert load._open(group, GraphCase(path=path), path, 10**9)[1] == (group.size == 1)
 
 
-@pytest.mark.parametrize("family", ["rmat", "chung_lu"])
+@pytest.mark.parametrize("family", ["rmat", "rmat_natural", "chung_lu"])
 def test_generated_parts_are_the_whole_graph(group, solo, family):
     table = GraphCase(generator=family, nodes=700, d=3, count=2)
     loaded, alone = (load_graphs(each, table, "instances", Case(seed=4)) for each in (group, solo))

@@ -79,7 +79,7 @@ def test_sparse_products(compiled, width, name, kind):
         same(found, expected)
 
 
-@pytest.mark.parametrize("width", [64, 65, 128, 200])
+@pytest.mark.parametrize("width", [64, 65, 128, 200, 256, 449])
 def test_sparse_products_larger_than_the_caches(compiled, width):
     """Rows are then fetched ahead, by another distance."""
     draws = np.random.default_rng(4)
@@ -469,6 +469,41 @@ def test_grams_of_every_width(compiled, width):
     for k in WIDTHS:
         parts, D = [Part(normal(draws, 319, k))], normal(draws, 319, width)
         same(compiled.gram(parts, D, starts), PLAIN.gram(parts, D, starts))
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("width", [1, 7, 16, 17, 40])
+def test_grams_by_subtrees(compiled, width, few):
+    """Blocks of no row, of more than the kernel takes at a time; `few`: rows that are left out and scaled."""
+    draws = np.random.default_rng(11)
+    starts = np.concatenate([[3], 3 + np.cumsum([300, 0, 8, 16, 0, 1, 520, 40, 8])])[None]
+    n = int(starts[0, -1])
+    live = draw_scale(draws, n) if few else None
+    D = normal(draws, n, width) * (1 if live is None else (live > 0)[:, None])
+    for k in (1, 4, 16, 129, 602):
+        parts = [draw_part(draws, n, k, few, few, few), Part(normal(draws, n, 5))]
+        for spans in ([(0, 9, 4)], [(0, 1, 0), (1, 3, 1), (3, 7, 2), (7, 9, 3)], []):
+            found = compiled.gram_roots(parts, D, starts, spans, live)
+            same(found, PLAIN.gram_roots(parts, D, starts, spans, live))
+            same(compiled.column_roots(D, starts, spans), PLAIN.column_roots(D, starts, spans))
+
+
+@everywhere
+def test_a_product_into_given_memory(compiled, width):
+    draws = np.random.default_rng(12)
+    parts, W = [Part(normal(draws, 16, 7)), Part(normal(draws, 16, 3))], normal(draws, 10, width)
+    expected = PLAIN.dense(parts, W)
+    for device in (compiled, PLAIN):
+        out = normal(draws, 16, width)
+        assert device.dense(parts, W, out=out) is out
+        same(out, expected)
+    for wrong in (
+        np.zeros((8, width), np.float32),
+        np.zeros((16, width)),
+        np.zeros((32, width), np.float32)[::2],
+    ):
+        with pytest.raises(NumericsError):
+            compiled.dense(parts, W, out=wrong)
 
 
 # ---- sums of rows, and rows from a table --------------------------------------------------------------

@@ -18,10 +18,12 @@ from app.bounds.lp import relaxed
 from app.bounds.packing import Columns, Packing, joined, nothing, packing
 from app.graphs.graph import Graph, index_type
 
-CLIQUES = "clique cover"
+NONE, CLIQUES = "none yet", "clique cover"
 SMALL = 100  # components of fewer nodes are worked on together
 SLICE_S = 0.05  # aim of one slice of a search
 RELAX_SECONDS = 3e-7  # of the relaxation, for each node and entry
+FIRST_SECONDS, FIRST_ENTRY_SECONDS = 1e-6, 5e-9  # of the first clique cover, for each node, for each entry
+STEPS, FRONT = 3, 300  # from the first node, and nodes of a step that are followed, to see that all is joined
 ROUNDS = 25  # of iterated greedy in a slice of the clique cover
 SEARCHED = 3000  # nodes of a part up to which a search tree has a large share of the time
 STALE = 40  # slices without a better clique cover; where other bounds are better,
@@ -87,9 +89,9 @@ class CoverBounds:
             weights = np.ascontiguousarray(weights, dtype=np.int64)
             if weights.shape != (graph.n,) or (weights < 0).any():
                 raise ValueError(f"weights: needs [{graph.n}] whole numbers of at least 0")
-        self._n, self._weights, self._size = graph.n, weights, graph.n + len(graph.indices)
+        self._n, self._weights = graph.n, weights
         self._parts = [_Part(graph, nodes, weights, compiled) for nodes in _groups(graph)]
-        self._turns = [part.slices() for part in self._parts]
+        self._turns = list(range(len(self._parts)))  # parts that have more to try
         self._turn = 0
 
     @property
@@ -99,15 +101,18 @@ class CoverBounds:
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the longest slice, the relaxation, while it is to come."""
-        return RELAX_SECONDS * self._size if any(part.lower == 0 for part in self._parts) else 0.0
+        """An estimate of the next slice of the part whose turn it is, where it may be long."""
+        return self._parts[self._turns[self._turn % len(self._turns)]].next_seconds if self._turns else 0.0
 
     @property
     def method(self) -> str:
-        """How the bound was found: the methods of the parts, in the order of what they prove."""
+        """How the bound was found: the methods of the parts, in the order of what they prove; "": not yet."""
         share: dict[str, int] = {}
         for part in self._parts:
             share[part.method] = share.get(part.method, 0) + part.lower
+        share.pop(NONE, None)
+        if self._parts and not share:
+            return ""
         return " + ".join(sorted(share, key=lambda name: -share[name])) or "no edges"
 
     @property
@@ -132,17 +137,18 @@ class CoverBounds:
         if upper_solution is not None:
             for part in self._parts:
                 part.offer(upper_solution[part.nodes])
-        end = time.perf_counter() + seconds
+        end, made = time.perf_counter() + seconds, 0
         while self._turns:
             if upper is not None and self.lower >= upper:
                 return False
-            if time.perf_counter() >= end:
+            # What is long begins a call, so that the caller has seen `least_seconds` before.
+            if time.perf_counter() + (self.least_seconds if made else 0.0) >= end:
                 return True
-            self._turn %= len(self._turns)
-            if next(self._turns[self._turn], None) is None:
-                del self._turns[self._turn]
-            else:
+            self._turn, made = self._turn % len(self._turns), made + 1
+            if self._parts[self._turns[self._turn]].step():
                 self._turn += 1
+            else:
+                del self._turns[self._turn]
         return False
 
     def certificate(self) -> CoverBound:
@@ -161,6 +167,8 @@ def _groups(graph: Graph) -> list[np.ndarray]:
     """The nodes of each part, ascending: components, small ones together, nodes without edges left out."""
     if not graph.edges:
         return []
+    if _soon_reached(graph):
+        return [np.arange(graph.n)]
     matrix = sp.csr_array(
         (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
     )
@@ -171,6 +179,23 @@ def _groups(graph: Graph) -> list[np.ndarray]:
     order = np.argsort(group, kind="stable")
     cuts = np.flatnonzero(np.diff(group[order])) + 1
     return [nodes for nodes in np.split(order, cuts) if group[nodes[0]] <= count]
+
+
+def _soon_reached(graph: Graph) -> bool:
+    """True where a few steps from the first node lead to all others, as in dense graphs; costs less than all
+    components do.
+    """
+    reached, front = np.zeros(graph.n, dtype=bool), np.zeros(1, dtype=np.int64)
+    reached[0] = True
+    for _ in range(STEPS):
+        before, rows = reached.copy(), [graph.indices[graph.indptr[v] : graph.indptr[v + 1]] for v in front]
+        reached[np.concatenate(rows)] = True
+        if reached.all():
+            return True
+        front = np.flatnonzero(reached & ~before)[:FRONT]
+        if not len(front):
+            return False
+    return False
 
 
 def _part_of(graph: Graph, nodes: np.ndarray) -> Graph:
@@ -204,6 +229,7 @@ class _Part:
 
     nodes [k]      in the whole graph, ascending
     best           Packing on the part's own numbers
+    next_seconds   an estimate of the next slice, where it may be long
     claimed        the bound rests on a finished search instead
     optimum        [k] bool or None
     """
@@ -214,10 +240,18 @@ class _Part:
         self._given = None if weights is None else weights[nodes]
         self._weights = np.ones(len(nodes), dtype=np.int64) if weights is None else self._given
         self._rows = Rows(self._graph)
-        self.best = nothing(self._given, "none yet")
+        self.best = nothing(self._given, NONE)
         self.lower, self.method = 0, self.best.method
         self.claimed, self.optimum = False, None
         self._known: tuple[int, np.ndarray] | None = None  # cost and cover that the caller knows
+        entries = len(self._graph.indices)
+        self.next_seconds = FIRST_SECONDS * len(nodes) + FIRST_ENTRY_SECONDS * entries
+        self._relax_seconds = RELAX_SECONDS * (len(nodes) + entries)
+        self._slices = self._methods()
+
+    def step(self) -> bool:
+        """One slice; False when nothing is left to try."""
+        return next(self._slices, None) is not None
 
     def offer(self, cover: np.ndarray) -> None:
         """The caller's cover [k] bool of this part."""
@@ -236,12 +270,19 @@ class _Part:
             self.best, self.lower, self.method = found, found.lower, found.method
             self._close()
 
-    def slices(self) -> Iterator[bool]:
-        """The relaxation, a clique cover, then packings, a search, more clique covers, by shares of time."""
-        self._take(relaxed(self._graph, self._given))
-        yield True
+    def _methods(self) -> Iterator[bool]:
+        """A first clique cover, the relaxation, better clique covers, then packings, a search and still more
+        clique covers, by shares of time.
+        """
         cliques = CliqueSearch(self._rows, self._weights, compiled=self._compiled)
-        for _ in range(3):
+        cliques.run(ROUNDS)
+        self._take(self._clique_bound(cliques))
+        self.next_seconds = self._relax_seconds
+        yield True
+        self._take(relaxed(self._graph, self._given))
+        self.next_seconds = 0.0
+        yield True
+        for _ in range(2):
             cliques.run(ROUNDS)
             yield True
         self._take(self._clique_bound(cliques))

@@ -17,6 +17,8 @@ class Group:
 
     direct   True: MPI reads and writes device memory; False: device arrays are staged through the host.
              For host arrays there is no difference.
+    `processor_s` are seconds of the processor spent in MPI calls, where ranks poll while they wait; None, and
+    not counted, until somebody sets it to 0: reading that clock takes longer than a small message.
     `sent_bytes` and `seconds` count what this rank sent and how long it sat in MPI calls, by phase:
       gather      rows of all ranks to all ranks          exchange   to each rank the rows it needs
       stage       rows of one rank to all, one rank after the other: the seconds are those spent waiting,
@@ -35,6 +37,7 @@ class Group:
         self.direct = device.direct if direct is None else direct
         self.sent_bytes: dict[str, int] = {}
         self.seconds: dict[str, float] = {}
+        self.processor_s: float | None = None
         self.calls = 0
         self._scratch: dict[tuple[str, str], Array] = {}
 
@@ -326,9 +329,13 @@ class _Clock:
         self.group, self.phase = group, phase
 
     def __enter__(self) -> None:
+        if self.group.processor_s is not None:
+            self.group.processor_s -= time.process_time()
         self.start = time.perf_counter()
 
     def __exit__(self, *exc: object) -> None:
+        if self.group.processor_s is not None:
+            self.group.processor_s += time.process_time()
         seconds = self.group.seconds
         seconds[self.phase] = seconds.get(self.phase, 0.0) + time.perf_counter() - self.start
 

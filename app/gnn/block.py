@@ -9,6 +9,7 @@ from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.layers.table import make_convolution
 
 Array = Any
+NORM = ("gamma", "beta")
 
 
 class Block:
@@ -18,7 +19,8 @@ class Block:
     Forward   Z = convolution(H)     U = Z + b + R     N = normalise(U)     H' = drop(relu(N))
               R = H, or H W_R where widths differ, or nothing; linear: without relu
     Backward  dN = dH' * drop * [H' > 0]     H' > 0 exactly where the entry was kept and active
-              dU by Elementwise.normalise_rows_back   db = sum of the rows of dU
+              dU, dgamma, dbeta by Elementwise.normalise_rows_back, which needs U
+              db = sum of the rows of dU
               dH = convolution^T(dU) + dU, or + dU W_R^T         dW_R = H^T dU
     Ranks     rows partitioned; the exchanges of the convolution
     Differs   The paper adds H after relu; added before it (He et al., Fig. 2), the activation can be read off
@@ -34,7 +36,7 @@ class Block:
         self.f_in, self.f_out = f_in, f_out
         self.projects = spec.residual and (f_in != f_out or first)
         self.meets_input = ((f"{name}.residual",) if self.projects else ()) + convolution.meets_input
-        self._saved: tuple[Any, Rows, Dropout | None] | None = None
+        self._saved: tuple[Any, Rows, Dropout | None, tuple[Rows, Any] | None] | None = None
 
     def text(self) -> str:
         """Kind, widths and options, for the log."""
@@ -48,6 +50,8 @@ class Block:
             shapes = {f"{self.name}.residual": (self.f_in, self.f_out), **shapes}
         if self.settings.bias:
             shapes[f"{self.name}.bias"] = (1, self.f_out)
+        if self.spec.layer_norm:
+            shapes.update({f"{self.name}.{which}": (1, self.f_out) for which in NORM})
         return shapes
 
     def forward(self, engine: Engine, H: Rows | Features, drop: Dropout | None, keep: bool) -> Rows:
@@ -59,31 +63,40 @@ class Block:
         Z = self.convolution.forward(engine, H)
         if not keep:
             self.convolution.release(engine)
+        relu = not self.spec.linear
         scale, add, bias = (
             self.convolution.output_scale(engine, H),
             self._residual(engine, H),
             self._bias(engine),
         )
-        engine.activate(Z, scale, bias, add, not self.spec.linear, drop)
+        if self.spec.layer_norm:
+            engine.activate(Z, scale, bias, add)
+            out, norm = self._normalise(engine, Z, keep)
+            engine.activate(out, relu=relu, drop=drop)
+        else:
+            engine.activate(Z, scale, bias, add, relu, drop)
+            out, norm = Z, None
         if self.projects:
             engine.free(add)
         if keep:
-            self._saved = (H, Z, drop)
+            self._saved = (H, out, drop, norm)
         else:
             engine.free(H)
-        return Z
+        return out
 
     def backward(self, engine: Engine, D: Rows) -> Rows | None:
         """The gradient by the layer's input (None for features) from D by its output, which is freed.
 
         Ranks   all call
         """
-        H, out, drop = self._saved
+        H, out, drop, norm = self._saved
         self._saved = None
         if not self.spec.linear or drop is not None:
             engine.deactivate(D, out, None, drop, not self.spec.linear)
         if out is not D:
             engine.free(out)
+        if norm is not None:
+            self._normalise_back(engine, D, *norm)
         if self.settings.bias:
             engine.column_sums(f"{self.name}.bias", D)
         dR = self._residual_back(engine, H, D)
@@ -95,6 +108,21 @@ class Block:
             engine.add_into(dH, dR)
         engine.free(dR)
         return dH
+
+    def _normalise(self, engine: Engine, U: Rows, keep: bool) -> tuple[Rows, tuple[Rows, Any] | None]:
+        """N, and what its backward pass needs, U among it; U is freed unless `keep`."""
+        gamma, beta = (engine.params[f"{self.name}.{which}"] for which in NORM)
+        N, kept = engine.normalise(U, gamma, beta)
+        if keep:
+            return N, (U, kept)
+        engine.free(U)
+        return N, None
+
+    def _normalise_back(self, engine: Engine, D: Rows, U: Rows, kept: Any) -> None:
+        """In place, the gradient by U from that by N; U is freed."""
+        gamma, beta = (f"{self.name}.{which}" for which in NORM)
+        engine.normalise_back(D, U, kept, engine.params[gamma], (gamma, beta))
+        engine.free(U)
 
     def _bias(self, engine: Engine) -> Array | None:
         return engine.params[f"{self.name}.bias"] if self.settings.bias else None

@@ -7,7 +7,6 @@ counts what is done, and can run the same code without numbers to learn what an 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from app.comm.ordered import sum_tree
@@ -16,11 +15,17 @@ from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
+from app.gnn.tiered import TieredRows, key_of, plan_tiers
+from app.gnn.work_clock import WorkClock
+from app.memory.operations import Operation
+from app.memory.plan import Plan
+from app.memory.tiers import Budget
 from app.partition.rows import RowPartition
 from app.products import PLAIN, Finish, Part
 
 Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
+NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 # P = diag(left) (A, or A+I) diag(right)
 PRODUCTS = {
     "symmetric": ("symmetric", True, "symmetric"),
@@ -31,7 +36,10 @@ PRODUCTS = {
 
 
 class Rows:
-    """[n_own, width] float32 rows of this rank, in a buffer of the engine; `array` is None in a dry run."""
+    """[n_own, width] float32 rows of this rank, in a buffer of the engine.
+
+    array   None in a dry run; under a limit of memory there only while an operation runs that names the rows
+    """
 
     __slots__ = ("array", "name", "number", "width")
 
@@ -39,26 +47,12 @@ class Rows:
         self.name, self.width, self.number, self.array = name, width, number, array
 
 
-@dataclass(frozen=True)
-class Operation:
-    """One step of an epoch: its kind, its name, the arrays it reads and those it writes or changes, its work.
-
-    reads, writes   "NUMBER NAME" of rows, in order of their first use
-    flops           multiplications and additions for each own row
-    """
-
-    kind: str
-    name: str
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    flops: int
-
-
 class Engine:
     """Operations on rows, in the buffers of one plan.
 
     space      rows partitioned over ranks and the product with the adjacency matrix
     params     replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
+    clock      of this rank's work by layer, where somebody wants to know; `layer` is the one at work, from 0
     seconds    time spent so far by kind of operation, of this rank
     recorded   operations of each program (a training epoch, an evaluation) as the dry run saw them
     """
@@ -76,6 +70,8 @@ class Engine:
         self.roots = len(owned_roots(self.blocks, first, last))
         self.numeric = False
         self.seconds: dict[str, float] = {}
+        self.clock: WorkClock | None = None
+        self.layer = 0
         self.recorded: dict[str, list[Operation]] = {}
         self.plan = BufferPlan()
         self._lives: dict[str, list[Lifetime]] = {}
@@ -85,6 +81,7 @@ class Engine:
         self._buffers: list[Array] = []
         self._parts: Array = None
         self.gradient: Array = None
+        self.tiered: TieredRows | None = None
 
     # ---- programs and buffers ---------------------------------------------------------------------------
 
@@ -97,6 +94,8 @@ class Engine:
         yield
         left = ", ".join(rows.name for rows in self._open.values())
         assert not left, f"rows never freed: {left}"
+        if self.numeric and self.tiered:
+            self.tiered.end(name)
 
     @contextmanager
     def dry(self) -> Iterator[None]:
@@ -106,16 +105,27 @@ class Engine:
         self.plan = plan_buffers(self._lives)
         self.numeric = True
 
-    def allocate(self) -> None:
-        """Make the planned buffers and the gradients; steady state allocates nothing else of their size."""
-        self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
+    def allocate(self, budget: Budget | None = None) -> None:
+        """Make the planned buffers and the gradients; steady state allocates nothing else of their size.
+
+        budget   where the buffers would pass its limit, rows go to and fro between two tiers of memory
+        Raises CaseError where that is not possible, perhaps on one rank only.
+        """
+        if budget is not None and 0 < budget.limit < 4 * self.n_own * self.plan.columns:
+            self.tiered = TieredRows(self.plans(budget.limit), self.n_own, self.device, budget)
+        else:
+            self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
         self.gradient = self.device.zeros((self.params.size,))
         self._parts = self.device.zeros((self.roots, self.params.size - self.direct))
+
+    def plans(self, limit: int) -> dict[str, Plan]:
+        """For each recorded program the moves that keep its rows below a limit in bytes."""
+        return plan_tiers(self.recorded, self._lives, self.n_own, limit)
 
     def take(self, name: str, width: int) -> Rows:
         """Unset rows of `width` columns."""
         array = None
-        if self.numeric:
+        if self.numeric and not self.tiered:
             buffer = self._buffers[self.plan.slots[self._program][self._count]]
             array = buffer[: self.n_own * width].reshape(self.n_own, width)
         rows = Rows(name, width, self._count, array)
@@ -148,12 +158,29 @@ class Engine:
         self._at += 1
         if not self.numeric:
             found = [
-                tuple(f"{r.number} {r.name}" for r in each if isinstance(r, Rows)) for each in (reads, writes)
+                tuple(key_of(r.number, r.name) for r in each if isinstance(r, Rows))
+                for each in (reads, writes)
             ]
-            self.recorded[self._program].append(Operation(kind, name, *found, flops))
+            self.recorded[self._program].append(Operation(kind, name, *found, flops=flops))
             return None
-        start = time.perf_counter()
+        if self.tiered:
+            with self._in_fast_tier([r for r in (*reads, *writes) if isinstance(r, Rows)]):
+                return self._timed(kind, work)
+        return self._timed(kind, work)
+
+    @contextmanager
+    def _in_fast_tier(self, rows: list[Rows]) -> Iterator[None]:
+        """While the operation under way runs its rows have arrays."""
+        self._timed("memory", lambda: self.tiered.before(self._program, self._at - 1, rows))
+        yield
+        self.tiered.after(self._program, self._at - 1, rows)
+
+    def _timed(self, kind: str, work: Callable[[], Any]) -> Any:
+        """Do some work and add its seconds to its kind."""
+        start, busy = time.perf_counter(), self.clock.now() if self.clock else 0.0
         result = work()
+        if self.clock:
+            self.clock.add(self.layer, busy)
         self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
         return result
 
@@ -179,13 +206,35 @@ class Engine:
         """New rows D W^T: the gradient by the left operand of a product with W."""
         return self.dense(D, self.device.xp.ascontiguousarray(W.T), scale, name)
 
-    def neighbours(self, X: Rows | Features, own: bool, name: str = "AH") -> Rows:
-        """New rows A X, or (A + I) X where `own`. Ranks: all call (one exchange)."""
+    def transposed(self, name: str) -> Array:
+        """A parameter's transpose, row-major."""
+        return self.device.xp.ascontiguousarray(self.params[name].T)
+
+    def dense_sum(self, terms: list[tuple[Rows | DenseFeatures, Array]], name: str = "HW") -> Rows:
+        """New rows X W + X' W' + ...: an element is one chain over the columns of all operands in turn."""
+        W = self.device.xp.concatenate([W for _, W in terms])
+        Z = self.take(name, W.shape[1])
+
+        def work() -> None:
+            self.device.dense([Part(X.array) for X, _ in terms], W, PLAIN, Z.array)
+
+        self._run("dense", name, [X for X, _ in terms], [Z], work, 2 * W.shape[0] * W.shape[1])
+        return Z
+
+    def neighbours(
+        self, X: Rows | Features, own: bool, name: str = "AH", factor: Array | None = None
+    ) -> Rows:
+        """New rows A X, or (A + I) X where `own`, or (A + factor I) X with factor [1, 1].
+
+        Ranks   all call (one exchange)
+        """
         Y = self.take(name, X.width)
 
         def work() -> None:
             rows = X.array
-            if own:
+            if factor is not None:
+                self.device.xp.multiply(rows, factor, out=Y.array)
+            elif own:
                 Y.array[...] = rows
             else:
                 Y.array[...] = 0
@@ -193,6 +242,11 @@ class Engine:
 
         self._run("spmm", name, [X], [Y], work, 2 * X.width)
         return Y
+
+    def neighbours_into(self, Y: Rows, X: Rows) -> None:
+        """Y += A X; the chain of a row goes on from what Y holds. Ranks: all call (one exchange)."""
+        work = lambda: self.neighbours_of.accumulate(X.array, Y.array)  # noqa: E731
+        self._run("spmm", Y.name, [Y, X], [Y], work, 2 * X.width)
 
     def scale_of(self, kind: str) -> Array | None:
         """[n_own] the factors of rows of a normalisation (Neighbours.scale)."""
@@ -204,8 +258,8 @@ class Engine:
         Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
         """
         if self.numeric and kind not in X.products:
-            xp, (left, own, right) = self.device.xp, PRODUCTS[kind]
-            rows = xp.array(X.array)
+            left, own, right = PRODUCTS[kind]
+            rows = X.array.copy()
             if right:
                 self.device.activate(rows, self.scale_of(right))
             Y = self.device.zeros(rows.shape)
@@ -219,8 +273,17 @@ class Engine:
 
     # ---- gradients --------------------------------------------------------------------------------------
 
-    def gram(self, name: str, X: Rows | Features, D: Rows, scale: Array | None = None) -> None:
+    def gram(
+        self,
+        name: str,
+        X: Rows | Features,
+        D: Rows,
+        scale: Array | None = None,
+        pick: Array | None = None,
+    ) -> None:
         """The gradient of parameter `name` is X^T D, a sum over nodes; rows of X are multiplied by scale.
+
+        pick    which entries of X^T D, row-major, are the parameter's; None: all
 
         Ranks   all call (features whose gradient arrives whole exchange D)
         """
@@ -233,7 +296,8 @@ class Engine:
 
         def tree() -> None:
             part = Part(X.array, scale=scale)
-            self._part(name)[...] = self.device.gram_roots([part], D.array, self.starts, self.spans)
+            found = self.device.gram_roots([part], D.array, self.starts, self.spans)
+            self._part(name)[...] = found if pick is None else found[:, pick]
 
         self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width)
 
@@ -244,6 +308,15 @@ class Engine:
             self._part(name)[...] = self.device.column_roots(D.array, self.starts, self.spans)
 
         self._run("elementwise", name, [D], [], work, D.width)
+
+    def dot(self, name: str, X: Rows, D: Rows) -> None:
+        """The gradient of parameter `name` [1, 1] is the sum of all elements of X * D, row by row."""
+
+        def work() -> None:
+            dots = self.device.row_dots(X.array, D.array)
+            self._part(name)[...] = self.device.column_roots(dots[:, None], self.starts, self.spans)
+
+        self._run("elementwise", name, [X, D], [], work, 2 * D.width)
 
     def _part(self, name: str) -> Array:
         """[own roots, size] the addends of a parameter's gradient."""
@@ -272,17 +345,21 @@ class Engine:
         """In place: Z = drop(relu(scale * Z + bias + add)), each only where given."""
         if scale is None and bias is None and add is None and not relu and drop is None:
             return
-        more = None if add is None else add.array
         flat = None if bias is None else bias.reshape(-1)
-        work = lambda: self.device.activate(Z.array, scale, flat, more, relu, drop)  # noqa: E731
+
+        def work() -> None:
+            self.device.activate(Z.array, scale, flat, None if add is None else add.array, relu, drop)
+
         self._run("elementwise", "activate", [Z, add], [Z], work, 4 * Z.width)
 
     def deactivate(
         self, D: Rows, H: Rows | None = None, scale: Array | None = None, drop: Any = None, relu: bool = False
     ) -> None:
         """In place, the gradient through `activate` whose output was H: D = scale * (kept and active) D."""
-        held = None if H is None else H.array
-        work = lambda: self.device.deactivate(D.array, held, scale, drop, relu)  # noqa: E731
+
+        def work() -> None:
+            self.device.deactivate(D.array, None if H is None else H.array, scale, drop, relu)
+
         self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width)
 
     def copy(self, X: Rows | Features, name: str, scale: Array | None = None) -> Rows:
@@ -300,6 +377,40 @@ class Engine:
         """Y += factor * X."""
         work = lambda: self.device.add_into(Y.array, X.array, factor)  # noqa: E731
         self._run("elementwise", "add", [Y, X], [Y], work, 2 * Y.width)
+
+    def combine(self, X: DenseFeatures, factor: Array, Y: DenseFeatures, name: str) -> Rows:
+        """New rows factor * X + Y, factor [1, 1]."""
+        Z = self.take(name, X.width)
+
+        def work() -> None:
+            self.device.xp.multiply(X.array, factor, out=Z.array)
+            self.device.add_into(Z.array, Y.array)
+
+        self._run("elementwise", name, [X, Y], [Z], work, 2 * X.width)
+        return Z
+
+    def normalise(self, Z: Rows, gamma: Array, beta: Array, name: str = "N") -> tuple[Rows, Any]:
+        """New rows, those of Z normalised (layer normalisation), and what `normalise_back` needs beside Z."""
+        N = self.take(name, Z.width)
+
+        def work() -> tuple[Array, Array]:
+            flat = gamma.reshape(-1), beta.reshape(-1)
+            return self.device.normalise_rows(Z.array, *flat, NORM_EPSILON, N.array)[1:]
+
+        return N, self._run("elementwise", name, [Z], [N], work, 8 * Z.width)
+
+    def normalise_back(self, D: Rows, Z: Rows, kept: Any, gamma: Array, names: tuple[str, str]) -> None:
+        """In place, the gradient through `normalise`; names: the parameters gamma and beta, whose gradients
+        go to the engine."""
+        self.column_sums(names[1], D)
+        product = self.take("DX", D.width)
+
+        def work() -> None:
+            self.device.normalise_rows_back(D.array, Z.array, *kept, gamma.reshape(-1), product.array)
+
+        self._run("elementwise", "normalise_back", [D, Z], [D, product], work, 12 * D.width)
+        self.column_sums(names[0], product)
+        self.free(product)
 
     # ---- anything else ----------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 
 No gradient by the features themselves is ever needed. Dense features are rows like all others, so the
 gradient of W in X W is X^T D, a sum over nodes by row blocks. Sparse features keep their transpose instead,
-cut by columns: each rank owns some features and all entries of theirs, and gets the rows of D one rank after the
-other (a staged broadcast), so each row of X^T D is one chain over nodes in global order on one rank; then the
-rows are gathered. Both ways the bits do not depend on the number of ranks.
+cut by columns: each rank owns some features and all entries of theirs, and gets the rows of D one rank after
+the other (a staged broadcast), so each row of X^T D is one chain over nodes in global order on one rank; then
+the rows are gathered. Both ways the bits do not depend on the number of ranks.
 """
 
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ class SparseFeatures:
         """out [f*m] = X^T (scale * D), whole on every rank. Ranks: all call (staged rows, then a gather)."""
         group, device, m = self.group, self.device, D_own.shape[1]
         if scale is not None:
-            D_own = device.xp.array(D_own)
+            D_own = D_own.copy()
             device.activate(D_own, scale)
         own = device.zeros((self._tiles[0].matrix.shape[0], m))
         for rank, D in group.stage_rows(D_own, self.row_counts):

@@ -12,6 +12,13 @@ from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
 from app.rng import key_of
 
 Array = Any
+CONSTANTS = {
+    "bias": 0.0,
+    "hidden_bias": 0.0,
+    "beta": 0.0,
+    "gamma": 1.0,
+    "eps": 0.0,
+}  # by last part of the name
 
 
 class Model:
@@ -39,6 +46,11 @@ class Model:
             found.update(shapes)
         return found
 
+    def constants(self) -> dict[str, float]:
+        """What parameters that are not drawn begin with, by name."""
+        last = {name: name.rpartition(".")[2] for name in self.shapes()}
+        return {name: CONSTANTS[kind] for name, kind in last.items() if kind in CONSTANTS}
+
     def input_parameters(self) -> int:
         """How many numbers the features are multiplied by: the first ones."""
         shapes, first = self.shapes(), self.blocks[0]
@@ -53,6 +65,7 @@ class Model:
         X.begin(draws and draws.of_input(engine))
         H: Rows | Features = X
         for number, block in enumerate(self.blocks, start=1):
+            engine.layer = number - 1
             drop = draws.after_layer(engine, number) if draws and block is not self.blocks[-1] else None
             H = block.forward(engine, H, drop, draws is not None)
         return H
@@ -67,7 +80,8 @@ class Model:
 
     def backward(self, engine: Engine, D: Rows) -> None:
         """Gradients of all parameters from D by the scores, which is freed. Ranks: all call."""
-        for block in reversed(self.blocks):
+        for number, block in reversed(list(enumerate(self.blocks))):
+            engine.layer = number
             D = block.backward(engine, D)
 
 

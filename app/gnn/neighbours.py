@@ -1,5 +1,6 @@
 """Neighbours: the sums over neighbours that every graph layer is made of, on row partitions."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,29 @@ class Neighbours:
         self.weighted = weighted and block.A_weights is not None
         self._matrix = block.A_weights[0] if self.weighted else block.A
         self._scales: dict[str, Array] = {}
+        self._patterns: Any = None
+        self._own: Any = None
 
     def accumulate(self, X_own: Array, Y_own: Array) -> None:
         """Y += A X. X_own, Y_own [n_own, f] row-major. Ranks: all call (one exchange)."""
         self.exchange.accumulate(X_own, [self._matrix], Y_own)
+
+    def visit(self, X_own: Array, own: bool, work: Callable[[Any, Array], None]) -> None:
+        """Go through the stored entries in global order, with the rows of X that their columns number.
+
+        own     begin with the entry of every row in its own column
+        work    called with a pattern (Attention.attention_pattern) and rows, for one tile after the other
+        Ranks   all call (one exchange)
+        """
+        if self._patterns is None:
+            A, make = self.block.A, self.device.attention_pattern
+            n = self.block.n_own
+            ramp = np.arange(n + 1, dtype=np.int32)
+            self._patterns = [make(tile) for tile in A] if isinstance(A, list) else make(A)
+            self._own = make(self.device.csr(ramp, ramp[:n], None, (n, n)))
+        if own:
+            work(self._own, X_own)
+        self.exchange.visit(X_own, self._patterns, work)
 
     def scale(self, kind: str) -> Array:
         """[n_own] float32 factors of rows, zero on padding; computed once. Ranks: all call, the first time.

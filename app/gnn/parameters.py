@@ -43,9 +43,18 @@ class Parameters:
         other.flat[:] = self.flat
         return other
 
-    def draw_glorot(self, seed: int) -> None:
-        """Glorot's uniform initialisation, each array from a stream of its own name."""
-        self.set({name: _glorot(shape, seed, name) for name, shape in self.shapes.items()})
+    def draw_glorot(self, seed: int, constants: dict[str, float] | None = None) -> None:
+        """Glorot's uniform initialisation, each array from a stream of its own name.
+
+        constants   arrays by name that begin with one value everywhere
+        """
+        fixed = constants or {}
+        self.set(
+            {
+                name: np.full(shape, fixed[name]) if name in fixed else _glorot(shape, seed, name)
+                for name, shape in self.shapes.items()
+            }
+        )
 
 
 def _glorot(shape: tuple[int, ...], seed: int, name: str) -> np.ndarray:

@@ -1,15 +1,16 @@
 """A trained graph network on disk: its layers, its sizes, its weights."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from app.config import GnnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
 from app.gnn.model import Model
+from app.graphs.nodedata import NodeData
 
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "heads", "bias", "normalisation",
@@ -19,56 +20,78 @@ ARCHITECTURE = (
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model read back; extras are arrays that others have saved with it."""
+    """A model read back, or about to be written.
 
-    architecture: dict[str, Any]
+    case        its architecture (other keys of [gnn] play no part)
+    features    columns of its input      class_ids [classes] the data's own numbers of its classes
+    arrays      weights by name
+    """
+
+    case: GnnCase
     features: int
-    classes: int
+    class_ids: np.ndarray
     multilabel: bool
     arrays: dict[str, np.ndarray]
-    digest: str
 
-    def case(self, given: GnnCase) -> GnnCase:
-        """The given case with the saved architecture."""
-        return msgspec.structs.replace(given, **self.architecture)
+    @property
+    def classes(self) -> int:
+        """Columns of its output."""
+        return len(self.class_ids)
+
+    def architecture_of(self, given: GnnCase) -> GnnCase:
+        """The given table with the architecture of this model."""
+        return structs.replace(given, **{key: getattr(self.case, key) for key in ARCHITECTURE})
+
+    def relabel(self, path: str, data: NodeData) -> NodeData:
+        """Node data with labels numbered as in this model; refuses labels that it does not know."""
+        if not data.classes:
+            return replace(data, class_ids=self.class_ids)
+        if data.multilabel != self.multilabel or (self.multilabel and data.classes != self.classes):
+            raise GraphError(f"{path}: for {self._labels()}; the labels of these data are of another kind")
+        if self.multilabel:
+            return data
+        at = np.minimum(np.searchsorted(self.class_ids, data.class_ids), self.classes - 1)
+        unknown = data.class_ids[self.class_ids[at] != data.class_ids]
+        if len(unknown):
+            raise GraphError(f"{path}: for {self._labels()}; these data have class {unknown[0]} besides")
+        labels = np.where(data.labels >= 0, at[data.labels], -1).astype(np.int32)
+        return replace(data, labels=labels, classes=self.classes, class_ids=self.class_ids)
+
+    def _labels(self) -> str:
+        return f"{self.classes} {'labels' if self.multilabel else 'classes'}"
 
 
-def save_model(
-    path: str, weights: dict[str, np.ndarray], case: GnnCase, model: Model, multilabel: bool, note: str
-) -> str:
+def save_model(path: str, saved: SavedModel, note: str) -> str:
     """Write weights.npz atomically; returns the digest of the weights. Rank 0 only."""
     about = {
-        "gnn": {key: getattr(case, key) for key in ARCHITECTURE},
-        "features": model.f_in,
-        "classes": model.classes,
-        "multilabel": multilabel,
+        "gnn": {key: getattr(saved.case, key) for key in ARCHITECTURE},
+        "features": saved.features,
+        "class_ids": saved.class_ids.tolist(),
+        "multilabel": saved.multilabel,
         "note": note,
     }
-    return save_archive(path, weights, "gnn", about)
+    return save_archive(path, saved.arrays, "gnn", about)
 
 
 def load_model(path: str) -> SavedModel:
     """Read and verify weights.npz. Raises GraphError, one line, for anything that is not one."""
     arrays, manifest = load_archive(path, "gnn")
     with refusing(path):
-        architecture = manifest["gnn"]
-        if not set(architecture) <= set(ARCHITECTURE):
+        if set(manifest["gnn"]) != set(ARCHITECTURE):
             raise GraphError(f"{path}: describes a model that this Lockstep does not know")
-        case = msgspec.convert(architecture, GnnCase)
-        chosen = {key: getattr(case, key) for key in architecture}
-        sizes = int(manifest["features"]), int(manifest["classes"]), bool(manifest["multilabel"])
-        found = SavedModel(chosen, *sizes, arrays, manifest["digest"])
-        wanted = Model(case, found.features, found.classes).shapes()
+        case = msgspec.convert(manifest["gnn"], GnnCase)
+        class_ids = np.array(msgspec.convert(manifest["class_ids"], list[int]), dtype=np.int64)
+        if not len(class_ids) or (np.diff(class_ids) <= 0).any():
+            raise GraphError(f"{path}: its classes are not numbers in ascending order")
+        features = msgspec.convert(manifest["features"], int)
+        found = SavedModel(case, features, class_ids, bool(manifest["multilabel"]), arrays)
+        wanted = Model(case, features, found.classes).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
     return found
 
 
-def check_fits(path: str, saved: SavedModel, features: int, classes: int, multilabel: bool) -> None:
-    """Refuse weights for other data. classes   0: the data have no labels. Raises GraphError."""
+def check_fits(path: str, saved: SavedModel, features: int) -> None:
+    """Refuse weights for features of another width. Raises GraphError."""
     if saved.features != features:
         raise GraphError(f"{path}: for nodes with {saved.features} features; these have {features}")
-    if classes and (saved.classes, saved.multilabel) != (classes, multilabel):
-        kinds = {True: "labels", False: "classes"}
-        has = f"{saved.classes} {kinds[saved.multilabel]}"
-        raise GraphError(f"{path}: for {has}; these data have {classes} {kinds[multilabel]}")

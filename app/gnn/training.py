@@ -8,17 +8,22 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import check_same, digest
+from app.comm.guard import check_same, digest, raise_together
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
 from app.gnn.engine import Engine
 from app.gnn.features import Features, make_features
+from app.gnn.inputs import input_rows
 from app.gnn.metrics import Scores, count_hits, scores_of
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
 from app.gnn.optim import make_optimiser
 from app.gnn.parameters import Parameters
-from app.partition.nodes import NodeData
+from app.graphs.nodedata import NodeData
+from app.memory.tiers import Budget
+from app.partition.migrate import move_nodes
+from app.partition.rows import RowPartition
+from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -38,25 +43,48 @@ class Fit:
 class Classifier:
     """A model on one graph: its rows, features and labels on this rank, its buffers, its weights.
 
-    Ranks   all construct
+    classes, multilabel   what the scores mean, of labels that the data may not have
+    Ranks                 all construct
     """
 
-    def __init__(self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int) -> None:
+    def __init__(
+        self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
+        classes: int = 0, multilabel: bool = False, budget: Budget | None = None,
+    ) -> None:  # fmt: skip
+        """classes   0: those of the data     budget   a limit for the engine's buffers; it changes no bit."""
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
-        self.model = Model(case, data.features.shape[1], data.classes)
+        self.classes, self.multilabel = classes or data.classes, multilabel or data.multilabel
+        X_own = input_rows(data, block, case.feature_rows)
+        self.model = Model(case, X_own.shape[1], self.classes)
         self.params = Parameters(self.device, self.model.shapes())
-        self.params.draw_glorot(seed)
-        self.features: Features = make_features(group, data.features, block.own_counts)
+        self.params.draw_glorot(seed, self.model.constants())
+        self._settle(block, X_own, budget)
+
+    def _settle(self, block: RowBlock, X_own: Array, budget: Budget | None) -> None:
+        """Features, labels and buffers for the rows of a block. Ranks: all call."""
+        group, case = self.group, self.case
+        self.block, self._budget = block, budget
+        self.features: Features = make_features(group, X_own, block.own_counts)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
-        self.counted = {name: group.sum_integers(np.array([getattr(data, name).sum()]))[0] for name in SPLITS}
-        self._targets = self._put_targets()
-        self._plan()
+        self._targets = self._put_targets() if self.data.classes else None
+        self._plan(budget)
+
+    def move(self, new: RowPartition) -> None:
+        """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
+
+        Ranks   all call
+        """
+        old, seconds, clock = self.block, self.engine.seconds, self.engine.clock
+        self.data = move_nodes(self.group, self.data, old.rows, new)
+        block = repartition(self.group, old, new)
+        self._settle(block, input_rows(self.data, block, self.case.feature_rows), self._budget)
+        self.engine.seconds, self.engine.clock = seconds, clock
 
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
         data, put = self.data, self.device.put
-        share = 1 / max(int(self.counted["train"]), 1)
+        share = 1 / max(data.counts["train"], 1)
         if data.multilabel:
             share /= data.classes
             labels = data.labels.astype(np.float32)
@@ -64,13 +92,15 @@ class Classifier:
             labels = data.labels.astype(np.int32)
         return put(labels), put(np.where(data.train, share, 0).astype(np.float32))
 
-    def _plan(self) -> None:
+    def _plan(self, budget: Budget | None) -> None:
         """Run an epoch and an evaluation without numbers, and make the buffers they need."""
         with self.engine.dry():
-            self._epoch(Draws(self.case, self.seed, 0))
+            if self.case.epochs:
+                self._epoch(Draws(self.case, self.seed, 0))
             self.scores_own()
             self.embed_own()
-        self.engine.allocate()
+        with raise_together(self.group, "planning the memory of an epoch"):
+            self.engine.allocate(budget)
 
     # ---- one epoch --------------------------------------------------------------------------------------
 
@@ -119,13 +149,16 @@ class Classifier:
     def predict_own(self) -> np.ndarray:
         """[n_own, classes] bool: the classes that own rows are said to have. Ranks: all call."""
         Z = self.scores_own()
-        if self.data.multilabel:
+        if self.multilabel:
             return Z > 0  # sigmoid above one half
         return np.arange(Z.shape[1]) == Z.argmax(axis=1)[:, None]
 
     def evaluate(self) -> dict[str, Scores]:
         """Scores on training, validation and test nodes. Ranks: all call."""
-        data, predicted = self.data, self.predict_own()
+        data = self.data
+        if not data.classes:
+            return {}
+        predicted = self.predict_own()
         if data.multilabel:
             wanted = data.labels > 0
         else:
@@ -139,14 +172,16 @@ def fit(
     classifier: Classifier,
     record: Callable[[dict[str, float]], None] = lambda row: None,
     check_every: int = 0,
+    after_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> Fit:
     """Train for gnn.epochs, or until the validation score has not risen for gnn.patience evaluations.
 
     record        called with each evaluation
     check_every   epochs between comparisons of the weights over ranks; 0: never
+    after_epoch   called with each epoch's number once the weights have changed; may move the rows
     Ranks         all call; the result is identical on all
     """
-    case, params, engine = classifier.case, classifier.params, classifier.engine
+    case, params = classifier.case, classifier.params
     optimiser = make_optimiser(case, params.size, classifier.device.xp)
     decay = _decayed(classifier)
     result = Fit(params.host())
@@ -154,8 +189,9 @@ def fit(
     for epoch in range(1, case.epochs + 1):
         loss = classifier.epoch(epoch)
         for part in decay:
-            engine.gradient[part] += case.weight_decay * params.flat[part]
-        optimiser.update(params.flat, engine.gradient)
+            classifier.engine.gradient[part] += case.weight_decay * params.flat[part]
+        optimiser.update(params.flat, classifier.engine.gradient)
+        after_epoch(epoch)
         result.epochs = epoch
         if check_every and epoch % check_every == 0:
             check_same(classifier.group, digest(params.host())[:16], f"weights after epoch {epoch}")
@@ -165,7 +201,7 @@ def fit(
         row = _row(epoch, loss, scores)
         result.records.append(row)
         record(row)
-        watched = row["val_score"] if classifier.counted["val"] else -loss
+        watched = row["val_score"] if classifier.data.counts["val"] else -loss
         if watched > best:
             best, waited, result.best_epoch = watched, 0, epoch
             if case.keep == "best":

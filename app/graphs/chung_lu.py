@@ -54,7 +54,7 @@ class _Ends:
     def __init__(self, n: int, edges: int, exponent: float) -> None:
         # Whole weights: the last bit of a library's power function then hardly ever matters.
         self.sums = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(_weights(n, edges, exponent), out=self.sums[1:])
+        np.cumsum(power_law_weights(n, edges, exponent), out=self.sums[1:])
         self.total = int(self.sums[-1])
         self.stride = -(-self.total // n)
         places = np.arange(0, self.total, self.stride)
@@ -72,7 +72,7 @@ class _Ends:
         return nodes
 
 
-def _weights(n: int, edges: int, exponent: float) -> np.ndarray:
+def power_law_weights(n: int, edges: int, exponent: float) -> np.ndarray:
     """[n] int64, descending, the smallest UNITS."""
     mean = 2 * edges / n
     ratio = max(mean, np.sqrt(2 * edges)) / max(mean, 1e-9)  # largest degree by mean degree

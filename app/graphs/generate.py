@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
 from app.errors import CaseError
+from app.graphs.bter import bter
 from app.graphs.checks import MOST_NODES, check_count, check_seed
 from app.graphs.chung_lu import chung_lu
 from app.graphs.points import generate_points
 from app.graphs.rmat import rmat
+from app.graphs.sbm import planted
 from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
 from app.rng import stream
 
@@ -90,6 +93,9 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "er": erdos_renyi,
     "ba": barabasi_albert,
     "rmat": rmat,
+    "rmat_natural": partial(rmat, permuted=False),
     "chung_lu": chung_lu,
+    "bter": bter,
+    "sbm": planted,
     "uniform_points": generate_points,
 }

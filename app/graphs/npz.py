@@ -4,9 +4,10 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO
 
 import numpy as np
 
@@ -75,8 +76,8 @@ class Npz:
             want in (None, have) for want, have in zip(shape, column.shape)
         )
         if column.dtype.kind not in "iu" or not fits:
-            right = f"integers of shape {_shape_text(shape)} would be right"
-            raise self.error(f"found {column.dtype} of shape {_shape_text(column.shape)}; {right}", name)
+            right = f"integers of shape {shape_text(shape)} would be right"
+            raise self.error(f"found {column.dtype} of shape {shape_text(column.shape)}; {right}", name)
         return column
 
     def numbers(self, name: str, length: int) -> Column:
@@ -84,7 +85,7 @@ class Npz:
         column = self.columns[name]
         if column.dtype.kind not in "iufb" or column.shape != (length,):
             right = f"real numbers of shape ({length}) would be right"
-            raise self.error(f"found {column.dtype} of shape {_shape_text(column.shape)}; {right}", name)
+            raise self.error(f"found {column.dtype} of shape {shape_text(column.shape)}; {right}", name)
         return column
 
     def parts(
@@ -92,17 +93,25 @@ class Npz:
     ) -> Iterator[np.ndarray]:
         """Elements start..stop-1 of a column as stored, at most `size` at a time."""
         stop = column.size if stop is None else stop
+        yield from self.cut(column, (min(size, stop - at) for at in range(start, stop, size)), start)
+
+    def cut(self, column: Column, counts: Iterable[int], start: int = 0) -> Iterator[np.ndarray]:
+        """Elements of a column as stored, from `start` on: as many at a time as `counts` says in turn."""
         width = column.dtype.itemsize
+        with self._reading(column.name), self._open(column) as file:
+            read_header(file)
+            _skip(file, start * width)
+            for count in counts:
+                yield np.frombuffer(_read_exactly(file, count * width), dtype=column.dtype)
+
+    @contextmanager
+    def _open(self, column: Column) -> Iterator[IO[bytes]]:
+        """The file of one array, at its header."""
         with (
-            self._reading(column.name),
             zipfile.ZipFile(self.source.path) as archive,
             archive.open(f"{column.name}.npy") as file,
         ):
-            _read_header(file)
-            _skip(file, start * width)
-            for at in range(start, stop, size):
-                data = _read_exactly(file, min(size, stop - at) * width)
-                yield np.frombuffer(data, dtype=column.dtype)
+            yield file
 
     def whole(self, column: Column) -> np.ndarray:
         """All elements of a column, flat."""
@@ -127,13 +136,17 @@ class Npz:
             right = f"at most {most} would be right"
             raise self.error(f"states {info.file_size} bytes; {right}", name)
         with self._reading(name), archive.open(info) as file:
-            shape, fortran, dtype = _read_header(file)
-            held = info.file_size - file.tell()
+            return self._column(name, file, info.file_size)
+
+    def _column(self, name: str, file: IO[bytes], size: int) -> Column:
+        """What the header of an array states, if it holds numbers and as many bytes as it says."""
+        shape, fortran, dtype = read_header(file)
+        held = size - file.tell()
         if dtype.hasobject:
             raise self.error("holds Python objects, which are never loaded; numbers would be right", name)
         column = Column(name, shape, dtype, fortran)
         if min(shape, default=0) < 0 or column.size * dtype.itemsize != held:
-            stated = f"its header states {dtype} of shape {_shape_text(shape)}, but it holds {held} bytes"
+            stated = f"its header states {dtype} of shape {shape_text(shape)}, but it holds {held} bytes"
             raise self.error(f"{stated}; equal sizes would be right", name)
         return column
 
@@ -147,7 +160,7 @@ class Npz:
             raise self.error(f"cannot be read: {reason}; an undamaged .npz would be right", name) from None
 
 
-def _read_header(file: zipfile.ZipExtFile) -> tuple[tuple[int, ...], bool, np.dtype]:
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, column-major order and dtype; `file` is left at the first element."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
@@ -157,12 +170,12 @@ def _read_header(file: zipfile.ZipExtFile) -> tuple[tuple[int, ...], bool, np.dt
     raise ValueError(f"unknown version {version[0]}.{version[1]} of the array format")
 
 
-def _skip(file: zipfile.ZipExtFile, count: int) -> None:
+def _skip(file: IO[bytes], count: int) -> None:
     while count:
         count -= len(_read_exactly(file, min(count, 1 << 22)))
 
 
-def _read_exactly(file: zipfile.ZipExtFile, count: int) -> bytes:
+def _read_exactly(file: IO[bytes], count: int) -> bytes:
     data = bytearray()
     while len(data) < count:
         part = file.read(count - len(data))
@@ -172,5 +185,5 @@ def _read_exactly(file: zipfile.ZipExtFile, count: int) -> bytes:
     return bytes(data)
 
 
-def _shape_text(shape: tuple[int | None, ...]) -> str:
+def shape_text(shape: tuple[int | None, ...]) -> str:
     return "(" + ", ".join("any" if length is None else str(length) for length in shape) + ")"

@@ -10,7 +10,9 @@ from app.graphs.edge_list import read_edge_list
 from app.graphs.gset import read_gset
 from app.graphs.matrix_market import read_matrix_market
 from app.graphs.metis import read_metis
+from app.graphs.ogb import read_ogb
 from app.graphs.points import read_points
+from app.graphs.ppi import read_ppi
 from app.graphs.shipped import PREFIX, read_shipped
 from app.graphs.source import Limits, Source, graph_suffix, shown
 from app.graphs.stream import EdgeStream
@@ -27,6 +29,8 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "npz": read_npz,
     "networkx": read_shipped,
     "tsplib": read_points,
+    "ogb": read_ogb,
+    "ppi": read_ppi,
 }
 SUFFIXES = {
     ".graph": "metis",

@@ -14,9 +14,12 @@ BLOCK = 1 << 18
 
 
 def rmat(
-    n: int, edges: int, quadrants: tuple[float, float, float], seed: int, name: str | None = None
-) -> EdgeStream:
+    n: int, edges: int, quadrants: tuple[float, float, float], seed: int, name: str | None = None,
+    permuted: bool = True,
+) -> EdgeStream:  # fmt: skip
     """`edges` edges drawn independently, so that some repeat or are loops; node numbers are then permuted.
+
+    permuted   False: node numbers stay those of the descent, so the nodes of large degree come first
 
     Each edge descends into the quarters of the adjacency matrix of 2^ceil(log2 n) nodes with probabilities a,
     b, c, 1-a-b-c; where it ends outside n x n it is drawn anew. Holds the permutation [n] and one block.
@@ -32,15 +35,16 @@ def rmat(
     blocks = -(-edges // BLOCK)
 
     def part(_: EdgeStream, rank: int, size: int) -> Iterator[Chunk]:
-        label = stream(seed, "rmat/labels").permutation(n)
+        label = stream(seed, "rmat/labels").permutation(n) if permuted else np.arange(n)
         for block in range(rank, blocks, size):
             u, v = _draw(n, min(BLOCK, edges - block * BLOCK), quadrants, stream(seed, "rmat", block))
             for at in range(0, len(u), CHUNK_EDGES):
                 yield label[u[at : at + CHUNK_EDGES]], label[v[at : at + CHUNK_EDGES]], None
 
-    path = f"rmat(n={n}, edges={edges}, a={a}, b={b}, c={c}, seed={seed})"
+    kind = "rmat" if permuted else "rmat_natural"
+    path = f"{kind}(n={n}, edges={edges}, a={a}, b={b}, c={c}, seed={seed})"
     return EdgeStream(
-        name or f"rmat-{n}-{edges}-{seed}", path, "generated", n, 0, False,
+        name or f"{kind}-{n}-{edges}-{seed}", path, "generated", n, 0, False,
         lambda opened: part(opened, 0, 1), part=part, lines=edges,
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from app.config import Case, GraphCase
 from app.errors import CaseError
@@ -10,6 +11,7 @@ from app.graphs.readers import open_edges
 from app.model import memory
 from app.model.defaults import DEFAULTS
 from app.model.layout import Layout, estimate
+from app.model.node_plan import node_plan_lines
 from app.model.rates import Calibration, Network, Rates, load_calibration
 from app.model.work import States, evaluation, learning
 from app.problems.table import make_problem
@@ -55,6 +57,8 @@ def expected_entries(table: GraphCase) -> int:
         return int(n * (n - 1) * table.p)
     if table.generator == "mixed":
         return int(n * (n - 1) * table.p / 2 + table.d * n)
+    if table.generator == "sbm":
+        return int(n * (table.degree_in + table.degree_out))
     return 2 * (table.edges or table.d * n)
 
 
@@ -76,8 +80,12 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
         yield Counts(name, table.count, mean_nodes(table), expected_entries(table))
 
 
-def plan_lines(case: Case, ranks: int) -> Iterator[str]:
+def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
     """Memory of a rank and seconds of a step for the graphs of a case, as lines of text."""
+    if case.run.task == "classify":
+        for counts in counts_of(case, case.graph):
+            yield from node_plan_lines(case, None if isinstance(counts, str) else counts.n, ranks, device)
+        return
     study = case.study
     calibration = load_calibration(study.calibration) if study.calibration else DEFAULTS
     origin = study.calibration or f"built-in rates ({DEFAULTS.machine})"

@@ -1,4 +1,7 @@
 /* The operations on rows of app/elementwise.py: the same operations on every element in the same order. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-trapping-math") /* nobody asks which exceptions were raised: both sides of a choice may run */
+#endif
 #include "elementary.h"
 
 /* Which elements are dropped: see Dropout in app/elementwise.py. */

@@ -11,9 +11,9 @@ typedef struct {
     float *out;        /* [blocks][sum k][m] */
 } Gram;
 
-/* ROWS rows of a block at a time: a panel of 8 elements of each row and one of 32 of each row of D stay in the
+/* ROWS rows of a block at a time: a panel of 8 elements of each row and one of 16 of each row of D stay in the
  * first-level cache, SLICE elements of each row in the second. */
-enum { ROWS = 128, SLICE = 256, TALL = 8, BROAD = 32 };
+enum { ROWS = 256, SLICE = 128, TALL = 8, BROAD = 16 };
 
 /* The rows of a chunk that are not left out: where they stand in D, and for one part their elements and scales. */
 typedef struct {
@@ -23,50 +23,37 @@ typedef struct {
 } Rows;
 
 typedef struct {
-    float x[SLICE / TALL][ROWS][TALL], d[ROWS][BROAD];
+    float x[SLICE / TALL][ROWS + 2][TALL]; /* panels a power of two apart would share a few sets of the cache */
+    float d[ROWS][BROAD];
 } Packed;
 
-/* out [N][C vectors], rows ldo apart, += over the rows x[0..N-1] times d; both from where `rows` says (from element k0
- * and column `at` on), or where it is null packed. */
-#define TILE(name, type, N, C)                                                                                \
+/* out [N][lanes], rows ldo apart, += over the rows x[0..N-1] times d; both from where `rows` says (from element k0 and
+ * column 0 of D on), or where it is null packed. One vector of columns: each x is then an operand of one multiplication,
+ * which reads it from memory, where two would need it in a register first and take longer. */
+#define TILE(name, type, N)                                                                                   \
     INLINE void name(const Rows *rows, int64_t k0, const float *D, int64_t ldd, int64_t count,                \
                      const float *packed_x, const float *packed_d, float *out, int64_t ldo) {                 \
-        type acc[N][C];                                                                                       \
-        for (int i = 0; i < N; ++i)                                                                           \
-            for (int c = 0; c < C; ++c) acc[i][c] = ((const type *)(out + i * ldo))[c];                       \
+        type acc[N];                                                                                          \
+        for (int i = 0; i < N; ++i) acc[i] = *(const type *)(out + i * ldo);                                  \
         for (int64_t r = 0; r < count; ++r) {                                                                 \
             const float *x = rows ? rows->x[r] + k0 : packed_x + r * TALL;                                    \
-            const type *d = (const type *)(rows ? D + rows->row[r] * ldd : packed_d + r * BROAD);             \
-            type row[C];                                                                                      \
-            for (int c = 0; c < C; ++c) row[c] = d[c];                                                        \
-            for (int i = 0; i < N; ++i)                                                                       \
-                for (int c = 0; c < C; ++c) acc[i][c] += x[i] * row[c];                                       \
+            const type d = *(const type *)(rows ? D + rows->row[r] * ldd : packed_d + r * BROAD);             \
+            for (int i = 0; i < N; ++i) acc[i] += x[i] * d;                                                   \
         }                                                                                                     \
-        for (int i = 0; i < N; ++i)                                                                           \
-            for (int c = 0; c < C; ++c) ((type *)(out + i * ldo))[c] = acc[i][c];                             \
+        for (int i = 0; i < N; ++i) *(type *)(out + i * ldo) = acc[i];                                        \
     }
-TILE(tile_8_32, v16, 8, 2)
-TILE(tile_4_32, v16, 4, 2)
-TILE(tile_8_16, v16, 8, 1)
-TILE(tile_4_16, v16, 4, 1)
-TILE(tile_8_8, v8, 8, 1)
-TILE(tile_4_8, v8, 4, 1)
+TILE(tile_8_16, v16, 8)
+TILE(tile_4_16, v16, 4)
+TILE(tile_8_8, v8, 8)
+TILE(tile_4_8, v8, 4)
 
-/* A whole tile of 4 or 8 rows and 8, 16 or 32 columns by what the registers hold: 32 of 16 numbers, or `few` of 8. */
+/* A tile of n = 4 or 8 rows and width = 8 or 16 columns; `few`: there are 16 registers of 8 numbers. */
 INLINE void whole_tile(const Rows *rows, int64_t k0, const float *D, int64_t ldd, int64_t count, const float *x,
                        const float *d, float *out, int64_t ldo, int64_t n, int64_t width, const int few) {
-    if (few && (n > 4 || width > 16)) {
-        for (int64_t i = 0; i < n; i += 4)
-            for (int64_t c = 0; c < width; c += 16)
-                if (width < 16)
-                    tile_4_8(rows, k0 + i, D + c, ldd, count, x + i, d + c, out + i * ldo + c, ldo);
-                else tile_4_16(rows, k0 + i, D + c, ldd, count, x + i, d + c, out + i * ldo + c, ldo);
-    } else if (width == 32) {
-        if (n == 8) tile_8_32(rows, k0, D, ldd, count, x, d, out, ldo);
-        else tile_4_32(rows, k0, D, ldd, count, x, d, out, ldo);
-    } else if (width == 16) {
-        if (n == 8) tile_8_16(rows, k0, D, ldd, count, x, d, out, ldo);
-        else tile_4_16(rows, k0, D, ldd, count, x, d, out, ldo);
+    if (width == 16 && n == 8 && !few) tile_8_16(rows, k0, D, ldd, count, x, d, out, ldo);
+    else if (width == 16) {
+        tile_4_16(rows, k0, D, ldd, count, x, d, out, ldo);
+        if (n == 8) tile_4_16(rows, k0 + 4, D, ldd, count, x + 4, d, out + 4 * ldo, ldo);
     } else if (n == 8) tile_8_8(rows, k0, D, ldd, count, x, d, out, ldo);
     else tile_4_8(rows, k0, D, ldd, count, x, d, out, ldo);
 }
@@ -74,7 +61,7 @@ INLINE void whole_tile(const Rows *rows, int64_t k0, const float *D, int64_t ldd
 /* n rows and `width` columns of the gradient from packed operands, which are 0 beyond. */
 INLINE void packed_tile(int64_t count, const float *x, const float *d, float *out, int64_t m, int64_t n,
                         int64_t width, const int few) {
-    const int64_t tall = n > 4 ? 8 : 4, broad = width > 16 ? 32 : width > 8 ? 16 : 8;
+    const int64_t tall = n > 4 ? 8 : 4, broad = width > 8 ? 16 : 8;
     if (n == tall && width == broad) {
         whole_tile(0, 0, 0, 0, count, x, d, out, m, tall, broad, few);
         return;
@@ -105,7 +92,6 @@ INLINE void pack_columns(const Gram *g, const Rows *rows, int64_t at, int64_t wi
         const float *d = g->D + rows->row[r] * g->m + at;
         if (width == BROAD) {
             STORE16(to->d[r], LOAD16(d));
-            STORE16(to->d[r] + 16, LOAD16(d + 16));
             continue;
         }
         memset(to->d[r], 0, sizeof to->d[r]);
@@ -131,11 +117,10 @@ INLINE void gram_packed(const Gram *g, const Rows *rows, int64_t k, const int sc
 
 /* As gram_packed where m is 16 or 32 and k a multiple of 4: every element is read once, and from where it is. */
 INLINE void gram_direct(const Gram *g, const Rows *rows, int64_t k, const int few, float *out) {
-    for (int64_t j = 0; j < k; j += TALL) {
-        const int64_t tall = k - j < TALL ? 4 : TALL;
-        if (g->m == 32) whole_tile(rows, j, g->D, 32, rows->count, 0, 0, out + j * 32, 32, tall, 32, few);
-        else whole_tile(rows, j, g->D, 16, rows->count, 0, 0, out + j * 16, 16, tall, 16, few);
-    }
+    for (int64_t j = 0; j < k; j += TALL)
+        for (int64_t at = 0; at < g->m; at += BROAD)
+            whole_tile(rows, j, g->D + at, g->m, rows->count, 0, 0, out + j * g->m + at, g->m,
+                       k - j < TALL ? 4 : TALL, BROAD, few);
 }
 
 /* Which of rows lo..hi-1 are live and have a scale: a row times 0 adds nothing. */
@@ -177,8 +162,9 @@ WIDE static void gram_block(const Gram *g, int64_t b, int few, float *out) {
     Packed packed;
     for (int64_t q = 0; q < g->graphs; ++q) {
         const int64_t *s = g->starts + q * (g->blocks + 1) + b;
-        for (int64_t lo = s[0]; lo < s[1]; lo += ROWS) {
-            const int64_t hi = lo + ROWS < s[1] ? lo + ROWS : s[1];
+        const int64_t chunks = (s[1] - s[0] + ROWS - 1) / ROWS, step = chunks ? (s[1] - s[0] + chunks - 1) / chunks : 1;
+        for (int64_t lo = s[0]; lo < s[1]; lo += step) {
+            const int64_t hi = lo + step < s[1] ? lo + step : s[1];
             if (few) gram_chunk(g, lo, hi, 1, &packed, out);
             else gram_chunk(g, lo, hi, 0, &packed, out);
         }

@@ -33,6 +33,21 @@
         STORE16(y + 32, c);                                                                                   \
         STORE16(y + 48, d);                                                                                   \
     }
+/* The same for V vectors of 16 columns, where there are so many registers: a row of X is then read in one go. */
+#define CHAIN_WIDE(T, V, ahead)                                                                               \
+    {                                                                                                         \
+        v16 a[V];                                                                                             \
+        for (int q = 0; q < V; ++q) a[q] = START(v16, y + 16 * q);                                            \
+        for (int64_t j = begin; j < end; ++j) {                                                               \
+            const float *x = X + (size_t)indices[j] * ld;                                                     \
+            if (j + (ahead) < last) {                                                                         \
+                const float *next = X + (size_t)indices[j + (ahead)] * ld;                                    \
+                for (int q = 0; q < V; ++q) __builtin_prefetch(next + 16 * q, 0, 1);                          \
+            }                                                                                                 \
+            for (int q = 0; q < V; ++q) a[q] += T(LOAD16(x + 16 * q));                                        \
+        }                                                                                                     \
+        for (int q = 0; q < V; ++q) STORE16(y + 16 * q, a[q]);                                                \
+    }
 #define CHAIN(type, T)                                                                                        \
     {                                                                                                         \
         type a = START(type, y);                                                                              \
@@ -60,10 +75,14 @@
         for (int64_t i = 0; i < n; ++i) {                                                                     \
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
             if (first || begin < end)                                                                         \
-                for (int64_t tile = 0; tile < tiles; tile += 64) {                                            \
+                for (int64_t tile = 0, next; tile < tiles; tile = next) {                                     \
                     const float *X = X_ + tile;                                                               \
                     float *y = Y + i * ld + tile;                                                             \
-                    if (far) CHAIN64(T, 1, 48)                                                                \
+                    const int64_t left = far > 1 ? tiles - tile : 64;                                         \
+                    next = tile + (left >= 256 ? 256 : left >= 128 ? 128 : 64);                               \
+                    if (left >= 256) CHAIN_WIDE(T, 16, 12)                                                    \
+                    else if (left >= 128) CHAIN_WIDE(T, 8, 24)                                                \
+                    else if (far) CHAIN64(T, 1, 48)                                                           \
                     else CHAIN64(T, 3, 24)                                                                    \
                 }                                                                                             \
         }                                                                                                     \
@@ -157,7 +176,7 @@ enum { FAR_BYTES = 8 << 20 };
 
 static void spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
                  const float *X, float *Y, int first) {
-    const int far = c > 64 && m * c * 4 > FAR_BYTES;
+    const int far = c > 64 && m * c * 4 > FAR_BYTES ? 1 + many_registers() : 0;
     if (wide && data) spmm_long_data(n, indptr, indices, data, c, X, Y, far, first);
     else if (wide) spmm_long_ones(n, indptr, indices, data, c, X, Y, far, first);
     else if (data) spmm_narrow_data(n, indptr, indices, data, c, X, Y, far, first);

@@ -10,20 +10,26 @@ import numpy as np
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.config import Case, GraphCase
+from app.errors import CaseError
+from app.graphs.bter import power_law_degrees, spread_degrees
 from app.graphs.generate import GENERATORS
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
 from app.graphs.readers import open_edges
-from app.graphs.source import trace
+from app.graphs.source import Limits, trace
 from app.graphs.stream import EdgeStream
+from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
+from app.partition.cost import CostModel
 from app.partition.metric import share_metric
 from app.partition.migrate import move_rows
+from app.partition.order import find_order, reorder
+from app.partition.recut import read_cost_model, recut
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
 
-BY_PARTS = ("rmat", "chung_lu")  # generators whose edges every rank draws a part of
+BY_PARTS = ("rmat", "rmat_natural", "chung_lu", "bter", "sbm")  # every rank draws a part of the edges
 
 
 @dataclass(eq=False)
@@ -32,6 +38,9 @@ class Loaded:
 
     source   "file", "cache" (the copy of an earlier reading), "generator" or "memory"
     metric   distances between all pairs of nodes, the same on all ranks; None where the file states none
+    paths    the files it was read from, several where they were united, and the format named for them
+    seed     of the generator
+    order_all   [n] int64 on all ranks, the old number of each row; None: rows are in the order of the file
     """
 
     graph: Graph
@@ -41,6 +50,10 @@ class Loaded:
     complemented: bool = False
     source: str = "memory"
     metric: Metric | None = None
+    paths: tuple[str, ...] = ()
+    format: str = "auto"
+    seed: int = 0
+    order_all: np.ndarray | None = None
 
     def release(self) -> None:
         """Let go of the columns of the rows, which somebody else now holds in another numbering."""
@@ -58,14 +71,64 @@ def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> lis
     Ranks     all call
     """
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
-    loaded = [_load_file(group, table, path, case) for path in paths]
+    model = read_cost_model(group, case)
+    loaded = []
+    for path in paths:
+        item = ordered(group, _load_file(group, table, [path], case), table.order, case)
+        loaded += recut_all(group, [item], model)
     if table.generator:
-        loaded += generate_set(group, table, case.seed, purpose)
+        made = generate_set(group, table, case.seed, purpose, int(case.memory.max_decompressed_gb * 1e9))
+        made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
+        loaded += recut_all(group, made, model)
     return loaded
 
 
-def _load_file(group: Group, table: GraphCase, path: str, case: Case) -> Loaded:
-    source, parts = _open(group, table, path, int(case.memory.max_decompressed_gb * 1e9))
+def load_united(group: Group, table: GraphCase, case: Case) -> Loaded:
+    """One graph: the file that a table names, the disjoint union of its files, or the generated one.
+
+    Ranks   all call
+    """
+    paths = [table.path] if isinstance(table.path, str) else list(table.path)
+    if not any(paths) or table.generator:
+        loaded = load_graphs(group, table, "instances", case)
+        if len(loaded) != 1:
+            raise CaseError(f"graph: found {len(loaded)} graphs; one, or files to unite, would be right")
+        return loaded[0]
+    item = ordered(group, _load_file(group, table, paths, case), table.order, case)
+    return recut_all(group, [item], read_cost_model(group, case))[0]
+
+
+def recut_all(group: Group, items: list[Loaded], model: CostModel | None) -> list[Loaded]:
+    """Graphs of equally many blocks, cut as a cost model wants; as they are without one. Ranks: all call."""
+    if model is None:
+        return items
+    moved = recut(group, [(item.graph, item.rows) for item in items], model)
+    return [replace(item, graph=graph, rows=rows) for item, (graph, rows) in zip(items, moved)]
+
+
+def ordered(group: Group, item: Loaded, order: str, case: Case, keep_cuts: bool = False) -> Loaded:
+    """A graph with its rows in the order that a table names (partition/order.py). Ranks: all call."""
+    if order == "natural":
+        return item
+    if item.metric is not None:
+        raise CaseError(
+            f'graph.order: {item.graph.name} has distances between all nodes; "natural" would be right'
+        )
+    whole_bytes = 1e6 * case.memory.whole_graph_mb
+    order_all = find_order(group, item.graph, item.rows, order, case.seed, whole_bytes)
+    balance = None if keep_cuts else case.parallel.partition
+    graph, rows = reorder(group, item.graph, item.rows, order_all, balance)
+    return replace(item, graph=graph, rows=rows, order_all=order_all)
+
+
+def _load_file(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
+    """The graph of a file, or of several side by side."""
+    item = _read(group, table, paths, case)
+    return replace(item, paths=tuple(paths), format=table.format)
+
+
+def _read(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
+    source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9))
     if group.max_integer(int(source is not None and source.metric is not None)):
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates))
@@ -79,16 +142,18 @@ def _load_file(group: Group, table: GraphCase, path: str, case: Case) -> Loaded:
     return Loaded(graph, built.rows, built.counts, warnings, table.complement, origin)
 
 
-def _open(group: Group, table: GraphCase, path: str, limit: int) -> tuple[EdgeStream | None, bool]:
+def _open(group: Group, table: GraphCase, paths: list[str], limit: int) -> tuple[EdgeStream | None, bool]:
     """The stream of a file on rank 0, and on all ranks where every rank finds the same file and it has parts.
+
+    paths     several: the stream of their union, which has no parts
 
     returns   stream or None; True: all ranks have it
     Ranks     all call
     """
-    source: Any = None
+    source, path = None, paths[0]
     with raise_together(group, f"opening {path}"):
         if group.rank == 0:
-            source = open_edges(path, table.format, limit)
+            source = unite([open_edges(each, table.format, limit) for each in paths])
     if not group.max_integer(int(group.rank == 0 and source.part is not None)):
         return source, False
     if group.rank > 0:
@@ -118,8 +183,12 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     return Loaded(graph, rows, counts, warnings, table.complement, metric=metric)
 
 
-def generate_set(group: Group, case: GraphCase, seed: int, purpose: str) -> list[Loaded]:
+def generate_set(
+    group: Group, case: GraphCase, seed: int, purpose: str, limit: int = Limits.decompressed
+) -> list[Loaded]:
     """Generated graphs that share row blocks and cuts, so that batches may mix them.
+
+    limit   bytes of a packed file that degrees are taken from
 
     Ranks   all call
     """
@@ -131,32 +200,56 @@ def generate_set(group: Group, case: GraphCase, seed: int, purpose: str) -> list
     if case.count == 1 and purpose == "instances":
         seeds = [base]  # one graph to solve is the generator's own graph of this seed
     families = ["ba", "er"] if case.generator == "mixed" else [case.generator]
+    takes_file = case.generator == "bter" and case.degrees_of
+    found = degrees_of_file(group, case.degrees_of, limit) if takes_file else None
 
     def make(number: int) -> Any:
         family, n = families[number % len(families)], int(sizes[number])
-        parameters = parameters_of(case, family, n)
+        parameters = parameters_of(case, family, n, found)
         return GENERATORS[family](n, *parameters, int(seeds[number]), name=f"{family}-{n}-{number}")
 
     makers = [partial(make, i) for i in range(case.count)]
     made = share_blocks(group, int(sizes.max()), makers, case.generator in BY_PARTS)
-    return [replace(item, source="generator") for item in made]
+    return [replace(item, source="generator", seed=int(each)) for item, each in zip(made, seeds)]
 
 
-def parameters_of(case: GraphCase, family: str, n: int) -> tuple[Any, ...]:
-    """What a generator takes between the number of nodes and the seed."""
+def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None = None) -> tuple[Any, ...]:
+    """What a generator takes between the number of nodes and the seed.
+
+    found   [m] the degrees in the file that graph.degrees_of names
+    """
     edges = case.edges or n * case.d
+    if family == "bter":
+        return bter_degrees(case, n, edges, found), (case.clustering, case.clustering_decay)
     return {
         "er": (case.p,),
         "ba": (case.d,),
         "rmat": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
+        "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "chung_lu": (edges, case.exponent),
+        "sbm": (case.random_classes, case.degree_in, case.degree_out),
         "uniform_points": (),
     }[family]
 
 
-def with_shared_blocks(group: Group, loaded: list[Loaded]) -> list[Loaded]:
+def bter_degrees(case: GraphCase, n: int, edges: int, found: np.ndarray | None) -> np.ndarray:
+    """[n] expected degrees: like those of another graph, or a power law; times their scale."""
+    if found is not None:
+        return spread_degrees(found, n, case.degree_scale)
+    return power_law_degrees(n, round(edges * case.degree_scale), case.exponent)
+
+
+def degrees_of_file(group: Group, path: str, limit: int) -> np.ndarray:
+    """[m] int64, the degrees of all nodes of a graph file, on all ranks. Ranks: all call."""
+    source, parts = _open(group, GraphCase(), [path], limit)
+    built = build(group, source, 0, None, "rows", parts)
+    return group.gather_host(built.graph.degrees(), built.rows.row_counts())
+
+
+def with_shared_blocks(group: Group, loaded: list[Loaded], model: CostModel | None = None) -> list[Loaded]:
     """The graphs with one number of row blocks and one set of cuts, so that batches may mix them.
 
+    model   balances the predicted time of all of them; None: equal blocks
     Ranks   all call
     """
     blocks = block_count(max((item.graph.n for item in loaded), default=1))
@@ -166,7 +259,7 @@ def with_shared_blocks(group: Group, loaded: list[Loaded]) -> list[Loaded]:
         rows = RowPartition(item.graph.n, block_starts(item.graph.n, blocks), cuts)
         graph = move_rows(group, item.graph, item.rows, rows)
         out.append(replace(item, graph=graph, rows=rows))
-    return out
+    return recut_all(group, out, model)
 
 
 def share_blocks(

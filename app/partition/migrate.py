@@ -1,11 +1,15 @@
 """Moving the rows of a graph from one partition to another: contiguous ranges, one exchange per array."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from app.comm.group import Group
+from app.errors import NumericsError
 from app.graphs.graph import Graph
+from app.graphs.nodedata import SPLITS, NodeData
 from app.partition.rows import RowPartition
 
 
@@ -34,11 +38,71 @@ def move_rows(group: Group, graph: Graph, old: RowPartition, new: RowPartition) 
     )  # fmt: skip
 
 
+def move_arrays(
+    group: Group, arrays: dict[str, Any], old: RowPartition, new: RowPartition, padded: bool = True
+) -> dict[str, Any]:
+    """Arrays that have one row for each row of this rank, with its rows of another partition.
+
+    arrays   by name, host or device arrays [rows of this rank, ...], row-major; the same names on all ranks
+    padded   True: rows as `RowPartition.offsets` counts them, to a multiple of 8 (arrays named _own);
+             False: the real rows alone (features and labels of a Graph)
+    returns  by the same names, in the same place
+    Ranks    all call (one exchange for each array, in the order of names)
+    """
+    if padded:
+        held, ranges = _padded_range(old, group.rank), [_padded_range(new, r) for r in range(group.size)]
+    else:
+        held, ranges = old.range_of(group.rank), [new.range_of(r) for r in range(group.size)]
+    out = [end - start for start, end in _overlap(held, ranges)]
+    into = group.exchange_counts(out)
+    moved = {}
+    for name in sorted(arrays):
+        array = arrays[name]
+        if array.shape[0] != held[1] - held[0]:
+            raise NumericsError(f"moving rows: {name} has {array.shape[0]} rows, not {held[1] - held[0]}")
+        exchange = group.exchange_host if isinstance(array, np.ndarray) else group.exchange_rows
+        moved[name] = exchange(array, out, into)
+    return moved
+
+
+def move_nodes(group: Group, data: NodeData, old: RowPartition, new: RowPartition) -> NodeData:
+    """What is known of the nodes, with this rank's rows of another partition. Ranks: all call."""
+    arrays = {name: getattr(data, name) for name in ("labelled", *SPLITS)}
+    if data.labels is not None:
+        arrays["labels"] = data.labels
+    if isinstance(data.features, np.ndarray):
+        arrays["features"] = data.features
+    moved = move_arrays(group, arrays, old, new)
+    if issparse(data.features):
+        moved["features"] = move_entries(group, data.features, old, new)
+    return replace(data, **moved)
+
+
+def move_entries(group: Group, X_own: csr_array, old: RowPartition, new: RowPartition) -> csr_array:
+    """A host CSR matrix [n_own, F] with this rank's padded rows of another partition. Ranks: all call."""
+    counts = move_arrays(group, {"counts": np.diff(X_own.indptr)}, old, new)["counts"]
+    held, ranges = _padded_range(old, group.rank), [_padded_range(new, r) for r in range(group.size)]
+    indptr, first = X_own.indptr, held[0]
+    out = [int(indptr[end - first] - indptr[start - first]) for start, end in _overlap(held, ranges)]
+    into = group.exchange_counts(out)
+    columns, values = (group.exchange_host(each, out, into) for each in (X_own.indices, X_own.data))
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype)
+    return csr_array((values, columns, indptr), shape=(len(counts), X_own.shape[1]))
+
+
+def _padded_range(rows: RowPartition, rank: int) -> tuple[int, int]:
+    return int(rows.offsets[rank]), int(rows.offsets[rank + 1])
+
+
 def _overlaps(held: tuple[int, int], new: RowPartition, ranks: int) -> list[tuple[int, int]]:
     """The part of the held rows that each rank owns in the new partition; ascending, empty parts allowed."""
+    return _overlap(held, [new.range_of(rank) for rank in range(ranks)])
+
+
+def _overlap(held: tuple[int, int], ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The part of the held rows in each of consecutive ranges; ascending, empty parts allowed."""
     parts = []
-    for rank in range(ranks):
-        lo, hi = new.range_of(rank)
+    for lo, hi in ranges:
         start = min(max(lo, held[0]), held[1])
         parts.append((start, max(start, min(hi, held[1]))))
     return parts

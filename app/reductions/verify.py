@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.errors import LockstepError
-from app.graphs.graph import Graph, from_edges
+from app.graphs.graph import Graph, index_type
 from app.reductions.log import (
     CLIQUE,
     CROWN,
@@ -81,16 +81,15 @@ class _Replay:
 
     def __init__(self, graph: Graph, weights: np.ndarray | None) -> None:
         _require(graph.whole, f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, all are needed")
-        starts, columns = graph.indptr.tolist(), graph.indices.tolist()
         self.graph, self.offset = graph, 0
-        self.near = {v: set(columns[starts[v] : starts[v + 1]]) for v in range(graph.n)}
+        self.near = _Near(graph)
         self.weight = [1] * graph.n if weights is None else [int(w) for w in weights]
         _require(len(self.weight) == graph.n and min(self.weight, default=1) > 0, "not n positive weights")
 
     def fix(self, inside: Nodes, outside: Nodes) -> None:
         """Cover the nodes inside and the neighbours of those outside."""
         outs, ins = {int(v) for v in outside}, {int(v) for v in inside}
-        _require(outs | ins <= self.near.keys(), "a fixed node is not in the graph")
+        _require(all(v in self.near for v in outs | ins), "a fixed node is not in the graph")
         covered = ins.union(*(self.near[v] for v in outs))
         _require(not covered & outs, "no cover leaves these nodes out")
         for v in covered:
@@ -121,13 +120,71 @@ class _Replay:
 
     def rest(self) -> Verified:
         """What is left."""
-        nodes = sorted(v for v, near in self.near.items() if near)
-        number = {v: i for i, v in enumerate(nodes)}
-        u = [number[v] for v in nodes for _ in self.near[v]]
-        v = [number[w] for v in nodes for w in self.near[v]]
-        kernel = from_edges(len(nodes), u, v, name=f"{self.graph.name} (kernel)")
-        weights = np.array([self.weight[w] for w in nodes], dtype=np.int64)
-        return Verified(self.offset, kernel, np.array(nodes, dtype=np.int64), weights)
+        if self.near.untouched and self.graph.degrees().all():
+            nodes, weights = np.arange(self.graph.n), np.array(self.weight, dtype=np.int64)
+            return Verified(self.offset, self.graph, nodes, weights)
+        u, v = self.near.entries()
+        degree = np.bincount(u, minlength=self.graph.n)
+        nodes = np.flatnonzero(degree)
+        k, number = len(nodes), np.cumsum(degree > 0) - 1
+        indptr = np.concatenate([[0], np.cumsum(degree[nodes])]).astype(np.int64)
+        name, indices = f"{self.graph.name} (kernel)", number[v].astype(index_type(k))
+        kernel = Graph(name, k, 0, k, indptr, indices, edges=len(indices) // 2)
+        return Verified(self.offset, kernel, nodes, np.array(self.weight, dtype=np.int64)[nodes])
+
+
+class _Near:
+    """The neighbours of each node that is left, as a set that is made when a step first meets the node.
+
+    What changes a node's neighbours goes through its set, so the rows of nodes without one still hold.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._made: dict[int, set[int]] = {}
+        self._gone: set[int] = set()
+
+    def __contains__(self, v: int) -> bool:
+        return 0 <= v < self.graph.n and v not in self._gone
+
+    def get(self, v: int) -> set[int] | None:
+        """The neighbours of a node; None where it is not in the graph, or no longer."""
+        if v not in self._made and v in self:
+            graph = self.graph
+            self._made[v] = set(graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist())
+        return self._made.get(v)
+
+    def __getitem__(self, v: int) -> set[int]:
+        found = self.get(v)
+        if found is None:
+            raise KeyError(v)
+        return found
+
+    @property
+    def untouched(self) -> bool:
+        """True while no step has met a node."""
+        return not (self._made or self._gone)
+
+    def pop(self, v: int) -> set[int]:
+        """The neighbours of a node that leaves; they keep it until it is taken out of their sets."""
+        found = self[v]
+        del self._made[v]
+        self._gone.add(v)
+        return found
+
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both directions u[i] -> v[i] [nnz] int64 of every edge that is left, by u, then v."""
+        u, v = self.graph.row_of(), self.graph.indices.astype(np.int64)
+        if self.untouched:
+            return u, v
+        old = np.ones(self.graph.n, dtype=bool)
+        old[[*self._made, *self._gone]] = False
+        tails = [u for u, near in self._made.items() for _ in near]
+        heads = [v for near in self._made.values() for v in near]
+        u = np.concatenate([u[old[u]], np.array(tails, dtype=np.int64)])
+        v = np.concatenate([v[old[self.graph.row_of()]], np.array(heads, dtype=np.int64)])
+        order = np.argsort(u * self.graph.n + v, kind="stable")
+        return u[order], v[order]
 
 
 def _all_neighbours(r: _Replay, v: int, nodes: Sequence[int]) -> None:

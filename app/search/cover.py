@@ -22,6 +22,7 @@ METHODS = ("auto", "numvc", "fast", "penalty")
 SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
 SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
 TURN = 1_000  # steps of a short turn
+OPENING = 10_000  # steps of the phased search before all turns: it soon gets far from a greedy cover
 CALL = 200_000_000  # nanoseconds that one call of a kernel may take, roughly
 LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, but on tiny graphs
 WEIGHTED = 8  # times as long takes an exchange of several nodes, as measured
@@ -80,6 +81,8 @@ class CoverSearch:
         self.best = self._cost(self._solution)
         self._turns = self._methods(method, SplitMix(seed))
         self._cycle = sum(turn.steps for turn in self._turns)
+        phased = len(self._turns) > 1 and any(turn.name == "penalty" for turn in self._turns)
+        self._opening = OPENING if phased else 0
 
     def _started(self, start: np.ndarray | None) -> np.ndarray:
         """[n] bool, the cover to start from."""
@@ -122,7 +125,9 @@ class CoverSearch:
 
     def _whose_turn(self) -> tuple[_Turn, int]:
         """The method of the next step, and the steps left of its turn."""
-        at = self.steps % self._cycle
+        if self.steps < self._opening:
+            return next(turn for turn in self._turns if turn.name == "penalty"), self._opening - self.steps
+        at = (self.steps - self._opening) % self._cycle
         for turn in self._turns:
             if at < turn.steps:
                 break
@@ -206,7 +211,7 @@ def _auto(n: int, nnz: int) -> dict[str, int]:
     if n > LARGEST or 20 * nnz < n * n:
         return {"fast": 1, "numvc": 1}
     # Penalties help where the graph is dense; elsewhere they only guard against graphs made to mislead.
-    return {"numvc": 1, "penalty": 1} if 5 * nnz >= n * n else {"numvc": 7, "penalty": 1}
+    return {"numvc": 1, "penalty": 1} if 5 * nnz >= n * n else {"numvc": 15, "penalty": 1}
 
 
 def _check(graph: Graph, weights: np.ndarray | None, method: str) -> None:

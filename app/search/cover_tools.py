@@ -15,8 +15,12 @@ from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
 from app.search.core_bounds import CoreBounds
 from app.search.cover import CoverSearch
+from app.search.cover_start import greedy_cover
 from app.search.node_tools import NodeTools
 from app.search.toolbox import Bounds, Instance, Peeler, Search
+
+FEW = 8  # neighbours: with so few at some node reductions are tried whatever they take
+REDUCE_SECONDS = 6e-8  # of reductions that find nothing, for each node and entry
 
 
 class CoverTools(NodeTools):
@@ -47,6 +51,14 @@ class CoverTools(NodeTools):
         self.offset = int(self.reducer.offset)
 
     # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def hopeless_seconds(self) -> float:
+        """Rules ask for nodes with few neighbours, or for neighbours of a node that share all but a few."""
+        graph = self.graph
+        if not graph.n or graph.degrees().min() <= FEW:
+            return 0.0
+        return REDUCE_SECONDS * (graph.n + len(graph.indices))
 
     def reduce(self) -> str:
         """Apply all exact reductions."""
@@ -84,9 +96,7 @@ class CoverTools(NodeTools):
 
     def start(self) -> np.ndarray:
         """Greedy by degree, without redundant nodes."""
-        return CoverSearch(
-            self.core, 0, weights=self.core_weights, compiled=self.instance.compiled
-        ).solution()
+        return greedy_cover(self.core, self.core_weights, self.instance.compiled)
 
     def peeler(self) -> Peeler:
         """Reduce and peel on the core."""
@@ -108,9 +118,11 @@ class KernelBounds(CoreBounds):
 
     @property
     def check_seconds(self) -> float:
-        """Sets of all neighbours are made, and the reductions are replayed on them."""
+        """The reductions are replayed on sets of the neighbours that they meet; the witness is looked up."""
         graph = self.tools.graph
-        return 1e-7 * (graph.n + len(graph.indices)) + 2e-6 * self.log_words
+        size = graph.n + len(graph.indices)
+        met = min(size, self.log_words * (size // max(graph.n, 1)))
+        return 1e-7 * graph.n + 1.5e-8 * size + 5e-7 * met + 2e-6 * self.log_words
 
     def __init__(self, tools: CoverTools) -> None:
         inner = CoverBounds(tools.core, tools.core_weights, tools.instance.compiled)
@@ -174,7 +186,7 @@ class CoverPeeler:
     def solution(self) -> np.ndarray:
         """The cover of the core; what is left to decide is covered greedily."""
         rest, _, weights = self.reducer.kernel()
-        return self.reducer.lift(CoverSearch(rest, 0, weights=weights, compiled=self.compiled).solution())
+        return self.reducer.lift(greedy_cover(rest, weights, self.compiled))
 
 
 def _repaired(graph: Graph, in_cover: np.ndarray) -> np.ndarray:

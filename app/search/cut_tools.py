@@ -18,6 +18,7 @@ class CutTools:
     words, sense, core_minimises = "cut", "maximise", False
     metric = None
     peels = False
+    hopeless_seconds = 0.0
     usual_steps = 10_000_000  # trials of a flip
 
     def __init__(self, instance: Instance, problem: Any) -> None:

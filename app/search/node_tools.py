@@ -19,6 +19,7 @@ class NodeTools:
 
     metric = None
     peels = False
+    hopeless_seconds = 0.0
     usual_steps = 200_000
 
     def __init__(self, instance: Instance, problem: Any) -> None:

@@ -123,6 +123,7 @@ class Toolbox(Protocol):
     peels            whether there is a peeler
     metric           distances between all nodes, or None
     usual_steps      of a search where a case sets no limit: about a second on small instances
+    hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     """
 
     sense: str
@@ -131,6 +132,7 @@ class Toolbox(Protocol):
     core: Graph
     core_minimises: bool
     usual_steps: int
+    hopeless_seconds: float
     metric: Any
     peels: bool
 

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-RESERVED = 0.03  # of the seconds, for checking and writing the answer
+RESERVED = 0.02  # of the seconds, for what an answer takes beside the check of its bound
 
 
 @dataclass

@@ -24,6 +24,8 @@ from app.solver.rounds import Rounds
 # most evaluations, seconds -> core solution, evaluations made
 Learned = Callable[[int, float], tuple[np.ndarray | None, int]]
 
+HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
+
 
 @dataclass
 class Answer:
@@ -75,11 +77,13 @@ class Pipeline:
         search, self.replay = self.case.search, []
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
-        if search.reductions:
+        if search.reductions and toolbox.hopeless_seconds <= HOPELESS_SHARE * budget.left():
             with self.log.phase("reduce"):
                 said = toolbox.reduce()
             if said:
                 self.log.info("%s: %s, %.2f s", name, said, progress.elapsed())
+        elif search.reductions:
+            self.replay.append("search.reductions=false")
         with self.log.phase("start"):
             best, values = self._starts(toolbox, progress, budget, given, learned)
         outcome, verified = self._search(toolbox, progress, budget, best)
@@ -122,7 +126,7 @@ class Pipeline:
         self, toolbox: Toolbox, budget: Budget, learned: Learned | None
     ) -> tuple[np.ndarray | None, int]:
         """The policy's core solution, and the evaluations made. Ranks: all call."""
-        search, exchange = self.case.search, self.case.parallel.exchange
+        search, exchange, before = self.case.search, self.case.parallel.exchange, list(self.replay)
         limits = Limits(search.peel_fraction, search.evaluations, budget.left())
         if learned is not None:
             core, evaluations = learned(search.evaluations, limits.seconds)
@@ -138,7 +142,7 @@ class Pipeline:
             core = self._allowed(toolbox, core)
             self.replay += [f"search.peel_fraction={fraction}", f"search.evaluations={evaluations}"]
         if core is None:
-            self.replay = ["search.start=greedy"]
+            self.replay = [*before, "search.start=greedy"]
         return core, evaluations
 
     @staticmethod

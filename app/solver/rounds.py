@@ -22,6 +22,7 @@ GROWTH = 0.25  # a round lasts this share of the time spent so far
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
 CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
+TINY = 1e-4  # s: a call of the bounds that makes one step
 MICRO = 1e6
 
 
@@ -69,7 +70,6 @@ class Rounds:
             if with_bounds and group.rank == self.bound_rank:
                 self.bounds = toolbox.bounds()
                 self.more = self.bounds is not None
-                self.overrun = self.bounds.least_seconds if self.more else 0.0
                 if self.bounds is not None and not self.mine:  # the start is all this rank will see
                     self.bounds.improve(0.0, toolbox.core_value(progress.best), starts[0])
         self.searching = bool(group.max_integer(int(bool(self.mine))))
@@ -86,6 +86,10 @@ class Rounds:
             exact = exact or self._take_optimum()
             if self.progress.closed or not going:
                 break
+        if self.budget.seconds and not self.progress.closed:
+            with raise_together(self.group, "bounding"):
+                self._first_bound()
+            found, _ = self._share()
         return self._finish(found, exact)
 
     # ---- one round ----------------------------------------------------------------------------------------
@@ -115,6 +119,25 @@ class Rounds:
         self.overrun = max(self.overrun, time.perf_counter() - begun - seconds)
         self.bound_seconds += time.perf_counter() - begun
 
+    def _first_bound(self) -> None:
+        """Where the rounds had no time for a bound: the one that time was kept for."""
+        if self.more and not self.bounds.method and self._last_seconds():
+            self.more = self.bounds.improve(TINY, self.toolbox.core_value(self.progress.best))
+
+    def _least(self) -> float:
+        """Seconds that a call of the bounds may take beyond what it is given."""
+        return max(self.overrun, self.bounds.least_seconds)
+
+    def _last_seconds(self) -> float:
+        """What a first bound after the rounds would take, where that fits a time limit; else 0."""
+        least = TINY + self.bounds.least_seconds
+        return least if least <= CHECK_SHARE * self.budget.seconds else 0.0
+
+    def _reserve(self) -> float:
+        """Seconds to keep for the check of the bound, and for the bound itself while there is none."""
+        seconds = self.bounds.check_seconds if self._may_check() else 0.0
+        return seconds if self.bounds.method or not self.more else seconds + self._last_seconds()
+
     def _news(self) -> np.ndarray | None:
         """A core solution of this rank that is better than those the bounds have seen."""
         values = {search.best: search for search in self.mine.values()}
@@ -130,19 +153,20 @@ class Rounds:
         """Seconds for the bounds now; 0: none."""
         if not self._may_bound():
             return 0.0
-        if not self.bound_seconds and self.overrun <= FIRST_SHARE * self.budget.left():
+        least = self._least()
+        if not self.bound_seconds and least <= FIRST_SHARE * self.budget.left():
             return min(FIRST_BOUND, FIRST_SHARE * self.budget.left())
         if not self.made:  # no search is left to wait for
-            wanted = max(LONGEST, self.overrun)
+            wanted = max(LONGEST, least)
         elif self.mine:
             wanted = BOUND_SHARE * self.search_seconds - self.bound_seconds
-        elif self.overrun > LONGEST:  # the other ranks wait for this one
+        elif least > LONGEST:  # the other ranks wait for this one
             wanted = BOUND_SHARE * self.progress.elapsed() - self.bound_seconds
         else:
             wanted = self._target()
-        if self.made and wanted < 2 * self.overrun:  # a call would be mostly overrun
+        if self.made and wanted < 2 * least:  # a call would be mostly overrun
             return 0.0
-        return min(wanted, self._bound_room() - self.overrun, max(LONGEST, self.overrun))
+        return min(wanted, self._bound_room() - least, max(LONGEST, least))
 
     def _bound_room(self) -> float:
         """Seconds that bounds may still use."""
@@ -154,7 +178,7 @@ class Rounds:
         """Whether a call fits; the first one, without a time limit, always does."""
         if not (self.budget.seconds or self.bound_seconds):
             return True
-        return self._bound_room() > self.overrun
+        return self._bound_room() > self._least()
 
     def _target(self) -> float:
         """How long a round should last, s."""
@@ -167,7 +191,7 @@ class Rounds:
         Every number has one writer, so a sum over ranks brings it to all. Ranks: all call
         """
         n, group = self.count, self.group
-        words = np.zeros(3 * n + 6, dtype=np.int64)  # the last: microseconds that a check takes
+        words = np.zeros(3 * n + 6, dtype=np.int64)  # the last: microseconds to keep
         for i, search in self.mine.items():
             words[3 * i : 3 * i + 3] = search.best, search.found_at, search.done
         if self.bounds is not None:
@@ -177,13 +201,13 @@ class Rounds:
                 self.more and self._may_bound(),
             )
         if self.bounds is not None and self.budget.seconds:
-            words[3 * n + 5] = int(MICRO * self.bounds.check_seconds)
+            words[3 * n + 5] = int(MICRO * self._reserve())
         if group.rank == 0:
             words[3 * n + 3 : 3 * n + 5] = self._next_slice(), self.budget.left() > 0
         words = group.sum_integers(words)
         found = words[: 3 * n].reshape(n, 3)
         bound, proved, more, self.slice, in_time = words[3 * n : 3 * n + 5].tolist()
-        self.budget.reserved = min(words[3 * n + 5] / MICRO, CHECK_SHARE * self.budget.seconds)
+        self.budget.reserved = words[3 * n + 5] / MICRO
         if proved:
             method = group.broadcast_text(self.bounds.method if self.bounds else "", self.bound_rank)
             self.progress.proved(self.toolbox.value_of_core(bound), method, self.steps)

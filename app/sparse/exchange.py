@@ -94,6 +94,20 @@ class Exchange:
 
         self._for_rows(X_own, [[A] for A in matrices], add)
 
+    def visit(self, X_own: Array, tiles: Any, work: Callable[[Any, Array], None]) -> None:
+        """One exchange of X for anything else than a product, of a batch of one graph with one state.
+
+        X_own   [rows, f] row-major
+        tiles   what stands for the matrix; staged: for each rank's tile
+        work    called with what stands for each matrix, and the rows of X that its columns number, in turn
+        Ranks   all call
+        """
+
+        def add(members: list[int], X: Array, x_at: list[int], found: list[list[Any]]) -> None:
+            work(found[0][0], X)
+
+        self._for_rows(X_own, [[tiles]], add)
+
     def _writes(self, matrices: list[list[Any]]) -> bool:
         """True where one product after another covers all rows, and may write them."""
         covered = not self.staged and all(A is not None for own in matrices for A in own)

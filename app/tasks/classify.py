@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 from app.comm.guard import digest, raise_together
-from app.config import GnnCase
+from app.config import Case, GnnCase
 from app.errors import CaseError
+from app.gnn.balanced import Balanced
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
-from app.partition.load import Loaded, load_nodes
-from app.partition.nodes import NodeData
+from app.graphs.nodedata import NodeData
+from app.memory.tiers import Budget
+from app.partition.cost import from_arrays
+from app.partition.load import Loaded, load_united
+from app.partition.nodes import load_node_data
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.tasks.rollouts import all_ids
@@ -32,45 +36,78 @@ class Classified:
 
 def run_classify(context: Context) -> dict[str, Any]:
     """Train or apply, write the results, and return the task's part of result.json. Ranks: all call."""
-    loaded, data = load_nodes(context.group, context.case.graph, context.case)
+    loaded, data = load(context)
     done = classify_nodes(context, loaded, data)
     if context.folder is not None:
         _write(context, loaded, done)
     return _result(context, loaded, done)
 
 
+def load(context: Context) -> tuple[Loaded, NodeData]:
+    """The graph of the case and what its files say of the nodes. Ranks: all call."""
+    case, group = context.case, context.group
+    with context.log.phase("read"):
+        loaded = load_united(group, case.graph, case)
+        data = load_node_data(group, case.graph, loaded, case)
+    for warning in (*loaded.warnings, *data.warnings):
+        context.log.info("warning: %s", warning)
+    return loaded, data
+
+
 def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classified:
     """Train for gnn.epochs on a graph and its node data, from gnn.weights where given. Ranks: all call."""
     case, log, group = context.case, context.log, context.group
-    gnn, saved = _architecture(context, data)
-    _check(gnn, loaded, data)
+    with raise_together(group, "checking the data"):
+        gnn, saved = _architecture(case.gnn, loaded, data)
+        _check(gnn, loaded, data)
+        data = data if saved is None else saved.relabel(case.gnn.weights, data)
     block = context.rows(loaded, gnn.hidden)
     with log.phase("set up"):
-        if saved is not None and not data.classes:
-            data = data.with_classes(saved.classes, saved.multilabel)
-        classifier = Classifier(group, gnn, block, data, case.seed)
+        known = (saved.classes, saved.multilabel) if saved else (0, False)
+        memory = case.memory
+        budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder)
+        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget)
         if saved is not None:
             classifier.params.set(saved.arrays)
+        balanced = Balanced(classifier, context.cost_model()) if _follows(case) else None
     _say_model(context, loaded, classifier)
     start = time.perf_counter()
     with log.phase("train"):
-        found = fit(classifier, _recorder(context), case.run.check_every)
+        after_epoch = (balanced.after_epoch,) if balanced else ()
+        found = fit(classifier, _recorder(context), case.run.check_every, *after_epoch)
     seconds = time.perf_counter() - start
     with log.phase("evaluate"):
         scores = classifier.evaluate()
     _say_scores(context, classifier, found, scores, seconds)
+    if balanced:
+        _say_balance(context, balanced)
     return Classified(classifier, found, scores, seconds, digest(found.weights))
 
 
-def _architecture(context: Context, data: NodeData) -> tuple[GnnCase, SavedModel | None]:
-    """The [gnn] table with the layers of saved weights where some are given. Ranks: all call."""
-    gnn, path = context.case.gnn, context.case.gnn.weights
-    if not path:
+def _follows(case: Case) -> bool:
+    """Whether rows move during training to where the measured time wants them."""
+    return case.parallel.partition == "learned" and case.gnn.epochs > 0
+
+
+def saved_of(done: Classified) -> SavedModel:
+    """What weights.npz holds."""
+    classifier = done.classifier
+    return SavedModel(
+        classifier.case,
+        classifier.model.f_in,
+        classifier.data.class_ids,
+        classifier.multilabel,
+        done.fit.weights,
+    )
+
+
+def _architecture(gnn: GnnCase, loaded: Loaded, data: NodeData) -> tuple[GnnCase, SavedModel | None]:
+    """The [gnn] table with the layers of saved weights where some are given."""
+    if not gnn.weights:
         return gnn, None
-    with raise_together(context.group, f"reading {path}"):
-        saved = load_model(path)
-        check_fits(path, saved, data.features.shape[1], data.classes, data.multilabel)
-    return saved.case(gnn), saved
+    saved = load_model(gnn.weights)
+    check_fits(gnn.weights, saved, data.width or loaded.graph.n)
+    return saved.architecture_of(gnn), saved
 
 
 def _check(gnn: GnnCase, loaded: Loaded, data: NodeData) -> None:
@@ -81,6 +118,8 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData) -> None:
         raise CaseError(
             'the nodes have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
         )
+    if gnn.epochs and not data.counts["train"]:
+        raise CaseError("no node is to be trained on: set graph.splits (or gnn.epochs = 0 to apply weights)")
 
 
 def _recorder(context: Context) -> Any:
@@ -111,11 +150,11 @@ def _splits(row: dict[str, float]) -> dict[str, float]:
 def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None:
     """The graph, the model, and the memory of its buffers."""
     log, graph, engine = context.log, loaded.graph, classifier.engine
-    counted, data = classifier.counted, classifier.data
+    data = classifier.data
     log.info(
         "%s: %d nodes, %d edges, %d features, %d %s; %d training, %d validation, %d test nodes",
-        graph.name, graph.n, graph.edges, data.features.shape[1], data.classes,
-        "labels" if data.multilabel else "classes", *(int(counted[name]) for name in SPLITS),
+        graph.name, graph.n, graph.edges, data.width, classifier.classes,
+        "labels" if classifier.multilabel else "classes", *(data.counts[name] for name in SPLITS),
     )  # fmt: skip
     layers = ", ".join(block.text() for block in classifier.model.blocks)
     mode = engine.neighbours_of.block.plan.mode
@@ -124,12 +163,14 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         "%d buffers of %d columns in all: %.1f MB on this rank",
         len(engine.plan.widths), engine.plan.columns, 4e-6 * engine.plan.columns * engine.n_own,
     )  # fmt: skip
+    for line in engine.tiered.lines() if engine.tiered else ():
+        log.info("%s", line)
 
 
 def _say_scores(
     context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores], seconds: float
 ) -> None:
-    name = "micro F1" if classifier.data.multilabel else "accuracy"
+    name = "micro F1" if classifier.multilabel else "accuracy"
     shown = ", ".join(
         f"{split} {each.micro_f1:.4f} (macro F1 {each.macro_f1:.4f})"
         for split, each in scores.items()
@@ -139,6 +180,20 @@ def _say_scores(
         "%d epochs in %.2f s (%.2f ms each, evaluations included); %s: %s",
         found.epochs, seconds, 1e3 * seconds / max(found.epochs, 1), name, shown or "no labelled nodes",
     )  # fmt: skip
+
+
+def _say_balance(context: Context, balanced: Balanced) -> None:
+    """How evenly the ranks worked, and when rows moved; writes cost_model.json. Ranks: all call."""
+    group, history = context.group, balanced.balance.history
+    model = from_arrays(balanced.balance.saved(), "the learned cost model")
+    if history:  # rank 0 has it, and says it
+        first, last = history[0].imbalance, history[-1].imbalance
+        context.log.info(
+            "slowest rank over the mean: %.3f in the first epoch, %.3f in the last; rows moved after %s",
+            first, last, ", ".join(map(str, balanced.moves)) or "none",
+        )  # fmt: skip
+    if context.folder is not None and group.size > 1:
+        context.folder.write_text("cost_model.json", model.text())
 
 
 # ---- what is written --------------------------------------------------------------------------------------
@@ -158,7 +213,7 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
         entry[f"{split}_micro_f1"] = each.micro_f1 if known else None
         entry[f"{split}_macro_f1"] = each.macro_f1 if known else None
     # An applied model has no new weights: its answer are the predictions.
-    predicted = _gather_predictions(context, loaded, done.classifier)
+    predicted = gather_predictions(context, loaded, done.classifier)
     both = digest({"predictions": predicted, **done.fit.weights})
     operations = {kind: round(s, 6) for kind, s in sorted(done.classifier.engine.seconds.items())}
     return {
@@ -170,32 +225,28 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
     }
 
 
-def _gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
+def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
     """[n, classes] uint8 or, of one class for each node, [n] int32. Ranks: all call."""
-    predicted = classifier.predict_own()[: loaded.graph.hi - loaded.graph.lo]
-    own = (
-        predicted.astype(np.uint8)
-        if classifier.data.multilabel
-        else predicted.argmax(axis=1).astype(np.int32)
-    )
-    return context.group.gather_host(np.ascontiguousarray(own), loaded.rows.row_counts())
+    predicted = classifier.predict_own()[: classifier.block.n_real]
+    own = predicted.astype(np.uint8) if classifier.multilabel else predicted.argmax(axis=1).astype(np.int32)
+    return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
 
 
 def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, embeddings/NAME.npy and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
-    ids, predicted = all_ids(context, loaded), _gather_predictions(context, loaded, classifier)
+    class_ids = classifier.data.class_ids
+    ids, predicted = all_ids(context, loaded), gather_predictions(context, loaded, classifier)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0:
             note = f"{case.run.name}, seed {case.seed}, {done.fit.epochs} epochs"
-            save_model(
-                folder.file("weights.npz"), done.fit.weights, classifier.case, classifier.model,
-                classifier.data.multilabel, note,
-            )  # fmt: skip
-        folder.write_text(f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted))
+            save_model(folder.file("weights.npz"), saved_of(done), note)
+        folder.write_text(
+            f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted, class_ids)
+        )
     if case.output.embeddings:
         embedded = group.gather_host(
-            classifier.embed_own()[: loaded.graph.hi - loaded.graph.lo], loaded.rows.row_counts()
+            classifier.embed_own()[: classifier.block.n_real], classifier.block.rows.row_counts()
         )
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{loaded.graph.name}.npz", ids=ids, embeddings=embedded)
@@ -204,9 +255,9 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
         plot_breakdown(folder, context.log, {loaded.graph.name: classifier.engine.seconds})
 
 
-def _predictions_text(ids: np.ndarray, predicted: np.ndarray) -> str:
+def _predictions_text(ids: np.ndarray, predicted: np.ndarray, class_ids: np.ndarray) -> str:
     """Lines `id class`, or `id class class ...` where a node may have several."""
     if predicted.ndim == 1:
-        return "".join(f"{i} {c}\n" for i, c in zip(ids.tolist(), predicted.tolist()))
-    chosen = ("".join(f" {c}" for c in np.flatnonzero(row).tolist()) for row in predicted)
+        return "".join(f"{i} {c}\n" for i, c in zip(ids.tolist(), class_ids[predicted].tolist()))
+    chosen = ("".join(f" {c}" for c in class_ids[np.flatnonzero(row)].tolist()) for row in predicted)
     return "".join(f"{i}{each}\n" for i, each in zip(ids.tolist(), chosen))

@@ -13,7 +13,9 @@ from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
 from app.log import Log
 from app.output import RunFolder
+from app.partition.cost import CostModel
 from app.partition.load import Loaded, load_graphs
+from app.partition.recut import read_cost_model
 from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.rl.select import find_rule
@@ -73,6 +75,10 @@ class Context:
             for warning in item.warnings:
                 self.log.info("warning: %s", warning)
         return loaded
+
+    def cost_model(self) -> CostModel | None:
+        """The model of parallel.cost_model, where there is one. Ranks: all call."""
+        return read_cost_model(self.group, self.case)
 
     def rows(self, loaded: Loaded, width: int = 0) -> RowBlock:
         """The device rows of a loaded graph.

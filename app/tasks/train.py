@@ -74,8 +74,10 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
     if table.generator:
         held_table = msgspec.structs.replace(table, count=wanted, path=[])
         training, held_back = context.load(table, "training"), context.load(held_table, "held-back")
-        return (with_shared_blocks(context.group, training) if table.path else training), held_back
-    loaded = with_shared_blocks(context.group, context.load(table, "training"))
+        if table.path:
+            training = with_shared_blocks(context.group, training, context.cost_model())
+        return training, held_back
+    loaded = with_shared_blocks(context.group, context.load(table, "training"), context.cost_model())
     if not loaded:
         raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
     held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0

@@ -3,8 +3,8 @@
 from typing import Any
 
 from app.gnn.engine import Engine, Rows
-from app.gnn.features import DenseFeatures, Features
-from app.gnn.layers.layer import LayerSpec, Settings, Shapes
+from app.gnn.features import Features
+from app.gnn.layers.layer import LayerSpec, Settings, Shapes, product_order
 
 Array = Any
 
@@ -102,12 +102,5 @@ class GCN:
         return engine.scale_of(kind) if kind == "symmetric" else None
 
     def _order(self, H: Rows | Features) -> str:
-        """ "cached", "product" (first) or "weights" (first); the same whenever it is asked."""
-        asked = self.settings.first_product
-        if isinstance(H, Rows):
-            return "product" if self.f_in < self.f_out else "weights"
-        if asked == "mg_gcn" or not isinstance(H, DenseFeatures):
-            return "weights"
-        if asked == "cached" or (asked == "auto" and not self.settings.input_dropout):
-            return "cached"
-        return "product" if self.f_in <= 2 * self.f_out else "weights"
+        """ "cached", "product" (first) or "weights" (first); see layer.py."""
+        return product_order(H, self.f_in, self.f_out, self.settings)

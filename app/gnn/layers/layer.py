@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from app.errors import CaseError
 from app.gnn.engine import Engine, Rows
-from app.gnn.features import Features
+from app.gnn.features import DenseFeatures, Features
 
 Array = Any
 Shapes = dict[str, tuple[int, ...]]
@@ -56,7 +56,7 @@ class Settings:
     """What all layers of a model share.
 
     normalisation   "symmetric" or "in_degree", of GCN
-    first_product   of a first GCN layer: "auto", "cached", "live", "mg_gcn" (see gcn.py)
+    first_product   of a first layer: "auto", "cached", "live", "mg_gcn" (see product_order, gcn.py)
     bias            layers add one
     input_dropout   whether the features change from epoch to epoch
     """
@@ -65,6 +65,25 @@ class Settings:
     first_product: str = "auto"
     bias: bool = True
     input_dropout: bool = False
+
+
+def product_order(H: Rows | Features, f_in: int, f_out: int, settings: Settings) -> str:
+    """What comes first in P H W, the same whenever it is asked.
+
+    "weights"   P (H W)
+    "product"   (P H) W: where H is narrower than the result, and for dense features, which need no gradient,
+                where their product is at most as wide as the two, forward and backward, that it saves
+    "cached"    like "product", with P H of dense features made once and kept: exact as long as no dropout
+                changes them
+    """
+    asked = settings.first_product
+    if isinstance(H, Rows):
+        return "product" if f_in < f_out else "weights"
+    if asked == "mg_gcn" or not isinstance(H, DenseFeatures):
+        return "weights"
+    if asked == "cached" or (asked == "auto" and not settings.input_dropout):
+        return "cached"
+    return "product" if f_in <= 2 * f_out else "weights"
 
 
 class Convolution(Protocol):

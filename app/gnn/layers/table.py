@@ -1,11 +1,19 @@
 """The layers by name: one file and one line each."""
 
 from app.errors import CaseError
+from app.gnn.layers.commnet import CommNet
+from app.gnn.layers.gat import GAT
 from app.gnn.layers.gcn import GCN
+from app.gnn.layers.gin import GIN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
+from app.gnn.layers.sage import Sage
 
 LAYERS: dict[str, type] = {
+    "commnet": CommNet,
+    "gat": GAT,
     "gcn": GCN,
+    "gin": GIN,
+    "sage": Sage,
 }
 
 

@@ -1,0 +1,70 @@
+"""Rows of an engine in two tiers of memory (after ROC, section 5), where its buffers would pass a limit."""
+
+from typing import Any
+
+from app.gnn.buffers import Lifetime
+from app.memory.arena import LINE, padded
+from app.memory.operations import Epoch
+from app.memory.plan import Plan, make_plan
+from app.memory.tiers import Budget, Tiers
+
+Array = Any
+
+
+def key_of(number: int, name: str) -> str:
+    """What rows are called in the operations of their program, where two may have one name."""
+    return f"{number} {name}"
+
+
+def plan_tiers(
+    recorded: dict[str, list[Any]], lives: dict[str, list[Lifetime]], n_own: int, limit: int
+) -> dict[str, Plan]:
+    """The plan of each program under a limit in bytes.
+
+    recorded, lives   operations and rows of each program, as the dry run saw them
+    Raises CaseError, stating the least limit that works, where an operation alone does not fit.
+    """
+    plans = {}
+    for name, operations in recorded.items():
+        sizes = {key_of(i, life.name): row_bytes(n_own, life.width) for i, life in enumerate(lives[name])}
+        plans[name] = make_plan(Epoch(operations, sizes), limit // LINE * LINE)
+    return plans
+
+
+def row_bytes(n_own: int, width: int) -> int:
+    """Bytes of float32 rows in a tier."""
+    return padded(max(4 * n_own * width, 1))
+
+
+class TieredRows:
+    """Gives rows an array while an operation runs that names them, and none at any other time.
+
+    The programs of an engine run one after another, so one block of fast memory serves them all.
+    """
+
+    def __init__(self, plans: dict[str, Plan], n_own: int, device: Any, budget: Budget) -> None:
+        self.plans, self.n_own = plans, n_own
+        block = device.zeros((max([LINE, *(plan.peak_bytes for plan in plans.values())]) // 4,))
+        self.tiers = {name: Tiers(plan, device, budget, block) for name, plan in plans.items()}
+
+    def before(self, program: str, at: int, rows: list[Any]) -> None:
+        """Bring the rows of operation `at` into the fast tier."""
+        tiers = self.tiers[program]
+        tiers.before(at)
+        for each in rows:
+            flat = tiers.array(key_of(each.number, each.name))
+            each.array = flat[: self.n_own * each.width].reshape(self.n_own, each.width)
+
+    def after(self, program: str, at: int, rows: list[Any]) -> None:
+        """The operation has run."""
+        for each in rows:
+            each.array = None
+        self.tiers[program].after(at)
+
+    def end(self, program: str) -> None:
+        """The program has run."""
+        self.tiers[program].end()
+
+    def lines(self) -> list[str]:
+        """The sums of each program's plan."""
+        return [f"{name}: {line}" for name, plan in self.plans.items() for line in plan.lines()[:2]]

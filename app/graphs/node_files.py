@@ -1,0 +1,110 @@
+"""The files that hold features, labels and splits: beside a graph, or inside its archive."""
+
+from collections.abc import Callable
+from typing import Any
+
+from app.errors import GraphError
+from app.graphs import ogb, ppi
+from app.graphs.node_arrays import (
+    archive_features,
+    archive_splits,
+    array_labels,
+    dense_features,
+    table_of_archive,
+)
+from app.graphs.node_text import text_features, text_labels, text_splits
+from app.graphs.nodedata import NodeTable
+from app.graphs.npy import MAGIC, NAME, Npy
+from app.graphs.npz import Npz
+from app.graphs.source import Limits, Source
+from app.graphs.union import unite_tables
+
+FOLDERS: dict[str, Callable[[str, Limits], NodeTable]] = {"ogb": ogb.read_table, "ppi": ppi.read_table}
+ARCHIVE = b"PK"
+
+
+def open_node_table(
+    paths: list[str],
+    format: str,
+    n: int,
+    limits: Limits,
+    features: str = "",
+    labels: str = "",
+    splits: str = "",
+) -> NodeTable:
+    """What the files of a graph say of its n nodes, headers read and checked.
+
+    paths    the graph's own file, or those that were united into it
+    features, labels, splits   files that take the place of what is in `paths`; "": none
+    """
+    table = unite_tables([_own_table(path, format, limits) for path in paths])
+    return NodeTable(
+        read_features(features, limits) if features else table.features,
+        read_labels(labels, limits) if labels else table.labels,
+        read_splits(splits, n, limits) if splits else table.splits,
+    )
+
+
+def _own_table(path: str, format: str, limits: Limits) -> NodeTable:
+    """What the graph's own file or folder says of its nodes."""
+    if format in FOLDERS:
+        return FOLDERS[format](path, limits)
+    if path.startswith("networkx:") or Source(path, limits).first_bytes(2) != ARCHIVE:
+        return NodeTable()
+    return table_of_archive(Npz(Source(path, limits)))
+
+
+def open_arrays(path: str, limits: Limits) -> Npz | None:
+    """The arrays of an .npz or .npy file, told from its content; None for anything else."""
+    source = Source(path, limits)
+    start = source.first_bytes(len(MAGIC))
+    if start.startswith(ARCHIVE):
+        return Npz(source)
+    return Npy(source) if start.startswith(MAGIC) else None
+
+
+def read_features(path: str, limits: Limits) -> Any:
+    """Features: an .npy matrix, an .npz with one or with CSR arrays (as scipy.sparse.save_npz has), text."""
+    arrays = open_arrays(path, limits)
+    if arrays is None:
+        return text_features(Source(path, limits))
+    if NAME in arrays:
+        return dense_features(arrays, NAME)
+    found = archive_features(arrays, "feat_") or archive_features(arrays, "")
+    if found is None:
+        raise arrays.error("holds no features; indptr, indices, data and shape, or features, would be right")
+    return found
+
+
+def read_labels(path: str, limits: Limits) -> Any:
+    """Labels: an .npy array, the array `labels` of an .npz, or text."""
+    arrays = open_arrays(path, limits)
+    if arrays is None:
+        return text_labels(Source(path, limits))
+    return array_labels(arrays, _member(arrays, "labels"))
+
+
+def read_splits(path: str, n: int, limits: Limits) -> Any:
+    """Splits: an .npz of masks or of lists of nodes, a folder of lists as OGB has them, or text."""
+    if ogb.is_folder(path):
+        return ogb.read_split(path, n, limits)
+    arrays = open_arrays(path, limits)
+    if arrays is None:
+        return text_splits(Source(path, limits))
+    found = None if NAME in arrays else archive_splits(arrays, n)
+    if found is None:
+        raise _no_splits(arrays)
+    return found
+
+
+def _no_splits(arrays: Npz) -> GraphError:
+    return arrays.error("holds no splits; train_mask, val_mask and test_mask in an .npz would be right")
+
+
+def _member(arrays: Npz, name: str) -> str:
+    """The name of the array wanted: the only one of an .npy file."""
+    if NAME in arrays:
+        return NAME
+    if name not in arrays:
+        raise arrays.error(f"holds no array '{name}'; that one would be right")
+    return name

@@ -1,0 +1,181 @@
+/* Attention over stored entries, as in app/attention.py: the same operations in the same order, row by row.
+ *
+ * Entries are taken in groups: first the numbers of each head, of which the exponentials fill whole registers, then
+ * the rows that they weigh. An entry's columns of l, r, ... follow its row, so the first part also fetches the rows. */
+#include "elementary.h"
+
+enum { GROUP = 256, TOGETHER = 4 }; /* numbers at a time, entries times heads; chains that run beside each other */
+
+static const float SLOPE = 0.2f; /* of leaky relu below 0 */
+
+typedef struct {
+    int64_t n, wide; /* rows; whether offsets and columns have 8 bytes */
+    const void *indptr, *indices;
+} Pattern;
+
+INLINE int64_t number(const void *values, int64_t wide, int64_t at) {
+    return wide ? ((const int64_t *)values)[at] : ((const int32_t *)values)[at];
+}
+
+INLINE float leaky(float s) { return s > 0.0f ? s : s * SLOPE; }
+
+/* T[:, :h] = the largest of itself and the r of the row's entries. R [*, h], T [n, 3 h]. */
+void lk_attention_top(const Pattern *a, int64_t h, const float *R, float *T) {
+    for (int64_t row = 0; row < a->n; ++row) {
+        float *top = T + row * 3 * h;
+        const int64_t end = number(a->indptr, a->wide, row + 1);
+        for (int64_t p = number(a->indptr, a->wide, row); p < end; ++p) {
+            const float *r = R + number(a->indices, a->wide, p) * h;
+            for (int64_t i = 0; i < h; ++i) top[i] = r[i] > top[i] ? r[i] : top[i];
+        }
+    }
+}
+
+/* T = [m | 0 | 0] and V [n, 2 h k] = 0. L [n, h]. */
+void lk_attention_begin(int64_t n, int64_t h, int64_t k, const float *L, float *T, float *V) {
+    for (int64_t row = 0; row < n; ++row) {
+        float *t = T + row * 3 * h;
+        for (int64_t i = 0; i < h; ++i) t[i] = leaky(L[row * h + i] + t[i]);
+        memset(t + h, 0, (size_t)h * 8);
+    }
+    memset(V, 0, (size_t)(n * 2 * h * k) * 4);
+}
+
+/* sum += w S by heads of k columns, and low_sum += low S. */
+INLINE void add_weighed(int64_t h, int64_t k, const float *S, const float *w, const float *low, float *sum,
+                        float *low_sum) {
+    for (int64_t i = 0; i < h; ++i) {
+        const float f = w[i], g = low[i];
+        for (int64_t c = i * k; c < (i + 1) * k; ++c) sum[c] += f * S[c];
+        for (int64_t c = i * k; c < (i + 1) * k; ++c) low_sum[c] += g * S[c];
+    }
+}
+
+/* E [*, h k + h]: S | r.  L [n, h].  T [n, 3 h]: m | sum of w | sum of w slope.  V [n, 2 h k]: sums of both times S. */
+WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *E, const float *L, float *T, float *V) {
+    float s[GROUP], w[GROUP], low[GROUP];
+    const int64_t width = h * k, ld = width + h, most = GROUP / h;
+    for (int64_t row = 0; row < a->n; ++row) {
+        const float *l = L + row * h;
+        float *m = T + row * 3 * h, *sum = m + h, *low_sum = sum + h, *v = V + row * 2 * width;
+        const int64_t end = number(a->indptr, a->wide, row + 1);
+        for (int64_t p = number(a->indptr, a->wide, row); p < end; p += most) {
+            const int64_t count = end - p < most ? end - p : most;
+            for (int64_t q = 0; q < count; ++q) {
+                const float *r = E + number(a->indices, a->wide, p + q) * ld + width;
+                for (int64_t i = 0; i < h; ++i) {
+                    s[q * h + i] = l[i] + r[i];
+                    w[q * h + i] = leaky(s[q * h + i]) - m[i];
+                }
+            }
+            for (int64_t t = 0; t < count * h; ++t) {
+                w[t] = exp_float(w[t]);
+                low[t] = s[t] > 0.0f ? w[t] : w[t] * SLOPE;
+            }
+            for (int64_t q = 0; q < count; ++q) {
+                for (int64_t i = 0; i < h; ++i) sum[i] += w[q * h + i], low_sum[i] += low[q * h + i];
+                const float *S = E + number(a->indices, a->wide, p + q) * ld;
+                add_weighed(h, k, S, w + q * h, low + q * h, v, v + width);
+            }
+        }
+    }
+}
+
+/* T = [m | u | q], u = 1 / sum of w, and V times u by heads. */
+WIDE void lk_attention_finish(int64_t n, int64_t h, int64_t k, float *T, float *V) {
+    for (int64_t row = 0; row < n; ++row) {
+        float *u = T + row * 3 * h + h, *v = V + row * 2 * h * k;
+        for (int64_t i = 0; i < h; ++i) {
+            u[i] = 1.0f / u[i];
+            u[h + i] *= u[i];
+            for (int64_t c = i * k; c < (i + 1) * k; ++c) v[c] *= u[i];
+            for (int64_t c = (h + i) * k; c < (h + i + 1) * k; ++c) v[c] *= u[i];
+        }
+    }
+}
+
+/* F [n, h k + 4 h] = D | l | m | u | c and dL = D P - c q; V [n, 2 h k] = Z | P. */
+void lk_attention_pack(int64_t n, int64_t h, int64_t k, const float *D, const float *L, const float *T, const float *V,
+                       float *F, float *dL) {
+    const int64_t width = h * k;
+    for (int64_t row = 0; row < n; ++row) {
+        const float *d = D + row * width, *t = T + row * 3 * h, *v = V + row * 2 * width;
+        float *f = F + row * (width + 4 * h);
+        memcpy(f, d, (size_t)width * 4);
+        memcpy(f + width, L + row * h, (size_t)h * 4);
+        memcpy(f + width + h, t, (size_t)h * 8);
+        for (int64_t i = 0; i < h; ++i) {
+            float first = 0.0f, second = 0.0f;
+            for (int64_t c = i * k; c < (i + 1) * k; ++c) first += d[c] * v[c], second += d[c] * v[width + c];
+            f[width + 3 * h + i] = first;
+            dL[row * h + i] = second - first * t[2 * h + i];
+        }
+    }
+}
+
+/* out[q * h + i] = row q of D times S by heads, each a chain from 0; rows[q] are `count` <= TOGETHER rows of D. */
+INLINE void dots(int64_t count, int64_t h, int64_t k, const float *const *rows, const float *S, float *out) {
+    if (count == TOGETHER) {
+        for (int64_t i = 0; i < h; ++i) {
+            float sum[TOGETHER] = {0};
+            for (int64_t c = i * k; c < (i + 1) * k; ++c)
+                for (int64_t q = 0; q < TOGETHER; ++q) sum[q] += rows[q][c] * S[c];
+            for (int64_t q = 0; q < TOGETHER; ++q) out[q * h + i] = sum[q];
+        }
+        return;
+    }
+    for (int64_t q = 0; q < count; ++q)
+        for (int64_t i = 0; i < h; ++i) {
+            float sum = 0.0f;
+            for (int64_t c = i * k; c < (i + 1) * k; ++c) sum += rows[q][c] * S[c];
+            out[q * h + i] = sum;
+        }
+}
+
+/* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows. */
+WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float *F, const float *S, const float *R,
+                            float *dS, float *dR) {
+    float s[GROUP], w[GROUP], u[GROUP], d[GROUP];
+    const int64_t width = h * k, ld = width + 4 * h, most = GROUP / h;
+    for (int64_t row = 0; row < a->n; ++row) {
+        const float *own = S + row * width, *r = R + row * h;
+        float *ds = dS + row * width, *dr = dR + row * h;
+        const int64_t end = number(a->indptr, a->wide, row + 1);
+        for (int64_t p = number(a->indptr, a->wide, row); p < end; p += most) {
+            const int64_t count = end - p < most ? end - p : most;
+            for (int64_t q = 0; q < count; ++q) {
+                const float *f = F + number(a->indices, a->wide, p + q) * ld + width;
+                for (int64_t i = 0; i < h; ++i) {
+                    s[q * h + i] = f[i] + r[i];
+                    w[q * h + i] = leaky(s[q * h + i]) - f[h + i];
+                    u[q * h + i] = f[2 * h + i];
+                }
+            }
+            for (int64_t t = 0; t < count * h; ++t) w[t] = exp_float(w[t]) * u[t];
+            for (int64_t q = 0; q < count; q += TOGETHER) {
+                const int64_t beside = count - q < TOGETHER ? count - q : TOGETHER;
+                const float *rows[TOGETHER];
+                for (int64_t b = 0; b < beside; ++b) rows[b] = F + number(a->indices, a->wide, p + q + b) * ld;
+                dots(beside, h, k, rows, own, d);
+                for (int64_t b = 0; b < beside; ++b)
+                    for (int64_t i = 0; i < h; ++i) {
+                        const int64_t t = (q + b) * h + i;
+                        const float g = w[t] * (d[b * h + i] - rows[b][width + 3 * h + i]), f = w[t];
+                        dr[i] += s[t] > 0.0f ? g : g * SLOPE;
+                        for (int64_t c = i * k; c < (i + 1) * k; ++c) ds[c] += f * rows[b][c];
+                    }
+            }
+        }
+    }
+}
+
+/* out[row] = the chain from 0 over the columns of X * D, both [n, m]. */
+WIDE void lk_row_dots(int64_t n, int64_t m, const float *X, const float *D, float *out) {
+    for (int64_t row = 0; row < n; row += TOGETHER) {
+        const int64_t count = n - row < TOGETHER ? n - row : TOGETHER;
+        float sum[TOGETHER] = {0};
+        for (int64_t c = 0; c < m; ++c)
+            for (int64_t q = 0; q < count; ++q) sum[q] += X[(row + q) * m + c] * D[(row + q) * m + c];
+        for (int64_t q = 0; q < count; ++q) out[row + q] = sum[q];
+    }
+}

@@ -1,0 +1,318 @@
+"""Features, labels and splits from files to the owners of the rows.
+
+Rank 0 reads a piece of rows at a time and deals it; it holds the offsets of sparse features and a byte of
+splits for every node besides, no rank anything else but its own rows. The rows that a rank gets do not depend
+on the number of ranks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.config import Case, GraphCase
+from app.errors import GraphError
+from app.graphs.node_files import open_node_table
+from app.graphs.nodedata import (
+    MOST_CLASSES,
+    PIECE_BYTES,
+    SPLITS,
+    NodeData,
+    NodeTable,
+    SparseFeatures,
+)
+from app.graphs.random_nodes import random_features, random_labels, random_splits
+from app.graphs.source import Limits
+from app.partition.load import Loaded
+from app.partition.rows import RowPartition
+from app.partition.scatter import EntryRows, rounds, send_entries, send_rows
+
+ENTRIES = PIECE_BYTES // 8
+READING = "reading the node data"
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What every rank must know before rows are dealt; widths are -1 where there is nothing."""
+
+    features: int  # columns
+    sparse: bool
+    binary: bool
+    labels: int  # columns; 0: one class for each node
+    splits: bool
+
+
+def load_node_data(group: Group, table: GraphCase, loaded: Loaded, case: Case) -> NodeData:
+    """This rank's rows of what the files of a graph, or its generator, say of its nodes.
+
+    Ranks   all call; the rows of all ranks together are the same on any number of ranks
+    """
+    if loaded.source == "generator":
+        return _generated(group, table, loaded)
+    source = None
+    with raise_together(group, READING):
+        if group.rank == 0:
+            limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
+            splits = "" if table.splits == "random" else table.splits
+            source = open_node_table(
+                list(loaded.paths),
+                loaded.format,
+                loaded.graph.n,
+                limits,
+                table.features,
+                table.labels,
+                splits,
+            )
+    data = deal_node_table(group, source, loaded)
+    if table.splits == "random":
+        data = with_random_splits(group, data, loaded, case.seed)
+    return data
+
+
+def deal_node_table(group: Group, source: NodeTable | None, loaded: Loaded) -> NodeData:
+    """The rows of a table on rank 0 (others pass None) to their owners. Ranks: all call."""
+    with raise_together(group, READING):
+        if group.rank == 0:
+            source.check(loaded.graph.n, loaded.graph.name)
+    shape = _share_shape(group, source)
+    dealer = _Dealer(group, loaded)
+    features = _features(dealer, source, shape)
+    labels = _labels(dealer, source, shape)
+    flags = dealer.rows(
+        iter([source.splits.flags]) if _first(group, source, "splits") else iter(()), (), np.uint8
+    )
+    return _finish(dealer, source, shape, features, labels, flags)
+
+
+def _first(group: Group, source: NodeTable | None, part: str) -> Any:
+    """Rank 0's part of the table, None elsewhere."""
+    return getattr(source, part) if group.rank == 0 else None
+
+
+def _share_shape(group: Group, source: NodeTable | None) -> _Shape:
+    numbers = np.zeros(5, dtype=np.int64)
+    if group.rank == 0:
+        features, labels = source.features, source.labels
+        numbers[:] = (
+            -1 if features is None else features.width,
+            isinstance(features, SparseFeatures),
+            isinstance(features, SparseFeatures) and features.binary,
+            -1 if labels is None else labels.columns,
+            source.splits is not None,
+        )
+    width, sparse, binary, labels, splits = group.broadcast(numbers).tolist()
+    return _Shape(width, bool(sparse), bool(binary), labels, bool(splits))
+
+
+class _Dealer:
+    """Sends pieces of consecutive old rows, read on rank 0, to the owners of the new ones.
+
+    new_of   [n] int64 on rank 0, the new number of each old row; None: the numbers are the same
+    """
+
+    def __init__(self, group: Group, loaded: Loaded) -> None:
+        self.group, self.partition, self.graph = group, loaded.rows, loaded.graph
+        self.lo, self.hi = loaded.rows.range_of(group.rank)
+        offsets = loaded.rows.offsets
+        self.n_own = int(offsets[group.rank + 1] - offsets[group.rank])
+        self.new_of = None
+        if loaded.order_all is not None and group.rank == 0:
+            self.new_of = np.empty(loaded.graph.n, dtype=np.int64)
+            self.new_of[loaded.order_all] = np.arange(loaded.graph.n)
+        self.old_own = own_old_rows(loaded, group.rank)
+
+    def numbers(self, at: int, count: int) -> np.ndarray:
+        """[count] int64, the new numbers of old rows at, at + 1, ..."""
+        return np.arange(at, at + count) if self.new_of is None else self.new_of[at : at + count]
+
+    def rows(self, pieces: Iterator[np.ndarray], shape: tuple[int, ...], kind: type) -> np.ndarray:
+        """[n_own, *shape] of `kind`, zero on padding, from pieces [k, *shape] that rank 0 reads."""
+        own, at = np.zeros((self.n_own, *shape), dtype=kind), 0
+        for piece in rounds(self.group, pieces, READING):
+            piece = np.empty((0, *shape), dtype=kind) if piece is None else piece.astype(kind, copy=False)
+            numbers, values = send_rows(self.group, self.partition, self.numbers(at, len(piece)), piece)
+            own[numbers - self.lo] = values
+            at += len(piece)
+        return own
+
+
+# ---- features ---------------------------------------------------------------------------------------------
+
+
+def _features(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> Any:
+    held = _first(dealer.group, source, "features")
+    if shape.features < 0:
+        return None
+    if not shape.sparse:
+        return dealer.rows(held.parts() if held else iter(()), (shape.features,), np.float32)
+    counts = dealer.rows(iter([np.diff(held.indptr)]) if held else iter(()), (), np.int64)
+    own, at = EntryRows(counts, np.int32, not shape.binary), 0
+    for piece in rounds(dealer.group, _entry_pieces(held) if held else iter(()), READING):
+        sizes, columns, values = piece or _no_entries(shape.binary)
+        numbers, sizes_in, (columns, values) = send_entries(
+            dealer.group, dealer.partition, dealer.numbers(at, len(sizes)), sizes, columns, values
+        )
+        own.put(numbers - dealer.lo, sizes_in, columns, values)
+        at += len(sizes)
+    own.sort()
+    _refuse_repeats(dealer, held, own)
+    values = np.ones(len(own.columns), np.float32) if own.values is None else own.values
+    return csr_array((values, own.columns, own.indptr), shape=(dealer.n_own, shape.features))
+
+
+def _no_entries(binary: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    return np.empty(0, np.int64), np.empty(0, np.int32), None if binary else np.empty(0, np.float32)
+
+
+def _entry_pieces(held: SparseFeatures) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+    """(entries of each row, columns, values) of whole rows, of about ENTRIES entries at most."""
+    cuts = [0]
+    while cuts[-1] < held.n:
+        reached = int(np.searchsorted(held.indptr, held.indptr[cuts[-1]] + ENTRIES, side="right")) - 1
+        cuts.append(min(held.n, max(reached, cuts[-1] + 1)))
+    sizes = [np.diff(held.indptr[a : b + 1]) for a, b in pairwise(cuts)]
+    entries = held.parts([int(each.sum()) for each in sizes])
+    for each, (columns, values) in zip(sizes, entries, strict=True):
+        yield each, columns, values
+
+
+def _refuse_repeats(dealer: _Dealer, held: SparseFeatures | None, own: EntryRows) -> None:
+    """Raise on all ranks where a row names a column twice."""
+    row = np.repeat(np.arange(len(own.indptr) - 1), np.diff(own.indptr))
+    twice = np.flatnonzero((own.columns[1:] == own.columns[:-1]) & (row[1:] == row[:-1]))
+    first = _first_old(dealer, row[twice])
+    with raise_together(dealer.group, READING):
+        if first is not None and held is not None:
+            raise held.refuse(f"row {first} names a column twice; each once would be right")
+
+
+def _first_old(dealer: _Dealer, own: np.ndarray) -> int | None:
+    """The lowest old number of own rows [k] of all ranks; None without any. Ranks: all call."""
+    nobody = dealer.graph.n
+    lowest = -dealer.group.max_integer(-int(dealer.old_own[own].min(initial=nobody)))
+    return None if lowest == nobody else lowest
+
+
+# ---- labels, and the whole --------------------------------------------------------------------------------
+
+
+def _labels(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> np.ndarray | None:
+    """[n_own] int64, or [n_own, c] int8; -1 throughout on padding; None without labels."""
+    held = _first(dealer.group, source, "labels")
+    if shape.labels < 0:
+        return None
+    columns, kind = ((shape.labels,), np.int8) if shape.labels else ((), np.int64)
+    own = dealer.rows(held.parts() if held else iter(()), columns, kind)
+    own[dealer.hi - dealer.lo :] = -1
+    return own
+
+
+def _finish(
+    dealer: _Dealer, source: NodeTable | None, shape: _Shape, features: Any, labels: Any, flags: np.ndarray
+) -> NodeData:
+    """The classes numbered, training without labels refused, and everything counted. Ranks: all call."""
+    group, multilabel = dealer.group, shape.labels > 0
+    labelled = np.zeros(dealer.n_own, bool)
+    if labels is not None:
+        labelled = (labels[:, 0] if multilabel else labels) >= 0
+    class_ids = np.arange(max(shape.labels, 0))
+    if shape.labels == 0:
+        class_ids = _class_ids(group, source, labels[labelled])
+        numbered = np.searchsorted(class_ids, labels).astype(np.int32)
+        labels = np.where(labelled, numbered, np.int32(-1))
+    elif multilabel:
+        labels = np.maximum(labels, 0).astype(np.uint8)
+    warnings = ()
+    if labels is not None:
+        flags, warnings = _labelled_splits(dealer, source, flags, labelled)
+    masks = {name: flags & bit > 0 for name, bit in SPLITS.items()}
+    sizes = group.sum_integers(np.array([mask.sum() for mask in masks.values()])).tolist()
+    return NodeData(
+        features=features, labels=labels, labelled=labelled, **masks, classes=len(class_ids),
+        multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
+        counts=dict(zip(masks, sizes)), warnings=warnings,
+    )  # fmt: skip
+
+
+def _class_ids(group: Group, source: NodeTable | None, found: np.ndarray) -> np.ndarray:
+    """[classes] int64: the labels [k] that occur on any rank, ascending. Ranks: all call."""
+    mine = np.unique(found)
+    sizes = group.gather_integers(np.array([min(len(mine), MOST_CLASSES + 1)]))[:, 0].tolist()
+    ids = np.unique(group.gather_host(mine[: sizes[group.rank]], sizes))
+    with raise_together(group, READING):
+        if len(ids) > MOST_CLASSES and group.rank == 0:
+            right = f"at most {MOST_CLASSES} classes would be right"
+            raise source.labels.refuse(f"found more than {MOST_CLASSES} different labels; {right}")
+    return ids
+
+
+def _labelled_splits(
+    dealer: _Dealer, source: NodeTable | None, flags: np.ndarray, labelled: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Splits without held-back nodes that have no label; one to train on must have it. Ranks: all call."""
+    group, train = dealer.group, SPLITS["train"]
+    first = _first_old(dealer, np.flatnonzero((flags & train > 0) & ~labelled))
+    with raise_together(group, READING):
+        if first is not None and group.rank == 0:
+            right = "a label, or a node outside train, would be right"
+            raise source.splits.refuse(f"found node {first} in train, which has no label; {right}")
+    missing = (flags > 0) & ~labelled
+    count = int(group.sum_integers(np.array([missing.sum()]))[0])
+    text = f"{dealer.graph.name}: {count} held-back nodes have no label and are left out"
+    return np.where(missing, np.uint8(0), flags), (text,) if count else ()
+
+
+# ---- nodes without files ----------------------------------------------------------------------------------
+
+
+def own_old_rows(loaded: Loaded, rank: int) -> np.ndarray:
+    """[hi-lo] int64, what the rows of a rank were numbered before they were ordered."""
+    lo, hi = loaded.rows.range_of(rank)
+    return np.arange(lo, hi) if loaded.order_all is None else loaded.order_all[lo:hi]
+
+
+def _generated(group: Group, table: GraphCase, loaded: Loaded) -> NodeData:
+    """Random features, labels and splits: each a function of (seed, node), made where the row lives."""
+    n, seed, classes = loaded.graph.n, loaded.seed, table.random_classes
+    old, n_own = own_old_rows(loaded, group.rank), _padded(loaded.rows, group.rank)
+    planted = table.generator == "sbm"
+    labels = np.full(n_own, -1, dtype=np.int32)
+    labels[: len(old)] = random_labels(seed, n, classes, old, planted) if classes else -1
+    width = table.random_features
+    features = np.zeros((n_own, width), dtype=np.float32) if width else None
+    if width:
+        drawn = random_features(
+            seed, old, width, labels[: len(old)] if planted else None, classes, table.signal
+        )
+        features[: len(old)] = drawn
+    labelled = labels >= 0
+    data = NodeData(
+        features=features, labels=labels if classes else None, labelled=labelled, train=labelled,
+        val=labelled, test=labelled, classes=classes, multilabel=False, class_ids=np.arange(classes),
+        width=width, binary=False, counts=dict.fromkeys(SPLITS, 0),
+    )  # fmt: skip
+    return with_random_splits(group, data, loaded, seed) if classes else data
+
+
+def _padded(rows: RowPartition, rank: int) -> int:
+    """Rows of a rank with its padding."""
+    return int(rows.offsets[rank + 1] - rows.offsets[rank])
+
+
+def with_random_splits(group: Group, data: NodeData, loaded: Loaded, seed: int) -> NodeData:
+    """Labelled nodes in train, val and test at random, 60 : 20 : 20. Ranks: all call."""
+    if data.labels is None:
+        raise GraphError(
+            f"{loaded.graph.name}: has no labels; splits need them: graph.labels = FILE would be right"
+        )
+    flags = np.zeros(len(data.labelled), dtype=np.uint8)
+    old = own_old_rows(loaded, group.rank)
+    flags[: len(old)] = random_splits(seed, old)
+    masks = {name: (flags & bit > 0) & data.labelled for name, bit in SPLITS.items()}
+    sizes = group.sum_integers(np.array([mask.sum() for mask in masks.values()])).tolist()
+    return replace(data, **masks, counts=dict(zip(masks, sizes)))

@@ -1,0 +1,182 @@
+"""Renumbering the rows of a graph, before they are cut into blocks.
+
+An order is a function of (graph, seed) alone, never of the number of ranks, so that results stay the same on
+any number of them:
+
+natural   as the file numbers its nodes
+random    a random permutation: consecutive rows share the work (MG-GCN, section 5.2)
+rcm       reverse Cuthill-McKee (1969), SciPy's: neighbours get near numbers
+metis     the parts of METIS (Karypis and Kumar 1998) one after the other, each in the file's order; PARTS of
+          them, one for each block of rows where there are fewer blocks, whatever the number of ranks
+
+Solutions and predictions are written by the file's ids, which go with the rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.errors import CaseError
+from app.graphs.graph import Graph, index_type
+from app.partition.assemble import block_cuts
+from app.partition.rows import RowPartition, block_count
+from app.partition.scatter import EntryRows, rounds, send_entries, send_rows
+from app.rng import stream
+
+PARTS = 64
+SENT_ENTRIES = 1 << 20  # entries of all ranks that one exchange moves, where rows are no longer than that
+ORDERING = "ordering the rows"
+
+
+def find_order(
+    group: Group, graph: Graph, rows: RowPartition, order: str, seed: int, whole_bytes: float
+) -> np.ndarray:
+    """[n] int64, the same on all ranks: the old number of each new row.
+
+    whole_bytes   largest graph that one rank may hold; "random" needs none
+    Ranks         all call
+    """
+    if order == "random":
+        return stream_permutation(seed, graph.n)
+    need = 12 * 2 * graph.edges + 24 * graph.n
+    if need > whole_bytes:
+        raise CaseError(
+            f'graph.order = "{order}": {graph.name} needs {need / 1e6:.0f} MB on one rank; '
+            '"random", or a larger memory.whole_graph_mb, would be right'
+        )
+    indptr, indices = _pattern_on_first(group, graph, rows)
+    found = np.empty(graph.n, dtype=np.int64)
+    with raise_together(group, ORDERING):
+        if group.rank == 0:
+            found[:] = FROM_PATTERN[order](indptr, indices)
+    return group.broadcast(found)
+
+
+def stream_permutation(seed: int, n: int) -> np.ndarray:
+    """[n] int64, a random permutation."""
+    return stream(seed, "order").permutation(n)
+
+
+def _cuthill_mckee(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    n = len(indptr) - 1
+    pattern = csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=(n, n))
+    return reverse_cuthill_mckee(pattern, symmetric_mode=True)
+
+
+def _metis(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Nodes by (part, old number)."""
+    try:
+        import pymetis
+    except ImportError:
+        right = 'pip install "lockstep[partition]", or another order, would be right'
+        raise CaseError(f'graph.order = "metis": pymetis is not installed; {right}') from None
+    n = len(indptr) - 1
+    parts = min(PARTS, block_count(n), max(n, 1))
+    if parts < 2:
+        return np.arange(n)
+    adjacency = pymetis.CSRAdjacency(indptr, indices)
+    options = pymetis.Options(seed=1)
+    _, part_of = pymetis.part_graph(parts, adjacency, recursive=False, options=options)
+    return np.argsort(np.asarray(part_of), kind="stable")
+
+
+FROM_PATTERN = {"rcm": _cuthill_mckee, "metis": _metis}
+
+
+def _pattern_on_first(
+    group: Group, graph: Graph, rows: RowPartition
+) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    """The whole CSR pattern on rank 0, as 32-bit numbers; None elsewhere. Ranks: all call."""
+    if 2 * graph.edges >= 1 << 31:
+        raise CaseError(f"graph.order: {graph.name} has too many edges for this order; random would be right")
+    first = group.rank == 0
+    out, into = [0] * group.size, [0] * group.size
+    out[0] = len(graph.indices)
+    entries = group.gather_integers(np.array([len(graph.indices)]))[:, 0].tolist()
+    indices = group.exchange_host(graph.indices, out, entries if first else into)
+    out[0] = graph.hi - graph.lo
+    degrees = group.exchange_host(graph.degrees(), out, rows.row_counts() if first else into)
+    if not first:
+        return None, None
+    return np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32), indices.astype(np.int32, copy=False)
+
+
+def reorder(
+    group: Group, graph: Graph, rows: RowPartition, order_all: np.ndarray, balance: str | None
+) -> tuple[Graph, RowPartition]:
+    """The same graph with its rows in another order, and who owns them.
+
+    order_all   [n] int64, the old number of each new row, on all ranks
+    balance     "rows" or "edges": cut the blocks anew; None: keep the cuts
+    Ranks       all call; the rows move in bounded pieces
+    """
+    new_of = np.empty(graph.n, dtype=np.int64)
+    new_of[order_all] = np.arange(graph.n)
+    numbers = new_of[graph.lo : graph.hi]
+    if balance is not None:
+        rows = RowPartition(rows.n, rows.starts, _new_cuts(group, graph, rows, numbers, balance))
+    lo, hi = rows.range_of(group.rank)
+    held = EntryRows(_at_home(group, rows, numbers, graph.degrees()), np.int64, graph.weights is not None)
+    pieces = _pieces(graph, max(1, SENT_ENTRIES // group.size))
+    for piece in rounds(group, pieces, ORDERING):
+        start, counts, columns, weights = piece or _nothing(graph)
+        at, counts, (columns, weights) = send_entries(
+            group, rows, numbers[start : start + len(counts)], counts, new_of[columns], weights
+        )
+        held.put(at - lo, counts, columns, weights)
+    held.sort()
+    weights = graph.node_weights
+    moved = replace(
+        graph, lo=lo, hi=hi, indptr=held.indptr, indices=held.columns.astype(index_type(graph.n)),
+        weights=held.values, ids=_at_home(group, rows, numbers, _ids(graph)),
+        node_weights=None if weights is None else _at_home(group, rows, numbers, weights),
+    )  # fmt: skip
+    return moved, rows
+
+
+def _ids(graph: Graph) -> np.ndarray:
+    """[hi-lo] int64, the file's ids of the held rows."""
+    return graph.node_ids(np.arange(graph.lo, graph.hi))
+
+
+def _new_cuts(
+    group: Group, graph: Graph, rows: RowPartition, numbers: np.ndarray, balance: str
+) -> np.ndarray:
+    """Cuts of the blocks by their rows and entries in the new order."""
+    block = np.searchsorted(rows.starts, numbers, side="right") - 1
+    sums = np.zeros(len(rows.starts) - 1, dtype=np.int64)
+    np.add.at(sums, block, graph.degrees())
+    return block_cuts(group, rows.starts, group.sum_integers(sums), balance)
+
+
+def _at_home(group: Group, rows: RowPartition, numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """[hi-lo] values of rows with new numbers, on their new owners, in order. Ranks: all call."""
+    lo, hi = rows.range_of(group.rank)
+    at, found = send_rows(group, rows, numbers, values)
+    own = np.empty(hi - lo, dtype=values.dtype)
+    own[at - lo] = found
+    return own
+
+
+def _pieces(graph: Graph, most: int) -> Iterator[tuple[int, np.ndarray, np.ndarray, Any]]:
+    """(first row, entries of each row, columns, weights) of held rows, about `most` entries at a time."""
+    at, end = 0, graph.hi - graph.lo
+    while at < end:
+        reached = int(np.searchsorted(graph.indptr, graph.indptr[at] + most, side="right")) - 1
+        stop = min(end, max(reached, at + 1))
+        cut = slice(int(graph.indptr[at]), int(graph.indptr[stop]))
+        weights = None if graph.weights is None else graph.weights[cut]
+        yield at, np.diff(graph.indptr[at : stop + 1]), graph.indices[cut], weights
+        at = stop
+
+
+def _nothing(graph: Graph) -> tuple[int, np.ndarray, np.ndarray, Any]:
+    """A piece without rows."""
+    weights = None if graph.weights is None else graph.weights[:0]
+    return 0, np.empty(0, np.int64), graph.indices[:0], weights

@@ -1,0 +1,49 @@
+"""First cuts by a cost model that an earlier run learned (ROC section 4: new graphs, not measured yet)."""
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.config import Case
+from app.graphs.graph import Graph
+from app.partition.cost import CostModel, parse_cost_model, read_text
+from app.partition.cuts import best_cuts
+from app.partition.features import block_features
+from app.partition.migrate import move_rows
+from app.partition.rows import RowPartition
+
+
+def read_cost_model(group: Group, case: Case) -> CostModel | None:
+    """What rank 0 finds in parallel.cost_model, on all ranks; None unless "learned". Ranks: all call."""
+    path, text = case.parallel.cost_model, ""
+    if case.parallel.partition != "learned" or not path:
+        return None
+    with raise_together(group, f"reading {path}"):
+        if group.rank == 0:
+            text = read_text(path)
+    return parse_cost_model(group.broadcast_text(text), path)
+
+
+def recut(
+    group: Group, held: list[tuple[Graph, RowPartition]], model: CostModel
+) -> list[tuple[Graph, RowPartition]]:
+    """Graphs by cuts that balance the predicted time of them all; they share their number of blocks.
+
+    Ranks   all call
+    """
+    if group.size == 1 or not held:
+        return held
+    costs = 0.0
+    for graph, rows in held:
+        features = block_features(group, graph, rows, list(model.widths), model.line)
+        costs = costs + model.block_seconds(features)
+    # Rank 0 decides: on unlike processors the sums might differ in their last bits.
+    cuts = np.zeros(group.size + 1, dtype=np.int64)
+    if group.rank == 0:
+        cuts[:] = best_cuts(costs, group.size)
+    cuts = group.broadcast(cuts)
+    out = []
+    for graph, rows in held:
+        new = RowPartition(rows.n, rows.starts, cuts)
+        out.append((move_rows(group, graph, rows, new), new))
+    return out

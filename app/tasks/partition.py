@@ -1,0 +1,156 @@
+"""Task study, kind partition: equal rows, equal edges and the learned partitioner (ROC section 7.6).
+
+Every epoch passes the same layers over the same graph, cut by each partitioner in turn. What is balanced is
+the time that a rank's own rows take, not its waiting for others: ranks may share cores, so the clock "cpu"
+counts the processor's seconds and no wall time, and "simulated" is a formula whose best cuts are known. Then
+the learned cost model cuts a new graph of the family before anything is measured on it (ROC Fig. 9).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.comm.group import Group
+from app.errors import CaseError
+from app.graphs.graph import Graph
+from app.partition.balance import Balance, cuts_for, imbalance, measured_table
+from app.partition.cost import CostModel, from_arrays
+from app.partition.even import entries_weights, even_rows
+from app.partition.features import block_features, line_of
+from app.partition.migrate import move_rows
+from app.partition.rows import RowPartition, cut_blocks
+from app.report import plot_partition
+from app.sparse.repartition import repartition
+from app.sparse.rowblock import RowBlock
+from app.tasks.context import Context
+from app.tasks.passes import Clock, Layers, simulated_seconds
+
+PARTITIONS = ("rows", "edges", "learned")
+COLUMNS = (
+    "graph", "partition", "ranks", "epoch", "imbalance", "slowest_s", "mean_s", "above_best", "moved",
+)  # fmt: skip
+
+
+@dataclass
+class Subject:
+    """A graph of the study, whole over the ranks by some first partition, and its clock."""
+
+    name: str
+    graph: Graph
+    rows: RowPartition
+    clock: Clock
+
+    def block(self, group: Group, cuts: np.ndarray) -> RowBlock:
+        """Its rows between other cuts. Every rank gets all operand rows: what follows is one product."""
+        rows = RowPartition(self.rows.n, self.rows.starts, cuts)
+        return RowBlock(group, move_rows(group, self.graph, self.rows, rows), rows, "gather")
+
+    def static_cuts(self, group: Group) -> dict[str, np.ndarray]:
+        """Equal rows, and equal edges as parallel.partition means them."""
+        edges = entries_weights(group, self.graph, self.rows.starts)
+        return {
+            "rows": cut_blocks(np.diff(self.rows.starts), group.size),
+            "edges": cut_blocks(edges, group.size),
+        }
+
+
+def run_partition(context: Context) -> dict[str, Any]:
+    """Follow the partitioners on a graph, then cut a new one; tables and plot. Ranks: all call."""
+    study, log = context.case.study, context.log
+    trained, fresh = _subject(context, 0, "trained"), _subject(context, 1, "new")
+    with log.phase("measure"):
+        rows, digests, model = follow(context.group, trained, study.epochs)
+        more, fresh_digests = first_pass(context.group, fresh, model)
+    same = len(set(digests)) == 1 and len(set(fresh_digests)) == 1
+    _say(context, rows, more, same)
+    if context.folder is not None:
+        context.folder.write_csv("partition.csv", COLUMNS, [*rows, *more])
+        context.folder.write_text("cost_model.json", model.text())
+        if context.case.output.plots:
+            clock = {"cpu": "processor seconds", "simulated": "simulated seconds"}[study.clock]
+            title = f"{trained.graph.name}, {context.group.size} ranks, {clock}"
+            plot_partition(context.folder, log, rows, more, title)
+    return {"digest": digests[0], "same_bits": same, "rows": [*rows, *more], "instances": []}
+
+
+def _subject(context: Context, number: int, name: str) -> Subject:
+    """The graph of [graph], or another one of its family: that of the next seed. Ranks: all call."""
+    table, study, group = context.case.graph, context.case.study, context.group
+    if not table.generator or table.path:
+        raise CaseError("graph.generator: the study needs a family such as rmat_natural, and no graph.path")
+    seed = context.case.seed if table.generator_seed < 0 else table.generator_seed
+    table = msgspec.structs.replace(table, count=1, generator_seed=seed + number)
+    (loaded,) = context.load(table, "instances")
+    graph, rows = loaded.graph, loaded.rows
+    if study.blocks == "edges":
+        graph, rows = even_rows(group, graph, rows)
+    clock = Clock(Layers(group, study.widths, context.case.seed), study.rounds)
+    if study.clock == "simulated":
+        clock.blocks_s = simulated_seconds(group, graph, rows, study.widths)
+    return Subject(name, graph, rows, clock)
+
+
+def follow(group: Group, subject: Subject, epochs: int) -> tuple[list[dict[str, Any]], list[str], CostModel]:
+    """Epochs by every partitioner in turn; the learned one begins with equal edges and adapts.
+
+    returns   lines of the table, digests of all results, the model that was learned
+    Ranks     all call
+    """
+    cuts = subject.static_cuts(group)
+    blocks = {name: subject.block(group, cuts["edges" if name == "learned" else name]) for name in PARTITIONS}
+    balance = _balance(group, subject, blocks["learned"])
+    rows, digests = [], []
+    for epoch in range(1, epochs + 1):
+        seconds, found = subject.clock.epoch(blocks)
+        digests += found
+        rows += [_row(group, subject, name, epoch, seconds[name]) for name in PARTITIONS]
+        new = balance.observe(seconds["learned"], epochs - epoch)
+        if new is not None:
+            rows[-1]["moved"] = True
+            blocks["learned"] = balance.move(new, partial(repartition, group, blocks["learned"]))
+    return rows, digests, from_arrays(balance.saved(), "the learned cost model")
+
+
+def _balance(group: Group, subject: Subject, block: RowBlock) -> Balance:
+    """A balance of the subject's graph that begins where a block's rows are. Ranks: all call."""
+    widths = subject.clock.layers.widths
+    features = block_features(group, subject.graph, subject.rows, widths, line_of(group.device))
+    return Balance(group, block.rows, features, row_bytes=4 * sum(widths))
+
+
+def first_pass(group: Group, subject: Subject, model: CostModel) -> tuple[list[dict[str, Any]], list[str]]:
+    """One pass over a new graph by every partitioner: lines of the table, digests. Ranks: all call."""
+    features = block_features(group, subject.graph, subject.rows, list(model.widths), model.line)
+    cuts = {**subject.static_cuts(group), "learned": cuts_for(group, features, model)}
+    blocks = {name: subject.block(group, cuts[name]) for name in PARTITIONS}
+    seconds, digests = subject.clock.epoch(blocks)
+    return [_row(group, subject, name, 1, seconds[name]) for name in PARTITIONS], digests
+
+
+def _row(group: Group, subject: Subject, name: str, epoch: int, seconds_own: np.ndarray) -> dict[str, Any]:
+    """A line of the table. Ranks: all call."""
+    by_rank = measured_table(group, seconds_own).sum(axis=1)
+    best = subject.clock.best(group.size)
+    return {
+        "graph": subject.name, "partition": name, "ranks": group.size, "epoch": epoch,
+        "imbalance": round(imbalance(by_rank), 4), "slowest_s": float(by_rank.max()),
+        "mean_s": float(by_rank.mean()),
+        "above_best": None if np.isnan(best) else round(float(by_rank.max() / best), 4), "moved": False,
+    }  # fmt: skip
+
+
+def _say(context: Context, rows: list[dict[str, Any]], fresh: list[dict[str, Any]], same: bool) -> None:
+    """The imbalance by epoch of each partitioner, of the new graph, and what is known to be best."""
+    log = context.log
+    for name in PARTITIONS:
+        mine = [row for row in rows if row["partition"] == name]
+        shown = " ".join(f"{row['imbalance']:.3f}{'*' * row['moved']}" for row in mine)
+        log.info("%-8s imbalance by epoch: %s", name, shown)
+        if mine[-1]["above_best"] is not None:
+            log.info("%-8s slowest rank over the best cuts' at the end: %.4f", name, mine[-1]["above_best"])
+    for row in fresh:
+        log.info("new graph, %-8s imbalance at the first pass: %.3f", row["partition"], row["imbalance"])
+    log.info("results of all partitioners: %s", "the same bits" if same else "DIFFERENT BITS")

@@ -1,0 +1,73 @@
+"""PyTorch Geometric's GCNConv, as its own full-batch examples use it.
+
+    edge_index       messages are gathered and scattered edge by edge
+    csr              the adjacency as torch.sparse_csr, which GCNConv multiplies by in one call
+    .., sparse X     the features as torch.sparse_csr instead of a dense tensor
+
+Self loops and normalisation are computed once (`cached=True`). A SparseTensor of torch_sparse, which has no
+built packages for this PyTorch, would be multiplied by torch.sparse.mm too (torch_geometric.utils.spmm).
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+import torch_geometric
+from torch_geometric.nn import GCNConv
+
+from bench.gnn_autograd import AutogradModel, features
+from bench.gnn_case import GcnCase
+
+MOST_MESSAGE_BYTES = 1e9  # of one layer: with more, edge_index is left out
+warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+
+
+def version() -> str:
+    """Of what is measured."""
+    return f"torch_geometric {torch_geometric.__version__}, torch {torch.__version__}"
+
+
+def forms(case: GcnCase) -> list[str]:
+    """What can be asked for."""
+    adjacency = ["csr"]
+    if 4 * len(case.indices) * max(case.widths[1:]) <= MOST_MESSAGE_BYTES:
+        adjacency.append("edge_index")
+    return adjacency + [f"{form}, sparse X" for form in adjacency if case.sparse]
+
+
+class Convolution(GCNConv):
+    """GCNConv under the names that the case gives its weights."""
+
+    def set(self, W: np.ndarray, b: np.ndarray) -> None:
+        """W [f_in, f_out] and b [f_out]."""
+        self.lin.weight.data = torch.from_numpy(np.ascontiguousarray(W.T))
+        self.bias.data = torch.from_numpy(b)
+
+    def gradients(self) -> tuple[np.ndarray, np.ndarray]:
+        """By W and by b."""
+        return self.lin.weight.grad.numpy().T, self.bias.grad.numpy()
+
+
+class Model(AutogradModel):
+    """A stack of GCNConv."""
+
+    def __init__(self, case: GcnCase, form: str, dropout: float) -> None:
+        adjacency, _, rest = form.partition(", ")
+        widths = zip(case.widths, case.widths[1:])
+        layers = [Convolution(f_in, f_out, cached=True) for f_in, f_out in widths]
+        super().__init__(case, layers, features(case, rest == "sparse X"), dropout)
+        self.A = _adjacency(case, adjacency)
+
+    def convolve(self, layer: Any, H: torch.Tensor) -> torch.Tensor:
+        """One layer."""
+        return layer(H, self.A)
+
+
+def _adjacency(case: GcnCase, form: str) -> Any:
+    """A without self loops in one of the forms."""
+    indptr, indices = (torch.from_numpy(a.astype(np.int64)) for a in (case.indptr, case.indices))
+    if form == "csr":
+        return torch.sparse_csr_tensor(indptr, indices, torch.ones(len(indices)), (case.n, case.n))
+    rows = torch.arange(case.n).repeat_interleave(indptr.diff())
+    return torch.stack([indices, rows])  # from, to

@@ -1,0 +1,237 @@
+"""Models on small graphs, for tests of layers: an engine, one epoch, and the same in dense float64."""
+
+import numpy as np
+import scipy.sparse as sp
+from helpers import dense, exact_dot, make_block
+
+from app.config import GnnCase
+from app.gnn.engine import NORM_EPSILON, Engine
+from app.gnn.features import make_features
+from app.gnn.layers.layer import LayerSpec, Settings
+from app.gnn.layers.table import make_convolution
+from app.gnn.model import Draws, Model, layer_specs
+from app.gnn.neighbours import Neighbours
+from app.gnn.parameters import Parameters
+
+SEED = 7
+
+
+def own_rows(block, values, fill=0):
+    """This rank's padded rows of a whole host array."""
+    out = np.full((block.n_own, *values.shape[1:]), fill, dtype=values.dtype)
+    out[: block.n_real] = values[block.lo : block.lo + block.n_real]
+    return out
+
+
+def drawn(shapes, seed=SEED):
+    """Values for all parameters, none of them at a special point."""
+    draws = np.random.default_rng(seed)
+    return {name: draws.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+class Trial:
+    """A model of a case on one graph with features X [n, f], labels [n] (-1: none), softmax cross-entropy."""
+
+    def __init__(self, group, graph, X, labels, case, exchange="auto", sparse=False, values=None):
+        self.group, self.device, self.case = group, group.device, case
+        self.block = make_block(group, graph, exchange)
+        self.labels, self.classes = labels, int(labels.max()) + 1
+        X_own = own_rows(self.block, X.astype(np.float32))
+        self.features = make_features(group, sp.csr_array(X_own) if sparse else X_own, self.block.own_counts)
+        self.model = Model(case, X.shape[1], self.classes)
+        params = Parameters(self.device, self.model.shapes())
+        self.values = values or drawn(params.shapes)
+        params.set(self.values)
+        direct = self.model.input_parameters() if self.features.whole_gradient else 0
+        rows = self.block.rows
+        self.engine = Engine(Neighbours(group, self.block, case.edge_weights), rows, params, direct)
+        put = self.device.put
+        counted = ((labels >= 0) / max((labels >= 0).sum(), 1)).astype(np.float32)
+        self._targets = (
+            put(own_rows(self.block, labels.astype(np.int32), -1)),
+            put(own_rows(self.block, counted)),
+        )
+        with self.engine.dry():
+            self.epoch(1)
+            self.scores()
+        self.engine.allocate()
+
+    def epoch(self, number):
+        """The gradient of all parameters [size], on the host."""
+        engine = self.engine
+        with engine.program("epoch"):
+            Z = self.model.forward(engine, self.features, Draws(self.case, SEED, number))
+            loss = lambda: self.device.softmax_loss(Z.array, *self._targets)  # noqa: E731
+            engine.apply("loss", "loss", [Z], [Z], loss)
+            self.model.backward(engine, Z)
+            engine.reduce_gradients()
+        return np.array(self.device.get(engine.gradient)) if engine.numeric else None
+
+    def scores(self):
+        """[n_own, classes] of own rows on the host, nothing dropped."""
+        engine = self.engine
+        with engine.program("evaluation"):
+            Z = self.model.forward(engine, self.features, None)
+            found = engine.apply("loss", "scores", [Z], [], lambda: np.array(self.device.get(Z.array)))
+            engine.free(Z)
+        return found
+
+
+class Single:
+    """One convolution on one graph: Z from H, then the gradients from D = dZ; whole host arrays go in.
+
+    sparse   None: H is the output of another layer; else H are features, dense or sparse
+    """
+
+    def __init__(self, group, graph, kind, H, D, values, exchange="auto", sparse=None, **settings):
+        self.group, self.device = group, group.device
+        self.block = block = make_block(group, graph, exchange)
+        self.H, self.D = (own_rows(block, each.astype(np.float32)) for each in (H, D))
+        f_in, f_out = H.shape[1], D.shape[1]
+        spec = LayerSpec(kind, f_out, heads=settings.pop("heads", 1))
+        self.conv = make_convolution("c", spec, f_in, f_out, Settings(**settings))
+        params = Parameters(self.device, self.conv.shapes())
+        params.set({f"c.{name}": value for name, value in values.items()})
+        self.features, direct = None, 0
+        if sparse is not None:
+            X = sp.csr_array(self.H) if sparse else self.H
+            self.features = make_features(group, X, block.own_counts)
+            direct = sum(params[name].size for name in self.conv.meets_input) if sparse else 0
+        self.engine = Engine(Neighbours(group, block), block.rows, params, direct)
+        self.Z = self.dH = self.gradient = None
+        with self.engine.dry():
+            self._pass()
+        self.engine.allocate()
+        self._pass()
+
+    def _load(self, name, host):
+        rows = self.engine.take(name, host.shape[1])
+
+        def work():
+            rows.array[...] = self.device.put(host)
+
+        self.engine.apply("load", name, [], [rows], work)
+        return rows
+
+    def _keep(self, rows):
+        return self.engine.apply("keep", "", [rows], [], lambda: np.array(self.device.get(rows.array)))
+
+    def _pass(self):
+        engine = self.engine
+        with engine.program("epoch"):
+            H = self.features or self._load("H", self.H)
+            Z = self.conv.forward(engine, H)
+            scale = self.conv.output_scale(engine, H)
+            engine.activate(Z, scale)
+            self.Z = self._keep(Z)
+            engine.free(Z)
+            D = self._load("D", self.D)
+            engine.activate(D, scale)
+            dH = self.conv.backward(engine, H, D)
+            self.dH = None if dH is None else self._keep(dH)
+            engine.free(dH, H)
+            engine.reduce_gradients()
+        if engine.numeric:
+            flat = self.device.get(engine.gradient)
+            shapes = engine.params.shapes
+            self.gradient = {
+                name[2:]: np.array(flat[part]).reshape(shapes[name])
+                for name, part in engine.params.slices.items()
+            }
+
+    def dot(self, X_own, Y_own, unit):
+        """<X, Y> over all ranks in units, exactly."""
+        return exact_dot(self.group, self.device.put(X_own), self.device.put(Y_own), unit)
+
+
+# ---- the same in float64, written down from the definitions ------------------------------------------------
+
+
+def reference_scores(graph, X, case, classes, W):
+    """Scores [n, classes] with dense matrices."""
+    A, _ = dense(graph)
+    H = X.astype(float)
+    for number, spec in enumerate(layer_specs(case, classes), start=1):
+        w = {name.partition(".")[2]: W[name] for name in W if name.startswith(f"layer{number}.")}
+        U = CONVOLUTIONS[spec.kind](A, H, w, case, spec) + w.get("bias", 0)
+        if spec.residual:
+            U = U + (H @ w["residual"] if "residual" in w else H)
+        if spec.layer_norm:
+            U = U - U.mean(1, keepdims=True)
+            U = U / np.sqrt((U * U).mean(1, keepdims=True) + NORM_EPSILON) * w["gamma"] + w["beta"]
+        H = U if spec.linear else np.maximum(U, 0)
+    return H
+
+
+def reference_loss(graph, X, labels, case, W):
+    """Mean cross-entropy over the labelled nodes."""
+    Z = reference_scores(graph, X, case, int(labels.max()) + 1, W)
+    Z = Z - Z.max(1, keepdims=True)
+    terms = np.log(np.exp(Z).sum(1)) - Z[np.arange(len(Z)), labels]
+    return terms[labels >= 0].mean()
+
+
+def differences(graph, X, labels, case, values, step=1e-6):
+    """Central differences of reference_loss by every parameter, by name."""
+    W = {name: array.astype(float) for name, array in values.items()}
+    found = {}
+    for name, array in W.items():
+        found[name] = np.empty_like(array)
+        for at in np.ndindex(array.shape):
+            held = array[at]
+            array[at] = held + step
+            up = reference_loss(graph, X, labels, case, W)
+            array[at] = held - step
+            found[name][at] = (up - reference_loss(graph, X, labels, case, W)) / (2 * step)
+            array[at] = held
+    return found
+
+
+def _gcn(A, H, w, case, spec):
+    B = A + np.eye(len(A))
+    d = B.sum(1)
+    P = B / np.sqrt(d[:, None] * d) if case.normalisation == "symmetric" else B / d[:, None]
+    return P @ H @ w["W"]
+
+
+def _mean(own, mean):
+    def convolution(A, H, w, case, spec):
+        d = A.sum(1)
+        return H @ w[own] + (A @ H) / np.where(d > 0, d, 1)[:, None] @ w[mean]
+
+    return convolution
+
+
+def _gin(A, H, w, case, spec):
+    Y = (1 + w["eps"]) * H + A @ H
+    return np.maximum(Y @ w["W1"] + w.get("hidden_bias", 0), 0) @ w["W2"]
+
+
+def _gat(A, H, w, case, spec):
+    S, near = H @ w["W"], A + np.eye(len(A)) > 0
+    out = []
+    for own in np.split(np.arange(S.shape[1]), spec.heads):
+        s = S[:, own] @ w["a1"][own] + (S[:, own] @ w["a2"][own]).T
+        e = np.where(near, np.where(s > 0, s, 0.2 * s), -np.inf)
+        alpha = np.exp(e - e.max(1, keepdims=True))
+        out.append(alpha / alpha.sum(1, keepdims=True) @ S[:, own])
+    return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=1)
+
+
+CONVOLUTIONS = {
+    "gat": _gat,
+    "gcn": _gcn,
+    "gin": _gin,
+    "sage": _mean("W_self", "W_neigh"),
+    "commnet": _mean("W_H", "W_C"),
+}
+
+
+def case_of(kind, options="", widths=(8, 4, 6), **keys):
+    """A case of inner layers of some widths and the same options, and a last one; nothing is dropped.
+
+    kind   may be followed by options that the last layer has too
+    """
+    defaults = {"dropout": 0.0, "input_dropout": 0.0}
+    layers = [f"{kind} {width} {options}" for width in widths] + [kind]
+    return GnnCase(layers=layers, **{**defaults, **keys})

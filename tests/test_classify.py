@@ -1,0 +1,248 @@
+"""Task classify: the same bits on any number of ranks, saved weights applied again, wrong data refused."""
+
+import json
+import math
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from data import data_dir, needs_data
+from jobs import ROOT, mpirun, run_job
+from mpi4py import MPI
+
+from app import classify
+from app.casefile import build
+from app.comm.group import Group
+from app.errors import CaseError, GraphError
+from app.gnn.metrics import count_hits, scores_of
+from app.gnn.saved import load_model
+from app.gnn.training import Classifier, fit
+from app.graphs.memory import stream_of_object
+from app.graphs.node_memory import table_of_arrays
+from app.partition.load import load_stream
+from app.partition.nodes import deal_node_table
+from app.sparse.rowblock import RowBlock
+
+COMMUNITIES, SIZE = 3, 60
+
+
+def communities(seed=1, binary=False, many=False):
+    """Three communities with noisy features: graph, features, labels, splits."""
+    draws = np.random.default_rng(seed)
+    graph = nx.planted_partition_graph(COMMUNITIES, SIZE, 0.15, 0.02, seed=seed)
+    labels = np.repeat(np.arange(COMMUNITIES), SIZE)
+    features = draws.normal(size=(len(labels), 8)) + 1.0 * np.eye(COMMUNITIES, 8)[labels]
+    if binary:
+        features = (features > 1).astype(np.float32)
+    if many:
+        labels = np.stack([labels == 0, labels > 0, draws.random(len(labels)) < 0.5], axis=1).astype(int)
+    split = draws.integers(0, 3, len(labels))
+    return graph, features, labels, [split == i for i in range(3)]
+
+
+def classifier_on(group, settings, exchange="auto", sparse=False, many=False, seed=1):
+    """A classifier of the communities on a group's ranks."""
+    graph, features, labels, splits = communities(binary=sparse, many=many)
+    case = build({"run.task": "classify", **settings})
+    loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
+    X = sp.csr_array(features) if sparse else features
+    table = table_of_arrays(X, labels, *splits, len(labels))
+    data = deal_node_table(group, table if group.rank == 0 else None, loaded)
+    block = RowBlock(group, loaded.graph, loaded.rows, exchange, case.gnn.hidden)
+    return Classifier(group, case.gnn, block, data, seed)
+
+
+def weights_after(group, epochs=4, **options):
+    """Host weights after some epochs."""
+    settings = {"gnn.epochs": epochs, "gnn.hidden": 8, **options.pop("settings", {})}
+    return fit(classifier_on(group, settings, **options)).weights
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_weights_are_those_of_one_rank(group, exchange, sparse, many):
+    alone = Group(MPI.COMM_SELF, group.device)
+    options = {"sparse": sparse, "many": many}
+    assert same(weights_after(group, exchange=exchange, **options), weights_after(alone, **options))
+
+
+def test_a_plain_all_reduce_gives_other_weights(group):
+    if group.size == 1:
+        pytest.skip("one rank has nothing to reduce")
+    plain = Group(group.comm, group.device, group.direct, reproducible=False)
+    assert not same(weights_after(plain, epochs=20), weights_after(group, epochs=20))
+
+
+def test_dropout_depends_on_the_seed(group):
+    assert not same(weights_after(group, seed=1), weights_after(group, seed=2))
+
+
+@pytest.mark.parametrize("mode", ["cached", "live"])
+def test_first_products_agree(group, mode):
+    plain = {"gnn.dropout": 0.0, "gnn.input_dropout": 0.0}
+    wanted = weights_after(group, settings=plain)
+    found = weights_after(group, settings={**plain, "gnn.first_product": mode})
+    assert all(np.allclose(wanted[name], found[name], atol=2e-3) for name in wanted)
+
+
+def test_the_shortcut_of_mg_gcn_is_another_gradient(group):
+    plain = {"gnn.dropout": 0.0, "gnn.input_dropout": 0.0}
+    wanted = weights_after(group, settings=plain)
+    found = weights_after(group, settings={**plain, "gnn.first_product": "mg_gcn"})
+    assert not np.allclose(wanted["layer1.W"], found["layer1.W"], atol=2e-3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_communities_are_found(group, sparse, many):
+    settings = {"gnn.epochs": 60, "gnn.hidden": 16, "gnn.feature_rows": "as_given"}
+    classifier = classifier_on(group, settings, sparse=sparse, many=many)
+    first = classifier.epoch(1)
+    result = fit(classifier)
+    assert result.records[-1]["loss"] < 0.8 * first
+    assert classifier.evaluate()["test"].micro_f1 > 0.7
+
+
+def test_training_stops_early_and_keeps_the_best(group):
+    settings = {"gnn.epochs": 500, "gnn.patience": 5, "gnn.keep": "best", "gnn.hidden": 8}
+    classifier = classifier_on(group, settings)
+    result = fit(classifier)
+    assert result.epochs < 500
+    assert result.epochs == result.best_epoch + 5
+    best = max(row["val_score"] for row in result.records)
+    assert classifier.evaluate()["val"].micro_f1 == best
+
+
+def test_the_loss_is_the_mean_over_all_training_nodes(group, device):
+    classifier = classifier_on(Group(group.comm, device), {"gnn.dropout": 0.0, "gnn.input_dropout": 0.0})
+    own = classifier.scores_own()
+    data = classifier.data
+    rows = np.flatnonzero(data.train)
+    Z = own[rows].astype(np.float64)
+    logs = Z - np.log(np.exp(Z).sum(axis=1, keepdims=True))
+    part = -logs[np.arange(len(rows)), data.labels[rows]].sum()
+    total = group.comm.allreduce(part) / group.comm.allreduce(len(rows))
+    assert classifier.epoch(1) == pytest.approx(total, abs=1e-5)
+
+
+def test_scores_are_those_of_counting(group):
+    draws = np.random.default_rng(3)
+    predicted, wanted = draws.integers(0, 4, (2, 50))
+    chosen = draws.random(50) < 0.6
+    hot = [np.arange(4) == each[:, None] for each in (predicted, wanted)]
+    mine = chosen & (np.arange(50) % group.size == group.rank)
+    (scores,) = scores_of(group, [count_hits(*hot, mine)], [int(mine.sum())], False)
+    p, w = predicted[chosen], wanted[chosen]
+    assert scores.accuracy == scores.micro_f1 == pytest.approx((p == w).mean())
+    each = [2 * ((p == c) & (w == c)).sum() / max((p == c).sum() + (w == c).sum(), 1) for c in range(4)]
+    assert scores.macro_f1 == pytest.approx(np.mean(each))
+    empty = scores_of(group, [count_hits(*hot, np.zeros(50, dtype=bool))], [0], False)[0]
+    assert math.isnan(empty.accuracy)
+
+
+# ---- from Python ------------------------------------------------------------------------------------------
+
+
+def test_from_python_and_applied_again(group, shared_path):
+    graph, features, labels, (train, val, test) = communities()
+    named = nx.relabel_nodes(graph, {i: f"node {i}" for i in graph})
+    settings = {"gnn.epochs": 60, "gnn.feature_rows": "as_given", "gnn.layers": ["gcn 16 residual", "gcn"]}
+    found = classify(
+        named, features, 5 + 2 * labels, train=train, val=val, test=test, settings=settings, comm=group.comm
+    )
+    assert found.nodes[3] == "node 3"
+    assert set(np.unique(found.predicted)) <= {5, 7, 9}
+    assert found.scores["test"].accuracy > 0.7
+    path = str(shared_path / "weights.npz")
+    if group.rank == 0:
+        found.save(path)
+    group.barrier()
+    applied = {"gnn.epochs": 0, "gnn.weights": path}
+    again = classify(graph, features, settings=applied, comm=group.comm)
+    assert np.array_equal(again.predicted, found.predicted)
+    assert again.scores == {}
+    one = classify(graph, features, np.full(len(labels), 7), test=test, settings=applied, comm=group.comm)
+    assert one.scores["test"].accuracy == pytest.approx((found.predicted[test] == 7).mean())
+    for wrong, text in (
+        ((graph, features[:, :5], None), "for nodes with 8 features; these have 5"),
+        ((graph, features, np.full(len(labels), 6)), "these data have class 6 besides"),
+    ):
+        with pytest.raises(GraphError, match=text):
+            classify(*wrong, settings=applied, comm=group.comm)
+
+
+def test_wrong_settings_are_refused(group):
+    graph, features, labels, (train, _, _) = communities()
+    for settings, text in (
+        ({"gnn.layers": ["gcn", "gcn"]}, "no width"),
+        ({"gnn.layers": ["gcn 8 residul", "gcn"]}, "found 'residul'"),
+        ({"gnn.layers": ["gcn 8", "gcn 4"]}, "the data have 3 classes"),
+        ({"gnn.model": "cnn"}, "unknown layer 'cnn'"),
+    ):
+        with pytest.raises(CaseError, match=text):
+            classify(graph, features, labels, train=train, settings=settings, comm=group.comm)
+    with pytest.raises(CaseError, match="no labels"):
+        classify(graph, features, comm=group.comm)
+    with pytest.raises(CaseError, match="no node is to be trained on"):
+        classify(graph, features, labels, comm=group.comm)
+
+
+def test_without_features_every_node_has_its_own(group):
+    graph, _, labels, (train, val, test) = communities()
+    found = classify(
+        graph, None, labels, train=train, val=val, test=test, settings={"gnn.epochs": 60}, comm=group.comm
+    )
+    assert found.scores["test"].accuracy > 0.7
+
+
+def test_isolated_nodes_and_ranks_without_rows(group):
+    graph = nx.path_graph(5)
+    graph.add_nodes_from(range(5, 9))
+    features = np.eye(9, 4)
+    found = classify(
+        graph, features, np.arange(9) % 2, train=np.arange(9), settings={"gnn.epochs": 3}, comm=group.comm
+    )
+    assert len(found.predicted) == 9
+    assert math.isfinite(found.train_loss)
+
+
+# ---- the program ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+def test_the_shipped_case(tmp_path):
+    digests = []
+    for ranks in (1, 2):
+        out = tmp_path / f"r{ranks}"
+        command = [*mpirun(ranks), sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml"]
+        code, printed = run_job([*command, "gnn.epochs=30", "graph.nodes=1000", "--out", out], limit_s=120)
+        assert code == 0, printed
+        result = json.loads((out / "result.json").read_text())
+        digests.append(result["digest"])
+        assert result["status"] == "complete"
+        assert result["epochs"] == 30
+        assert result["test_accuracy"] > 0.5
+        assert len((out / "predictions").glob("*.txt").__next__().read_text().splitlines()) == 1000
+        assert load_model(str(out / "weights.npz")).classes == 4
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.mpi_skip
+@needs_data
+def test_cora_reaches_the_published_accuracy(tmp_path):
+    command = [sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml"]
+    found = []
+    for seed in (1, 2, 3):
+        options = [f"seed={seed}", "gnn.evaluate_every=200", "output.plots=false"]
+        graph = f'graph.path="{data_dir() / "gnn" / "cora.npz"}"'
+        code, printed = run_job([*command, graph, *options, "--out", tmp_path / str(seed)], limit_s=120)
+        assert code == 0, printed
+        found.append(json.loads((tmp_path / str(seed) / "result.json").read_text())["test_accuracy"])
+    assert np.mean(found) > 0.8  # 0.815 +- 0.007 over ten seeds

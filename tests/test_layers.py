@@ -1,0 +1,242 @@
+"""app/gnn/layers and app/gnn/block: gradients, exactly and by differences; the same bits on any ranks."""
+
+import functools
+import tracemalloc
+
+import numpy as np
+import pytest
+from helpers import growing_graph, listed, random_graph
+from hypothesis import given
+from hypothesis import strategies as st
+from layer_models import CONVOLUTIONS, Single, Trial, case_of, differences, drawn
+from mpi4py.MPI import COMM_WORLD as WORLD
+from standin_device import StandInDevice
+
+from app.comm.group import Group
+from app.device import HostDevice
+from app.errors import CaseError
+from app.gnn.buffers import Lifetime, plan_buffers
+from app.gnn.model import Model
+from app.gnn.parameters import Parameters
+
+KINDS = [*sorted(CONVOLUTIONS), "gat heads=2"]
+EXCHANGES = ["halo", "gather", "staged"] if WORLD.Get_size() > 1 else ["auto"]
+TOLERANCE = 5e-6  # of float32 gradients, relative to the largest
+OPTIONS = ["", "residual", "layer_norm", "residual layer_norm"]
+GRAPHS = {
+    "random": random_graph(41, 0.1, 3),  # with isolated nodes
+    "hubs": growing_graph(30, 3, 5),
+    "few rows": listed(5, (0, 1), (1, 2), (0, 2), (2, 3)),  # one block: a single rank has rows
+}
+
+
+def data_of(graph, features=5, classes=3, seed=11):
+    """Features with zeros among them, labels of most nodes."""
+    draws, n = np.random.default_rng(seed), graph[0]
+    X = (draws.normal(size=(n, features)) * (draws.random((n, features)) < 0.6)).astype(np.float32)
+    labels = draws.integers(0, classes, n)
+    labels[draws.random(n) < 0.2] = -1
+    labels[:classes] = np.arange(classes)
+    return X, labels
+
+
+def relative_error(trial, gradient, expected):
+    """Largest difference from the expected gradient, relative to its largest entry."""
+    found = {
+        n: gradient[s].reshape(trial.engine.params.shapes[n]) for n, s in trial.engine.params.slices.items()
+    }
+    top = max(np.abs(each).max() for each in expected.values())
+    return max(np.abs(found[name] - each).max() for name, each in expected.items()) / top
+
+
+# ---- whole models against differences ------------------------------------------------------------------
+
+
+@functools.cache
+def expected_gradient(kind, options, normalisation="symmetric"):
+    """Features, labels, values of the parameters, and the gradient by central differences in float64."""
+    X, labels = data_of(GRAPHS["random"])
+    case = case_of(kind, options, normalisation=normalisation)
+    values = drawn(Model(case, X.shape[1], labels.max() + 1).shapes())
+    return X, labels, values, differences(GRAPHS["random"], X, labels, case, values)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("first", ["auto", "live", "mg_gcn", "sparse"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_differences_of_the_loss(group, kind, first, options):
+    if (kind, first) == ("gcn", "mg_gcn"):
+        pytest.skip("MG-GCN's shortcut is not the gradient")
+    X, labels, values, expected = expected_gradient(kind, options)
+    case = case_of(kind, options, first_product="auto" if first == "sparse" else first)
+    trial = Trial(group, GRAPHS["random"], X, labels, case, sparse=first == "sparse", values=values)
+    assert relative_error(trial, trial.epoch(1), expected) < TOLERANCE
+
+
+def test_gradients_of_in_degree_normalisation(group):
+    X, labels, values, expected = expected_gradient("gcn", "", "in_degree")
+    case = case_of("gcn", normalisation="in_degree")
+    trial = Trial(group, GRAPHS["random"], X, labels, case, values=values)
+    assert relative_error(trial, trial.epoch(1), expected) < TOLERANCE
+
+
+# ---- linear pieces, exactly ------------------------------------------------------------------------------
+
+QUADS = listed(37, *[(i + 8 * a, i + 8 * b) for i in range(8) for a in range(4) for b in range(a)])
+RING = listed(39, *[(i, (i + step) % 32) for i in range(32) for step in (1, 9)], (33, 35))
+EXACT = {  # graphs whose factors are powers of two; the layer's weights, and more settings
+    "gcn": (QUADS, ("W",), {}),
+    "gcn in_degree": (QUADS, ("W",), {"normalisation": "in_degree"}),
+    "sage": (RING, ("W_self", "W_neigh"), {}),
+    "commnet": (RING, ("W_H", "W_C"), {}),
+}
+ORDERS = [(3, 6, None), (6, 3, None), (4, 4, None), (9, 2, False), (3, 5, False), (9, 2, True)]
+
+
+def integers(seed, *shape, low=-3):
+    return np.random.default_rng(seed).integers(low, 4, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("f_in, f_out, sparse", ORDERS)
+@pytest.mark.parametrize("layer", EXACT)
+def test_backward_is_the_exact_adjoint(group, layer, f_in, f_out, sparse, exchange):
+    graph, names, settings = EXACT[layer]
+    H, D = integers(1, graph[0], f_in), integers(2, graph[0], f_out)
+    values = {name: integers(3 + i, f_in, f_out) for i, name in enumerate(names)}
+    for first in ("auto", "live"):
+        settings = {**settings, "first_product": first}
+        one = Single(group, graph, layer.split()[0], H, D, values, exchange, sparse, **settings)
+        product = one.dot(one.Z, one.D, 1 / 16)
+        assert product == sum((values[n] * one.gradient[n]).sum(dtype=float) for n in names) * 16
+        assert (one.dH is None) == (sparse is not None)
+        if one.dH is not None:
+            assert product == one.dot(one.H, one.dH, 1 / 16)
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("f_in, f_out, sparse", ORDERS)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_gin_backward_is_the_exact_adjoint_where_relu_is_linear(group, graph, f_in, f_out, sparse, exchange):
+    graph = GRAPHS[graph]
+    H, D = integers(1, graph[0], f_in, low=0), integers(2, graph[0], f_out)
+    values = {"W1": integers(3, f_in, f_out, low=1), "W2": integers(4, f_out, f_out)}
+    for first in ("auto", "live"):
+        with_eps = [
+            Single(
+                group, graph, "gin", H, D, {**values, "eps": np.full((1, 1), eps)}, exchange, sparse,
+                bias=False, first_product=first,
+            )
+            for eps in (2, 3)
+        ]  # fmt: skip
+        one, other = with_eps
+        product = one.dot(one.Z, one.D, 1)
+        assert product == (values["W1"] * one.gradient["W1"]).sum(dtype=float)
+        assert product == (values["W2"] * one.gradient["W2"]).sum(dtype=float)
+        assert other.dot(other.Z, other.D, 1) - product == one.gradient["eps"]
+        if one.dH is not None:
+            assert product == one.dot(one.H, one.dH, 1)
+
+
+# ---- the same bits ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_the_same_bits_on_any_ranks(group, solo, kind, sparse, graph):
+    X, labels = data_of(GRAPHS[graph])
+    case = case_of(kind, "residual layer_norm", dropout=0.5, input_dropout=0.25)
+    alone = Trial(solo, GRAPHS[graph], X, labels, case, sparse=sparse)
+    expected = [alone.epoch(number).tobytes() for number in (1, 2)]
+    assert expected[0] != expected[1]
+    for exchange in EXCHANGES:
+        trial = Trial(group, GRAPHS[graph], X, labels, case, exchange, sparse)
+        assert [trial.epoch(number).tobytes() for number in (1, 2)] == expected
+        lo, own = trial.block.lo, trial.block.n_real
+        assert np.array_equal(trial.scores()[:own], alone.scores()[lo : lo + own])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_kernels_change_no_bit(compiled, kind):
+    devices = [compiled, HostDevice(compiled=False), StandInDevice()]
+    groups = [Group(WORLD, device) for device in devices]
+    X, labels = data_of(GRAPHS["random"])
+    case = case_of(kind, "residual layer_norm", dropout=0.5)
+    trials = [Trial(group, GRAPHS["random"], X, labels, case) for group in groups]
+    assert len({trial.epoch(1).tobytes() for trial in trials}) == 1
+
+
+# ---- buffers ---------------------------------------------------------------------------------------------
+
+
+@st.composite
+def programs(draw):
+    """Programs of arrays whose lives are any ranges of operations."""
+    life = st.tuples(st.integers(1, 4), st.integers(0, 12), st.integers(0, 12))
+    out = {}
+    for name in draw(st.sampled_from([("epoch",), ("epoch", "evaluation")])):
+        drawn_lives = draw(st.lists(life, max_size=12))
+        out[name] = [
+            Lifetime(f"a{i}", width, min(a, b), max(a, b)) for i, (width, a, b) in enumerate(drawn_lives)
+        ]
+    return out
+
+
+@given(programs())
+def test_arrays_that_live_together_never_share_a_buffer(lives):
+    plan = plan_buffers(lives)
+    for name, own in lives.items():
+        for i, life in enumerate(own):
+            assert plan.widths[plan.slots[name][i]] >= life.width
+            for j in range(i):
+                overlap = life.first <= own[j].last and own[j].first <= life.last
+                assert not (overlap and plan.slots[name][i] == plan.slots[name][j])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_epoch_allocates_nothing_of_the_size_of_rows(compiled, kind):
+    group = Group(WORLD, compiled)
+    graph, width = random_graph(3000, 0.002, 1), 32
+    X, labels = data_of(graph, features=20)
+    case = case_of(kind, "residual layer_norm", (width, width), dropout=0.5)
+    trial = Trial(group, graph, X, labels, case)
+    trial.epoch(1)
+    trial.epoch(2)
+    tracemalloc.start()
+    trial.epoch(3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    weights = 4 * trial.engine.params.size * (trial.engine.roots + 8)
+    columns = 4 * trial.block.n_own * 8  # numbers of a row: means, deviations, losses
+    assert peak < weights + columns + 200_000
+    assert weights + columns < 4 * 3000 * width * 3
+
+
+def test_a_residual_connection_of_the_features_has_weights_that_meet_them(device):
+    model = Model(case_of("gin", "residual", (5, 5)), 5, 3)
+    names = list(model.shapes())
+    assert names[:2] == ["layer1.residual", "layer1.W1"] and "layer2.residual" not in names
+    assert model.input_parameters() == 50
+
+
+def test_biases_begin_at_zero_and_gains_at_one(device):
+    model = Model(case_of("gin", "layer_norm"), 5, 3)
+    params = Parameters(device, model.shapes())
+    params.draw_glorot(3, model.constants())
+    host = params.host()
+    for name, array in host.items():
+        kind = name.rpartition(".")[2]
+        if kind in ("bias", "hidden_bias", "beta", "eps"):
+            assert not array.any()
+        elif kind == "gamma":
+            assert (array == 1).all()
+        else:
+            assert array.any()
+    params.draw_glorot(3)
+    assert np.array_equal(params.host()["layer2.W1"], host["layer2.W1"])
+
+
+def test_an_unknown_layer_is_refused():
+    with pytest.raises(CaseError, match=r"unknown layer 'gnc'.*gcn"):
+        Model(case_of("gnc"), 5, 3)

@@ -1,0 +1,262 @@
+"""Memory plans: the dynamic program against a search over single moves, the rules, limits, wrong input."""
+
+import heapq
+import itertools
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import CaseError
+from app.memory.operations import Epoch, Operation
+from app.memory.plan import METHODS, make_plan
+from app.memory.transfers import epochs_compared, transfers_table
+
+pytestmark = pytest.mark.mpi_skip
+
+SLOW, CLEAN, DIRTY = range(3)  # where a value is: only in the slow tier, in both, only in the fast one
+
+
+# ---- brute force: single moves of single tensors, in any order ---------------------------------------------
+
+
+def wanted_after(operations, results):
+    """For every operation the names whose values are read later or are results, from the definition."""
+    out = []
+    for at in range(len(operations)):
+        names = set()
+        for name in {n for each in operations for n in each.reads} | set(results):
+            later = operations[at + 1 :]
+            use = next((o for o in later if name in o.reads or name in o.writes), None)
+            if (use is None and name in results) or (use is not None and name in use.reads):
+                names.add(name)
+        out.append(names)
+    return out
+
+
+def least_bytes(operations, sizes, limit, results, start):
+    """The fewest bytes of any sequence of loads, stores, evictions and the operations in order (Dijkstra).
+
+    A state is (operations done, where every tensor is); nothing is assumed about when moves are made.
+    """
+    names, wanted = list(sizes), wanted_after(operations, results)
+    first = tuple(CLEAN if name in start else SLOW for name in names)
+    queue, known = [(0, 0, first)], {}
+    while queue:
+        cost, done, where = heapq.heappop(queue)
+        if known.setdefault((done, where), cost) < cost:
+            continue
+        if done == len(operations) and all(
+            where[i] == CLEAN if n in start else where[i] != DIRTY or n not in results
+            for i, n in enumerate(names)
+        ):
+            return cost
+        for more, then, place in moves(operations, names, sizes, limit, wanted, done, where, start):
+            if cost + more < known.get((then, place), float("inf")):
+                known[then, place] = cost + more
+                heapq.heappush(queue, (cost + more, then, place))
+    return None
+
+
+def moves(operations, names, sizes, limit, wanted, done, where, start):
+    """Every single move from a state: its bytes, and the state after it."""
+    used = sum(sizes[n] for n, w in zip(names, where) if w != SLOW)
+    dead = set(names) - (wanted[done - 1] if done else set(names)) - set(start)
+    for i, name in enumerate(names):
+        at = lambda place: (*where[:i], place, *where[i + 1 :])  # noqa: B023, E731
+        if where[i] == SLOW and used + sizes[name] <= limit and name not in dead:
+            yield sizes[name], done, at(CLEAN)
+        if where[i] == DIRTY:
+            yield sizes[name], done, at(CLEAN)
+        if where[i] == CLEAN or (where[i] == DIRTY and name in dead):
+            yield 0, done, at(SLOW)
+    if done < len(operations):
+        each = operations[done]
+        new = sum(sizes[n] for i, n in enumerate(names) if n in each.writes and where[i] == SLOW)
+        if used + new <= limit and all(where[names.index(n)] != SLOW for n in each.reads):
+            yield 0, done + 1, tuple(DIRTY if n in each.writes else w for n, w in zip(names, where))
+
+
+def brute_force(operations, sizes, limit, results):
+    """The fewest bytes of an epoch that repeats, over all sets of constants to keep between epochs."""
+    epoch = Epoch(operations, sizes, results)
+    constants = epoch.names_of(epoch.constants)
+    used = {name: sizes[name] for name in epoch.names}
+    subsets = itertools.chain.from_iterable(
+        itertools.combinations(constants, k) for k in range(len(constants) + 1)
+    )
+    return min(
+        least_bytes(operations, used, limit, results, start)
+        for start in subsets
+        if sum(sizes[name] for name in start) <= limit
+    )
+
+
+# ---- random operation graphs -------------------------------------------------------------------------------
+
+
+def drawn(seed, most_tensors, most_operations):
+    """Operations on a few tensors, sizes, results and a limit that is tight: rules lose on every third."""
+    draws = Random(seed)
+    names = [f"t{i}" for i in range(draws.randint(most_tensors - 1, most_tensors))]
+    sizes = {name: draws.randint(1, 6) for name in names}
+    operations = []
+    for at in range(draws.randint(most_operations - 2, most_operations)):
+        reads = draws.sample(names, draws.choice((1, 1, 2)))
+        writes = draws.sample(names, draws.choice((0, 0, 1, 1)))
+        operations.append(Operation("kind", str(at), tuple(reads), tuple(writes)))
+    used = {n for each in operations for n in each.reads + each.writes}
+    results = tuple(n for n in names if n in used and draws.random() < 0.25)
+    limit = Epoch(operations, sizes, results).least_bytes + draws.randint(0, 6)
+    return operations, sizes, results, max(limit, 1)
+
+
+def problems(most_tensors, most_operations):
+    return st.builds(drawn, st.integers(0, 2**32), st.just(most_tensors), st.just(most_operations))
+
+
+@settings(max_examples=300)
+@given(problems(5, 14))
+def test_the_dynamic_program_moves_as_few_bytes_as_any_sequence_of_moves(problem):
+    operations, sizes, results, limit = problem
+    plan = make_plan(Epoch(operations, sizes, results), limit)
+    assert plan.moved_bytes == brute_force(operations, sizes, limit, results)
+    assert plan.exact
+
+
+@settings(max_examples=100)
+@given(problems(10, 20))
+def test_no_rule_moves_less_and_none_passes_the_limit(problem):
+    operations, sizes, results, limit = problem
+    plans = {m: make_plan(Epoch(operations, sizes, results), limit, m) for m in METHODS}
+    for plan in plans.values():
+        follow(plan)
+    moved = {method: plan.moved_bytes for method, plan in plans.items()}
+    assert moved["dynamic program"] <= moved["farthest next use"] <= moved["streaming"]
+    assert moved["dynamic program"] <= moved["least recently used"] <= moved["streaming"]
+
+
+def follow(plan, epochs=2):
+    """Carry a plan out on names alone: what is needed is there, what is read has a value, the limit holds."""
+    epoch, size = plan.epoch, dict(zip(plan.epoch.names, plan.epoch.sizes))
+    version = dict.fromkeys(epoch.names, 0)  # of the value that the program wants
+    slow = dict.fromkeys(epoch.names_of(epoch.inputs), 0)
+    fast = dict.fromkeys(plan.start, 0)
+    for _ in range(epochs):
+        for name in epoch.names_of(epoch.inputs & ~epoch.constants):
+            version[name] = slow[name] = version[name] + 1  # given anew
+        for at, step in enumerate(plan.steps):
+            for name in step.store:
+                slow[name] = fast.pop(name)
+            for name in step.drop:
+                assert slow[name] == fast.pop(name)
+            for name in step.load:
+                assert name not in fast
+                fast[name] = slow[name]
+            assert not any(name in fast for name in step.ahead)
+            if at < len(epoch.operations):
+                each = epoch.operations[at]
+                assert all(fast[name] == version[name] for name in each.reads)
+                for name in each.writes:
+                    fast[name] = version[name] = version[name] + 1
+            fast.update({name: slow[name] for name in step.ahead})
+            assert sum(size[name] for name in fast) == step.held_bytes <= plan.limit
+            for name in step.free:
+                del fast[name]
+        assert set(fast) == set(plan.start)
+        assert all(slow[name] == version[name] for name in epoch.names_of(epoch.results))
+        for name in epoch.names_of(epoch.results & epoch.inputs & ~epoch.constants):
+            version[name] = slow[name]
+
+
+def test_the_random_graphs_are_hard_enough():
+    """On many of them both rules move more bytes than the least."""
+    beaten = 0
+    for seed in range(100):
+        operations, sizes, results, limit = drawn(seed, 5, 14)
+        epoch = Epoch(operations, sizes, results)
+        rules = [make_plan(epoch, limit, method).moved_bytes for method in METHODS[1:3]]
+        beaten += make_plan(epoch, limit).moved_bytes < min(rules)
+    assert beaten >= 15
+
+
+# ---- epochs of networks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", epochs_compared())
+def test_networks_move_less_than_least_recently_used_and_much_less_than_streaming(name):
+    epoch = epochs_compared()[name]
+    for share in (0.35, 0.5, 0.6, 0.7, 0.8, 0.9):
+        limit = max(epoch.least_bytes, int(share * epoch.most_bytes))
+        plans = [make_plan(epoch, limit, method) for method in (METHODS[0], *METHODS[2:])]
+        for plan in plans:
+            follow(plan)
+        least, lru, streamed = (plan.moved_bytes for plan in plans)
+        assert plans[0].exact and least <= lru and 1.4 * least <= streamed
+
+
+def test_the_table_of_transfers():
+    epochs = epochs_compared(nodes=1000, features=30, classes=4, hidden=16)
+    lines = transfers_table({"GIN": epochs["GIN, 3 layers"]}, (0.1, 0.9))
+    least, most = (line.split("|") for line in lines[2:])
+    assert least[1].strip() == "GIN" and float(least[4]) >= float(most[4])
+    assert len({line.count("|") for line in lines}) == 1
+
+
+# ---- single cases ------------------------------------------------------------------------------------------
+
+
+def chain(depth):
+    """Forward and backward through `depth` functions that keep their inputs."""
+    up = [Operation("up", str(i), (f"h{i}",), (f"h{i + 1}",)) for i in range(depth)]
+    down = [
+        Operation("down", str(i), (f"h{i}", f"d{i + 1}"), (f"d{i}",), (f"h{i}",))
+        for i in reversed(range(depth))
+    ]
+    return [*up, Operation("loss", "", (f"h{depth}",), (f"d{depth}",)), *down]
+
+
+def test_a_plan_without_a_limit_moves_inputs_and_results_only():
+    epoch = Epoch(chain(3), {**{f"h{i}": 10 for i in range(4)}, **{f"d{i}": 5 for i in range(4)}}, ("d0",))
+    plan = make_plan(epoch, epoch.most_bytes)
+    assert (plan.loaded_bytes, plan.stored_bytes, plan.start) == (0, 5, ("h0",))
+    assert plan.exact and plan.peak_bytes <= epoch.most_bytes
+    assert make_plan(epoch, epoch.most_bytes - 1).moved_bytes > 5
+
+
+def test_reading_ahead_costs_no_byte_and_keeps_the_limit():
+    epoch = Epoch(chain(8), {**{f"h{i}": 8 for i in range(9)}, **{f"d{i}": 8 for i in range(9)}})
+    plan = make_plan(epoch, 5 * 8)
+    assert 0 < plan.ahead_bytes <= plan.loaded_bytes and plan.peak_bytes <= plan.limit
+    assert plan.exact
+    follow(plan)
+
+
+def test_the_search_is_cut_short_and_says_so(monkeypatch):
+    monkeypatch.setattr("app.memory.dynamic.MOST_STATES", 1)
+    sizes = {**{f"h{i}": 3 + i % 3 for i in range(9)}, **{f"d{i}": 2 + i % 2 for i in range(9)}}
+    epoch = Epoch(chain(8), sizes)
+    plan = make_plan(epoch, 20)
+    assert not plan.exact and "not certain to be the least" in "\n".join(plan.lines())
+    assert plan.moved_bytes <= make_plan(epoch, 20, "least recently used").moved_bytes
+    follow(plan)
+
+
+def test_a_limit_below_one_operation_is_refused_with_the_least_that_works():
+    epoch = Epoch(chain(2), {**{f"h{i}": 10 for i in range(3)}, **{f"d{i}": 5 for i in range(3)}})
+    with pytest.raises(CaseError, match=r"limit of 19 bytes: .* touches 20 bytes, .* the least limit"):
+        make_plan(epoch, 19)
+    assert make_plan(epoch, 20).peak_bytes <= 20
+
+
+@pytest.mark.parametrize(
+    ("operations", "sizes", "text"),
+    [
+        (chain(1), {"h0": 1, "h1": 1, "d1": 1}, "tensor 'd0' needs a size"),
+        ([Operation("a", "x", (), ("t",), ("t",)), Operation("b", "y", ("t",), ())], {"t": 1}, "frees 't'"),
+    ],
+)  # fmt: skip
+def test_wrong_epochs(operations, sizes, text):
+    with pytest.raises(CaseError, match=text):
+        Epoch(operations, sizes)
