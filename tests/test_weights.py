@@ -13,7 +13,6 @@ from app.config import Case, PolicyCase, ProblemCase
 from app.errors import CaseError, GraphError
 from app.problems.mvc import MinimumVertexCover
 from app.gnn import archive
-from app.rl import weights
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights, save_weights
 from app.tasks.context import Context
@@ -234,7 +233,7 @@ def test_members_that_claim_much_memory(saved, monkeypatch):
     with zipfile.ZipFile(saved, "a") as archive:
         archive.writestr("extra.npy", header.getvalue())
     refused(saved)
-    monkeypatch.setattr(weights, "LARGEST", 100_000)
+    monkeypatch.setattr(archive, "LARGEST", 100_000)
     with zipfile.ZipFile(saved, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.npy", bytes(100_001))
     assert saved.stat().st_size < 1000
