@@ -11,8 +11,8 @@ import pytest
 from app.comm.guard import digest
 from app.config import Case, PolicyCase, ProblemCase
 from app.errors import CaseError, GraphError
-from app.problems.mvc import MinimumVertexCover
 from app.gnn import archive
+from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights, save_weights
 from app.tasks.context import Context
@@ -163,7 +163,7 @@ def set_policy(**entries):
     [
         (
             set_manifest(format=archive.FORMAT + 1),
-            f"written by a newer Lockstep (format {FORMAT + 1}, here {FORMAT})",
+            f"written by a newer Lockstep (format {archive.FORMAT + 1}, here {archive.FORMAT})",
         ),
         (set_manifest(kind="layer"), "holds 'layer' weights"),
         (set_manifest(format="one"), "not a weights.npz"),
