@@ -169,8 +169,10 @@ class RelationalLayer:
         """Gradients of all weights, after backward. Ranks: all call, and take all."""
         name, products, device, xp = self.name, self.products, self.device, self.device.xp
         M, dP, H_self, dZ_own = self.saved
+        self.saved = None
         dW_own = products.fold.times(_gram(device, M, dP, products.block_starts))
         part = _gram(device, H_self, dZ_own, products.out.starts[None, :])
+        del M, dP, H_self
         yield f"{name}/self", slice(None), sum_blocks(self.group, part, self._blocks).reshape(self.width)
         if not self.bases:
             yield f"{name}/W", slice(None), dW_own

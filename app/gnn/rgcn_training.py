@@ -180,16 +180,20 @@ def _resident_bytes(graph: RelationalGraph, labels: NodeLabels, case: RgcnCase) 
     """
     nodes = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)
     width = max(case.hidden, labels.classes)
-    total = 2 * 4 * CHUNK_ELEMENTS
+    total, rows_at_once = 2 * 4 * CHUNK_ELEMENTS, 0
     for layer in range(1, case.layers + 1):
         edges = graph.of_targets(nodes[layer])
         pairs, sources = (
             len(np.unique(ends.astype(np.int64) * graph.relations + edges.relation))
             for ends in (edges.target, edges.source)
         )
-        # Of a hidden layer: operands and results of its products, and the gradients of both.
-        rows = pairs + sources if layer == 1 else 4 * pairs + sources
-        total += 4 * width * (rows + 6 * len(nodes[layer])) + 20 * len(edges) + 20 * (pairs + sources)
+        # Columns, factors and row offsets of the products; rows of nodes and their gradients.
+        total += 16 * (len(edges) + pairs) + 8 * sources + 4 * (4 * width + 8) * len(nodes[layer])
+        # Of a hidden layer M, dP, dM and Q (RelationalLayer), of the first P or dW; one layer's at a time,
+        # but for M until its backward pass.
+        total += 4 * width * pairs if layer > 1 else 0
+        rows_at_once = max(rows_at_once, (2 * pairs if layer > 1 else pairs) + sources)
+    total += 4 * width * rows_at_once
     return total
 
 
