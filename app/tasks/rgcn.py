@@ -14,12 +14,23 @@ from app.gnn.rgcn_training import RelationalFit, train_rgcn
 from app.graphs.ntriples import read_label_tables, read_ntriples
 from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
-from app.graphs.source import Limits, graph_suffix
+from app.graphs.source import Limits, Source, graph_suffix
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
 from app.partition.relations import part_sizes
 from app.tasks.context import Context
 
 TRAIN_FILE, TEST_FILE = "trainingSet.tsv", "testSet.tsv"
+
+
+def is_relational(case: Case) -> bool:
+    """Whether a case is one of knowledge graphs: their files are triples, not edges."""
+    return case.run.task == "classify" and case.gnn.model == "rgcn"
+
+
+def check_triples(case: Case) -> None:
+    """Refuse files that cannot be opened, before anything is written. Raises GraphError."""
+    for path in case.graph.path:
+        Source(path).check()
 
 
 def run_rgcn(context: Context) -> dict[str, Any]:
