@@ -13,6 +13,7 @@ from mpi4py.MPI import COMM_WORLD as WORLD
 from standin_device import StandInDevice
 
 from app.comm.group import Group
+from app.config import GnnCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.buffers import Lifetime, plan_buffers
@@ -246,3 +247,20 @@ def test_biases_begin_at_zero_and_gains_at_one(device):
 def test_an_unknown_layer_is_refused():
     with pytest.raises(CaseError, match=r"unknown layer 'gnc'.*gcn"):
         Model(case_of("gnc"), 5, 3)
+
+
+@pytest.mark.parametrize("heads, width", [(100, 200), (256, 256), (3, 51)])
+def test_attention_of_any_number_of_heads(compiled, heads, width):
+    draws, n = np.random.default_rng(2), STAR[0]
+    H, D = (draws.normal(size=(n, columns)) for columns in (6, width))
+    values = drawn({"W": (6, width), "a1": (width, 1), "a2": (width, 1)})
+    groups = [Group(WORLD, device) for device in (compiled, HostDevice(compiled=False))]
+    one, plain = (Single(group, STAR, "gat", H, D, values, heads=heads) for group in groups)
+    assert one.Z.tobytes() == plain.Z.tobytes() and one.dH.tobytes() == plain.dH.tobytes()
+    assert all(one.gradient[name].tobytes() == plain.gradient[name].tobytes() for name in values)
+
+
+@pytest.mark.parametrize("text", ["gat 10 heads=3", "gat 300 heads=300"])
+def test_heads_that_do_not_fit_are_refused(text):
+    with pytest.raises(CaseError, match="heads"):
+        Model(GnnCase(layers=[text, "gat"]), 5, 3)
