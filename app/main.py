@@ -12,6 +12,7 @@ from app.comm.guard import abort, abort_on_uncaught, raise_together
 from app.config import Case
 from app.device import product_rate
 from app.errors import CaseError, LockstepError
+from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
 from app.graphs.readers import open_edges
 from app.log import Log
@@ -107,6 +108,9 @@ def _check_inputs(case: Case, out: str) -> None:
     if case.gnn.weights:
         load_model(case.gnn.weights)
         paths.append(case.gnn.weights)
+    if case.rgcn.weights:
+        load_rgcn(case.rgcn.weights)
+        paths.append(case.rgcn.weights)
     if case.policy.weights not in ("default", "train"):
         load_weights(case.policy.weights)
         paths.append(case.policy.weights)

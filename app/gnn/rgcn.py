@@ -241,6 +241,7 @@ class RGCN:
     wanted    nodes whose outputs are read
     inputs    features of the nodes; None: one-hot
     slow      the first layer's relation weights lie in the slow tier of this budget
+    one_hot   whether the first layer has weights for each node
     weights   every weight array by name
     out       the rows of the output that this rank owns
     """
@@ -252,6 +253,7 @@ class RGCN:
     ) -> None:  # fmt: skip
         self.device, self.clock = group.device, Stopwatch(group.device)
         nodes = nodes_by_layer(graph, wanted, len(widths), prune)
+        self.one_hot = inputs is None
         if inputs is None:
             self.first: Any = OneHotLayer(group, placement, graph, nodes[1], widths[0], bases, seed, slow)
         else:
