@@ -299,6 +299,10 @@ class RGCN:
             D = dH * (H > 0)
         yield from self.clock.over("first layer, backward", self.first.gradients(D))
 
+    def arrays(self) -> dict[str, Array]:
+        """The rows of all weights that this rank has, by name."""
+        return {name: shard.array for name, shard in self.weights.items()}
+
     def replicated(self) -> dict[str, np.ndarray]:
         """The weights that every rank holds alike, on the host."""
         names = [name for layer in self.layers for name in layer.replicated]

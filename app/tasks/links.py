@@ -14,18 +14,22 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     case, log, group = context.case, context.log, context.group
 
     def record(row: dict[str, float]) -> None:
-        log.record(phase="train", name="", step=row["epoch"], loss=row["loss"])
-        log.progress("epoch %5d  loss %.4f", row["epoch"], row["loss"])
+        score = row.get("val_score")
+        log.record(phase="train", name="", step=row["epoch"], loss=row["loss"], val_score=score)
+        shown = "" if score is None else f"  MRR of the validation triples {score:.4f}"
+        log.progress("epoch %5d  loss %.4f%s", row["epoch"], row["loss"], shown)
 
     start = time.perf_counter()
     with log.phase("train"):
         found = train_links(group, triples, case.rgcn, case.seed, record)
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
-    weights = {"links/D": found.relations, **found.net.whole_weights(group)}
+    scores = [row["val_score"] for row in found.records if "val_score" in row]
     entry = {
         "name": triples.name, "nodes": triples.nodes, "relations": triples.relations,
         "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": case.rgcn.epochs,
+        "best_epoch": found.best_epoch, "validation_mrr": max(scores, default=None),
         "seconds": time.perf_counter() - start, "links": found.scores,
     }  # fmt: skip
-    return {"digest": digest(weights), "weights_digest": digest(weights), "instances": [entry], **entry}
+    weights = digest({"links/D": found.relations, **found.net.whole_weights(group)})
+    return {"digest": weights, "weights_digest": weights, "instances": [entry], **entry}
