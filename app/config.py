@@ -449,11 +449,12 @@ class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
     kind: Annotated[
-        Literal["quality", "scaling", "answers", "partition"],
+        Literal["quality", "scaling", "answers", "partition", "rgcn"],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
             "answers: solves of a catalogue of graphs with known best values; "
-            "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]"
+            "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
+            "rgcn: time of [rgcn] against the number of parts of its relations"
         ),
     ] = "quality"
     families: Annotated[
@@ -500,7 +501,12 @@ class StudyCase(Table, frozen=True):
             "of which the least seconds count"
         ),
     ] = 15
-    epochs: Annotated[Positive, about("partition: epochs of each partitioner")] = 10
+    epochs: Annotated[Positive, about("partition, rgcn: epochs of each partitioner")] = 10
+    parts: Annotated[
+        list[Positive],
+        Meta(min_length=1),
+        about("rgcn: parts of the relations, multiplexed and on as many ranks"),
+    ] = field(default_factory=lambda: [1, 2, 3, 4])
     widths: Annotated[
         list[Annotated[int, Meta(ge=1, le=4096)]],
         Meta(min_length=1, max_length=1024),

@@ -6,9 +6,16 @@ from app.tasks.answers import run_answers
 from app.tasks.context import Context
 from app.tasks.partition import run_partition
 from app.tasks.quality import run_quality
+from app.tasks.relations import run_relations
 from app.tasks.scaling import run_scaling
 
-STUDIES = {"quality": run_quality, "scaling": run_scaling, "answers": run_answers, "partition": run_partition}
+STUDIES = {
+    "quality": run_quality,
+    "scaling": run_scaling,
+    "answers": run_answers,
+    "partition": run_partition,
+    "rgcn": run_relations,
+}
 
 
 def run_study(context: Context) -> dict[str, Any]:
