@@ -69,7 +69,7 @@ def _run(command: cli.Command) -> int:
     log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", group.device.describe())
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     start = time.perf_counter()
-    task = run_rgcn if is_relational(case) else TASKS[case.run.task]
+    task = run_rgcn if case.run.task == "classify" and is_relational(case) else TASKS[case.run.task]
     result = task(Context(case, group, log, folder))
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)
