@@ -4,11 +4,19 @@ from typing import Any
 
 from app.tasks.answers import run_answers
 from app.tasks.context import Context
+from app.tasks.gnn_models import run_depth, run_models
 from app.tasks.partition import run_partition
 from app.tasks.quality import run_quality
 from app.tasks.scaling import run_scaling
 
-STUDIES = {"quality": run_quality, "scaling": run_scaling, "answers": run_answers, "partition": run_partition}
+STUDIES = {
+    "quality": run_quality,
+    "scaling": run_scaling,
+    "answers": run_answers,
+    "partition": run_partition,
+    "models": run_models,
+    "depth": run_depth,
+}
 
 
 def run_study(context: Context) -> dict[str, Any]:
