@@ -1,7 +1,6 @@
 """Charts that several studies share: groups of bars, and panels of lines."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from app.log import Log
 from app.output import RunFolder

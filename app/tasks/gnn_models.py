@@ -1,7 +1,7 @@
 """Task study, kinds models and depth: accuracy and time of an epoch by layer kind, or by depth and width.
 
-Every line of the tables is a mean over seeds, all trained by the recipe of the data set. Depths and widths are
-those of ROC section 7.5 (its Fig. 7).
+Every line of the tables is a mean over seeds, all trained by the recipe of the data set. Depths and
+widths are studied as in ROC section 7.5 (its Fig. 7).
 """
 
 from statistics import fmean, median, stdev
@@ -17,8 +17,8 @@ from app.tasks.gnn_subjects import Subject, split_settings, subjects, train, wit
 from app.tasks.quality import digest_text
 
 MEASURED = (
-    "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std", "macro_f1_mean",
-    "epoch_cpu_ms",
+    "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std",
+    "macro_f1_mean", "epoch_cpu_ms",
 )  # fmt: skip
 COLUMNS = ("dataset", "model", *MEASURED, "recipe")
 DEPTH_COLUMNS = ("dataset", "depth", "width", *MEASURED, "recipe")
@@ -31,7 +31,7 @@ def run_models(context: Context) -> dict[str, Any]:
         for text in context.case.study.models:
             kind, settings = split_settings(text)
             gnn = with_settings(subject.gnn, {"model": kind, **settings}, f"study.models: {text}")
-            measured, digests[f"{subject.name} {text}"] = measure(subject, gnn)
+            measured, digests[f"{subject.name} {subject.recipe} {text}"] = measure(subject, gnn)
             name = " ".join([kind, *(key for key, value in settings.items() if value == "true")])
             rows.append({"dataset": subject.name, "model": name, **measured, "recipe": subject.recipe})
             _say(context, f"{subject.name} {name}", rows[-1])
@@ -50,16 +50,9 @@ def run_depth(context: Context) -> dict[str, Any]:
                 gnn = msgspec.structs.replace(
                     subject.gnn, depth=depth, hidden=width or subject.gnn.hidden, layers=[]
                 )
-                measured, digests[f"{subject.name} {depth} {width}"] = measure(subject, gnn)
-                rows.append(
-                    {
-                        "dataset": subject.name,
-                        "depth": depth,
-                        "width": width,
-                        **measured,
-                        "recipe": subject.recipe,
-                    }  # fmt: skip
-                )
+                measured, digests[f"{subject.name} {subject.recipe} {depth} {width}"] = measure(subject, gnn)
+                shape = {"dataset": subject.name, "depth": depth, "width": width}
+                rows.append({**shape, **measured, "recipe": subject.recipe})
                 _say(context, f"{subject.name}, {depth} layers of {width}", rows[-1])
                 _write(context, "depth.csv", DEPTH_COLUMNS, rows)
     if context.folder is not None and context.case.output.plots:

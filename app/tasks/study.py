@@ -5,6 +5,8 @@ from typing import Any
 from app.tasks.answers import run_answers
 from app.tasks.context import Context
 from app.tasks.gnn_models import run_depth, run_models
+from app.tasks.gnn_speed import run_breakdown, run_density
+from app.tasks.gnn_stages import run_overlap, run_permutation
 from app.tasks.partition import run_partition
 from app.tasks.quality import run_quality
 from app.tasks.scaling import run_scaling
@@ -16,6 +18,10 @@ STUDIES = {
     "partition": run_partition,
     "models": run_models,
     "depth": run_depth,
+    "breakdown": run_breakdown,
+    "permutation": run_permutation,
+    "overlap": run_overlap,
+    "density": run_density,
 }
 
 
