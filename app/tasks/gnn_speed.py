@@ -19,7 +19,7 @@ from app.comm.guard import digest
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.errors import CaseError
 from app.gnn.optim import make_optimiser
-from app.gnn.training import Classifier
+from app.gnn.training import Classifier, decayed_parts
 from app.report import plot_breakdown
 from app.tasks.context import Context
 from app.tasks.gnn_subjects import Subject, make_subject, subjects
@@ -38,14 +38,17 @@ class Trainer:
     def __init__(self, classifier: Classifier) -> None:
         self.classifier, self.done = classifier, 0
         self.optimiser = make_optimiser(classifier.case, classifier.params.size, classifier.device.xp)
-        self.optimiser_s = 0.0
+        self.optimiser_s, self.decay = 0.0, decayed_parts(classifier)
 
     def epoch(self) -> None:
         """The next epoch. Ranks: all of the classifier's call."""
         self.done += 1
         self.classifier.epoch(self.done)
         start = time.perf_counter()
-        self.optimiser.update(self.classifier.params.flat, self.classifier.engine.gradient)
+        params, gradient = self.classifier.params, self.classifier.engine.gradient
+        for part in self.decay:
+            gradient[part] += self.classifier.case.weight_decay * params.flat[part]
+        self.optimiser.update(params.flat, gradient)
         self.classifier.device.synchronize()
         self.optimiser_s += time.perf_counter() - start
 

@@ -5,6 +5,7 @@ from typing import Any
 from app.tasks.answers import run_answers
 from app.tasks.context import Context
 from app.tasks.gnn_models import run_depth, run_models
+from app.tasks.gnn_sampling import run_sampling
 from app.tasks.gnn_speed import run_breakdown, run_density
 from app.tasks.gnn_stages import run_overlap, run_permutation
 from app.tasks.partition import run_partition
@@ -22,6 +23,7 @@ STUDIES = {
     "permutation": run_permutation,
     "overlap": run_overlap,
     "density": run_density,
+    "sampling": run_sampling,
 }
 
 
