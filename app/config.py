@@ -426,6 +426,7 @@ class StudyCase(Table, frozen=True):
         Meta(min_length=1, max_length=16),
         about("sampling: neighbours drawn for each node, layer by layer from the features on"),
     ] = field(default_factory=lambda: [10, 25])
+    held_back: Annotated[Positive, about("inference: graphs of graph.count that are not trained on")] = 2
     scales: Annotated[
         list[AboveZero], Meta(min_length=1), about("density: factors of the mean degree (graph.degree_scale)")
     ] = field(default_factory=lambda: [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])

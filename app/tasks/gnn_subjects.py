@@ -102,6 +102,8 @@ def split_settings(text: str) -> tuple[str, dict[str, str]]:
     """ "HEAD key=value key=value" as its head and its settings."""
     head, settings = text.rstrip(), {}
     while found := SETTING.search(head):
+        if found[1] in settings:
+            raise CaseError(f"study: {text}: has {found[1]} twice")
         settings[found[1]] = found[2]
         head = head[: found.start()]
     return head, dict(reversed(settings.items()))

@@ -4,6 +4,7 @@ from typing import Any
 
 from app.tasks.answers import run_answers
 from app.tasks.context import Context
+from app.tasks.gnn_inference import run_inference
 from app.tasks.gnn_models import run_depth, run_models
 from app.tasks.gnn_sampling import run_sampling
 from app.tasks.gnn_speed import run_breakdown, run_density
@@ -24,6 +25,7 @@ STUDIES = {
     "overlap": run_overlap,
     "density": run_density,
     "sampling": run_sampling,
+    "inference": run_inference,
 }
 
 
