@@ -65,16 +65,16 @@ def draw_blocks(graph: Graph, nodes: np.ndarray, fanouts: list[int], seed: int, 
 
 
 class SampledSage:
-    """Layers H' = drop(relu(H_t W_own + M (H W_mean) + b)) on the blocks of a minibatch, the last one linear.
+    """Layers H' = drop(relu(H_t W_self + M (H W_neigh) + b)) on the blocks of a minibatch, the last one linear.
 
-    Forward   S = H W_mean     Z = H_t W_own + M S + b     H_t the first rows of H: the targets
-    Shapes    H [s, f_in]   M [t, s]   W_own, W_mean [f_in, f_out]   Z [t, f_out]
+    Forward   S = H W_neigh     Z = H_t W_self + M S + b     H_t the first rows of H: the targets
+    Shapes    H [s, f_in]   M [t, s]   W_self, W_neigh [f_in, f_out]   Z [t, f_out]
     Loss      the mean cross-entropy of softmax over the minibatch: dZ = (softmax(Z) - Y) / b
-    Backward  db = sum of the rows of dZ     dW_own = H_t^T dZ     dS = M^T dZ     dW_mean = H^T dS
-              dH = dS W_mean^T, to whose first rows dZ W_own^T is added
+    Backward  db = sum of the rows of dZ     dW_self = H_t^T dZ     dS = M^T dZ     dW_neigh = H^T dS
+              dH = dS W_neigh^T, to whose first rows dZ W_self^T is added
               dZ of the layer below = dH * drop * [H > 0]
 
-    weights   arrays by name: layerL.W_own, layerL.W_mean, layerL.bias for L = 1..layers
+    weights   arrays by name: layerL.W_self, layerL.W_neigh, layerL.bias for L = 1..layers
     """
 
     def __init__(self, weights: Any, layers: int, dropout: float, input_dropout: float) -> None:
@@ -107,8 +107,10 @@ class SampledSage:
 
     def _forward(self, number: int, H: Any, block: Bipartite) -> np.ndarray:
         """Z of a layer."""
-        W_own, W_mean, bias = (self.weights[f"layer{number}.{part}"] for part in ("W_own", "W_mean", "bias"))
-        return H[: block.targets] @ W_own + block.M @ (H @ W_mean) + bias
+        W_self, W_neigh, bias = (
+            self.weights[f"layer{number}.{part}"] for part in ("W_self", "W_neigh", "bias")
+        )
+        return H[: block.targets] @ W_self + block.M @ (H @ W_neigh) + bias
 
     def _backward(
         self, number: int, H: Any, block: Bipartite, D: np.ndarray, gradients: dict[str, np.ndarray]
@@ -117,12 +119,12 @@ class SampledSage:
         name, t = f"layer{number}", block.targets
         dS = block.M.T @ D
         gradients[f"{name}.bias"] = D.sum(axis=0, keepdims=True)
-        gradients[f"{name}.W_own"] = H[:t].T @ D
-        gradients[f"{name}.W_mean"] = H.T @ dS
+        gradients[f"{name}.W_self"] = H[:t].T @ D
+        gradients[f"{name}.W_neigh"] = H.T @ dS
         if number == 1:
             return None
-        dH = dS @ self.weights[f"{name}.W_mean"].T
-        dH[:t] += D @ self.weights[f"{name}.W_own"].T
+        dH = dS @ self.weights[f"{name}.W_neigh"].T
+        dH[:t] += D @ self.weights[f"{name}.W_self"].T
         return dH
 
     def _drop_input(self, X: Any, seed: int, step: int) -> Any:
