@@ -356,7 +356,7 @@ def test_inference(tmp_path):
     rows = results[1]["rows"]
     assert [row["partition"] for row in rows] == ["rows", "edges", "learned", "one rank"]
     assert {row["test_accuracy"] for row in rows} == {rows[0]["test_accuracy"]}
-    assert rows[0]["test_accuracy"] > 0.6
+    assert rows[0]["test_accuracy"] > 0.4  # chance: a fifth
     name = rows[0]["graph"].removesuffix(".npz")
     applied = [
         sys.executable, "run.py", "inputs/gcn.toml", f'graph.path="{tmp_path}/2/graphs/{name}.npz"',

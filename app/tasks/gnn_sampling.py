@@ -105,7 +105,10 @@ def _follow(
 
 
 class Minibatches:
-    """Sampled training: an epoch takes every training node once, in an order drawn anew."""
+    """Sampled training on the host: an epoch takes every training node once, in an order drawn anew.
+
+    The classifier's weights are the first ones, and take what an epoch leaves.
+    """
 
     def __init__(
         self, subject: Subject, classifier: Classifier, seed: int, size: int, fanouts: list[int]
@@ -115,7 +118,12 @@ class Minibatches:
         self.graph, self.labels = subject.loaded.graph, data.labels
         self.X = input_rows(data, subject.block, case.feature_rows)
         self.nodes = np.flatnonzero(data.train).astype(np.int64)
-        self.model = SampledSage(classifier.params, len(fanouts), case.dropout, case.input_dropout)
+        params = classifier.params
+        self.flat = np.concatenate([each.reshape(-1) for each in params.host().values()])
+        self.weights = {
+            name: self.flat[part].reshape(params.shapes[name]) for name, part in params.slices.items()
+        }
+        self.model = SampledSage(self.weights, len(fanouts), case.dropout, case.input_dropout)
         self.optimiser = make_optimiser(case, classifier.params.size, np)
         self.decay = decayed_parts(classifier)
         self.epochs, self.steps = count(1), count(1)
@@ -128,19 +136,18 @@ class Minibatches:
         starts = range(0, len(order), self.size)
         for start in starts:
             self._step(order[start : start + self.size], next(self.steps))
+        self.classifier.params.set(self.weights)
         return len(starts)
 
     def _step(self, nodes: np.ndarray, step: int) -> None:
         """One minibatch."""
-        params, decay = self.classifier.params, self.classifier.case.weight_decay
+        decay = self.classifier.case.weight_decay
         blocks = draw_blocks(self.graph, nodes, self.fanouts, self.seed, step)
         _, found = self.model.loss(self.X, blocks, self.labels[nodes], self.seed, step)
-        gradient = np.empty(params.size, dtype=np.float32)
-        for name, part in params.slices.items():
-            gradient[part] = found[name].reshape(-1)
+        gradient = np.concatenate([found[name].reshape(-1) for name in self.weights])
         for part in self.decay:
-            gradient[part] += decay * params.flat[part]
-        self.optimiser.update(params.flat, gradient)
+            gradient[part] += decay * self.flat[part]
+        self.optimiser.update(self.flat, gradient)
 
 
 def _reached(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
