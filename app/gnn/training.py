@@ -183,7 +183,7 @@ def fit(
     """
     case, params = classifier.case, classifier.params
     optimiser = make_optimiser(case, params.size, classifier.device.xp)
-    decay = _decayed(classifier)
+    decay = decayed_parts(classifier)
     result = Fit(params.host())
     best, waited = -math.inf, 0
     for epoch in range(1, case.epochs + 1):
@@ -216,7 +216,7 @@ def fit(
     return result
 
 
-def _decayed(classifier: Classifier) -> list[slice]:
+def decayed_parts(classifier: Classifier) -> list[slice]:
     """Where the weights lie that decay."""
     params, case = classifier.params, classifier.case
     if not case.weight_decay:
