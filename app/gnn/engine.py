@@ -25,6 +25,7 @@ from app.products import PLAIN, Finish, Part
 
 Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
+KEPT_COLUMNS = 64  # of the features that are multiplied at a time where their product is kept
 NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 # P = diag(left) (A, or A+I) diag(right)
 PRODUCTS = {
@@ -263,22 +264,27 @@ class Engine:
 
         Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
         """
-        if self.numeric and kind not in X.products:
-            left, own, right = PRODUCTS[kind]
-            rows = X.array.copy()
-            if right:
-                self.device.activate(rows, self.scale_of(right))
-            Y = self.device.zeros(rows.shape)
-            if own:
-                Y[...] = rows
-            self.neighbours_of.accumulate(rows, Y)
-            if left:
-                self.device.activate(Y, self.scale_of(left))
-            X.products[kind] = DenseFeatures(self.device, Y)
         if not self.numeric:
             self.kept[kind] = X.width
             return X
+        if kind not in X.products:
+            X.products[kind] = DenseFeatures(self.device, self._product_of(X.array, *PRODUCTS[kind]))
         return X.products[kind]
+
+    def _product_of(self, X: Array, left: str, own: bool, right: str) -> Array:
+        """diag(left) (A or A + I) diag(right) X, some columns at a time: little memory beside the result."""
+        out = self.device.empty(X.shape)
+        for lo in range(0, X.shape[1], KEPT_COLUMNS):
+            columns = slice(lo, lo + KEPT_COLUMNS)
+            rows = X[:, columns].copy()
+            if right:
+                self.device.activate(rows, self.scale_of(right))
+            Y = rows.copy() if own else self.device.zeros(rows.shape)
+            self.neighbours_of.accumulate(rows, Y)
+            if left:
+                self.device.activate(Y, self.scale_of(left))
+            out[:, columns] = Y
+        return out
 
     # ---- gradients --------------------------------------------------------------------------------------
 

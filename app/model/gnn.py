@@ -23,7 +23,7 @@ import numpy as np
 from app.comm.ordered import GATHER_BYTES
 from app.comm.tree import owned_roots
 from app.config import GnnCase
-from app.gnn.engine import Engine
+from app.gnn.engine import KEPT_COLUMNS, Engine
 from app.gnn.rehearsal import rehearse
 from app.gnn.training import SPLITS
 from app.memory.operations import Operation
@@ -114,7 +114,8 @@ class Training:
         """What the first epoch does beside: products of the features that are kept, weighted degrees."""
         work = Share(self, rank, "once")
         for width in self.engine.kept.values():
-            work.product("kept", width)
+            for first in range(0, width, KEPT_COLUMNS):
+                work.product("kept", min(KEPT_COLUMNS, width - first))
         if self.inputs.weighted and self.case.edge_weights:
             work.product("degrees", 1)
         return work.terms
