@@ -240,7 +240,9 @@ class Share:
         mine, all_of = int(owned[self.rank]), int(owned.sum())
         self.stage(each.name, m)
         nbytes = 4 * int(self.layout.rows.max()) * m
-        self.add(each.name, "product", self.training.inputs.stored // self.P, mine * self.P, m, nbytes, m, 0.0)
+        self.add(
+            each.name, "product", self.training.inputs.stored // self.P, mine * self.P, m, nbytes, m, 0.0
+        )
         if self.P > 1:
             self.message(each.name, "addends", 4 * mine * m * (self.P - 1), 4 * (all_of - mine) * m, None)
 
@@ -268,8 +270,9 @@ def traffic(terms: list[Term]) -> dict[str, tuple[int, int]]:
         if term.kind in MESSAGES:
             phase = MESSAGES[term.kind][0]
             sent, received = out.get(phase, (0, 0))
-            out[phase] = sent + round(term.amounts[0] * term.times), received + round(
-                term.amounts[1] * term.times
+            out[phase] = (
+                sent + round(term.amounts[0] * term.times),
+                received + round(term.amounts[1] * term.times),
             )
     return out
 

@@ -90,6 +90,8 @@ def peak(training: Training, rank: int, base: int = 0) -> dict[str, int]:
 
 def mg_gcn_rule(training: Training, rank: int) -> int:
     """MG-GCN's L+3 buffers of n_p rows of the layers' mean width (section 4.2), bytes."""
-    widths = [each.f_out for each in Model(training.case, training.inputs.features, training.inputs.classes).blocks]
+    widths = [
+        each.f_out for each in Model(training.case, training.inputs.features, training.inputs.classes).blocks
+    ]
     mean = sum(widths) / len(widths)
     return round(4 * int(training.layout.rows[rank]) * (len(widths) + 3) * mean)
