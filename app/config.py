@@ -379,15 +379,25 @@ class OutputCase(Table, frozen=True):
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0
 
 
+# MG-GCN, Table 1, and the models of its section 6.1 whose times its Table 3 has.
+NETWORKS = (
+    "Reddit 233000 115000000 602 41 2 16",
+    "Products 2500000 126000000 104 47 3 256",
+    "Proteins 8740000 1300000000 128 256 3 256",
+    "Papers 111000000 1610000000 128 172 3 208",
+)
+
+
 class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
     kind: Annotated[
-        Literal["quality", "scaling", "answers", "partition"],
+        Literal["quality", "scaling", "answers", "partition", "gnn_scaling"],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
             "answers: solves of a catalogue of graphs with known best values; "
-            "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]"
+            "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
+            "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on paper"
         ),
     ] = "quality"
     families: Annotated[
@@ -427,6 +437,13 @@ class StudyCase(Table, frozen=True):
     ranks: Annotated[list[Positive], Meta(min_length=1), about("scaling: numbers of ranks predicted")] = (
         field(default_factory=lambda: [1, 2, 4, 6, 12, 24, 48, 96, 192, 384])
     )
+    networks: Annotated[
+        list[str],
+        about(
+            "gnn_scaling: data sets of which only counts are known, and the model trained on each: "
+            "NAME NODES ENTRIES FEATURES CLASSES DEPTH HIDDEN"
+        ),
+    ] = field(default_factory=lambda: list(NETWORKS))
     rounds: Annotated[
         Positive,
         about(

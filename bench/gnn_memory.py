@@ -43,7 +43,9 @@ from app.sparse.rowblock import RowBlock  # noqa: E402
 REACH = 5  # nodes on either side
 FAR = 0.1  # share of edges that go anywhere
 EPOCHS = 3
-HEAD = "| ranks | exchange | grows by, MB | predicted | ratio | the plan's buffers | L+3 buffers | grows by / L+3 |"
+HEAD = (
+    "| ranks | exchange | grows by, MB | predicted | ratio | plan's buffers | L+3 buffers | grows by / L+3 |"
+)
 
 
 def main() -> None:

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from mpi4py import MPI
-from test_classify import classifier_on, communities
+from test_classify import classifier_on
 
 from app.comm.group import Group
 from app.device import HostDevice
-from app.gnn.training import fit
-from app.model.gnn import Inputs, Training, flops, gathered, traffic
-from app.model.layout import estimate, of_blocks
+from app.model.gnn import Inputs, Training, traffic
+from app.model.layout import of_blocks
 
 MODELS = {
     "gcn": {"gnn.hidden": 8, "gnn.depth": 3},

@@ -17,8 +17,8 @@ class Operation:
     writes   tensors it writes; one that is not read is written whole, its old value is not needed
     frees    tensors whose values nobody reads after it; those of the last read need not be listed
     flops    multiplications and additions for each own row; a plan does not ask, nor for what follows
-    shape    (k, m): of a product the columns of both operands, or entries of a row of sparse ones, and columns
-             of the result; else 0 and the columns that it goes through
+    shape    (k, m): of a product the columns of its operands, of sparse ones k the entries of a row; else 0
+             and the columns that it goes through
     sparse   the left operand are sparse features
     exchanges   columns of the rows that neighbours bring to each other, one number for each exchange
     """

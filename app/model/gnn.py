@@ -10,12 +10,13 @@ that it owns whole (comm/tree.py), the terms (app/model/work.py states their amo
     X W, X^T D         n_p k m multiply-adds; of sparse features one for each entry and column of W
     X^T D, sparse X    the rows of D travel staged, then the rows of the gradient are gathered
     elementwise        one pass over n_p f numbers for each array beyond the first that is touched
-    gradients          R_p addends of all parameters, and of the loss, to all ranks; whole, or by slices of the
-                       columns (comm/ordered.py)
+    gradients          R_p addends of all parameters, and of the loss, to all ranks; whole, or by slices of
+                       the columns (comm/ordered.py)
     evaluation         a forward pass, and integers to add up
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class Training:
 
     layout   what each rank holds of the graph
     owned    [ranks+1] ranges of sparse features that ranks own; None: equal shares
-    Takes graphs whose reproducible sums are on (run.reproducible).
+    The sums are those of run.reproducible = true.
     """
 
     device: Any
@@ -79,7 +80,7 @@ class Training:
             stored,
         )  # fmt: skip
         cuts = np.concatenate([[0], np.cumsum(layout.blocks)])
-        self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in zip(cuts, cuts[1:])]
+        self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in pairwise(cuts)]
         if self.owned is None:
             self.owned = np.arange(layout.ranks + 1) * inputs.features // layout.ranks
 

@@ -7,8 +7,8 @@ before training
     labels           9 n_p: labels, weights in the loss, and in which splits a node is
 in training
     buffers          4 n_p columns of the plan (gnn/buffers.py); MG-GCN: L + 1 of a layer's width
-    exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two stages
-                     of the largest rank (MG-GCN's broadcast buffers)
+    exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
+                     stages of the largest rank (MG-GCN's broadcast buffers)
     kept features    A X where it is made once; the dropped features where input dropout is on
     factors          4 n_p for each normalisation, and the losses
     gradients        parameters, gradient, optimiser, copies: 12 w; addends: (3 R_p + R) w, R of all ranks

@@ -23,7 +23,7 @@ UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is kno
 def node_plan_lines(
     case: Case, nodes: int | None, entries: int, ranks: int, device: Any, rates: Rates, base: int
 ) -> Iterator[str]:
-    """The buffers of an epoch and, where they pass memory.fast_mb, the plan of what moves; then the estimates.
+    """The buffers of an epoch and, where they pass memory.fast_mb, the plan of what moves; estimates.
 
     nodes     of the graph, None: not known before it is read        entries   stored ones of its matrix
     base      resident bytes of a rank before it holds any graph
