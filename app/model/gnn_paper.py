@@ -1,4 +1,4 @@
-"""Full-batch training on paper: memory and seconds of an epoch on data sets of which only counts are known."""
+"""Full-batch training on paper: memory and seconds of an epoch on data sets known by counts alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -97,9 +97,9 @@ def _row(each: DataSet, live: Training, kept: Training, machines: dict[str, Rate
 
 def table_lines(rows: list[dict[str, Any]], machines: list[str]) -> Iterator[str]:
     """The rows as a table of docs/measurements.md."""
-    columns = [f"{name}: A X / dense / messages / epoch (A X kept), s" for name in machines]
+    columns = [f"{name}, s: products / dense / messages / epoch (A X kept)" for name in machines]
     head = [
-        "data set, widths", "P", "exchange", "a rank's memory, GB: graph + features + buffers + exchange = all",
+        "data set, widths", "P", "exchange", "a rank, GB: graph + features + buffers + exchange = all",
         "sent by a rank, GB", *columns, "MG-GCN, s",
     ]  # fmt: skip
     yield f"| {' | '.join(head)} |"

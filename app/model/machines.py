@@ -49,7 +49,6 @@ class Accelerator:
         return Calibration(self.name, "assumed", 1, False, kernels, kernels, {}, 0)
 
 
-# Memory 2 TB/s and 600 GB/s in both directions: MG-GCN section 6.1; 19.5 TFLOP/s: the vendor's data sheet. Of
-# memory and links about two thirds are taken to be reached, of the operations half. Far: an adapter of 200 Gb/s
-# for each rank.
+# Memory 2 TB/s and 600 GB/s in both directions: MG-GCN section 6.1; 19.5 TFLOP/s: the vendor's data sheet.
+# Of memory and links about two thirds are taken to be reached, of the operations half. Far: 200 Gb/s a rank.
 ASSUMED = Accelerator("one A100 of a DGX-A100, assumed", 1.4e12, 10e12, 200e9, 25e9, 10e-6, 8)
