@@ -187,7 +187,7 @@ def test_features_at_rest_are_those_that_are_held(group, sparse):
 def test_memory_falls_with_ranks_and_follows_the_rule_of_mg_gcn():
     case = GnnCase(depth=3, hidden=256, bias=False, dropout=0.0, input_dropout=0.0, first_product="mg_gcn")
     for ranks in (4, 8, 64):
-        layout = estimate("er", 1_000_000, 100_000_000, ranks, "staged", 256)
+        layout = estimate("er", 200_000 * ranks, 10_000_000 * ranks, ranks, "staged", 256)
         training = Training(HostDevice(), case, Inputs(128, 256), layout)
         found = gnn_memory.in_training(training, 0)
         assert memory.total(found) == pytest.approx(gnn_memory.mg_gcn_rule(training, 0), rel=0.15)
@@ -249,7 +249,8 @@ def test_the_study_end_to_end(tmp_path):
         out = tmp_path / str(ranks)
         command = [
             *(mpirun(ranks) if ranks > 1 else []), sys.executable, "run.py", "inputs/study_gnn_scaling.toml",
-            "graph.nodes=400", "graph.p=0.05", "study.rounds=1", f"study.calibration={calibration}", "--out", out,
+            "graph.nodes=400", "graph.p=0.05", "study.rounds=1",
+            f"study.calibration={calibration}", "--out", out,
         ]  # fmt: skip
         code, printed = run_job(command, limit_s=120, LOCKSTEP_DATA="")
         assert code == 0, printed

@@ -89,6 +89,10 @@ class Training:
         """Numbers that are learned."""
         return self.engine.params.size
 
+    def slices(self, width: int) -> bool:
+        """Whether addends [roots, width] travel by slices of their columns (comm/ordered.py)."""
+        return 4 * width * sum(self.roots) > GATHER_BYTES or self.layout.ranks > MOST_GATHERING
+
     def epoch(self, rank: int) -> list[Term]:
         """One training epoch: forward, loss, backward, sums, the optimiser; no evaluation."""
         work = Share(self, rank, "epoch")
@@ -189,7 +193,7 @@ class Share:
         roots, own, others = sum(self.training.roots), self.training.roots[self.rank], self.P - 1
         if not others or not width:
             return
-        if 4 * width * roots > GATHER_BYTES or self.P > MOST_GATHERING:
+        if self.training.slices(width):
             piece = 4 * -(-width // self.P)
             self.message(f"{name}: slices", "slices", own * piece * others, (roots - own) * piece, others)
             self.message(f"{name}: results", "addends", piece * others, piece * others, None)

@@ -11,7 +11,8 @@ in training
                      stages of the largest rank (MG-GCN's broadcast buffers)
     kept features    A X where it is made once; the dropped features where input dropout is on
     factors          4 n_p for each normalisation, and the losses
-    gradients        parameters, gradient, optimiser, copies: 12 w; addends: (3 R_p + R) w, R of all ranks
+    gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
+                     2 R_p w + R w / P or, where they are few, R w, R of all ranks
 """
 
 from app.gnn.engine import KEPT_COLUMNS
@@ -78,9 +79,14 @@ def gradients(training: Training, rank: int) -> int:
     addends = training.parameters - training.engine.direct
     largest = max(training.engine.params.shapes.values(), key=lambda shape: shape[0] * shape[-1])
     found = own * largest[0] * largest[-1]  # of one parameter, before they go to their place
-    gathered = all_of if training.layout.ranks > 1 else 0
+    if training.layout.ranks == 1:
+        gathered = 0
+    elif training.slices(addends):  # padded, by ranks, and the slice of all ranks' addends
+        gathered = 2 * own + all_of / training.layout.ranks
+    else:
+        gathered = all_of
     copies = COPIES[training.case.optimiser] * training.parameters
-    return 4 * (copies + addends * (own + gathered) + found)
+    return 4 * round(copies + addends * (own + gathered) + found)
 
 
 def peak(training: Training, rank: int, base: int = 0) -> dict[str, int]:
