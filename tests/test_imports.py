@@ -48,6 +48,7 @@ ONLY = {
     "memory": {"errors"},
     "gnn": {
         "sparse",
+        "native",
         "partition",
         "comm",
         "graphs",

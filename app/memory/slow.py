@@ -67,7 +67,7 @@ class HostTier:
     """Tensors in the host's memory, page-locked where the device asks for that."""
 
     def __init__(self, sizes: dict[str, int], device: Any) -> None:
-        make = getattr(device, "pinned", None) or (lambda count: np.empty(count, dtype=np.float32))
+        make = _array if device.xp is np else device.pinned
         self._arrays = {name: make(size // 4) for name, size in sizes.items()}
 
     def array(self, name: str) -> np.ndarray:
@@ -80,6 +80,10 @@ class HostTier:
     def close(self) -> None:
         """Give the memory back."""
         self._arrays.clear()
+
+
+def _array(count: int) -> np.ndarray:
+    return np.empty(count, dtype=np.float32)
 
 
 class HostCopies:
@@ -110,10 +114,10 @@ class HostCopies:
 
 
 class DeviceCopies:
-    """Copies between a GPU and the host, by name; ahead where the device can copy beside its kernels."""
+    """Copies between a GPU and the host, by name; those read ahead run beside the kernels."""
 
     def __init__(self, device: Any) -> None:
-        self._ahead = getattr(device, "set_ahead", None)
+        self._device = device
 
     def load(self, fast: Array, slow: np.ndarray) -> None:
         """Slow to fast."""
@@ -121,10 +125,7 @@ class DeviceCopies:
 
     def load_ahead(self, fast: Array, slow: np.ndarray) -> Callable[[], Any]:
         """Begin to copy; the function that is returned makes later operations wait for the end."""
-        if self._ahead is not None:
-            return self._ahead(fast, slow)
-        self.load(fast, slow)
-        return lambda: None
+        return self._device.set_ahead(fast, slow)
 
     def store(self, slow: np.ndarray, fast: Array) -> None:
         """Fast to slow; waits for the device."""
