@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.comm.guard import digest_pieces
 from app.comm.ordered import sum_blocks
-from app.gnn.relation_weights import BasisRows, FreeRows, Gradient, Shard, draw_rows, glorot_limit
+from app.gnn.relation_weights import BasisRows, FreeRows, Gradient
+from app.gnn.shards import Shard, Whole, draw_rows, glorot_limit
 from app.graphs.relational import RelationalGraph, nodes_by_layer
+from app.memory.tiers import Budget
 from app.partition.relations import Placement
 from app.rng import stream
-from app.sparse.relational import HiddenProducts, OneHotProducts, octets
+from app.sparse.relational import HiddenProducts, LayerEdges, OneHotProducts, octets
 from app.sparse.remote import Held, RemoteProduct
 
 Array = Any
@@ -39,19 +42,20 @@ class OneHotLayer:
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, outputs: np.ndarray, hidden: int,
-        bases: int, seed: int, slow: bool = False,
+        bases: int, seed: int, slow: Budget | None = None,
     ) -> None:  # fmt: skip
         self.device = group.device
-        self.products = products = OneHotProducts(group, placement, graph, outputs)
+        edges = LayerEdges(placement, graph, outputs)
+        self.products = products = OneHotProducts(group, edges, outputs)
         if bases:
-            self.relations: Any = BasisRows(group, products, placement, bases, hidden, seed, slow)
+            self.relations: Any = BasisRows(group, products, edges, bases, hidden, seed, slow)
         else:
-            self.relations = FreeRows(group, products, placement, hidden, seed, slow)
+            self.relations = FreeRows(group, products, edges, hidden, seed, slow)
         own, padded = products.out.nodes, products.out.padded
         blocks = np.searchsorted(placement.rows.starts, outputs, side="right")
         limit = glorot_limit(graph.nodes, hidden)
         W0 = np.zeros((padded, hidden), dtype=np.float32)
-        W0[: len(own)] = draw_rows(seed, "first/self", outputs, own, blocks, (hidden,), limit)
+        draw_rows(seed, "first/self", outputs, own, blocks, limit, W0)
         self.weights = {**self.relations.weights, "first/self": Shard(self.device.put(W0), own)}
         self.hidden = hidden
 
@@ -61,6 +65,7 @@ class OneHotLayer:
         P = self.device.zeros((products.pairs[-1], self.hidden))
         for k, turn in enumerate(products.turns):
             turn.sums.add(self.relations.rows(k), P[products.pairs[k] : products.pairs[k + 1]])
+            self.relations.done(k)
         Z_own = products.add.times(P)
         Z_own += self.weights["first/self"].array
         return Z_own
@@ -199,14 +204,14 @@ class RGCN:
 
     widths    of the layers' outputs: (hidden, ..., classes)
     wanted    nodes whose outputs are read
-    slow      the first layer's relation weights lie on the host, see relation_weights.py
+    slow      the first layer's relation weights lie in the slow tier of this budget
     weights   every weight array by name
     out       the rows of the output that this rank owns
     """
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, wanted: np.ndarray,
-        widths: list[int], bases: int, seed: int, prune: bool = True, slow: bool = False,
+        widths: list[int], bases: int, seed: int, prune: bool = True, slow: Budget | None = None,
     ) -> None:  # fmt: skip
         self.device = group.device
         nodes = nodes_by_layer(graph, wanted, len(widths), prune)
@@ -250,15 +255,21 @@ class RGCN:
         names = [name for name in self.weights if name.endswith(("/a", "/V", "/self")) and name != "first/V"]
         return {name: self.device.get(self.weights[name].array) for name in names if name != "first/self"}
 
-    def whole_weights(self, group: Group) -> dict[str, np.ndarray]:
-        """All weights by name on the host, the same for any placement; turns of the first layer as one array.
+    def whole(self, group: Group) -> dict[str, Whole]:
+        """All weights by name, the same for any placement; turns of the first layer as one array.
 
         Ranks   all call
         """
-        shards = dict(self.weights)
-        turns = [shards.pop(name) for name in list(shards) if name.startswith("first/W")]
-        if turns:
-            rows = [shard.host(self.device) for shard in turns]
-            keys = np.concatenate([shard.keys for shard in turns])
-            shards["first/W"] = Shard(np.concatenate(rows), keys, slow=True)
-        return {name: shard.whole(group) for name, shard in shards.items()}
+        shards: dict[str, list[Shard]] = {}
+        for name, shard in self.weights.items():
+            shards.setdefault("first/W" if name.startswith("first/W") else name, []).append(shard)
+        return {name: Whole(group, shards[name]) for name in sorted(shards)}
+
+    def whole_weights(self, group: Group) -> dict[str, np.ndarray]:
+        """All weights by name, on the host of every rank. Ranks: all call."""
+        return {name: each.whole() for name, each in self.whole(group).items()}
+
+    def weights_digest(self, group: Group) -> str:
+        """The digest of whole_weights, of which only pieces exist at a time. Ranks: all call."""
+        whole = self.whole(group)
+        return digest_pieces((name, each.shape, each.pieces()) for name, each in whole.items())
