@@ -65,7 +65,7 @@ def draw_blocks(graph: Graph, nodes: np.ndarray, fanouts: list[int], seed: int, 
 
 
 class SampledSage:
-    """Layers H' = drop(relu(H_t W_self + M (H W_neigh) + b)) on the blocks of a minibatch; the last is linear.
+    """Layers H' = drop(relu(H_t W_self + M (H W_neigh) + b)) on the blocks of a batch; the last is linear.
 
     Forward   S = H W_neigh     Z = H_t W_self + M S + b     H_t the first rows of H: the targets
     Shapes    H [s, f_in]   M [t, s]   W_self, W_neigh [f_in, f_out]   Z [t, f_out]
