@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 # No contraction: a multiply followed by an add must round twice, as NumPy and SciPy do.
-FLAGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-g0", "-Wall"]
+FLAGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-g0", "-Wall"]
 FOLDER = Path("app") / "native"
 # app/native/library.py compares this digest with the sources beside the library.
 SOURCES = hashlib.sha256(

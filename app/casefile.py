@@ -32,6 +32,10 @@ from app.tomlplaces import DEEPEST, Places, dotted, key_places
 COMMAND_LINE = "command line"
 LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
 STARTS = ("learned", "greedy")  # values of search.start that are not files
+FILES = (  # keys that name a file which must be there
+    ("parallel", "cost_model"), ("search", "start"), ("search", "inside"), ("search", "outside"),
+    ("gnn", "weights"),
+)  # fmt: skip
 LONGEST_KEY = 200  # characters of an override's key
 
 
@@ -231,21 +235,14 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         train = structs.replace(train, graphs=located(train.graphs, ("train", "graphs", "path")))
     if policy.weights not in ("", "default", "train"):
         policy = structs.replace(policy, weights=_absolute(policy.weights, base(("policy", "weights"))))
-    parallel = case.parallel
-    if parallel.cost_model:
-        path = _absolute(parallel.cost_model, base(("parallel", "cost_model")))
-        parallel = structs.replace(parallel, cost_model=path)
-        if not os.path.isfile(path):
-            place = where(("parallel", "cost_model"), places)
-            errors.append(f"{place}: no such file: {show(case.parallel.cost_model)}")
-    search = case.search
-    for key in ("start", "inside", "outside"):
-        name = getattr(search, key)
+    tables = {name: getattr(case, name) for name, _ in FILES}
+    for table, key in FILES:
+        name = getattr(tables[table], key)
         if name and not (key == "start" and name in STARTS):
-            path = _absolute(name, base(("search", key)))
-            search = structs.replace(search, **{key: path})
+            path = _absolute(name, base((table, key)))
+            tables[table] = structs.replace(tables[table], **{key: path})
             if not os.path.isfile(path):
-                errors.append(f"{where(('search', key), places)}: no such file: {show(name)}")
+                errors.append(f"{where((table, key), places)}: no such file: {show(name)}")
     root = os.environ.get("LOCKSTEP_DATA", "") if case.run.task == "study" else ""
     if study.data:
         study = structs.replace(study, data=_absolute(study.data, base(("study", "data"))))
@@ -259,7 +256,7 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
     files = [_absolute(each, root or base(("study", "datasets"))) for each in study.datasets]
     study = structs.replace(study, datasets=files)
-    changed = {"train": train, "policy": policy, "search": search, "parallel": parallel, "study": study}
+    changed = {"train": train, "policy": policy, "study": study, **tables}
     return structs.replace(case, graph=graph, **changed), errors
 
 

@@ -154,7 +154,12 @@ class ProblemCase(Table, frozen=True):
 class PolicyCase(Table, frozen=True):
     """The Q-network: structure2vec embedding and evaluation head (Khalil et al. 2017)."""
 
-    model: Annotated[Literal["structure2vec"], about("the embedding network")] = "structure2vec"
+    model: Annotated[
+        Literal["structure2vec", "gcn", "gin", "sage", "commnet"],
+        about(
+            "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights"
+        ),
+    ] = "structure2vec"
     weights: Annotated[
         str,
         about('"default": shipped with the program; "train": train first, by [agent] and [train]; or a file'),
@@ -345,6 +350,57 @@ class ParallelCase(Table, frozen=True):
     ] = ""
 
 
+class RgcnCase(Table, frozen=True):
+    """Relational graph convolution (R-GCN) on triples: the model, its partition and its training."""
+
+    hidden: Annotated[Positive, about("columns between layers")] = 16
+    layers: Annotated[int, Meta(ge=1, le=64), about("relational layers; the first has one-hot inputs")] = 2
+    bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
+    inverse: Annotated[bool, about("add an inverse relation for each relation")] = True
+    min_edges: Annotated[Count, about("leave out relations with fewer triples")] = 0
+    prune: Annotated[
+        bool, about("leave out nodes that no labelled node reaches in as many hops as layers")
+    ] = True
+    train_labels: Annotated[
+        str, about('table of training nodes and labels; "": trainingSet.tsv beside an N-Triples file')
+    ] = ""
+    test_labels: Annotated[
+        str, about('table of test nodes and labels; "": testSet.tsv beside an N-Triples file')
+    ] = ""
+    relations: Annotated[Positive, about("of a generated graph")] = 100
+    classes: Annotated[int, Meta(ge=2), about("of a generated graph")] = 10
+    labelled: Annotated[
+        Positive, about("nodes of a generated graph that have a class, half of them to train")
+    ] = 1000
+    partition: Annotated[
+        Literal["relations", "rows", "both"],
+        about("what ranks share out; both: a grid of row parts and relation groups"),
+    ] = "relations"
+    groups: Annotated[
+        Count, about("both: relation groups, which divide the ranks; 0: as square as it gets")
+    ] = 0
+    grouping: Annotated[
+        Literal["relations", "edges"],
+        about("relations: equally many a part, dealt by turns; edges: equally many edges a part"),
+    ] = "relations"
+    parts: Annotated[
+        Count, about("parts of a rank's relations, one after the other; 0: as few as fit memory.fast_mb")
+    ] = 0
+    goal: Annotated[
+        Literal["classes", "links"], about("classes: of nodes; links: which triples are likely (DistMult)")
+    ] = "classes"
+    dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
+    negatives: Annotated[Positive, about("links: wrong triples for each right one")] = 4
+    held_out: Annotated[
+        float, Meta(gt=0.0, lt=1.0), about("links: share of the triples that are ranked, not learned")
+    ] = 0.1
+    epochs: Annotated[Count, about("passes over all training nodes or triples")] = 50
+    optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
+    learning_rate: Annotated[AboveZero, about("step size")] = 0.01
+    weight_decay: Annotated[Amount, about("times a weight of the first layer is added to its gradient")] = 0.0
+    evaluate_every: Annotated[Positive, about("epochs between evaluations")] = 1
+
+
 class MemoryCase(Table, frozen=True):
     """Limits; no key here changes a result."""
 
@@ -379,6 +435,15 @@ class OutputCase(Table, frozen=True):
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0
 
 
+# MG-GCN, Table 1, and the models of its section 6.1 whose times its Table 3 has.
+NETWORKS = (
+    "Reddit 233000 115000000 602 41 2 16",
+    "Products 2500000 126000000 104 47 3 256",
+    "Proteins 8740000 1300000000 128 256 3 256",
+    "Papers 111000000 1610000000 128 172 3 208",
+)
+
+
 class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
@@ -396,6 +461,7 @@ class StudyCase(Table, frozen=True):
             "density",
             "sampling",
             "inference",
+            "gnn_scaling",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
@@ -404,7 +470,8 @@ class StudyCase(Table, frozen=True):
             "of node classification by [gnn]: models: accuracy of layer kinds; depth: of depths and widths; "
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
-            "sampling: time to accuracy of minibatches; inference: latency on unseen graphs"
+            "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
+            "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on paper"
         ),
     ] = "quality"
     datasets: Annotated[
@@ -469,6 +536,13 @@ class StudyCase(Table, frozen=True):
     ranks: Annotated[list[Positive], Meta(min_length=1), about("scaling: numbers of ranks predicted")] = (
         field(default_factory=lambda: [1, 2, 4, 6, 12, 24, 48, 96, 192, 384])
     )
+    networks: Annotated[
+        list[str],
+        about(
+            "gnn_scaling: data sets of which only counts are known, and the model trained on each: "
+            "NAME NODES ENTRIES FEATURES CLASSES DEPTH HIDDEN"
+        ),
+    ] = field(default_factory=lambda: list(NETWORKS))
     rounds: Annotated[
         Positive,
         about(
@@ -519,6 +593,7 @@ class Case(Table, frozen=True):
     select: SelectCase = SelectCase()
     search: SearchCase = SearchCase()
     gnn: GnnCase = field(default_factory=GnnCase)
+    rgcn: RgcnCase = RgcnCase()
     parallel: ParallelCase = ParallelCase()
     memory: MemoryCase = MemoryCase()
     output: OutputCase = OutputCase()

@@ -4,9 +4,11 @@ One thread makes one output element as one left-to-right chain, so no result dep
 atomics or on a library's choice of algorithm. `--fmad=false`: multiply, then add, as on the host.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy as cp
+import cupyx
 import cupyx.scipy.sparse as cpsp
 import numpy as np
 
@@ -86,6 +88,7 @@ class CudaDevice(Products, Elementwise, Attention):
         cp.cuda.Device(self.index).use()
         self.stream = cp.cuda.Stream(non_blocking=True)
         self.stream.use()
+        self._copies = cp.cuda.Stream(non_blocking=True)
         self.direct = False  # Group asks the MPI library whether it may read device memory
         module = cp.RawModule(code=SOURCE, options=("--fmad=false",))
         self._kernel = {
@@ -99,6 +102,21 @@ class CudaDevice(Products, Elementwise, Attention):
     def get(self, array: Array) -> np.ndarray:
         """A copy of the array on the host; waits for the device."""
         return cp.asnumpy(array, stream=self.stream)
+
+    def pinned(self, count: int) -> np.ndarray:
+        """[count] float32 on the host, page-locked: copies to and from it need not wait for the processor."""
+        return cupyx.empty_pinned((count,), dtype=np.float32)
+
+    def set_ahead(self, array: Array, host: np.ndarray) -> Callable[[], None]:
+        """Begin to copy a host array into a device array, beside what is computed meanwhile.
+
+        It starts when all that was issued so far is done; the function that is returned lets whatever is
+        issued later wait for its end.
+        """
+        self._copies.wait_event(self.stream.record())
+        array.set(host, stream=self._copies)
+        done = self._copies.record()
+        return lambda: self.stream.wait_event(done)
 
     def synchronize(self) -> None:
         """Wait until the stream is idle; called before every MPI call."""

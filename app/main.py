@@ -12,6 +12,7 @@ from app.comm.guard import abort, abort_on_uncaught, raise_together
 from app.config import Case
 from app.device import product_rate
 from app.errors import CaseError, LockstepError
+from app.gnn.saved import load_model
 from app.graphs.readers import open_edges
 from app.log import Log
 from app.model.plan import plan_lines
@@ -20,6 +21,7 @@ from app.rl.weights import load_weights
 from app.tasks.check import run_check
 from app.tasks.classify import run_classify
 from app.tasks.context import Context, check_names, open_group
+from app.tasks.rgcn import check_triples, is_relational, run_rgcn
 from app.tasks.solve import run_solve
 from app.tasks.study import run_study
 from app.tasks.train import run_train
@@ -66,7 +68,8 @@ def _run(command: cli.Command) -> int:
     log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", group.device.describe())
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     start = time.perf_counter()
-    result = TASKS[case.run.task](Context(case, group, log, folder))
+    task = run_rgcn if is_relational(case) else TASKS[case.run.task]
+    result = task(Context(case, group, log, folder))
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)
     folder.finish(
@@ -95,9 +98,15 @@ def _check_inputs(case: Case, out: str) -> None:
     """Open every input before the output folder is touched; none may lie in it and be replaced."""
     tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])
     paths = [path for table in tables for path in table.path if not path.startswith("networkx:")]
-    for table in tables:
-        for path in table.path:
-            open_edges(path, table.format, int(case.memory.max_decompressed_gb * 1e9))
+    if is_relational(case):
+        check_triples(case)
+    else:
+        for table in tables:
+            for path in table.path:
+                open_edges(path, table.format, int(case.memory.max_decompressed_gb * 1e9))
+    if case.gnn.weights:
+        load_model(case.gnn.weights)
+        paths.append(case.gnn.weights)
     if case.policy.weights not in ("default", "train"):
         load_weights(case.policy.weights)
         paths.append(case.policy.weights)
@@ -113,7 +122,7 @@ def _print_plan(group: Group, command: cli.Command) -> None:
     print(to_toml(case))
     print(f"# ranks: {group.size}, {group.device.describe()}")
     print(f"# results would go to {printable(command.out)}")
-    for path in case.graph.path:
+    for path in [] if is_relational(case) else case.graph.path:
         source = open_edges(path, case.graph.format, int(case.memory.max_decompressed_gb * 1e9))
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")

@@ -96,9 +96,9 @@ class Bench:
         context = self._context({"graph.path": [], "graph.complement": complement})
         return load_stream(context.group, stream, context.case.graph, context.case).graph
 
-    def pipeline(self, **settings: object) -> Pipeline:
-        """The pipeline of a case with some keys of [search] set."""
-        context = self._context({f"search.{key}": value for key, value in settings.items()})
+    def pipeline(self, seed: int, **settings: object) -> Pipeline:
+        """The pipeline of a case with this seed and some keys of [search] set."""
+        context = self._context({"seed": seed} | {f"search.{key}": value for key, value in settings.items()})
         return Pipeline(context.group, context.log, context.case, self.policy.net, self.policy.params)
 
 
@@ -164,7 +164,7 @@ def reduced(bench: Bench, graph: Graph, seed: int) -> list[int]:
 
 def _piped(bench: Bench, graph: Graph, seed: int, bounds: bool) -> Iterator[int]:
     for limit in bench.limits:
-        pipeline = bench.pipeline(seconds=limit, bounds=bounds)
+        pipeline = bench.pipeline(seed, seconds=limit, bounds=bounds)
         yield pipeline.answer(toolbox(graph), graph.name).value
 
 

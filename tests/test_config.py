@@ -597,6 +597,7 @@ def cases(draw):
     data["study"]["catalogue"] = draw(st.sampled_from(["", "/\u20ac/graphs.toml"]))
     data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
+    data["gnn"]["weights"] = data["parallel"]["cost_model"] = ""
     weights = data["policy"]["weights"]
     if data["run"]["task"] == "train" and weights != "default":
         data["policy"]["weights"] = "train"

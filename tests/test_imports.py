@@ -49,6 +49,7 @@ ONLY = {
     "memory": {"errors"},
     "gnn": {
         "sparse",
+        "native",
         "partition",
         "comm",
         "graphs",

@@ -13,6 +13,7 @@ from mpi4py.MPI import COMM_WORLD as WORLD
 from standin_device import StandInDevice
 
 from app.comm.group import Group
+from app.config import GnnCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.buffers import Lifetime, plan_buffers
@@ -67,6 +68,8 @@ def expected_gradient(kind, options, normalisation="symmetric"):
 def test_gradients_are_differences_of_the_loss(group, kind, first, options):
     if (kind, first) == ("gcn", "mg_gcn"):
         pytest.skip("MG-GCN's shortcut is not the gradient")
+    if not group.device.direct and options != OPTIONS[-1]:
+        pytest.skip("all options together are enough on this device")
     X, labels, values, expected = expected_gradient(kind, options)
     case = case_of(kind, options, first_product="auto" if first == "sparse" else first)
     trial = Trial(group, GRAPHS["random"], X, labels, case, sparse=first == "sparse", values=values)
@@ -157,13 +160,17 @@ def test_gradients_are_the_same_bits_on_any_ranks(group, solo, kind, sparse, gra
         assert np.array_equal(trial.scores()[:own], alone.scores()[lo : lo + own])
 
 
+STAR = listed(700, *[(3, i) for i in range(600) if i != 3], *[(i, i + 1) for i in range(4, 90)])
+
+
+@pytest.mark.parametrize("graph", [GRAPHS["random"], STAR], ids=["random", "star"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_compiled_kernels_change_no_bit(compiled, kind):
+def test_compiled_kernels_change_no_bit(compiled, kind, graph):
     devices = [compiled, HostDevice(compiled=False), StandInDevice()]
     groups = [Group(WORLD, device) for device in devices]
-    X, labels = data_of(GRAPHS["random"])
+    X, labels = data_of(graph)
     case = case_of(kind, "residual layer_norm", dropout=0.5)
-    trials = [Trial(group, GRAPHS["random"], X, labels, case) for group in groups]
+    trials = [Trial(group, graph, X, labels, case) for group in groups]
     assert len({trial.epoch(1).tobytes() for trial in trials}) == 1
 
 
@@ -240,3 +247,20 @@ def test_biases_begin_at_zero_and_gains_at_one(device):
 def test_an_unknown_layer_is_refused():
     with pytest.raises(CaseError, match=r"unknown layer 'gnc'.*gcn"):
         Model(case_of("gnc"), 5, 3)
+
+
+@pytest.mark.parametrize("heads, width", [(100, 200), (256, 256), (3, 51)])
+def test_attention_of_any_number_of_heads(compiled, heads, width):
+    draws, n = np.random.default_rng(2), STAR[0]
+    H, D = (draws.normal(size=(n, columns)) for columns in (6, width))
+    values = drawn({"W": (6, width), "a1": (width, 1), "a2": (width, 1)})
+    groups = [Group(WORLD, device) for device in (compiled, HostDevice(compiled=False))]
+    one, plain = (Single(group, STAR, "gat", H, D, values, heads=heads) for group in groups)
+    assert one.Z.tobytes() == plain.Z.tobytes() and one.dH.tobytes() == plain.dH.tobytes()
+    assert all(one.gradient[name].tobytes() == plain.gradient[name].tobytes() for name in values)
+
+
+@pytest.mark.parametrize("text", ["gat 10 heads=3", "gat 300 heads=300"])
+def test_heads_that_do_not_fit_are_refused(text):
+    with pytest.raises(CaseError, match="heads"):
+        Model(GnnCase(layers=[text, "gat"]), 5, 3)

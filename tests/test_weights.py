@@ -11,10 +11,10 @@ import pytest
 from app.comm.guard import digest
 from app.config import Case, PolicyCase, ProblemCase
 from app.errors import CaseError, GraphError
+from app.gnn import archive as saving
 from app.problems.mvc import MinimumVertexCover
-from app.rl import weights
 from app.rl.qnet import QNetwork
-from app.rl.weights import FORMAT, default_weights, load_weights, save_weights
+from app.rl.weights import default_weights, load_weights, save_weights
 from app.tasks.context import Context
 from app.tasks.solve import find_policy
 
@@ -162,8 +162,8 @@ def set_policy(**entries):
     ("change", "message"),
     [
         (
-            set_manifest(format=FORMAT + 1),
-            f"written by a newer Lockstep (format {FORMAT + 1}, here {FORMAT})",
+            set_manifest(format=saving.FORMAT + 1),
+            f"written by a newer Lockstep (format {saving.FORMAT + 1}, here {saving.FORMAT})",
         ),
         (set_manifest(kind="layer"), "holds 'layer' weights"),
         (set_manifest(format="one"), "not a weights.npz"),
@@ -233,7 +233,7 @@ def test_members_that_claim_much_memory(saved, monkeypatch):
     with zipfile.ZipFile(saved, "a") as archive:
         archive.writestr("extra.npy", header.getvalue())
     refused(saved)
-    monkeypatch.setattr(weights, "LARGEST", 100_000)
+    monkeypatch.setattr(saving, "LARGEST", 100_000)
     with zipfile.ZipFile(saved, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.npy", bytes(100_001))
     assert saved.stat().st_size < 1000

@@ -9,16 +9,10 @@ from app.gnn.block import Block
 from app.gnn.engine import Engine, Rows
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
+from app.gnn.parameters import constants_of
 from app.rng import key_of
 
 Array = Any
-CONSTANTS = {
-    "bias": 0.0,
-    "hidden_bias": 0.0,
-    "beta": 0.0,
-    "gamma": 1.0,
-    "eps": 0.0,
-}  # by last part of the name
 
 
 class Model:
@@ -48,8 +42,7 @@ class Model:
 
     def constants(self) -> dict[str, float]:
         """What parameters that are not drawn begin with, by name."""
-        last = {name: name.rpartition(".")[2] for name in self.shapes()}
-        return {name: CONSTANTS[kind] for name, kind in last.items() if kind in CONSTANTS}
+        return constants_of(self.shapes())
 
     def input_parameters(self) -> int:
         """How many numbers the features are multiplied by: the first ones."""

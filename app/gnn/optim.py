@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from app.config import GnnCase
+from app.config import GnnCase, RgcnCase
+from app.native import optim as compiled
 
 Array = Any
 
@@ -19,33 +20,46 @@ class SGD:
         flat -= self.rate * gradient
 
 
-def make_optimiser(case: GnnCase, size: int, xp: Any) -> "SGD | Adam":
-    """The optimiser a case names, for `size` parameters."""
-    return Adam(size, xp, case.learning_rate) if case.optimiser == "adam" else SGD(case.learning_rate)
+def make_optimiser(
+    case: GnnCase | RgcnCase, size: int, xp: Any, moments: tuple[Array, Array] | None = None
+) -> "SGD | Adam":
+    """The optimiser a case names, for `size` parameters; moments: where Adam's lie, see there."""
+    if case.optimiser == "sgd":
+        return SGD(case.learning_rate)
+    return Adam(size, xp, case.learning_rate, moments=moments)
 
 
 class Adam:
     """Adam (Kingma and Ba 2015, algorithm 1): m, v moving averages, bias-corrected step.
 
     Element-wise operations and square roots only, so equal gradients give equal weights everywhere.
+    compiled   False: leave the compiled kernel, which has the same bits, aside
+    moments    zeros [size] twice, where m and v are to lie; None: made here
     """
 
+    compiled = True
+
     def __init__(
-        self, size: int, xp: Any, rate: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
-    ) -> None:
+        self, size: int, xp: Any, rate: float, beta1: float = 0.9, beta2: float = 0.999,
+        epsilon: float = 1e-8, moments: tuple[Array, Array] | None = None,
+    ) -> None:  # fmt: skip
         self.xp, self.rate, self.beta1, self.beta2, self.epsilon = xp, rate, beta1, beta2, epsilon
-        self.m = xp.zeros(size, dtype=xp.float32)
-        self.v = xp.zeros(size, dtype=xp.float32)
+        self.m, self.v = moments or (xp.zeros(size, dtype=xp.float32), xp.zeros(size, dtype=xp.float32))
         self.step = 0
 
     def update(self, flat: Array, gradient: Array) -> None:
         """flat [size] -= the step for gradient [size], in place."""
         self.step += 1
+        correction1 = 1 - self.beta1**self.step
+        correction2 = 1 - self.beta2**self.step
+        if self.compiled and compiled.fits(flat, gradient):
+            rest = (1 - self.beta1, self.beta2, 1 - self.beta2, correction2, self.epsilon)
+            scalars = (self.beta1, *rest, self.rate / correction1)
+            compiled.adam(scalars, flat, gradient, self.m, self.v)
+            return
         self.m *= self.beta1
         self.m += (1 - self.beta1) * gradient
         self.v *= self.beta2
         self.v += (1 - self.beta2) * (gradient * gradient)
-        correction1 = 1 - self.beta1**self.step
-        correction2 = 1 - self.beta2**self.step
         root = self.xp.sqrt(self.v / correction2) + self.epsilon
         flat -= (self.rate / correction1) * self.m / root

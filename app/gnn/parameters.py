@@ -7,6 +7,8 @@ import numpy as np
 from app.rng import stream
 
 Array = Any
+# What arrays that are not drawn begin with, by the last part of their name.
+CONSTANTS = {"bias": 0.0, "hidden_bias": 0.0, "beta": 0.0, "gamma": 1.0, "eps": 0.0}
 
 
 class Parameters:
@@ -55,6 +57,12 @@ class Parameters:
                 for name, shape in self.shapes.items()
             }
         )
+
+
+def constants_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, float]:
+    """What parameters of layers that are not drawn begin with, by name."""
+    last = {name: name.rpartition(".")[2] for name in shapes}
+    return {name: CONSTANTS[kind] for name, kind in last.items() if kind in CONSTANTS}
 
 
 def _glorot(shape: tuple[int, ...], seed: int, name: str) -> np.ndarray:

@@ -84,6 +84,10 @@ class Structure2Vec:
             shapes["embed.theta2"] = (1, self.K)
         return shapes
 
+    def constants(self) -> dict[str, float]:
+        """What parameters that are not drawn begin with: all are drawn."""
+        return {}
+
     def weight(self, params: Parameters, layer: int) -> Array:
         """W of a round, counted from 0."""
         if self.shared:

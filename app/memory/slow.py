@@ -28,15 +28,7 @@ class FileTier:
         for name, size in sizes.items():
             self._at[name] = (total, size)
             total += -(-size // PAGE) * PAGE
-        folder = folder or tempfile.gettempdir()
-        try:
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by close)
-            reserve(self._file.fileno(), max(total, PAGE))
-        except OSError as error:
-            raise CaseError(
-                f"memory.folder {folder!r}: no file of {total:,} bytes for the slow tier: {error.strerror}"
-            ) from None
-        self._map = mmap.mmap(self._file.fileno(), max(total, PAGE))
+        self._map = file_map(total, folder)
 
     def array(self, name: str) -> np.ndarray:
         """[size / 4] float32, the tensor in the file."""
@@ -50,9 +42,25 @@ class FileTier:
             self._map.madvise(mmap.MADV_DONTNEED, offset, -(-size // PAGE) * PAGE)
 
     def close(self) -> None:
-        """Give the file back; its memory goes with the last array that shows it."""
-        self._file.close()
+        """Give the file back, with the last array that shows it."""
         del self._map
+
+
+def file_map(size: int, folder: str = "") -> mmap.mmap:
+    """A file of `size` bytes or some more, zero, as memory; it is gone with the last array that shows it.
+
+    folder   where it lies; "": the system's folder for temporary files
+    Raises CaseError where there is no room.
+    """
+    folder, size = folder or tempfile.gettempdir(), max(-(-size // PAGE), 1) * PAGE
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            reserve(file.fileno(), size)
+            return mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        raise CaseError(
+            f"memory.folder {folder!r}: no file of {size:,} bytes for the slow tier: {error.strerror}"
+        ) from None
 
 
 def reserve(file: int, size: int) -> None:
@@ -67,7 +75,7 @@ class HostTier:
     """Tensors in the host's memory, page-locked where the device asks for that."""
 
     def __init__(self, sizes: dict[str, int], device: Any) -> None:
-        make = getattr(device, "pinned", None) or (lambda count: np.empty(count, dtype=np.float32))
+        make = _array if device.xp is np else device.pinned
         self._arrays = {name: make(size // 4) for name, size in sizes.items()}
 
     def array(self, name: str) -> np.ndarray:
@@ -80,6 +88,10 @@ class HostTier:
     def close(self) -> None:
         """Give the memory back."""
         self._arrays.clear()
+
+
+def _array(count: int) -> np.ndarray:
+    return np.empty(count, dtype=np.float32)
 
 
 class HostCopies:
@@ -110,10 +122,10 @@ class HostCopies:
 
 
 class DeviceCopies:
-    """Copies between a GPU and the host, by name; ahead where the device can copy beside its kernels."""
+    """Copies between a GPU and the host, by name; those read ahead run beside the kernels."""
 
     def __init__(self, device: Any) -> None:
-        self._ahead = getattr(device, "set_ahead", None)
+        self._device = device
 
     def load(self, fast: Array, slow: np.ndarray) -> None:
         """Slow to fast."""
@@ -121,10 +133,7 @@ class DeviceCopies:
 
     def load_ahead(self, fast: Array, slow: np.ndarray) -> Callable[[], Any]:
         """Begin to copy; the function that is returned makes later operations wait for the end."""
-        if self._ahead is not None:
-            return self._ahead(fast, slow)
-        self.load(fast, slow)
-        return lambda: None
+        return self._device.set_ahead(fast, slow)
 
     def store(self, slow: np.ndarray, fast: Array) -> None:
         """Fast to slow; waits for the device."""

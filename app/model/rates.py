@@ -57,7 +57,8 @@ class MessageRate(Table, frozen=True):
 class Kernels(Table, frozen=True):
     """One rank's rates.
 
-    passes      "element", "take", "reduce", "skip dense", "skip gram"     dense   "dense", "gram"
+    passes      "element", "take", "reduce", "skip dense", "skip gram"; of layers "drop", "loss"
+    dense       "dense", "gram"; "wide dense", "wide gram": of layers, by the bytes of the [k, m] matrix
     lookup      a product with rows of a table, by the bytes of their numbers: per entry and row of one state
     feature_s   seconds per entry of a feature table
     calls       seconds per call, without the work that grows with the graph: "evaluation"; of a gradient step

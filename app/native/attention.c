@@ -17,7 +17,10 @@ INLINE int64_t number(const void *values, int64_t wide, int64_t at) {
     return wide ? ((const int64_t *)values)[at] : ((const int32_t *)values)[at];
 }
 
-INLINE float leaky(float s) { return s > 0.0f ? s : s * SLOPE; }
+INLINE float leaky(float s) {
+    const float below = s * SLOPE;
+    return s > 0.0f ? s : below;
+}
 
 /* T[:, :h] = the largest of itself and the r of the row's entries. R [*, h], T [n, 3 h]. */
 void lk_attention_top(const Pattern *a, int64_t h, const float *R, float *T) {
@@ -41,13 +44,11 @@ void lk_attention_begin(int64_t n, int64_t h, int64_t k, const float *L, float *
     memset(V, 0, (size_t)(n * 2 * h * k) * 4);
 }
 
-/* sum += w S by heads of k columns, and low_sum += low S. */
-INLINE void add_weighed(int64_t h, int64_t k, const float *S, const float *w, const float *low, float *sum,
-                        float *low_sum) {
-    for (int64_t i = 0; i < h; ++i) {
-        const float f = w[i], g = low[i];
-        for (int64_t c = i * k; c < (i + 1) * k; ++c) sum[c] += f * S[c];
-        for (int64_t c = i * k; c < (i + 1) * k; ++c) low_sum[c] += g * S[c];
+/* sum += w S by heads of k columns. */
+INLINE void add_weighed(int64_t h, int64_t k, const float *restrict S, const float *w, float *restrict sum) {
+    for (int64_t i = 0; i < h; ++i, S += k, sum += k) {
+        const float f = w[i];
+        for (int64_t c = 0; c < k; ++c) sum[c] += f * S[c];
     }
 }
 
@@ -69,13 +70,15 @@ WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *
                 }
             }
             for (int64_t t = 0; t < count * h; ++t) {
-                w[t] = exp_float(w[t]);
-                low[t] = s[t] > 0.0f ? w[t] : w[t] * SLOPE;
+                const float e = exp_float(w[t]), below = e * SLOPE;
+                w[t] = e;
+                low[t] = s[t] > 0.0f ? e : below;
             }
             for (int64_t q = 0; q < count; ++q) {
                 for (int64_t i = 0; i < h; ++i) sum[i] += w[q * h + i], low_sum[i] += low[q * h + i];
                 const float *S = E + number(a->indices, a->wide, p + q) * ld;
-                add_weighed(h, k, S, w + q * h, low + q * h, v, v + width);
+                add_weighed(h, k, S, w + q * h, v);
+                add_weighed(h, k, S, low + q * h, v + width);
             }
         }
     }
@@ -135,7 +138,7 @@ INLINE void dots(int64_t count, int64_t h, int64_t k, const float *const *rows, 
 /* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows. */
 WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float *F, const float *S, const float *R,
                             float *dS, float *dR) {
-    float s[GROUP], w[GROUP], u[GROUP], d[GROUP];
+    float s[GROUP], w[GROUP], u[GROUP], d[TOGETHER * GROUP];
     const int64_t width = h * k, ld = width + 4 * h, most = GROUP / h;
     for (int64_t row = 0; row < a->n; ++row) {
         const float *own = S + row * width, *r = R + row * h;
@@ -157,13 +160,14 @@ WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float 
                 const float *rows[TOGETHER];
                 for (int64_t b = 0; b < beside; ++b) rows[b] = F + number(a->indices, a->wide, p + q + b) * ld;
                 dots(beside, h, k, rows, own, d);
-                for (int64_t b = 0; b < beside; ++b)
+                for (int64_t b = 0; b < beside; ++b) {
                     for (int64_t i = 0; i < h; ++i) {
                         const int64_t t = (q + b) * h + i;
-                        const float g = w[t] * (d[b * h + i] - rows[b][width + 3 * h + i]), f = w[t];
+                        const float g = w[t] * (d[b * h + i] - rows[b][width + 3 * h + i]);
                         dr[i] += s[t] > 0.0f ? g : g * SLOPE;
-                        for (int64_t c = i * k; c < (i + 1) * k; ++c) ds[c] += f * rows[b][c];
                     }
+                    add_weighed(h, k, rows[b], w + (q + b) * h, ds);
+                }
             }
         }
     }

@@ -73,18 +73,16 @@ class FullScores:
 def can_follow(group: Group, net: QNetwork, env: Environment) -> bool:
     """True where LiveScores gives the bits of FullScores: the same answer on all ranks.
 
-    Not with a mixing head (its scores all change with the sum over nodes), with an edge term that is no
-    function of the code, where a step changes most rows or what all of them see,
-    on a staged exchange (no rank holds ghost rows; on such dense graphs nearly every row changes), on a GPU,
-    or without reproducible products.
+    Not with other layers than structure2vec's, with a mixing head (its scores all change with the sum over
+    nodes), with an edge term that is no function of the code, where a step changes most rows or what all of
+    them see, on a staged exchange (no rank holds ghost rows; on such dense graphs nearly every row changes),
+    on a GPU, or without reproducible products.
     """
     device = group.device
     weighted = net.policy.edge_weights and (env.block.weighted or not net.problem.degree_codes)
-    staged = env.block.plan.mode == "staged"
-    return (
-        device.name == "cpu" and device.reproducible and not (net.pools_to_choose or weighted or staged)
-        and env.follows
-    )  # fmt: skip
+    other = net.pools_to_choose or weighted or env.block.plan.mode == "staged"
+    followed = net.policy.model == "structure2vec" and env.follows
+    return device.name == "cpu" and device.reproducible and followed and not other
 
 
 class LiveScores:

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.config import PolicyCase
 from app.errors import CaseError
+from app.gnn.layer_embedding import LayerEmbedding
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
 from app.problems.problem import FIRST_ALIVE, Problem
@@ -57,10 +58,7 @@ class QNetwork:
             raise CaseError(f"policy.features: problem {problem.name!r} has {known}, not {policy.features!r}")
         self.F = problem.feature_counts[policy.features]
         self.K, self.hidden = policy.dimension, policy.hidden
-        self.embedding = Structure2Vec(
-            policy.layers, policy.dimension, self.F, shared=policy.shared_layers,
-            self_weight=policy.self_weight, edge_weights=policy.edge_weights,
-        )  # fmt: skip
+        self.embedding = _make_embedding(policy, self.F)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Parameter shapes by name."""
@@ -75,7 +73,7 @@ class QNetwork:
     def new_parameters(self, device: Any, seed: int) -> Parameters:
         """Freshly drawn parameters."""
         params = Parameters(device, self.shapes())
-        params.draw_glorot(seed)
+        params.draw_glorot(seed, self.embedding.constants())
         return params
 
     @property
@@ -273,6 +271,18 @@ class QNetwork:
         for name, columns in params.slices.items():
             flat[columns] = whole[name].reshape(-1)
         return flat
+
+
+def _make_embedding(policy: PolicyCase, features: int) -> Structure2Vec | LayerEmbedding:
+    """The embedding a case names. Raises CaseError."""
+    if policy.model == "structure2vec":
+        return Structure2Vec(
+            policy.layers, policy.dimension, features, shared=policy.shared_layers,
+            self_weight=policy.self_weight, edge_weights=policy.edge_weights,
+        )  # fmt: skip
+    if policy.edge_weights:
+        raise CaseError(f'policy.edge_weights: model = "{policy.model}" has none; "structure2vec" has')
+    return LayerEmbedding(policy.model, policy.layers, policy.dimension, features)
 
 
 def _entries(entries: int, tables: int) -> np.ndarray:

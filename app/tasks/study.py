@@ -7,6 +7,7 @@ from app.tasks.context import Context
 from app.tasks.gnn_inference import run_inference
 from app.tasks.gnn_models import run_depth, run_models
 from app.tasks.gnn_sampling import run_sampling
+from app.tasks.gnn_scaling import run_gnn_scaling
 from app.tasks.gnn_speed import run_breakdown, run_density
 from app.tasks.gnn_stages import run_overlap, run_permutation
 from app.tasks.partition import run_partition
@@ -26,6 +27,7 @@ STUDIES = {
     "density": run_density,
     "sampling": run_sampling,
     "inference": run_inference,
+    "gnn_scaling": run_gnn_scaling,
 }
 
 

@@ -1,0 +1,284 @@
+"""Link prediction: an R-GCN encoder, DistMult scores, and the rank of right triples among wrong ones.
+
+Source   Schlichtkrull et al. 2018, section 4; DistMult: Yang et al. 2015; filtered ranks: Bordes et al. 2013
+
+Difference from the paper: ranks of equal scores count half of the ties each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.config import RgcnCase
+from app.elementwise import row_sums
+from app.errors import CaseError
+from app.gnn.optim import make_optimiser
+from app.gnn.rgcn import RGCN
+from app.gnn.rgcn_training import Steps, grid_groups
+from app.gnn.shards import glorot_limit
+from app.graphs.relational import relational_graph
+from app.graphs.triples import Triples
+from app.partition.relations import place
+from app.rng import stream
+
+Array = Any
+RANKED_AT_ONCE = 64  # triples that are scored against all nodes together
+HITS = (1, 3, 10)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Distinct triples as rows (subject, relation, object), int64: to learn from, and held out."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+@dataclass
+class LinkFit:
+    """What training leaves: networks, and how held-out triples rank, beside two baselines."""
+
+    net: RGCN
+    relations: np.ndarray
+    records: list[dict[str, float]] = field(default_factory=list)
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def split_triples(triples: Triples, share: float, seed: int) -> Split:
+    """Hold out a share of the distinct triples, drawn uniformly. Raises CaseError where a part is empty."""
+    rows = np.unique(np.stack([triples.subject, triples.relation, triples.object], axis=1), axis=0)
+    order = stream(seed, "links/split").permutation(len(rows))
+    held = round(share * len(rows))
+    if not 0 < held < len(rows):
+        raise CaseError(f"rgcn.held_out: {share:g} of {len(rows)} triples is {held}; some, not all, would do")
+    test, train = rows[np.sort(order[:held])], rows[np.sort(order[held:])]
+    by_relation = np.argsort(train[:, 1], kind="stable")
+    return Split(train[by_relation].astype(np.int64), test.astype(np.int64))
+
+
+# ---- the decoder ------------------------------------------------------------------------------------------
+
+
+class DistMult:
+    """Scores of triples from rows of nodes (Yang et al. 2015), and their gradients.
+
+    Forward   f(s, r, o) = sum_k E_sk D_rk E_ok
+    Loss      mean over right and wrong triples of log(1 + exp(-+f))     (Schlichtkrull et al. 2018, eq. 7)
+    Shapes    E [n, d]   D [R, d]   g = dloss / df [triples]
+    Backward  dD_r = sum_t g_t E_s E_o         over the triples of r in their order
+              dE_i = sum_t g_t D_r E_other     over the triples that i is in, by (i, place: first as subject)
+    Ranks     E and D are whole on every rank; a rank scores the triples of its relations, and makes the rows
+              of dD of these and of dE of the nodes that it owns; g is gathered, 4 bytes for each triple.
+    """
+
+    def __init__(self, group: Group, split: Split, relations: int, dimension: int, seed: int) -> None:
+        self.group, self.device, self.R = group, group.device, relations
+        limit = glorot_limit(relations, dimension)
+        drawn = stream(seed, "initial/links/D").uniform(-limit, limit, (relations, dimension))
+        self.D = group.device.put(drawn.astype(np.float32))
+        counts = np.bincount(split.train[:, 1], minlength=relations)
+        goals = np.cumsum(counts) - counts
+        owner = np.minimum(goals * group.size // max(len(split.train), 1), group.size - 1)
+        self._relations = np.bincount(owner, minlength=group.size)
+        first, last = np.searchsorted(owner, [group.rank, group.rank + 1])
+        self._own, self._starts = slice(first, last), np.concatenate([[0], np.cumsum(counts)])
+
+    def gradients(
+        self, E: Array, wrong: np.ndarray, train: np.ndarray, lo: int, hi: int
+    ) -> tuple[float, Array, Array]:
+        """The loss, dD [R, d], and dE of the nodes lo..hi-1.
+
+        E       [n, d] rows of all nodes
+        wrong   [m, w, 2] subjects and objects of w wrong triples for each of the m right ones
+        train   [m, 3] the right ones, by relation
+        Ranks   all call
+        """
+        m, w = wrong.shape[:2]
+        ends = np.concatenate([train[:, None, ::2], wrong], axis=1).reshape(-1, 2)
+        relation, group, device = np.repeat(train[:, 1], w + 1), self.group, self.device
+        starts = self._starts * (w + 1)
+        first, last = int(starts[self._own.start]), int(starts[self._own.stop])
+        E_s, D_r, E_o = self._rows(E, ends[first:last], relation[first:last])
+        Z = row_sums(device.xp, E_s * D_r * E_o)[:, None]
+        right = device.put((np.arange(first, last) % (w + 1) == 0).astype(np.float32)[:, None])
+        weight = device.put(np.full(last - first, 1 / (m * (w + 1)), dtype=np.float32))
+        losses = device.sigmoid_loss(Z, right, weight)
+        own_starts = starts[self._own.start : self._own.stop + 1] - first
+        both = device.xp.concatenate([Z * E_s * E_o, losses[:, None]], axis=1)
+        sums = group.gather_rows(device.fold(own_starts, both), self._relations.tolist())
+        loss = device.fold(np.array([0, self.R]), device.xp.ascontiguousarray(sums[:, -1:]))
+        counts = [int(starts[k] - starts[j]) for j, k in _spans(self._relations)]
+        g = group.gather_rows(Z, counts)
+        dE = self._node_rows(E, g, ends, relation, lo, hi)
+        return float(device.get(loss)[0, 0]), device.xp.ascontiguousarray(sums[:, :-1]), dE
+
+    def _rows(self, E: Array, ends: np.ndarray, relation: np.ndarray) -> tuple[Array, Array, Array]:
+        """Rows of subjects, relations and objects."""
+        xp, put = self.device.xp, self.device.put
+        subject, object_ = put(np.ascontiguousarray(ends[:, 0])), put(np.ascontiguousarray(ends[:, 1]))
+        return (
+            xp.take(E, subject, axis=0),
+            xp.take(self.D, put(relation), axis=0),
+            xp.take(E, object_, axis=0),
+        )
+
+    def _node_rows(
+        self, E: Array, g: Array, ends: np.ndarray, relation: np.ndarray, lo: int, hi: int
+    ) -> Array:
+        """[hi - lo, d]: dE of some nodes, each a chain over the triples that it is in."""
+        xp, put = self.device.xp, self.device.put
+        node, other = ends.T.reshape(-1), ends[:, ::-1].T.reshape(-1)
+        near = np.flatnonzero((node >= lo) & (node < hi))
+        near = near[np.argsort(node[near], kind="stable")]
+        triple = near % len(ends)
+        starts = np.searchsorted(node[near], np.arange(lo, hi + 1))
+        rows = xp.take(self.D, put(relation[triple]), axis=0) * xp.take(E, put(other[near]), axis=0)
+        return self.device.fold(starts, rows * xp.take(g, put(triple), axis=0))
+
+
+def draw_wrong(seed: int, epoch: int, train: np.ndarray, nodes: int, count: int) -> np.ndarray:
+    """[m, count, 2]: subjects and objects of right triples, one of them replaced by a random node."""
+    draws = stream(seed, "links/wrong", epoch)
+    ends = np.repeat(train[:, None, ::2], count, axis=1)
+    side = draws.integers(0, 2, ends.shape[:2])
+    np.put_along_axis(ends, side[:, :, None], draws.integers(0, nodes, (*side.shape, 1)), axis=2)
+    return ends
+
+
+def _spans(sizes: np.ndarray) -> list[tuple[int, int]]:
+    """First and last + 1 of consecutive pieces."""
+    ends = np.cumsum(sizes)
+    return list(zip((ends - sizes).tolist(), ends.tolist()))
+
+
+# ---- training -----------------------------------------------------------------------------------------
+
+
+def train_links(
+    group: Group,
+    triples: Triples,
+    case: RgcnCase,
+    seed: int,
+    record: Callable[[dict[str, float]], None] = lambda row: None,
+) -> LinkFit:
+    """Train on a share of the triples, rank the others; the result is the same for any partition.
+
+    Ranks   all call
+    """
+    split = split_triples(triples, case.held_out, seed)
+    columns = (split.train[:, k].astype(np.int32) for k in range(3))
+    graph = relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
+    placement = place(graph, group.size, grid_groups(group.size, case), case.grouping, case.parts or 1)
+    widths = [case.hidden] * (case.layers - 1) + [case.dimension]
+    net = RGCN(group, placement, graph, np.arange(triples.nodes), widths, case.bases, seed, prune=False)
+    decoder = DistMult(group, split, triples.relations, case.dimension, seed)
+    steps = Steps(group, case, net)
+    relation_step = make_optimiser(case, decoder.D.size, group.device.xp)
+    counts = placement.rows.row_counts()
+    lo, hi = placement.rows.range_of(group.rank)
+    found = LinkFit(net, np.zeros(0))
+    for epoch in range(1, case.epochs + 1):
+        E_own = net.forward()
+        E = group.gather_rows(E_own[: hi - lo], counts)
+        wrong = draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives)
+        loss, dD, dE = decoder.gradients(E, wrong, split.train, lo, hi)
+        dE_own = group.device.zeros(E_own.shape)
+        dE_own[: hi - lo] = dE
+        for gradient in net.gradients(dE_own):
+            steps.take(gradient)
+        relation_step.update(decoder.D.reshape(-1), dD.reshape(-1))
+        if epoch % case.evaluate_every == 0 or epoch == case.epochs:
+            found.records.append({"epoch": epoch, "loss": loss})
+            record(found.records[-1])
+    E = group.gather_rows(net.forward()[: hi - lo], counts)
+    found.relations = np.array(group.device.get(decoder.D))
+    found.scores = {
+        "learned": summary(rank_learned(group, E, decoder.D, split)),
+        "most_frequent": summary(rank_frequent(group, triples, split)),
+        "random": random_summary(triples.nodes),
+    }
+    return found
+
+
+# ---- ranks ----------------------------------------------------------------------------------------------
+
+
+class Known:
+    """For each (relation, node, side) the other ends of known triples: they are not wrong answers."""
+
+    def __init__(self, split: Split, relations: int) -> None:
+        rows = np.concatenate([split.train, split.test])
+        self._R, self._sides = relations, []
+        for near, far in ((0, 2), (2, 0)):
+            key = rows[:, near] * relations + rows[:, 1]
+            order = np.argsort(key, kind="stable")
+            self._sides.append((key[order], rows[order, far]))
+
+    def ends(self, side: int, node: int, relation: int) -> np.ndarray:
+        """Known objects of a subject (side 0), or subjects of an object (side 1)."""
+        keys, far = self._sides[side]
+        lo, hi = np.searchsorted(keys, [node * self._R + relation, node * self._R + relation + 1])
+        return far[lo:hi]
+
+
+def filtered_ranks(
+    group: Group, split: Split, relations: int, scores_of: Callable[[int, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """[2 tests] float64: the rank of each held-out triple's object, then of its subject, among all nodes.
+
+    Other known triples are left out; of equally good nodes half count as better.
+    scores_of   (side, triples [k, 3]) -> [k, n] host scores of every node in the place of the end
+    Ranks       all call; triples are shared out, the result is identical on all
+    """
+    known, tests = Known(split, relations), len(split.test)
+    cuts = [tests * rank // group.size for rank in range(group.size + 1)]
+    own = split.test[cuts[group.rank] : cuts[group.rank + 1]]
+    twice = np.zeros((len(own), 2), dtype=np.int64)
+    for side, (near, far) in enumerate(((0, 2), (2, 0))):
+        for lo in range(0, len(own), RANKED_AT_ONCE):
+            part = own[lo : lo + RANKED_AT_ONCE]
+            for k, (row, scores) in enumerate(zip(part, scores_of(side, part))):
+                right = scores[row[far]]
+                others = known.ends(side, int(row[near]), int(row[1]))
+                better = (scores > right).sum() - (scores[others] > right).sum()
+                equal = (scores == right).sum() - (scores[others] == right).sum()
+                twice[lo + k, side] = 2 + 2 * better + equal
+    every = group.gather_host(twice, np.diff(cuts).tolist())
+    return every.T.reshape(-1) / 2
+
+
+def rank_learned(group: Group, E: Array, D: Array, split: Split) -> np.ndarray:
+    """filtered_ranks by DistMult scores. Ranks: all call."""
+    device, xp = group.device, group.device.xp
+    E_t = xp.ascontiguousarray(E.T)
+
+    def scores_of(side: int, part: np.ndarray) -> np.ndarray:
+        near = np.zeros(-(-len(part) // 8) * 8, dtype=np.int64)
+        relation = near.copy()
+        near[: len(part)], relation[: len(part)] = part[:, 2 * side], part[:, 1]
+        rows = xp.take(E, device.put(near), axis=0) * xp.take(D, device.put(relation), axis=0)
+        return device.get(device.row_product(rows, E_t))[: len(part)]
+
+    return filtered_ranks(group, split, D.shape[0], scores_of)
+
+
+def rank_frequent(group: Group, triples: Triples, split: Split) -> np.ndarray:
+    """filtered_ranks by how often a node is an end of the relation in learned triples. Ranks: all call."""
+    counts = np.zeros((2, triples.relations, triples.nodes), dtype=np.int32)
+    for side, far in ((0, 2), (1, 0)):
+        np.add.at(counts[side], (split.train[:, 1], split.train[:, far]), 1)
+    return filtered_ranks(group, split, triples.relations, lambda side, part: counts[side][part[:, 1]])
+
+
+def summary(ranks: np.ndarray) -> dict[str, float]:
+    """Mean reciprocal rank, and the share of ranks up to 1, 3 and 10."""
+    return {"mrr": float((1 / ranks).mean()), **{f"hits_{k}": float((ranks <= k).mean()) for k in HITS}}
+
+
+def random_summary(nodes: int) -> dict[str, float]:
+    """What a rank drawn uniformly from 1 .. nodes would give on average."""
+    mrr = float((1 / np.arange(1, nodes + 1)).sum() / nodes)
+    return {"mrr": mrr, **{f"hits_{k}": min(k / nodes, 1.0) for k in HITS}}

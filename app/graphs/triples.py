@@ -1,0 +1,140 @@
+"""Triples: a knowledge graph as (subject, relation, object), labels of some nodes, the npz layout of both.
+
+The npz layout: triples [m, 3], num_nodes, num_relations, and for classification train_idx, train_label,
+test_idx, test_label; names are optional. The text layout is that of app/graphs/ntriples.py.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.errors import GraphError
+from app.graphs.npz import Npz
+from app.graphs.source import Limits, Source, graph_name
+
+DEFAULT_LIMITS = Limits()
+MOST = 2**31 - 1  # of nodes and of triples: numbers are int32
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """Labelled directed edges between numbered nodes.
+
+    subject, relation, object   [m] int32, in the order of the file, repeats included
+    relation_names              [relations], or empty
+    node_names                  [nodes] as the file spells them, or empty
+    """
+
+    name: str
+    nodes: int
+    relations: int
+    subject: np.ndarray
+    relation: np.ndarray
+    object: np.ndarray
+    relation_names: list[str] = field(default_factory=list)
+    node_names: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLabels:
+    """Classes of some nodes, of which some are for training and the others for the test.
+
+    train_idx, test_idx       [k] int32 nodes     train_label, test_label   [k] int32 in 0 .. classes-1
+    class_names               [classes], or empty
+    """
+
+    classes: int
+    train_idx: np.ndarray
+    train_label: np.ndarray
+    test_idx: np.ndarray
+    test_label: np.ndarray
+    class_names: list[str] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """All labelled nodes, ascending."""
+        return np.union1d(self.train_idx, self.test_idx)
+
+
+def read_triples_npz(path: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Triples, NodeLabels | None]:
+    """Triples and, where the file has them, labels. Raises GraphError."""
+    file = Npz(Source(path, limits))
+    column = file.integers("triples", (None, 3))
+    if column.fortran:
+        raise file.error("is stored column-major; row-major would be right", "triples")
+    nodes, relations = _count(file, "num_nodes"), _count(file, "num_relations")
+    if column.shape[0] > MOST:
+        raise file.error(f"holds {column.shape[0]} triples; at most {MOST} would be right", "triples")
+    rows = file.wide(column, file.whole(column)).reshape(-1, 3)
+    for at, most in ((0, nodes), (1, relations), (2, nodes)):
+        _check_numbers(file, "triples", rows[:, at], most)
+    columns = [np.ascontiguousarray(rows[:, at], dtype=np.int32) for at in range(3)]
+    names = {
+        key: _names(file, f"{key}_names", most) for key, most in (("relation", relations), ("node", nodes))
+    }
+    triples = Triples(graph_name(path), nodes, relations, *columns, names["relation"], names["node"])
+    return triples, _read_labels(file, nodes)
+
+
+def _count(file: Npz, name: str) -> int:
+    """A count that the file states as an array of one number."""
+    column = file.integers(name, (1,) if name in file and len(file.columns[name].shape) else ())
+    value = int(file.wide(column, file.whole(column))[0])
+    if not 1 <= value <= MOST:
+        raise file.error(f"found {value}; 1..{MOST} would be right", name)
+    return value
+
+
+def _check_numbers(file: Npz, name: str, values: np.ndarray, most: int) -> None:
+    if len(values) and int(values.max()) >= most:
+        raise file.error(f"found number {int(values.max())}; 0..{most - 1} would be right", name)
+
+
+def _names(file: Npz, name: str, most: int) -> list[str]:
+    """Names, or none where the file has none."""
+    if name not in file:
+        return []
+    column = file.columns[name]
+    if column.dtype.kind != "U" or column.shape != (most,):
+        raise file.error(f"found {column.dtype} of shape {column.shape}; {most} texts would be right", name)
+    return file.whole(column).tolist()
+
+
+def _read_labels(file: Npz, nodes: int) -> NodeLabels | None:
+    if "train_idx" not in file:
+        return None
+    found = {}
+    for kind in ("train", "test"):
+        index = file.integers(f"{kind}_idx", (None,))
+        label = file.integers(f"{kind}_label", index.shape)
+        found[kind] = [file.wide(each, file.whole(each)) for each in (index, label)]
+        _check_numbers(file, f"{kind}_idx", found[kind][0], nodes)
+    classes = 1 + max(int(label.max(initial=0)) for _, label in found.values())
+    if "num_classes" in file:
+        classes = _count(file, "num_classes")
+        for kind, (_, label) in found.items():
+            _check_numbers(file, f"{kind}_label", label, classes)
+    arrays = [each.astype(np.int32) for kind in ("train", "test") for each in found[kind]]
+    labels = NodeLabels(classes, *arrays, _names(file, "class_names", classes))
+    return check_labels(labels, file.source)
+
+
+def check_labels(labels: NodeLabels, source: Source) -> NodeLabels:
+    """The labels, if no node has two and there are some to train with. Raises GraphError."""
+    both = np.concatenate([labels.train_idx, labels.test_idx])
+    nodes, counts = np.unique(both, return_counts=True)
+    if (counts > 1).any():
+        node = int(nodes[counts > 1][0])
+        raise source.error(f"node {node} is labelled twice; one label a node would be right")
+    if not len(labels.train_idx):
+        raise source.error("no node to train with; at least one would be right")
+    return labels
+
+
+def check_sizes(source: Source, nodes: int, triples: int) -> None:
+    """Refuse what int32 cannot number."""
+    if max(nodes, triples) > MOST:
+        raise GraphError(f"{source.where}: {nodes} nodes, {triples} triples; at most {MOST} would be right")

@@ -1,0 +1,128 @@
+"""Link prediction: scores and gradients of DistMult, filtered ranks, the same bits for any partition."""
+
+import numpy as np
+import pytest
+from data import data_dir, needs_data
+from mpi4py import MPI
+
+from app.comm.group import Group
+from app.comm.guard import digest
+from app.config import RgcnCase
+from app.device import HostDevice
+from app.errors import CaseError
+from app.gnn.link_prediction import (
+    DistMult,
+    draw_wrong,
+    filtered_ranks,
+    random_summary,
+    split_triples,
+    summary,
+    train_links,
+)
+from app.graphs.triples import Triples, read_triples_npz
+
+
+def make_triples(nodes=40, relations=4, count=150, seed=1):
+    draws = np.random.default_rng(seed)
+    ends = draws.integers(0, nodes, (2, count)).astype(np.int32)
+    r = np.minimum(draws.geometric(0.5, count) - 1, relations - 1).astype(np.int32)
+    return Triples("t", nodes, relations, ends[0], r, ends[1])
+
+
+def test_a_split_holds_every_triple_once():
+    triples = make_triples()
+    split = split_triples(triples, 0.2, 3)
+    both = np.concatenate([split.train, split.test])
+    whole = np.stack([triples.subject, triples.relation, triples.object], axis=1)
+    assert np.array_equal(np.unique(both, axis=0), np.unique(whole, axis=0))
+    assert len(both) == len(np.unique(both, axis=0)) and len(split.test) == round(0.2 * len(both))
+    assert (np.diff(split.train[:, 1]) >= 0).all()
+    with pytest.raises(CaseError, match=r"rgcn.held_out"):
+        split_triples(make_triples(count=2), 0.01, 1)
+
+
+def test_one_end_of_a_wrong_triple_is_that_of_the_right_one():
+    train = split_triples(make_triples(), 0.1, 1).train
+    wrong = draw_wrong(1, 5, train, 40, 3)
+    assert wrong.shape == (len(train), 3, 2) and wrong.min() >= 0 and wrong.max() < 40
+    assert (wrong == train[:, None, ::2]).any(axis=2).all()
+    assert np.array_equal(wrong, draw_wrong(1, 5, train, 40, 3))
+    assert not np.array_equal(wrong, draw_wrong(1, 6, train, 40, 3))
+
+
+def mean_loss(E, D, train, wrong):
+    """The mean logistic loss, in float64."""
+    ends = np.concatenate([train[:, None, ::2], wrong], axis=1)
+    f = (E[ends[..., 0]] * D[train[:, 1]][:, None] * E[ends[..., 1]]).sum(axis=2)
+    sign = np.ones(f.shape)
+    sign[:, 0] = -1
+    return np.log1p(np.exp(sign * f)).mean()
+
+
+def test_gradients_are_the_slopes_of_the_loss(group):
+    split = split_triples(make_triples(), 0.1, 1)
+    decoder = DistMult(group, split, 4, 5, 1)
+    E = np.random.default_rng(2).normal(size=(40, 5)).astype(np.float32)
+    wrong = draw_wrong(1, 1, split.train, 40, 2)
+    lo, hi = 40 * group.rank // group.size, 40 * (group.rank + 1) // group.size
+    loss, dD, dE_own = decoder.gradients(group.device.put(E), wrong, split.train, lo, hi)
+    counts = group.gather_integers(np.array([hi - lo]))[:, 0].tolist()
+    dE = group.gather_host(np.array(group.device.get(dE_own)), counts)
+    D = group.device.get(decoder.D).astype(np.float64)
+    dD = group.device.get(dD)
+    assert loss == pytest.approx(mean_loss(E.astype(float), D, split.train, wrong), abs=1e-6)
+    for array, gradient, which in ((E.astype(float), dE, 0), (D, dD, 1)):
+        for at in np.random.default_rng(3).choice(array.size, 15, replace=False):
+            values = []
+            for step in (1e-5, -1e-5):
+                moved = array.copy()
+                moved.reshape(-1)[at] += step
+                pair = (moved, D) if which == 0 else (E.astype(float), moved)
+                values.append(mean_loss(*pair, split.train, wrong))
+            assert gradient.reshape(-1)[at] == pytest.approx((values[0] - values[1]) / 2e-5, abs=1e-6)
+
+
+def test_ranks_are_those_of_counting(group):
+    split = split_triples(make_triples(count=300), 0.2, 2)
+    table = np.random.default_rng(4).integers(0, 6, (2, 4, 40))  # few values: ties
+    found = filtered_ranks(group, split, 4, lambda side, part: table[side][part[:, 1]])
+    known = {tuple(row) for row in np.concatenate([split.train, split.test]).tolist()}
+    wanted = []
+    for side in (0, 1):
+        for s, r, o in split.test.tolist():
+            right, rank = (o, s)[side], 1.0
+            for node in range(40):
+                other = (s, r, node) if side == 0 else (node, r, o)
+                if node != right and other not in known:
+                    difference = table[side, r, node] - table[side, r, right]
+                    rank += 1.0 if difference > 0 else 0.5 if difference == 0 else 0.0
+            wanted.append(rank)
+    assert found.tolist() == wanted
+
+
+def test_summaries():
+    assert summary(np.array([1.0, 4.0])) == {"mrr": 0.625, "hits_1": 0.5, "hits_3": 0.5, "hits_10": 1.0}
+    assert random_summary(2)["mrr"] == 0.75
+
+
+def trained(group, **settings):
+    case = RgcnCase(**{"hidden": 4, "dimension": 5, "epochs": 3, "layers": 2, "bases": 3, **settings})
+    found = train_links(group, make_triples(), case, 1)
+    return digest({"D": found.relations, **found.net.whole_weights(group)}), found.scores
+
+
+@pytest.mark.parametrize("settings", [{}, {"layers": 1, "bases": 0}])
+def test_the_same_bits_for_any_partition_and_device(group, settings):
+    wanted = trained(Group(MPI.COMM_SELF, HostDevice()), **settings)
+    for form in ({"partition": "relations"}, {"partition": "rows"}, {"parts": 3}):
+        assert trained(group, **form, **settings) == wanted
+
+
+@needs_data
+@pytest.mark.mpi_skip
+def test_links_of_aifb_rank_above_the_baselines(compiled):
+    triples, _ = read_triples_npz(str(data_dir() / "rgcn" / "aifb.npz"))
+    case = RgcnCase(layers=1, bases=0, dimension=64, negatives=8, epochs=25, learning_rate=0.02)
+    scores = train_links(Group(MPI.COMM_SELF, compiled), triples, case, 1).scores
+    assert scores["learned"]["mrr"] > 1.3 * scores["most_frequent"]["mrr"] > 100 * scores["random"]["mrr"]
+    assert scores["learned"]["hits_10"] > 1.3 * scores["most_frequent"]["hits_10"]

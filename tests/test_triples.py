@@ -1,0 +1,259 @@
+"""N-Triples, label tables and the npz layout of triples: what is read, and what is said of wrong files."""
+
+import gzip
+
+import numpy as np
+import pytest
+from data import data_dir, needs_data
+
+from app.errors import GraphError
+from app.graphs.ntriples import read_label_tables, read_ntriples
+from app.graphs.relational import nodes_by_layer, relational_graph
+from app.graphs.source import Source
+from app.graphs.triples import NodeLabels, Triples, check_labels, read_triples_npz
+
+pytestmark = pytest.mark.mpi_skip
+GOOD = b"<a> <p> <b> .\n"
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write bytes to a file; returns its path."""
+
+    def write(data, name="g.nt"):
+        path = tmp_path / name
+        path.write_bytes(data)
+        return str(path)
+
+    return write
+
+
+def rows_of(triples):
+    names = triples.node_names
+    return [
+        (names[s], triples.relation_names[r], names[o])
+        for s, r, o in zip(triples.subject, triples.relation, triples.object)
+    ]
+
+
+# ---- N-Triples ------------------------------------------------------------------------------------------
+
+
+def test_terms_of_every_kind(written):
+    text = (
+        b"# a comment\n\n<a> <p> _:x1.y .   # another\n"
+        b'_:x1.y\t<q>\t"one \\"two\\" \\u0041"@en-GB .\r\n'
+        b'<a><p>"1994"^^<http://www.w3.org/2001/XMLSchema#string>.\n'
+        b'  <a> <p> "" .'
+    )
+    found = read_ntriples(written(text))
+    assert rows_of(found) == [
+        ("<a>", "<p>", "_:x1.y"),
+        ("_:x1.y", "<q>", '"one "two" A"@en-GB'),
+        ("<a>", "<p>", '"1994"^^<http://www.w3.org/2001/XMLSchema#string>'),
+        ("<a>", "<p>", '""'),
+    ]
+    assert (found.nodes, found.relations, found.name) == (5, 2, "g")
+    assert found.subject.dtype == found.relation.dtype == found.object.dtype == np.int32
+
+
+def test_escaped_and_plain_spellings_are_one_node(written):
+    text = '<caf\\u00e9> <p> <caf\u00e9> .\n"\\t\\U0001F600" <p> <a> .\n'
+    path = written(text.replace('"\\t\\U0001F600" <p> <a>', '<a> <p> "\\t\\U0001F600"').encode())
+    found = read_ntriples(path)
+    assert found.node_names == ["<caf\u00e9>", "<a>", '"\t\U0001f600"']
+
+
+def test_a_packed_file_and_pieces_give_the_same(written, monkeypatch):
+    text = b"".join(b"<n%d> <p%d> <n%d> .\n" % (k, k % 3, 7 * k % 50) for k in range(500))
+    whole = read_ntriples(written(text))
+    monkeypatch.setattr("app.graphs.source.PIECE_BYTES", 128)
+    for path in (written(text), written(gzip.compress(text), "g.nt.gz")):
+        found = read_ntriples(path)
+        assert np.array_equal(found.subject, whole.subject) and np.array_equal(found.object, whole.object)
+        assert found.node_names == whole.node_names
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"<a> <p> <b>",
+        b"<a> <p> .",
+        b'"text" <p> <b> .',
+        b"<a> _:p <b> .",
+        b"<a b> <p> <c> .",
+        b'<a> <p> "open .',
+        b'<a> <p> "x"@ .',
+        b'<a> <p> "bad \\q escape" .',
+        b"<a> <p> <b> . <c>",
+        b"<a> <p> <b\\u12> .",
+        b"a p b .",
+    ],
+)
+def test_a_malformed_line_is_named(written, line):
+    with pytest.raises(GraphError) as caught:
+        read_ntriples(written(GOOD + b"# two\n" + line + b"\n" + GOOD))
+    message = str(caught.value)
+    assert "g.nt:3: found '" in message and "would be right" in message and "\n" not in message
+
+
+def test_an_empty_file_and_a_nul_byte_are_refused(written):
+    with pytest.raises(GraphError, match="no edges in"):
+        read_ntriples(written(b"# nothing\n"))
+    with pytest.raises(GraphError, match=r"g.nt:2: found a NUL byte"):
+        read_ntriples(written(GOOD + b"<a\0> <p> <b> .\n"))
+
+
+# ---- label tables ---------------------------------------------------------------------------------------
+
+
+def tables(written, train, test):
+    triples = read_ntriples(written(b"<x> <p> <y> .\n<z> <p> <w> .\n"))
+    return read_label_tables(written(train, "train.tsv"), written(test, "test.tsv"), triples)
+
+
+def test_columns_are_found_by_name(written):
+    found = tables(
+        written, b"person\tid\tlabel_group\nx\t1.0\tb\nz\t2.0\ta\n", b"id\tlabel\tnode\n3\tb\ty\n\n"
+    )
+    assert found.class_names == ["a", "b"] and found.classes == 2
+    assert found.train_idx.tolist() == [0, 2] and found.train_label.tolist() == [1, 0]
+    assert found.test_idx.tolist() == [1] and found.test_label.tolist() == [1]
+    assert found.nodes.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (b"person\tid\nx\t1\n", "train.tsv:1: found columns 'person', 'id'"),
+        (b"person\tlabel\nx\ta\textra\n", "train.tsv:2: found 3 columns; 2"),
+        (b"person\tlabel\nnobody\ta\n", "train.tsv:2: found node 'nobody'"),
+        (b"person\tlabel\n", "train.tsv: holds no labels"),
+        (b"person\tlabel\nx\ta\nx\tb\n", "node 0 is labelled twice"),
+    ],
+)
+def test_a_wrong_table_is_named(written, train, message):
+    with pytest.raises(GraphError, match=message):
+        tables(written, train, b"person\tlabel\ny\ta\n")
+
+
+# ---- npz ------------------------------------------------------------------------------------------------
+
+
+def arrays(**changes):
+    good = {
+        "triples": np.array([[0, 0, 1], [1, 1, 2]], dtype=np.int32),
+        "num_nodes": np.array([3]),
+        "num_relations": np.array(2),
+        "train_idx": np.array([0]),
+        "train_label": np.array([1]),
+        "test_idx": np.array([2]),
+        "test_label": np.array([0]),
+        "relation_names": np.array(["p", "q"]),
+    }
+    return {name: array for name, array in {**good, **changes}.items() if array is not None}
+
+
+def save(tmp_path, **changes):
+    path = tmp_path / "t.npz"
+    np.savez(path, **arrays(**changes))
+    return str(path)
+
+
+def test_npz_round_trip(tmp_path):
+    triples, labels = read_triples_npz(save(tmp_path))
+    assert triples.relation.tolist() == [0, 1] and triples.relation_names == ["p", "q"]
+    assert labels.classes == 2 and labels.test_idx.tolist() == [2]
+    assert read_triples_npz(save(tmp_path, train_idx=None))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"triples": np.zeros((2, 2), dtype=np.int32)}, "integers of shape"),
+        ({"triples": np.array([[0, 0, 3]])}, "found number 3; 0..2 would be right"),
+        ({"triples": np.array([[0, -1, 2]])}, "found -1"),
+        ({"num_nodes": np.array([0])}, "found 0; 1.."),
+        ({"test_idx": np.array([0])}, "node 0 is labelled twice"),
+        ({"test_label": np.array([0, 1])}, "integers of shape"),
+        ({"num_classes": np.array([1])}, "found number 1; 0..0 would be right"),
+        ({"relation_names": np.array(["p"])}, "2 texts would be right"),
+        ({"triples": np.array([[None]], dtype=object)}, "Python objects"),
+    ],
+)
+def test_wrong_arrays_are_named(tmp_path, changes, message):
+    with pytest.raises(GraphError, match=message):
+        read_triples_npz(save(tmp_path, **changes))
+
+
+def test_there_must_be_something_to_train_with():
+    none = np.zeros(0, dtype=np.int32)
+    with pytest.raises(GraphError, match="no node to train with"):
+        check_labels(NodeLabels(1, none, none, none, none), Source("g"))
+
+
+# ---- graphs of triples ----------------------------------------------------------------------------------
+
+
+def listed(nodes, relations, *rows):
+    s, r, o = np.array(rows, dtype=np.int32).T
+    return Triples("t", nodes, relations, s, r, o)
+
+
+def edges_of(graph):
+    return list(zip(graph.target.tolist(), graph.relation.tolist(), graph.source.tolist()))
+
+
+def test_edges_with_inverses_sorted_and_distinct():
+    graph = relational_graph(listed(3, 2, (0, 1, 2), (0, 1, 2), (1, 0, 0), (2, 1, 0)))
+    assert graph.relations == 4
+    assert edges_of(graph) == [(0, 0, 1), (0, 1, 2), (0, 3, 2), (1, 2, 0), (2, 1, 0), (2, 3, 0)]
+    assert edges_of(relational_graph(listed(3, 2, (0, 1, 2)), inverse=False)) == [(2, 1, 0)]
+
+
+def test_relations_with_few_edges_are_left_out():
+    triples = listed(4, 3, (0, 0, 1), (0, 1, 1), (1, 1, 2), (0, 2, 3), (1, 2, 3), (1, 2, 3))
+    graph = relational_graph(triples, inverse=False, min_edges=2)
+    assert graph.relations == 2
+    assert edges_of(graph) == [(1, 0, 0), (2, 0, 1), (3, 1, 0), (3, 1, 1)]
+    with pytest.raises(GraphError, match="no relation has 9 edges"):
+        relational_graph(triples, min_edges=9)
+
+
+def test_nodes_by_layer_are_those_within_hops():
+    draws = np.random.default_rng(3)
+    triples = listed(
+        60, 2, *zip(draws.integers(0, 60, 70), draws.integers(0, 2, 70), draws.integers(0, 60, 70))
+    )
+    graph = relational_graph(triples)
+    near = np.eye(60, dtype=int)
+    near[graph.target, graph.source] = 1
+    wanted = np.array([5, 11])
+    found = nodes_by_layer(graph, wanted, 3, prune=True)
+    reach = np.zeros(60, dtype=int)
+    reach[wanted] = 1
+    for nodes in reversed(found):
+        assert nodes.tolist() == np.flatnonzero(reach).tolist()
+        reach = ((reach @ near) > 0).astype(int)
+    assert [len(nodes) for nodes in nodes_by_layer(graph, wanted, 2, prune=False)] == [60] * 3
+
+
+@needs_data
+def test_the_text_of_aifb_is_its_npz():
+    folder = data_dir() / "rgcn"
+    triples, labels = read_triples_npz(str(folder / "aifb.npz"))
+    text = read_ntriples(str(folder / "aifb" / "aifb_stripped.nt.gz"))
+    assert (text.nodes, text.relations, len(text)) == (8285, 45, 29043)
+    # The label relations are gone: no edge of "employs" or "affiliation" is left.
+    assert not [name for name in text.relation_names if "employs" in name or "affiliation" in name]
+    assert sorted(text.relation_names) == sorted(triples.relation_names)
+    as_npz = np.array([triples.relation_names.index(name) for name in text.relation_names])
+    assert np.array_equal(np.bincount(as_npz[text.relation]), np.bincount(triples.relation))
+    read = read_label_tables(
+        str(folder / "aifb" / "trainingSet.tsv"), str(folder / "aifb" / "testSet.tsv"), text
+    )
+    assert read.class_names == labels.class_names
+    assert read.train_label.tolist() == labels.train_label.tolist()
+    assert read.test_label.tolist() == labels.test_label.tolist()
+    degrees = [np.bincount(np.concatenate([t.subject, t.object])) for t in (text, triples)]
+    assert degrees[0][read.train_idx].tolist() == degrees[1][labels.train_idx].tolist()
