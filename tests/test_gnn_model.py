@@ -11,14 +11,14 @@ from test_classify import classifier_on
 
 from app.casefile import build
 from app.comm.group import Group
-from app.config import NETWORKS, GnnCase
+from app.config import GnnCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.training import fit
 from app.model import gnn_memory, memory
 from app.model.defaults import DEFAULTS
 from app.model.gnn import Inputs, Training, flops, gathered, traffic
-from app.model.gnn_paper import data_set, paper_rows, table_lines
+from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import estimate, of_blocks
 from app.model.machines import ASSUMED
 from app.model.plan import plan_lines
