@@ -3,6 +3,7 @@
 import json
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 from jobs import mpirun, run_job
@@ -11,18 +12,19 @@ from test_classify import classifier_on
 
 from app.casefile import build
 from app.comm.group import Group
-from app.config import NETWORKS, GnnCase
+from app.config import GnnCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.training import fit
 from app.model import gnn_memory, memory
 from app.model.defaults import DEFAULTS
 from app.model.gnn import Inputs, Training, flops, gathered, traffic
-from app.model.gnn_paper import data_set, paper_rows, table_lines
+from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import estimate, of_blocks
 from app.model.machines import ASSUMED
 from app.model.plan import plan_lines
-from app.model.rates import Rates
+from app.model.rates import MessageRate, Rates
+from app.model.work import Term
 
 MODELS = {
     "gcn": {"gnn.hidden": 8, "gnn.depth": 3},
@@ -239,6 +241,14 @@ def test_the_table_has_all_of_mg_gcn(group):
     lines = list(table_lines(rows, ["gpu"]))
     assert len({line.count("|") for line in lines}) == 1
     assert len(lines) == 2 + len(rows)
+
+
+def test_a_disturbed_measurement_makes_no_message_take_less_than_no_time():
+    sizes, values = [64.0, 1e6, 4e6], [1e-5, 5e-3, 4e-3]
+    messages = dict(DEFAULTS.messages, gather=MessageRate(sizes, values))
+    rates = Rates(msgspec.structs.replace(DEFAULTS, messages=messages), 8)
+    short, long = (rates.seconds(Term("", "", "gather", (0, size, 3), 1)) for size in (4e6, 4e9))
+    assert long > 500 * short
 
 
 @pytest.mark.mpi_skip

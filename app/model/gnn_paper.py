@@ -13,6 +13,13 @@ from app.model.gnn import Inputs, Training, flops, gathered, traffic
 from app.model.layout import estimate
 from app.model.rates import Rates
 
+# MG-GCN, Table 1, and the models of its section 6.1 whose times its Table 3 has.
+NETWORKS = (
+    "Reddit 233000 115000000 602 41 2 16",
+    "Products 2500000 126000000 104 47 3 256",
+    "Proteins 8740000 1300000000 128 256 3 256",
+    "Papers 111000000 1610000000 128 172 3 208",
+)
 # MG-GCN, Table 3: seconds of an epoch on a DGX-A100, by the number of GPUs.
 PUBLISHED = {
     "Reddit": {1: 0.033, 2: 0.017, 4: 0.012, 8: 0.012},

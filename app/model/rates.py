@@ -255,7 +255,14 @@ def between(sizes: list[float], values: list[float], size: float) -> float:
 
 
 def _along(sizes: list[float], values: list[float], size: float) -> float:
-    """The value at a size, linear; beyond the largest with the slope of the last piece."""
+    """The value at a size, linear; beyond the largest with the slope of the last piece, or of all if steeper.
+
+    A disturbed last measurement would else make long messages take less than no time.
+    """
+    if size > sizes[-1]:
+        ends = ((0, -1), (-2, -1))
+        slope = max((values[b] - values[a]) / (sizes[b] - sizes[a]) for a, b in ends)
+        return values[-1] + (size - sizes[-1]) * max(slope, 0.0)
     pieces = list(zip(sizes, sizes[1:], values, values[1:]))
     low, high, before, after = next((piece for piece in pieces if size <= piece[1]), pieces[-1])
     return before + max(size - low, 0) / (high - low) * (after - before)

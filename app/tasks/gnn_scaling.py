@@ -18,7 +18,7 @@ from app.config import AgentCase, PolicyCase
 from app.gnn.training import Classifier
 from app.model.calibrate import calibrate
 from app.model.gnn import Inputs, Training, traffic
-from app.model.gnn_paper import data_set, paper_rows, table_lines
+from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import of_blocks
 from app.model.machines import ASSUMED
 from app.model.rates import Calibration, Network, Rates, load_calibration
@@ -51,7 +51,7 @@ class Subject:
 def run_gnn_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, predict. Ranks: all call."""
     study, log = context.case.study, context.log
-    sets = [data_set(text) for text in study.networks]
+    sets = [data_set(text) for text in study.networks or NETWORKS]
     calibration = _calibration(context)
     measured, weights = _checked(context, calibration) if context.case.graph.generator else ([], {})
     network = Network(1e-6 * study.latency_us, 1e9 * study.bandwidth_gbs)
