@@ -12,6 +12,7 @@ from app.comm.group import Group
 from app.comm.ordered import sum_blocks
 from app.gnn.basis import ShareSums, compose, node_gradient
 from app.gnn.shards import Shard, draw_rows, glorot_limit
+from app.graphs.keys import sorted_set
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.relations import Placement
@@ -98,7 +99,7 @@ class BasisRows:
         whole = edges.source_rows()
         nodes = whole // self.R
         self._own = whole[edges.placement.owner(nodes) == self.group.rank]
-        self._all_nodes = np.unique(nodes)
+        self._all_nodes = sorted_set(nodes)
         self._nodes, first, node = np.unique(self._own // self.R, return_index=True, return_inverse=True)
         self._rows, self._starts = len(self._own), np.append(first, len(self._own)).astype(np.int64)
         self._node, self._relation = node.astype(np.int32), (self._own % self.R).astype(np.int32)

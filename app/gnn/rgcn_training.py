@@ -15,6 +15,7 @@ from app.errors import CaseError
 from app.gnn.optim import make_optimiser
 from app.gnn.relation_weights import CHUNK_ELEMENTS, Gradient
 from app.gnn.rgcn import RGCN
+from app.graphs.keys import sorted_set
 from app.graphs.relational import RelationalGraph, nodes_by_layer
 from app.graphs.triples import NodeLabels
 from app.memory.slow_rows import SlowRows
@@ -201,7 +202,7 @@ def _resident_bytes(graph: RelationalGraph, labels: NodeLabels, case: RgcnCase) 
     for layer in range(1, case.layers + 1):
         edges = graph.of_targets(nodes[layer])
         pairs, sources = (
-            len(np.unique(ends.astype(np.int64) * graph.relations + edges.relation))
+            len(sorted_set(ends.astype(np.int64) * graph.relations + edges.relation))
             for ends in (edges.target, edges.source)
         )
         # Columns, factors and row offsets of the products; rows of nodes and their gradients.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.keys import sorted_set
 from app.memory.slow_rows import SlowRows
 from app.rng import stream
 
@@ -58,7 +59,7 @@ def draw_rows(
     """
     array = out.array if isinstance(out, SlowRows) else out
     shape, place = array.shape[1:], np.searchsorted(keys, held)
-    for block in np.unique(block_of[place]):
+    for block in sorted_set(block_of[place]):
         lo, hi = np.searchsorted(block_of, [block, block + 1])
         mine = slice(*np.searchsorted(place, [lo, hi]))
         draws = stream(seed, f"initial/{name}", int(block))
@@ -91,7 +92,7 @@ class Whole:
         """Ranks: all call."""
         self.group, self._shards = group, list(shards)
         held = np.concatenate([shard.keys for shard in self._shards])
-        self.keys = np.unique(group.gather_host(held, _counts(group, len(held))))
+        self.keys = sorted_set(group.gather_host(held, _counts(group, len(held))))
         self.shape = (len(self.keys), *self._shards[0].array.shape[1:])
 
     def pieces(self) -> Iterator[np.ndarray]:

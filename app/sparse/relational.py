@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.keys import distinct, first_of_runs, sorted_set
 from app.graphs.relational import RelationalGraph
 from app.partition.relations import Placement
 from app.partition.rows import OCTET
@@ -86,11 +87,11 @@ class LayerEdges:
 
     def source_rows(self) -> np.ndarray:
         """Keys of all source rows, ascending."""
-        return np.unique(self.source_row)
+        return sorted_set(self.source_row)
 
     def own_source_rows(self, rank: int, turn: int) -> np.ndarray:
         """Keys of the source rows that a rank holds and uses in a turn, ascending."""
-        return np.unique(self.source_row[(self.turn == turn) & (self.at_source == rank)])
+        return sorted_set(self.source_row[(self.turn == turn) & (self.at_source == rank)])
 
     def holder(self, keys: np.ndarray) -> np.ndarray:
         """The ranks that hold some pairs or source rows."""
@@ -155,19 +156,6 @@ class OneHotProducts:
         self.add = RemoteProduct(
             group, held, edges.holder, self.out.padded, row, own[mine], edges.weight[first[mine]]
         )
-
-
-def first_of_runs(keys: np.ndarray) -> np.ndarray:
-    """[m] bool: where another key begins than the one before."""
-    first = np.ones(len(keys), dtype=bool)
-    first[1:] = keys[1:] != keys[:-1]
-    return first
-
-
-def distinct(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct keys of an ascending list, and the place of each of its entries among them."""
-    first = first_of_runs(keys)
-    return keys[first], np.cumsum(first) - 1
 
 
 # ---- a layer whose input is dense ------------------------------------------------------------------------
@@ -250,7 +238,7 @@ class HiddenProducts:
         self.scatter = RemoteProduct(
             group, held, edges.holder, len(sources), row, edges.pair[out_of], edges.weight[out_of]
         )
-        own = np.unique(edges.source_row)
+        own = sorted_set(edges.source_row)
         own = own[edges.owner_of_row(own) == group.rank]
         row = np.searchsorted(self.inputs.nodes, own // edges.R)
         self.collect = RemoteProduct(group, Held(sources), edges.holder, self.inputs.padded, row, own)
@@ -270,7 +258,7 @@ class HiddenProducts:
         self.block_starts = np.array([ends], dtype=np.int64) if len(keys) else np.zeros((1, 1), np.int64)
         if len(keys):
             self.block_starts[0, 0] = 0
-        whole = np.unique(keys_of(edges.pair, edges.relation))
+        whole = sorted_set(keys_of(edges.pair, edges.relation))
         mine = whole[np.isin(whole // blocks, self.relations)]
         owner = np.searchsorted(placement.rows.cuts[1:], np.arange(blocks), side="right")
 
