@@ -180,12 +180,19 @@ class PolicyCase(Table, frozen=True):
 
 
 class AgentCase(Table, frozen=True):
-    """The deep Q-learning agent."""
+    """How a policy learns."""
 
+    learner: Annotated[
+        str,
+        about(
+            "dqn: deep Q-learning; ppo: proximal policy optimisation; reinforce: policy gradient of whole "
+            "episodes, several rollouts of a graph as each other's baseline"
+        ),
+    ] = "dqn"
     learning_rate: Annotated[AboveZero, about("step size of Adam")] = 1e-3
     discount: Annotated[Share, about("weight of the next step's value")] = 0.5
     n_step: Annotated[int, Meta(ge=1, le=100), about("environment steps summed in a target")] = 1
-    batch: Annotated[Positive, about("transitions per gradient step")] = 16
+    batch: Annotated[Positive, about("dqn, ppo: transitions per gradient step")] = 16
     gradient_steps: Annotated[int, Meta(ge=0, le=64), about("per environment step")] = 1
     replay: Annotated[
         Literal["episodes", "bits"], about("what is kept: the actions, or every state's node bits")
@@ -204,6 +211,18 @@ class AgentCase(Table, frozen=True):
         Literal["one", "nodes"], about("nodes: divide rewards by the number of nodes")
     ] = "one"
     loss: Annotated[Literal["squared", "huber"], about("of the TD error")] = "squared"
+    rollout_steps: Annotated[Positive, about("ppo: environment steps, of all episodes, to learn from")] = 256
+    epochs_per_batch: Annotated[int, Meta(ge=1, le=64), about("ppo: passes over them")] = 4
+    clip: Annotated[
+        float, Meta(gt=0.0, lt=1.0), about("ppo: how far a probability's ratio may move, from one")
+    ] = 0.2
+    gae_lambda: Annotated[Share, about("ppo: weight of later errors of the value in an advantage")] = 0.95
+    value_weight: Annotated[Amount, about("ppo: of the value's squared error in the loss")] = 0.5
+    entropy: Annotated[
+        Amount, about("ppo, reinforce: weight of the policy's entropy, in the rewards' unit")
+    ] = 0.01
+    rollouts: Annotated[int, Meta(ge=2, le=4096), about("reinforce: episodes played on a graph")] = 8
+    rollout_graphs: Annotated[Positive, about("reinforce: graphs of one gradient step")] = 1
     adam_beta1: Annotated[BelowOne, about("decay of Adam's mean")] = 0.9
     adam_beta2: Annotated[BelowOne, about("decay of Adam's mean square")] = 0.999
     adam_epsilon: Annotated[AboveZero, about("added to Adam's denominator")] = 1e-8

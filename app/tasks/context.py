@@ -18,6 +18,7 @@ from app.partition.load import Loaded, load_graphs
 from app.partition.recut import read_cost_model
 from app.problems.table import make_problem
 from app.recipes import find_recipe
+from app.rl.learners import find_learner
 from app.rl.select import find_rule
 from app.sparse.rowblock import RowBlock
 
@@ -43,6 +44,7 @@ def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
     make_problem(case.problem.name)
     find_rule(case.select.rule)
+    find_learner(case.agent.learner)
     for recipe in case.study.recipes:
         find_recipe(recipe)
 

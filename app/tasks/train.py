@@ -11,10 +11,12 @@ from app.errors import CaseError
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.table import make_problem
 from app.report import plot_learning
-from app.rl.dqn import Training, train_policy
+from app.rl.training import Training, train_policy
 from app.rl.weights import save_weights
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
+
+RECORDED = ("step", "episodes", "gradient_steps", "loss", "held_back_nodes", "best_step")  # of every learner
 
 
 def run_train(context: Context) -> dict[str, Any]:
@@ -53,9 +55,10 @@ def learn(context: Context) -> tuple[Training, list[Loaded]]:
     def record(row: dict[str, float]) -> None:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
         loss = "     -" if math.isnan(row["loss"]) else f"{row['loss']:.4f}"
+        noted = "".join(f"{name} {row[name]:.2f}  " for name in row if name not in RECORDED)
         log.progress(
-            "step %6d  episode %4d  epsilon %.2f  loss %s  held-back %s %d (best at step %d)",
-            row["step"], row["episodes"], row["epsilon"], loss, problem.solution, row["held_back_nodes"],
+            "step %6d  episode %4d  %sloss %s  held-back %s %d (best at step %d)",
+            row["step"], row["episodes"], noted, loss, problem.solution, row["held_back_nodes"],
             row["best_step"],
         )  # fmt: skip
 
