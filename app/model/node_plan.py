@@ -8,7 +8,7 @@ from app.config import Case
 from app.gnn.rehearsal import memory_lines, rehearse
 from app.gnn.saved import load_model
 from app.graphs.node_files import open_node_table
-from app.graphs.nodedata import DenseFeatures
+from app.graphs.nodedata import DenseFeatures, Labels
 from app.graphs.source import Limits
 
 UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is known once the graph is read"
@@ -24,7 +24,10 @@ def node_plan_lines(case: Case, nodes: int | None, ranks: int, device: object) -
         yield UNKNOWN
         return
     features, dense, classes = _widths(case, nodes)
-    gnn = load_model(case.gnn.weights).case(case.gnn) if case.gnn.weights else case.gnn
+    gnn = case.gnn
+    if gnn.weights:
+        saved = load_model(gnn.weights)
+        gnn, classes = saved.architecture_of(gnn), saved.classes
     n_own = -(-nodes // (8 * ranks)) * 8
     yield from memory_lines(
         rehearse(device, gnn, n_own, features, dense, classes), round(case.memory.fast_mb * 1e6)
@@ -43,8 +46,15 @@ def _widths(case: Case, nodes: int) -> tuple[int, bool, int]:
     found = open_node_table(paths, table.format, nodes, limits, table.features, table.labels, splits)
     classes = 0
     if found.labels is not None:
-        largest = (int(np.max(part, initial=-1)) for part in found.labels.parts())
-        classes = found.labels.columns or 1 + max(largest, default=-1)
+        classes = found.labels.columns or _count_classes(found.labels)
     if found.features is None:
         return nodes, False, classes
     return found.features.width, isinstance(found.features, DenseFeatures), classes
+
+
+def _count_classes(labels: Labels) -> int:
+    """How many different classes occur."""
+    seen = np.empty(0, dtype=np.int64)
+    for part in labels.parts():
+        seen = np.union1d(seen, part)
+    return int((seen >= 0).sum())

@@ -80,11 +80,22 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
         yield Counts(name, table.count, mean_nodes(table), expected_entries(table))
 
 
+def _nodes_to_classify(case: Case) -> int | None:
+    """Nodes of the graph of a case, or of its files side by side; None where no header says it."""
+    if case.gnn.model == "rgcn":
+        return None
+    if case.graph.generator:
+        return mean_nodes(case.graph)
+    paths = [case.graph.path] if isinstance(case.graph.path, str) else list(case.graph.path)
+    limit = int(case.memory.max_decompressed_gb * 1e9)
+    stated = [open_edges(path, case.graph.format, limit).nodes for path in paths]
+    return None if None in stated else sum(stated)
+
+
 def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
     """Memory of a rank and seconds of a step for the graphs of a case, as lines of text."""
     if case.run.task == "classify":
-        for counts in counts_of(case, case.graph):
-            yield from node_plan_lines(case, None if isinstance(counts, str) else counts.n, ranks, device)
+        yield from node_plan_lines(case, _nodes_to_classify(case), ranks, device)
         return
     study = case.study
     calibration = load_calibration(study.calibration) if study.calibration else DEFAULTS
