@@ -76,7 +76,9 @@ def loss(policy, w, value):
     total = 0.0
     for state, node, c, h, d in zip(STATES, CHOSEN, C, ENTROPY, D):
         log_pi = log_softmax(reference(policy, w, *state), state)
-        total = total + c * log_pi[..., node] + h * entropy(log_pi) + d * pooled_value(policy, w, value, state)
+        total = (
+            total + c * log_pi[..., node] + h * entropy(log_pi) + d * pooled_value(policy, w, value, state)
+        )
     return total
 
 
