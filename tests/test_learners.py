@@ -1,4 +1,4 @@
-"""Learners: every one with every model on every problem, equal on any ranks, targets by hand, and they learn."""
+"""Learners: each with every model on every problem, equal on any ranks, targets by hand, and they learn."""
 
 from functools import partial
 
@@ -174,7 +174,7 @@ def test_returns_are_discounted_sums():
 
 
 def test_rollouts_are_each_others_baseline(solo):
-    """G from a step on, less the mean of those of the other rollouts of the same graph, 0 after their ends."""
+    """G from a step on, less the mean of those of the graph's other rollouts, 0 after their ends."""
     case = changed(short("reinforce"), agent={"rollouts": 3, "rollout_graphs": 2, "discount": 1.0})
     learner = make_learner(solo, SMALL[:1], case)
     rewards = [[1.0, 1.0], [2.0], [0.0, 0.0, 3.0], [5.0], [5.0], [8.0]]
@@ -293,7 +293,7 @@ def test_names_of_learners():
         CaseError, match=r"agent\.learner: unknown learner 'sarsa'; known: dqn, ppo, reinforce"
     ):
         find_learner("sarsa")
-    with pytest.raises(CaseError, match="'ppo' is a learner already"):
+    with pytest.raises(CaseError, match="'ppo' cannot be the name"):
         register_learner("ppo", Reinforce)
     register_learner("ppo", ProximalPolicy)  # once more is no change
 
