@@ -254,6 +254,8 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         study = structs.replace(study, catalogue=_absolute(study.catalogue, base(("study", "catalogue"))))
     elif root and is_plain(root):
         study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
+    files = [_absolute(each, root or base(("study", "datasets"))) for each in study.datasets]
+    study = structs.replace(study, datasets=files)
     changed = {"train": train, "policy": policy, "study": study, **tables}
     return structs.replace(case, graph=graph, **changed), errors
 

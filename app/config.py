@@ -458,13 +458,55 @@ class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
     kind: Annotated[
-        Literal["quality", "scaling", "answers", "partition"],
+        Literal[
+            "quality",
+            "scaling",
+            "answers",
+            "partition",
+            "models",
+            "depth",
+            "breakdown",
+            "permutation",
+            "overlap",
+            "density",
+            "sampling",
+            "inference",
+            "gnn_scaling",
+        ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
             "answers: solves of a catalogue of graphs with known best values; "
-            "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]"
+            "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
+            "of node classification by [gnn]: models: accuracy of layer kinds; depth: of depths and widths; "
+            "breakdown: time by operation; permutation: natural against random order; overlap: staged "
+            "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
+            "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
+            "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on paper"
         ),
     ] = "quality"
+    datasets: Annotated[
+        list[str],
+        about(
+            "of node classification: files of graph, features, labels and splits, relative to "
+            "$LOCKSTEP_DATA where set, each with its own settings behind it: "
+            '"FILE seeds=3 hidden=64", keys of [gnn] and how many of study.seeds; []: [graph]'
+        ),
+    ] = field(default_factory=list)
+    models: Annotated[
+        list[str], Meta(min_length=1), about('models: layer kinds, such as "gcn" or "gcn residual=true"')
+    ] = field(default_factory=lambda: ["gcn", "gcn residual=true", "gin", "sage", "commnet", "gat"])
+    depths: Annotated[
+        list[Annotated[int, Meta(ge=1, le=1024)]], Meta(min_length=1), about("depth: numbers of layers")
+    ] = field(default_factory=lambda: [1, 2, 4, 8])
+    fanouts: Annotated[
+        list[Positive],
+        Meta(min_length=1, max_length=16),
+        about("sampling: neighbours drawn for each node, layer by layer from the features on"),
+    ] = field(default_factory=lambda: [10, 25])
+    held_back: Annotated[Positive, about("inference: graphs of graph.count that are not trained on")] = 2
+    scales: Annotated[
+        list[AboveZero], Meta(min_length=1), about("density: factors of the mean degree (graph.degree_scale)")
+    ] = field(default_factory=lambda: [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
     families: Annotated[
         list[Literal["er", "ba"]], Meta(min_length=1), about("graph families, as graph.generator names them")
     ] = field(default_factory=lambda: ["ba", "er"])
@@ -497,23 +539,35 @@ class StudyCase(Table, frozen=True):
         list[str], about("scaling: further graphs, by counts alone; the files of [graph] are followed too")
     ] = field(default_factory=lambda: ["er:19200:0.15", "er:24000:0.15"])
     batches: Annotated[
-        list[Positive], Meta(min_length=1), about("scaling: transitions of a training step")
+        list[Positive],
+        Meta(min_length=1),
+        about("scaling: transitions of a training step; sampling: nodes of a minibatch"),
     ] = field(default_factory=lambda: [8, 96])
     ranks: Annotated[list[Positive], Meta(min_length=1), about("scaling: numbers of ranks predicted")] = (
         field(default_factory=lambda: [1, 2, 4, 6, 12, 24, 48, 96, 192, 384])
     )
+    networks: Annotated[
+        list[str],
+        about(
+            "gnn_scaling: data sets of which only counts are known, and the model trained on each: "
+            "NAME NODES ENTRIES FEATURES CLASSES DEPTH HIDDEN; []: those of MG-GCN's Table 3"
+        ),
+    ] = field(default_factory=list)
     rounds: Annotated[
         Positive,
         about(
             "scaling: timings of each step, one rank and all ranks by turns; partition: passes of an epoch, "
-            "of which the least seconds count"
+            "of which the least seconds count; breakdown to inference: of what is compared, by turns"
         ),
     ] = 15
     epochs: Annotated[Positive, about("partition: epochs of each partitioner")] = 10
     widths: Annotated[
         list[Annotated[int, Meta(ge=1, le=4096)]],
         Meta(min_length=1, max_length=1024),
-        about("partition: columns that the sparse product of each layer reads"),
+        about(
+            "partition: columns that the sparse product of each layer reads; depth: columns between layers; "
+            "permutation, overlap: columns of the product"
+        ),
     ] = field(default_factory=lambda: [64, 16])
     clock: Annotated[
         Literal["cpu", "simulated"],

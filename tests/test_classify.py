@@ -222,12 +222,12 @@ def test_the_shipped_case(tmp_path):
     for ranks in (1, 2):
         out = tmp_path / f"r{ranks}"
         command = [*mpirun(ranks), sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml"]
-        code, printed = run_job([*command, "gnn.epochs=30", "graph.nodes=1000", "--out", out], limit_s=120)
+        code, printed = run_job([*command, "gnn.epochs=80", "graph.nodes=1000", "--out", out], limit_s=120)
         assert code == 0, printed
         result = json.loads((out / "result.json").read_text())
         digests.append(result["digest"])
         assert result["status"] == "complete"
-        assert result["epochs"] == 30
+        assert result["epochs"] == 80
         assert result["test_accuracy"] > 0.5
         assert len((out / "predictions").glob("*.txt").__next__().read_text().splitlines()) == 1000
         assert load_model(str(out / "weights.npz")).classes == 4

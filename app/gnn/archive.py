@@ -14,7 +14,7 @@ from app.errors import GraphError
 
 FORMAT = 1
 LARGEST = 1 << 30  # bytes of one file
-KINDS = {"policy": "a policy", "gnn": "a graph network"}
+KINDS = {"policy": "a policy", "gnn": "a graph network", "rgcn": "a relational network"}
 
 
 def save_archive(path: str, arrays: dict[str, np.ndarray], kind: str, about: dict[str, Any]) -> str:

@@ -16,9 +16,9 @@ from app.config import RgcnCase
 from app.elementwise import row_sums
 from app.errors import CaseError
 from app.gnn.optim import make_optimiser
-from app.gnn.relation_weights import glorot_limit
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_training import Steps, grid_groups
+from app.gnn.shards import glorot_limit
 from app.graphs.relational import relational_graph
 from app.graphs.triples import Triples
 from app.partition.relations import place

@@ -82,14 +82,16 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
 
 def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
     """Memory of a rank and seconds of a step for the graphs of a case, as lines of text."""
-    if case.run.task == "classify":
-        for counts in counts_of(case, case.graph):
-            yield from node_plan_lines(case, None if isinstance(counts, str) else counts.n, ranks, device)
-        return
     study = case.study
     calibration = load_calibration(study.calibration) if study.calibration else DEFAULTS
     origin = study.calibration or f"built-in rates ({DEFAULTS.machine})"
     yield f"estimates by {origin}; study.calibration=FILE takes those of a scaling study"
+    if case.run.task == "classify":
+        rates, base = Rates(calibration, ranks, _given_network(case)), calibration.base_bytes
+        for counts in counts_of(case, case.graph):
+            known = (None, 0) if isinstance(counts, str) else (counts.n, counts.entries)
+            yield from node_plan_lines(case, *known, ranks, device, rates, base)
+        return
     trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
     if case.run.task == "solve":
         net = _network(case, trains)

@@ -16,6 +16,7 @@ from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.graphs.source import Limits, Source, graph_suffix
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
+from app.memory.tiers import Budget
 from app.partition.relations import part_sizes
 from app.tasks.context import Context
 
@@ -44,9 +45,10 @@ def run_rgcn(context: Context) -> dict[str, Any]:
     _say_graph(context, triples, graph, labels)
     start = time.perf_counter()
     with log.phase("train"):
-        fast = int(case.memory.fast_mb * 1e6)
+        memory = case.memory
+        budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder)
         found = train_rgcn(
-            group, graph, labels, case.rgcn, case.seed, fast, _recorder(context), case.run.check_every
+            group, graph, labels, case.rgcn, case.seed, budget, _recorder(context), case.run.check_every
         )
     seconds = time.perf_counter() - start
     log.info(
@@ -101,7 +103,7 @@ def read_case_triples(case: Case) -> tuple[Triples, NodeLabels | None]:
         seed = case.seed if case.graph.generator_seed < 0 else case.graph.generator_seed
         nodes, rgcn = int(case.graph.nodes), case.rgcn
         triples = random_triples(nodes, case.graph.edges or nodes * case.graph.d, rgcn.relations, seed)
-        return triples, random_labels(nodes, rgcn.labelled, rgcn.classes, seed)
+        return triples, random_labels(triples, rgcn.labelled, rgcn.classes, seed)
     paths = [case.graph.path] if isinstance(case.graph.path, str) else list(case.graph.path)
     if len(paths) != 1:
         raise CaseError(f"graph.path: found {len(paths)} files; one .npz or N-Triples file would be right")
