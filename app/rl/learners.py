@@ -7,6 +7,7 @@ from app.rl.ppo import ProximalPolicy
 from app.rl.reinforce import Reinforce
 
 LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Agent, ProximalPolicy, Reinforce)}
+OWN = frozenset(LEARNERS)
 
 
 def find_learner(name: str) -> type[Learner]:
@@ -17,7 +18,10 @@ def find_learner(name: str) -> type[Learner]:
 
 
 def register_learner(name: str, kind: type[Learner]) -> None:
-    """Make agent.learner = `name` mean a learner of one's own. Raises CaseError where the name is taken."""
-    if LEARNERS.get(name, kind) is not kind:
-        raise CaseError(f"agent.learner: {name!r} is a learner already")
+    """Make agent.learner = `name` mean a learner of one's own, the latest of that name.
+
+    Ranks   all call with the same class. Raises CaseError for the name of a learner of this program.
+    """
+    if not name or (name in OWN and LEARNERS[name] is not kind):
+        raise CaseError(f"agent.learner: {name!r} cannot be the name of another learner")
     LEARNERS[name] = kind

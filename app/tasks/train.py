@@ -39,12 +39,15 @@ def _listed(totals: dict[str, int]) -> str:
     return ", ".join(f"{value} {name}" for name, value in totals.items()) or "no baselines"
 
 
-def learn(context: Context) -> tuple[Training, list[Loaded]]:
-    """Load training and held-back graphs and train. Ranks: all call; identical on all."""
+def learn(context: Context, given: list[Loaded] | None = None) -> tuple[Training, list[Loaded]]:
+    """Load training and held-back graphs and train. Ranks: all call; identical on all.
+
+    given   graphs from memory, of which some are held back; None: those that the case names
+    """
     case, log = context.case, context.log
     problem = make_problem(case.problem.name)
     table = case.train.graphs or case.graph
-    graphs, held_back = training_graphs(context, table)
+    graphs, held_back = training_graphs(context, table) if given is None else hold_back(context, given)
     nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
     log.info(
         "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)
@@ -80,7 +83,13 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
         if table.path:
             training = with_shared_blocks(context.group, training, context.cost_model())
         return training, held_back
-    loaded = with_shared_blocks(context.group, context.load(table, "training"), context.cost_model())
+    return hold_back(context, context.load(table, "training"))
+
+
+def hold_back(context: Context, loaded: list[Loaded]) -> tuple[list[Loaded], list[Loaded]]:
+    """Graphs to train on, and the last ones, which are held back. Ranks: all call."""
+    wanted = context.case.train.evaluate_graphs
+    loaded = with_shared_blocks(context.group, loaded, context.cost_model())
     if not loaded:
         raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
     held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0
