@@ -34,7 +34,7 @@ LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
 STARTS = ("learned", "greedy")  # values of search.start that are not files
 FILES = (  # keys that name a file which must be there
     ("parallel", "cost_model"), ("search", "start"), ("search", "inside"), ("search", "outside"),
-    ("gnn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
+    ("gnn", "weights"), ("rgcn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
 )  # fmt: skip
 LONGEST_KEY = 200  # characters of an override's key
 

@@ -235,7 +235,8 @@ def plot_training(
     left.plot(epochs, [row["loss"] for row in records])
     left.set_ylabel("loss of the training nodes")
     for split in ("train", "val", "test"):
-        right.plot(epochs, [row[f"{split}_score"] for row in records], label=split, lw=1)
+        if f"{split}_score" in records[0]:
+            right.plot(epochs, [row[f"{split}_score"] for row in records], label=split, lw=1)
     right.set_ylabel("accuracy or micro F1")
     right.legend(frameon=False)
     for axes in (left, right):
