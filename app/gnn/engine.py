@@ -1,7 +1,7 @@
 """Engine: the operations that layers are made of, on arrays of which every rank holds its rows.
 
-A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers,
-counts what is done, and can run the same code without numbers to learn what an epoch needs (`Engine.dry`).
+A layer's forward and backward passes call these methods and nothing else, so that the same code runs without
+numbers to learn what an epoch needs (`Programs.dry`), and then in the buffers that were planned from it.
 """
 
 from collections.abc import Callable
@@ -33,9 +33,9 @@ PRODUCTS = {
 class Engine(Programs):
     """Operations on rows, in the buffers of one plan (app/gnn/programs.py).
 
-    space      rows partitioned over ranks and the product with the adjacency matrix
-    params     replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
-    kept       columns of the products of the features that are made once, by their normalisation
+    neighbours_of   the product with the adjacency matrix, on rows partitioned over ranks
+    params          replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
+    kept            columns of the products of the features that are made once, by their normalisation
     """
 
     def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:

@@ -7,10 +7,11 @@ from app.elementwise import Dropout
 from app.errors import CaseError
 from app.gnn.archive import MOST_WEIGHTS
 from app.gnn.block import Block
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
 from app.gnn.parameters import constants_of
+from app.gnn.programs import Rows
 from app.rng import key_of
 
 Array = Any

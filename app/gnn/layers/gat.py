@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from app.errors import CaseError
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
+from app.gnn.programs import Rows
 
 Array = Any
 MOST_HEADS = 256
