@@ -125,7 +125,10 @@ def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[
     if case.run.task == "classify" and not (has_graphs or case.graph.path or case.graph.generator):
         yield 'run.task = "classify" needs a graph: set graph.path or graph.generator'
     if trains and not (
-        trained.path or trained.generator or (trained is case.graph and case.run.task == "solve")
+        has_graphs
+        or trained.path
+        or trained.generator
+        or (trained is case.graph and case.run.task == "solve")
     ):
         yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
     yield from _policy_conflicts(case, places)

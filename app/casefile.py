@@ -34,7 +34,7 @@ LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
 STARTS = ("learned", "greedy")  # values of search.start that are not files
 FILES = (  # keys that name a file which must be there
     ("parallel", "cost_model"), ("search", "start"), ("search", "inside"), ("search", "outside"),
-    ("gnn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
+    ("gnn", "weights"), ("rgcn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
 )  # fmt: skip
 LONGEST_KEY = 200  # characters of an override's key
 
@@ -264,6 +264,8 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         study = structs.replace(study, catalogue=_absolute(study.catalogue, base(("study", "catalogue"))))
     elif root and is_plain(root):
         study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
+    files = [_absolute(each, root or base(("study", "datasets"))) for each in study.datasets]
+    study = structs.replace(study, datasets=files)
     changed = {"train": train, "policy": policy, "study": study, **tables}
     return structs.replace(case, graph=graph, **changed), errors
 

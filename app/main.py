@@ -13,6 +13,7 @@ from app.comm.guard import abort, abort_on_uncaught, raise_together
 from app.config import Case
 from app.device import product_rate
 from app.errors import CaseError, LockstepError
+from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
 from app.graphs.node_files import check_node_file
 from app.graphs.readers import open_edges
@@ -112,6 +113,8 @@ def _check_inputs(case: Case, out: str) -> None:
                 check_node_file(path, Limits(limit))
     if case.gnn.weights:
         load_model(case.gnn.weights)
+    if case.rgcn.weights:
+        load_rgcn(case.rgcn.weights)
     if case.policy.weights not in ("default", "train"):
         load_weights(case.policy.weights)
     folder = os.path.realpath(out)

@@ -16,6 +16,7 @@ from app.gnn.rgcn import RGCN, OneHotLayer, RelationalLayer
 from app.gnn.rgcn_training import Targets, choose_placement, train_rgcn
 from app.graphs.relational import nodes_by_layer, relational_graph
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
+from app.memory.tiers import Budget
 from app.partition.relations import place
 
 # ---- graphs -----------------------------------------------------------------------------------------------
@@ -300,7 +301,7 @@ def test_a_memory_limit_makes_parts_and_changes_no_bit(solo, bases):
     largest = choose_placement(1, graph, labels, case, 10**9)
     assert largest.turns == 1
     limit = next(k * 50_000 for k in range(1, 100) if fits(graph, labels, case, k * 50_000))
-    found = [train_rgcn(solo, graph, labels, case, 1, fast) for fast in (0, limit, 10**9)]
+    found = [train_rgcn(solo, graph, labels, case, 1, Budget(fast)) for fast in (0, limit, 10**9)]
     assert [each.placement.turns for each in found][::2] == [1, 1]
     assert found[1].placement.turns > 1
     assert len({digest(each.net.whole_weights(solo)) for each in found}) == 1

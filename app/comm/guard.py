@@ -3,7 +3,7 @@
 import hashlib
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -58,6 +58,19 @@ def digest(arrays: dict[str, np.ndarray]) -> str:
         array = np.ascontiguousarray(arrays[name])
         sha.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
         sha.update(array.tobytes())
+    return sha.hexdigest()
+
+
+def digest_pieces(arrays: Iterable[tuple[str, tuple[int, ...], Iterable[np.ndarray]]]) -> str:
+    """`digest` of float32 arrays, of which only some rows exist at a time.
+
+    arrays   name, shape and consecutive pieces of each, in sorted name order
+    """
+    sha = hashlib.sha256()
+    for name, shape, pieces in arrays:
+        sha.update(f"{name}|{np.dtype(np.float32).str}|{shape}|".encode())
+        for piece in pieces:
+            sha.update(np.ascontiguousarray(piece))
     return sha.hexdigest()
 
 

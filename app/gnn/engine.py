@@ -19,6 +19,7 @@ from app.products import PLAIN, Finish, Part
 
 Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
+KEPT_COLUMNS = 64  # of the features that are multiplied at a time where their product is kept
 NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 # P = diag(left) (A, or A+I) diag(right)
 PRODUCTS = {
@@ -34,6 +35,7 @@ class Engine(Programs):
 
     neighbours_of   the product with the adjacency matrix, on rows partitioned over ranks
     params          replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
+    kept            columns of the products of the features that are made once, by their normalisation
     """
 
     def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
@@ -48,6 +50,7 @@ class Engine(Programs):
         first, last = (int(cut) for cut in rows.cuts[group.rank : group.rank + 2])
         self.spans = owned_spans(self.blocks, first, last)
         self.roots = len(owned_roots(self.blocks, first, last))
+        self.kept: dict[str, int] = {}
         self.gradient: Array = None
         self._parts: Array = None
 
@@ -66,13 +69,13 @@ class Engine(Programs):
         """
         Z = self.take(name, W.shape[1])
         if isinstance(X, Features):
-            self._run("dense", name, [], [Z], lambda: X.times(W, Z.array, scale), 2 * X.stored * W.shape[1])
+            times = lambda: X.times(W, Z.array, scale)  # noqa: E731
+            counts = {"shape": (X.stored, W.shape[1]), "sparse": X.whole_gradient}
+            self._run("dense", name, [], [Z], times, 2 * X.stored * W.shape[1], **counts)
             return Z
         then = PLAIN if scale is None else Finish(scale=scale)
-        flops = 2 * X.width * W.shape[1]
-        self._run(
-            "dense", name, [X], [Z], lambda: self.device.dense([Part(X.array)], W, then, Z.array), flops
-        )
+        times = lambda: self.device.dense([Part(X.array)], W, then, Z.array)  # noqa: E731
+        self._run("dense", name, [X], [Z], times, 2 * X.width * W.shape[1], shape=W.shape)
         return Z
 
     def dense_back(self, D: Rows, W: Array, scale: Array | None = None, name: str = "dH") -> Rows:
@@ -91,7 +94,7 @@ class Engine(Programs):
         def work() -> None:
             self.device.dense([Part(X.array) for X, _ in terms], W, PLAIN, Z.array)
 
-        self._run("dense", name, [X for X, _ in terms], [Z], work, 2 * W.shape[0] * W.shape[1])
+        self._run("dense", name, [X for X, _ in terms], [Z], work, 2 * W.shape[0] * W.shape[1], shape=W.shape)
         return Z
 
     def neighbours(
@@ -113,13 +116,13 @@ class Engine(Programs):
                 Y.array[...] = 0
             self.neighbours_of.accumulate(rows, Y.array)
 
-        self._run("spmm", name, [X], [Y], work, 2 * X.width)
+        self._run("spmm", name, [X], [Y], work, 2 * X.width, exchanges=(X.width,))
         return Y
 
     def neighbours_into(self, Y: Rows, X: Rows) -> None:
         """Y += A X; the chain of a row goes on from what Y holds. Ranks: all call (one exchange)."""
         work = lambda: self.neighbours_of.accumulate(X.array, Y.array)  # noqa: E731
-        self._run("spmm", Y.name, [Y, X], [Y], work, 2 * X.width)
+        self._run("spmm", Y.name, [Y, X], [Y], work, 2 * X.width, exchanges=(X.width,))
 
     def scale_of(self, kind: str) -> Array | None:
         """[n_own] the factors of rows of a normalisation (Neighbours.scale)."""
@@ -130,19 +133,27 @@ class Engine(Programs):
 
         Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
         """
-        if self.numeric and kind not in X.products:
-            left, own, right = PRODUCTS[kind]
-            rows = X.array.copy()
+        if not self.numeric:
+            self.kept[kind] = X.width
+            return X
+        if kind not in X.products:
+            X.products[kind] = DenseFeatures(self.device, self._product_of(X.array, *PRODUCTS[kind]))
+        return X.products[kind]
+
+    def _product_of(self, X: Array, left: str, own: bool, right: str) -> Array:
+        """diag(left) (A or A + I) diag(right) X, some columns at a time: little memory beside the result."""
+        out = self.device.empty(X.shape)
+        for lo in range(0, X.shape[1], KEPT_COLUMNS):
+            columns = slice(lo, lo + KEPT_COLUMNS)
+            rows = X[:, columns].copy()
             if right:
                 self.device.activate(rows, self.scale_of(right))
-            Y = self.device.zeros(rows.shape)
-            if own:
-                Y[...] = rows
+            Y = rows.copy() if own else self.device.zeros(rows.shape)
             self.neighbours_of.accumulate(rows, Y)
             if left:
                 self.device.activate(Y, self.scale_of(left))
-            X.products[kind] = DenseFeatures(self.device, Y)
-        return X.products[kind] if self.numeric else X
+            out[:, columns] = Y
+        return out
 
     # ---- gradients --------------------------------------------------------------------------------------
 
@@ -163,7 +174,8 @@ class Engine(Programs):
         into = self.params.slices[name]
         if isinstance(X, Features) and into.stop <= self.direct:
             work = lambda: X.gradient(D.array, self.gradient[into], scale)  # noqa: E731
-            self._run("gram", name, [D], [], work, 2 * X.stored * D.width)
+            counts = {"shape": (X.stored, D.width), "sparse": True}
+            self._run("gram", name, [D], [], work, 2 * X.stored * D.width, **counts)
             return
         rows = [] if isinstance(X, Features) else [X]
 
@@ -172,7 +184,7 @@ class Engine(Programs):
             found = self.device.gram_roots([part], D.array, self.starts, self.spans)
             self._part(name)[...] = found if pick is None else found[:, pick]
 
-        self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width)
+        self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width, shape=(X.width, D.width))
 
     def column_sums(self, name: str, D: Rows) -> None:
         """The gradient of parameter `name` [1, width] is the sum of the rows of D."""
@@ -180,7 +192,7 @@ class Engine(Programs):
         def work() -> None:
             self._part(name)[...] = self.device.column_roots(D.array, self.starts, self.spans)
 
-        self._run("elementwise", name, [D], [], work, D.width)
+        self._run("elementwise", name, [D], [], work, D.width, shape=(0, D.width))
 
     def dot(self, name: str, X: Rows, D: Rows) -> None:
         """The gradient of parameter `name` [1, 1] is the sum of all elements of X * D, row by row."""
@@ -189,7 +201,7 @@ class Engine(Programs):
             dots = self.device.row_dots(X.array, D.array)
             self._part(name)[...] = self.device.column_roots(dots[:, None], self.starts, self.spans)
 
-        self._run("elementwise", name, [X, D], [], work, 2 * D.width)
+        self._run("elementwise", name, [X, D], [], work, 2 * D.width, shape=(0, D.width))
 
     def _part(self, name: str) -> Array:
         """[own roots, size] the addends of a parameter's gradient."""
@@ -223,7 +235,8 @@ class Engine(Programs):
         def work() -> None:
             self.device.activate(Z.array, scale, flat, None if add is None else add.array, relu, drop)
 
-        self._run("elementwise", "activate", [Z, add], [Z], work, 4 * Z.width)
+        name = "activate" if drop is None else "activate, drop"
+        self._run("elementwise", name, [Z, add], [Z], work, 4 * Z.width, shape=(0, Z.width))
 
     def deactivate(
         self, D: Rows, H: Rows | None = None, scale: Array | None = None, drop: Any = None, relu: bool = False
@@ -233,7 +246,7 @@ class Engine(Programs):
         def work() -> None:
             self.device.deactivate(D.array, None if H is None else H.array, scale, drop, relu)
 
-        self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width)
+        self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width, shape=(0, D.width))
 
     def copy(self, X: Rows | Features, name: str, scale: Array | None = None) -> Rows:
         """New rows scale * X."""
@@ -243,13 +256,13 @@ class Engine(Programs):
             Y.array[...] = X.array
             self.device.activate(Y.array, scale)
 
-        self._run("elementwise", name, [X], [Y], work, X.width)
+        self._run("elementwise", name, [X], [Y], work, X.width, shape=(0, X.width))
         return Y
 
     def add_into(self, Y: Rows, X: Rows | Features, factor: float = 1.0) -> None:
         """Y += factor * X."""
         work = lambda: self.device.add_into(Y.array, X.array, factor)  # noqa: E731
-        self._run("elementwise", "add", [Y, X], [Y], work, 2 * Y.width)
+        self._run("elementwise", "add", [Y, X], [Y], work, 2 * Y.width, shape=(0, Y.width))
 
     def combine(self, X: DenseFeatures, factor: Array, Y: DenseFeatures, name: str) -> Rows:
         """New rows factor * X + Y, factor [1, 1]."""
@@ -259,7 +272,7 @@ class Engine(Programs):
             self.device.xp.multiply(X.array, factor, out=Z.array)
             self.device.add_into(Z.array, Y.array)
 
-        self._run("elementwise", name, [X, Y], [Z], work, 2 * X.width)
+        self._run("elementwise", name, [X, Y], [Z], work, 2 * X.width, shape=(0, X.width))
         return Z
 
     def normalise(self, Z: Rows, gamma: Array, beta: Array, name: str = "N") -> tuple[Rows, Any]:
@@ -270,7 +283,7 @@ class Engine(Programs):
             flat = gamma.reshape(-1), beta.reshape(-1)
             return self.device.normalise_rows(Z.array, *flat, NORM_EPSILON, N.array)[1:]
 
-        return N, self._run("elementwise", name, [Z], [N], work, 8 * Z.width)
+        return N, self._run("elementwise", name, [Z], [N], work, 8 * Z.width, shape=(0, Z.width))
 
     def normalise_back(self, D: Rows, Z: Rows, kept: Any, gamma: Array, names: tuple[str, str]) -> None:
         """In place, the gradient through `normalise`; names: the parameters gamma and beta, whose gradients
@@ -281,14 +294,25 @@ class Engine(Programs):
         def work() -> None:
             self.device.normalise_rows_back(D.array, Z.array, *kept, gamma.reshape(-1), product.array)
 
-        self._run("elementwise", "normalise_back", [D, Z], [D, product], work, 12 * D.width)
+        reads, writes, shape = [D, Z], [D, product], (0, D.width)
+        self._run("elementwise", "normalise_back", reads, writes, work, 12 * D.width, shape=shape)
         self.column_sums(names[0], product)
         self.free(product)
 
     # ---- anything else ----------------------------------------------------------------------------------
 
     def apply(
-        self, kind: str, name: str, reads: list[Any], writes: list[Any], work: Callable[[], Any]
+        self,
+        kind: str,
+        name: str,
+        reads: list[Any],
+        writes: list[Any],
+        work: Callable[[], Any],
+        exchanges: tuple[int, ...] = (),
     ) -> Any:
-        """An operation of a layer's own: `work` touches the arrays of the rows it names and no others."""
-        return self._run(kind, name, reads, writes, work)
+        """An operation of a layer's own: `work` touches the arrays of the rows it names and no others.
+
+        exchanges   columns of the rows that it exchanges, one number for each exchange
+        """
+        columns = max((each.width for each in (*reads, *writes) if each is not None), default=0)
+        return self._run(kind, name, reads, writes, work, shape=(0, columns), exchanges=exchanges)

@@ -20,9 +20,13 @@ class SGD:
         flat -= self.rate * gradient
 
 
-def make_optimiser(case: GnnCase | RgcnCase, size: int, xp: Any) -> "SGD | Adam":
-    """The optimiser a case names, for `size` parameters."""
-    return Adam(size, xp, case.learning_rate) if case.optimiser == "adam" else SGD(case.learning_rate)
+def make_optimiser(
+    case: GnnCase | RgcnCase, size: int, xp: Any, moments: tuple[Array, Array] | None = None
+) -> "SGD | Adam":
+    """The optimiser a case names, for `size` parameters; moments: where Adam's lie, see there."""
+    if case.optimiser == "sgd":
+        return SGD(case.learning_rate)
+    return Adam(size, xp, case.learning_rate, moments=moments)
 
 
 class Adam:
@@ -30,16 +34,17 @@ class Adam:
 
     Element-wise operations and square roots only, so equal gradients give equal weights everywhere.
     compiled   False: leave the compiled kernel, which has the same bits, aside
+    moments    zeros [size] twice, where m and v are to lie; None: made here
     """
 
     compiled = True
 
     def __init__(
-        self, size: int, xp: Any, rate: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
-    ) -> None:
+        self, size: int, xp: Any, rate: float, beta1: float = 0.9, beta2: float = 0.999,
+        epsilon: float = 1e-8, moments: tuple[Array, Array] | None = None,
+    ) -> None:  # fmt: skip
         self.xp, self.rate, self.beta1, self.beta2, self.epsilon = xp, rate, beta1, beta2, epsilon
-        self.m = xp.zeros(size, dtype=xp.float32)
-        self.v = xp.zeros(size, dtype=xp.float32)
+        self.m, self.v = moments or (xp.zeros(size, dtype=xp.float32), xp.zeros(size, dtype=xp.float32))
         self.step = 0
 
     def update(self, flat: Array, gradient: Array) -> None:

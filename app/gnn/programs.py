@@ -121,15 +121,19 @@ class Programs:
         writes: list[Any],
         work: Callable[[], Any],
         flops: int = 0,
+        **counts: Any,
     ) -> Any:
-        """Do one operation, or only write down that it is done."""
+        """Do one operation, or only write down that it is done.
+
+        counts   shape, sparse, exchanges: see app/memory/operations.py
+        """
         self._at += 1
         if not self.numeric:
             found = [
                 tuple(key_of(r.number, r.name) for r in each if isinstance(r, Rows))
                 for each in (reads, writes)
             ]
-            self.recorded[self._program].append(Operation(kind, name, *found, flops=flops))
+            self.recorded[self._program].append(Operation(kind, name, *found, flops=flops, **counts))
             return None
         if self.tiered:
             with self._in_fast_tier([r for r in (*reads, *writes) if isinstance(r, Rows)]):

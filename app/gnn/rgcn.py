@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.comm.guard import digest_pieces
 from app.comm.ordered import sum_blocks
-from app.gnn.relation_weights import BasisRows, FreeRows, Gradient, Shard, draw_rows, glorot_limit
+from app.gnn.relation_weights import BasisRows, FreeRows, Gradient
+from app.gnn.rgcn_features import Features
+from app.gnn.shards import Shard, Whole, draw_rows, glorot_limit
+from app.gnn.stopwatch import Stopwatch
 from app.graphs.relational import RelationalGraph, nodes_by_layer
+from app.memory.tiers import Budget
 from app.partition.relations import Placement
 from app.rng import stream
-from app.sparse.relational import HiddenProducts, OneHotProducts, octets
+from app.sparse.relational import HiddenProducts, LayerEdges, OneHotProducts, octets, own_rows
 from app.sparse.remote import Held, RemoteProduct
 
 Array = Any
@@ -39,20 +44,22 @@ class OneHotLayer:
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, outputs: np.ndarray, hidden: int,
-        bases: int, seed: int, slow: bool = False,
+        bases: int, seed: int, slow: Budget | None = None,
     ) -> None:  # fmt: skip
         self.device = group.device
-        self.products = products = OneHotProducts(group, placement, graph, outputs)
+        edges = LayerEdges(placement, graph, outputs)
+        self.products = products = OneHotProducts(group, edges, outputs)
         if bases:
-            self.relations: Any = BasisRows(group, products, placement, bases, hidden, seed, slow)
+            self.relations: Any = BasisRows(group, products, edges, bases, hidden, seed, slow)
         else:
-            self.relations = FreeRows(group, products, placement, hidden, seed, slow)
+            self.relations = FreeRows(group, products, edges, hidden, seed, slow)
         own, padded = products.out.nodes, products.out.padded
         blocks = np.searchsorted(placement.rows.starts, outputs, side="right")
         limit = glorot_limit(graph.nodes, hidden)
         W0 = np.zeros((padded, hidden), dtype=np.float32)
-        W0[: len(own)] = draw_rows(seed, "first/self", outputs, own, blocks, (hidden,), limit)
+        draw_rows(seed, "first/self", outputs, own, blocks, limit, W0)
         self.weights = {**self.relations.weights, "first/self": Shard(self.device.put(W0), own)}
+        self.replicated = ("first/a",) if bases else ()
         self.hidden = hidden
 
     def forward(self) -> Array:
@@ -61,6 +68,7 @@ class OneHotLayer:
         P = self.device.zeros((products.pairs[-1], self.hidden))
         for k, turn in enumerate(products.turns):
             turn.sums.add(self.relations.rows(k), P[products.pairs[k] : products.pairs[k + 1]])
+            self.relations.done(k)
         Z_own = products.add.times(P)
         Z_own += self.weights["first/self"].array
         return Z_own
@@ -93,6 +101,7 @@ class RelationalLayer:
         self.products = products = HiddenProducts(group, placement, graph, inputs, outputs)
         self._blocks = placement.rows.block_counts
         self._draw(products.relations, seed)
+        self.replicated = tuple(f"{name}/{key}" for key in (("self", "V", "a") if bases else ("self",)))
         if bases:
             self._to_all(placement)
 
@@ -140,12 +149,15 @@ class RelationalLayer:
 
     def forward(self, H_own: Array) -> Array:
         """Z_own [n_out, m] from H_own [n_in, f]. Ranks: all call."""
+        return self._combine(self.products.gather.times(H_own), self.products.self_of.times(H_own))
+
+    def _combine(self, M: Array, H_self: Array) -> Array:
+        """Z_own from rows of pairs and the own rows of outputs. Ranks: all call."""
         products, device = self.products, self.device
-        M, W = products.gather.times(H_own), self._compose()
+        W = self._compose()
         P = device.zeros((products.rows, self.width[1]))
         for k, lo, hi in products.segments:
             P[lo:hi] = device.row_product(M[lo:hi], W[k])
-        H_self = products.self_of.times(H_own)
         self.saved = M, W, H_self
         Z_own = products.add.times(P)
         Z_own += device.row_product(H_self, self.weights[f"{self.name}/self"].array)
@@ -154,16 +166,22 @@ class RelationalLayer:
     def backward(self, dZ_own: Array) -> Array:
         """dH_own [n_in, f]; keeps what `gradients` needs. Ranks: all call."""
         products, device, xp = self.products, self.device, self.device.xp
-        M, W, H_self = self.saved
-        dP = products.spread.times(dZ_own)
+        M, W, _ = self.saved
+        dP = self._spread(dZ_own)
         dM = device.zeros(M.shape)
         for k, lo, hi in products.segments:
             dM[lo:hi] = device.row_product(dP[lo:hi], xp.ascontiguousarray(W[k].T))
         dH_own = products.collect.times(products.scatter.times(dM))
         W0 = self.weights[f"{self.name}/self"].array
         products.self_to.add(device.row_product(dZ_own, xp.ascontiguousarray(W0.T)), dH_own)
-        self.saved = M, dP, H_self, dZ_own
         return dH_own
+
+    def _spread(self, dZ_own: Array) -> Array:
+        """dP on the holders of pairs; keeps what `gradients` needs. Ranks: all call."""
+        M, _, H_self = self.saved
+        dP = self.products.spread.times(dZ_own)
+        self.saved = M, dP, H_self, dZ_own
+        return dP
 
     def gradients(self) -> Iterator[Gradient]:
         """Gradients of all weights, after backward. Ranks: all call, and take all."""
@@ -185,6 +203,28 @@ class RelationalLayer:
         yield f"{name}/V", slice(None), dV
 
 
+class FeatureLayer(RelationalLayer):
+    """Relational convolution of given features X: what RelationalLayer is, as the first layer.
+
+    M = (1 / c_ir) sum_j X_j is the same in every epoch, so it is made once; nobody wants a gradient by X.
+    """
+
+    def __init__(self, *args: Any, X_own: Array) -> None:
+        """As RelationalLayer; X_own [n_in, f] on the device. Ranks: all call."""
+        super().__init__(*args)
+        self._constant = self.products.gather.times(X_own), self.products.self_of.times(X_own)
+        del self.products.gather, self.products.scatter, self.products.collect
+
+    def forward(self) -> Array:
+        """Z_own [n_out, m]. Ranks: all call."""
+        return self._combine(*self._constant)
+
+    def gradients(self, dZ_own: Array) -> Iterator[Gradient]:
+        """Gradients of all weights. Ranks: all call, and take all."""
+        self._spread(dZ_own)
+        yield from super().gradients()
+
+
 def _gram(device: Any, X: Array, D: Array, starts: np.ndarray) -> Array:
     """block_gram of the rows that the blocks cover: a rank without blocks has only padding."""
     rows = int(starts[0, -1])
@@ -199,18 +239,29 @@ class RGCN:
 
     widths    of the layers' outputs: (hidden, ..., classes)
     wanted    nodes whose outputs are read
-    slow      the first layer's relation weights lie on the host, see relation_weights.py
+    inputs    features of the nodes; None: one-hot
+    slow      the first layer's relation weights lie in the slow tier of this budget
+    one_hot   whether the first layer has weights for each node
     weights   every weight array by name
     out       the rows of the output that this rank owns
     """
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, wanted: np.ndarray,
-        widths: list[int], bases: int, seed: int, prune: bool = True, slow: bool = False,
+        widths: list[int], bases: int, seed: int, prune: bool = True, slow: Budget | None = None,
+        inputs: Features | None = None,
     ) -> None:  # fmt: skip
-        self.device = group.device
+        self.device, self.clock = group.device, Stopwatch(group.device)
         nodes = nodes_by_layer(graph, wanted, len(widths), prune)
-        self.first = OneHotLayer(group, placement, graph, nodes[1], widths[0], bases, seed, slow)
+        self.one_hot = inputs is None
+        if inputs is None:
+            self.first: Any = OneHotLayer(group, placement, graph, nodes[1], widths[0], bases, seed, slow)
+        else:
+            X_own = group.device.put(inputs.rows(own_rows(placement, nodes[0], group.rank)))
+            width = (inputs.width, widths[0])
+            self.first = FeatureLayer(
+                group, placement, graph, nodes[0], nodes[1], width, bases, seed, "first", X_own=X_own
+            )
         self.rest = [
             RelationalLayer(
                 group, placement, graph, nodes[k], nodes[k + 1], (widths[k - 1], widths[k]), bases, seed,
@@ -224,12 +275,14 @@ class RGCN:
 
     def forward(self) -> Array:
         """Logits of the owned output rows, [n_own, classes]; padding rows are zero. Ranks: all call."""
-        X = self.first.forward()
+        with self.clock("first layer, forward"):
+            X = self.first.forward()
         self._active = []
-        for layer in self.rest:
-            H = self.device.xp.maximum(X, 0)
-            self._active.append(H)
-            X = layer.forward(H)
+        with self.clock("other layers, forward"):
+            for layer in self.rest:
+                H = self.device.xp.maximum(X, 0)
+                self._active.append(H)
+                X = layer.forward(H)
         return X
 
     def gradients(self, dZ_own: Array) -> Iterator[Gradient]:
@@ -240,25 +293,36 @@ class RGCN:
         """
         D = dZ_own
         for layer, H in zip(reversed(self.rest), reversed(self._active)):
-            dH = layer.backward(D)
-            yield from layer.gradients()
+            with self.clock("other layers, backward"):
+                dH = layer.backward(D)
+            yield from self.clock.over("other layers, backward", layer.gradients())
             D = dH * (H > 0)
-        yield from self.first.gradients(D)
+        yield from self.clock.over("first layer, backward", self.first.gradients(D))
+
+    def arrays(self) -> dict[str, Array]:
+        """The rows of all weights that this rank has, by name."""
+        return {name: shard.array for name, shard in self.weights.items()}
 
     def replicated(self) -> dict[str, np.ndarray]:
         """The weights that every rank holds alike, on the host."""
-        names = [name for name in self.weights if name.endswith(("/a", "/V", "/self")) and name != "first/V"]
-        return {name: self.device.get(self.weights[name].array) for name in names if name != "first/self"}
+        names = [name for layer in self.layers for name in layer.replicated]
+        return {name: self.device.get(self.weights[name].array) for name in names}
 
-    def whole_weights(self, group: Group) -> dict[str, np.ndarray]:
-        """All weights by name on the host, the same for any placement; turns of the first layer as one array.
+    def whole(self, group: Group) -> dict[str, Whole]:
+        """All weights by name, the same for any placement; turns of the first layer as one array.
 
         Ranks   all call
         """
-        shards = dict(self.weights)
-        turns = [shards.pop(name) for name in list(shards) if name.startswith("first/W")]
-        if turns:
-            rows = [shard.host(self.device) for shard in turns]
-            keys = np.concatenate([shard.keys for shard in turns])
-            shards["first/W"] = Shard(np.concatenate(rows), keys, slow=True)
-        return {name: shard.whole(group) for name, shard in shards.items()}
+        shards: dict[str, list[Shard]] = {}
+        for name, shard in self.weights.items():
+            shards.setdefault("first/W" if name.startswith("first/W") else name, []).append(shard)
+        return {name: Whole(group, shards[name]) for name in sorted(shards)}
+
+    def whole_weights(self, group: Group) -> dict[str, np.ndarray]:
+        """All weights by name, on the host of every rank. Ranks: all call."""
+        return {name: each.whole() for name, each in self.whole(group).items()}
+
+    def weights_digest(self, group: Group) -> str:
+        """The digest of whole_weights, of which only pieces exist at a time. Ranks: all call."""
+        whole = self.whole(group)
+        return digest_pieces((name, each.shape, each.pieces()) for name, each in whole.items())

@@ -16,23 +16,30 @@ from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser
 from app.gnn.relation_weights import CHUNK_ELEMENTS, Gradient
 from app.gnn.rgcn import RGCN
+from app.gnn.rgcn_features import Features
+from app.graphs.keys import sorted_set
 from app.graphs.relational import RelationalGraph, nodes_by_layer
 from app.graphs.triples import NodeLabels
+from app.memory.slow_rows import SlowRows
+from app.memory.tiers import Budget
 from app.partition.relations import Placement, fit_turns, place
 
 Array = Any
+NO_LIMIT = Budget(0)
 
 
 @dataclass
 class RelationalFit:
     """What training leaves.
 
+    case          the settings of the network and its training
     net           the network, with its weights on this rank
     records       one for each evaluated epoch: loss and accuracies of the weights before its step
     predictions   [labelled nodes] int32 classes, in the order of labels.nodes
     accuracy      share of the training and of the test nodes that are classified rightly, at the end
     """
 
+    case: RgcnCase
     net: RGCN
     placement: Placement
     records: list[dict[str, float]] = field(default_factory=list)
@@ -85,6 +92,7 @@ class Steps:
     def __init__(self, group: Group, case: RgcnCase, net: RGCN) -> None:
         self.group, self.case, self.net = group, case, net
         self._of: dict[tuple[str, int | None], Any] = {}
+        self._moments: dict[str, tuple[SlowRows, SlowRows]] = {}
 
     def take(self, gradient: Gradient) -> None:
         """Change some rows of one weight array by their gradient."""
@@ -95,10 +103,22 @@ class Steps:
             dW, xp = device.get(dW), np
         if self.case.weight_decay and name.startswith("first/"):
             dW = dW + self.case.weight_decay * W
-        key = name, rows.start
+        self._optimiser(name, rows, W.size, xp).update(W.reshape(-1), dW.reshape(-1))
+        for each in self._moments.get(name, ()):
+            each.done(rows)
+
+    def _optimiser(self, name: str, rows: slice, size: int, xp: Any) -> Any:
+        """That of some rows; what it keeps of them lies beside weights of the slow tier."""
+        key, shard = (name, rows.start), self.net.weights[name]
         if key not in self._of:
-            self._of[key] = make_optimiser(self.case, W.size, xp)
-        self._of[key].update(W.reshape(-1), dW.reshape(-1))
+            moments = None
+            if shard.slow and self.case.optimiser == "adam":
+                if name not in self._moments:
+                    self._moments[name] = (shard.slow.like(), shard.slow.like())
+                m, v = (each.array[rows].reshape(-1) for each in self._moments[name])
+                moments = m, v
+            self._of[key] = make_optimiser(self.case, size, xp, moments)
+        return self._of[key]
 
 
 def train_rgcn(
@@ -107,28 +127,36 @@ def train_rgcn(
     labels: NodeLabels,
     case: RgcnCase,
     seed: int,
-    fast_bytes: int = 0,
+    budget: Budget = NO_LIMIT,
     record: Callable[[dict[str, float]], None] = lambda row: None,
     check_every: int = 0,
+    inputs: Features | None = None,
+    begin: Callable[[RGCN], None] = lambda net: None,
 ) -> RelationalFit:
     """Train on the labelled training nodes of a graph; the result is the same for any partition.
 
-    fast_bytes    limit on what the operands of the relations take at a time; 0: none
+    budget        limit on what arrays of the fast tier take, and where others go; limit 0: none
     record        called with each evaluation
     check_every   epochs between comparisons of replicated weights over ranks; 0: never
+    inputs        features of the nodes; None: one-hot
+    begin         called with the network before the first epoch; all ranks call it
     Ranks         all call
     """
-    placement = choose_placement(group.size, graph, labels, case, fast_bytes)
+    placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
+    slow = budget if budget.limit else None
     widths = [case.hidden] * (case.layers - 1) + [labels.classes]
-    net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, bool(fast_bytes))
+    net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, slow, inputs)
+    begin(net)
     targets, steps = Targets(group, net, placement, labels), Steps(group, case, net)
-    found = RelationalFit(net, placement)
+    found = RelationalFit(case, net, placement)
     for epoch in range(1, case.epochs + 1):
         Z_own = net.forward()
         predicted = _classes(group, Z_own)
-        loss = targets.loss(Z_own)
+        with net.clock("loss"):
+            loss = targets.loss(Z_own)
         for gradient in net.gradients(Z_own):
-            steps.take(gradient)
+            with net.clock("optimiser"):
+                steps.take(gradient)
         refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
             check_same(group, digest(net.replicated())[:16], f"weights after epoch {epoch}")
@@ -154,13 +182,14 @@ def _counts(group: Group, own: int) -> list[int]:
 
 
 def choose_placement(
-    ranks: int, graph: RelationalGraph, labels: NodeLabels, case: RgcnCase, fast_bytes: int = 0
-) -> Placement:
+    ranks: int, graph: RelationalGraph, labels: NodeLabels, case: RgcnCase, fast_bytes: int = 0,
+    inputs: Features | None = None,
+) -> Placement:  # fmt: skip
     """The grid of ranks that a case asks for, and in how many parts a rank processes its relations."""
     groups = grid_groups(ranks, case)
     turns = case.parts or 1
     used = graph.of_targets(nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1])
-    if fast_bytes and not case.parts:
+    if fast_bytes and not case.parts and inputs is None:
         resident = _resident_bytes(graph, labels, case)
         turns = fit_turns(used, case.grouping, groups, fast_bytes, case.hidden, resident)
     return place(used, ranks, groups, case.grouping, turns)
@@ -186,7 +215,7 @@ def _resident_bytes(graph: RelationalGraph, labels: NodeLabels, case: RgcnCase) 
     for layer in range(1, case.layers + 1):
         edges = graph.of_targets(nodes[layer])
         pairs, sources = (
-            len(np.unique(ends.astype(np.int64) * graph.relations + edges.relation))
+            len(sorted_set(ends.astype(np.int64) * graph.relations + edges.relation))
             for ends in (edges.target, edges.source)
         )
         # Columns, factors and row offsets of the products; rows of nodes and their gradients.

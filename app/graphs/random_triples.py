@@ -1,4 +1,4 @@
-"""Random knowledge graphs: preferential attachment with a relation drawn for each edge, and random labels."""
+"""Random knowledge graphs: preferential attachment, a relation drawn for each edge, labels that follow."""
 
 import numpy as np
 
@@ -30,12 +30,19 @@ def random_triples(nodes: int, edges: int, relations: int, seed: int) -> Triples
     return Triples(f"ba-{nodes}-{edges}-{relations}-{seed}", nodes, relations, *columns)
 
 
-def random_labels(nodes: int, labelled: int, classes: int, seed: int) -> NodeLabels:
-    """Classes drawn uniformly for some nodes, the first half of them to train with."""
-    if labelled > nodes:
-        raise CaseError(f"rgcn.labelled: at most {nodes} would be right, got {labelled}")
-    draws = stream(seed, "triples/labels")
-    chosen = draws.permutation(nodes)[:labelled].astype(np.int32)
-    label = draws.integers(0, classes, labelled).astype(np.int32)
+def random_labels(triples: Triples, labelled: int, classes: int, seed: int) -> NodeLabels:
+    """Classes of some nodes, drawn uniformly, that follow from their triples; half of them to train with.
+
+    A node's class is the residue of relation numbers by `classes` that most triples of which it is the
+    subject have, the lowest of equally frequent ones.
+    """
+    if labelled > triples.nodes:
+        raise CaseError(f"rgcn.labelled: at most {triples.nodes} would be right, got {labelled}")
+    chosen = stream(seed, "triples/labels").permutation(triples.nodes)[:labelled].astype(np.int32)
+    votes = np.bincount(
+        triples.subject.astype(np.int64) * classes + triples.relation % classes,
+        minlength=triples.nodes * classes,
+    )
+    label = votes.reshape(-1, classes)[chosen].argmax(axis=1).astype(np.int32)
     half = -(-labelled // 2)
     return NodeLabels(classes, chosen[:half], label[:half], chosen[half:], label[half:])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.keys import sorted_set
 from app.graphs.triples import Triples
 
 
@@ -78,7 +79,7 @@ def _sorted(
     n = triples.nodes
     if n * n * relations >= 2**63:
         raise GraphError(f"{triples.name}: {n} nodes and {relations} relations; fewer would be right")
-    key = np.unique((target.astype(np.int64) * relations + relation) * n + source)
+    key = sorted_set((target.astype(np.int64) * relations + relation) * n + source)
     rest, source = np.divmod(key, n)
     target, relation = np.divmod(rest, relations)
     return [each.astype(np.int32) for each in (target, relation, source)]

@@ -28,15 +28,7 @@ class FileTier:
         for name, size in sizes.items():
             self._at[name] = (total, size)
             total += -(-size // PAGE) * PAGE
-        folder = folder or tempfile.gettempdir()
-        try:
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by close)
-            reserve(self._file.fileno(), max(total, PAGE))
-        except OSError as error:
-            raise CaseError(
-                f"memory.folder {folder!r}: no file of {total:,} bytes for the slow tier: {error.strerror}"
-            ) from None
-        self._map = mmap.mmap(self._file.fileno(), max(total, PAGE))
+        self._map = file_map(total, folder)
 
     def array(self, name: str) -> np.ndarray:
         """[size / 4] float32, the tensor in the file."""
@@ -50,9 +42,25 @@ class FileTier:
             self._map.madvise(mmap.MADV_DONTNEED, offset, -(-size // PAGE) * PAGE)
 
     def close(self) -> None:
-        """Give the file back; its memory goes with the last array that shows it."""
-        self._file.close()
+        """Give the file back, with the last array that shows it."""
         del self._map
+
+
+def file_map(size: int, folder: str = "") -> mmap.mmap:
+    """A file of `size` bytes or some more, zero, as memory; it is gone with the last array that shows it.
+
+    folder   where it lies; "": the system's folder for temporary files
+    Raises CaseError where there is no room.
+    """
+    folder, size = folder or tempfile.gettempdir(), max(-(-size // PAGE), 1) * PAGE
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            reserve(file.fileno(), size)
+            return mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        raise CaseError(
+            f"memory.folder {folder!r}: no file of {size:,} bytes for the slow tier: {error.strerror}"
+        ) from None
 
 
 def reserve(file: int, size: int) -> None:

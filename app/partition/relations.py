@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import CaseError
+from app.graphs.keys import sorted_set
 from app.graphs.relational import RelationalGraph
 from app.partition.rows import RowPartition, cut_blocks, partition_rows
 
@@ -126,7 +127,7 @@ def part_sizes(
     for part in range(parts):
         chosen = part_of[graph.relation] == part
         source = graph.source[chosen]
-        rows = len(np.unique(source.astype(np.int64) * graph.relations + graph.relation[chosen]))
+        rows = len(sorted_set(source.astype(np.int64) * graph.relations + graph.relation[chosen]))
         nodes = len(np.union1d(source, graph.target[chosen]))
         relations = int((part_of == part).sum())
         out.append(PartSize(relations, len(source), nodes, rows, rows * hidden, relations * nodes * hidden))
@@ -157,5 +158,5 @@ def fit_turns(
 
 def _bytes_by_relation(graph: RelationalGraph, hidden: int) -> np.ndarray:
     """[relations] int64, what a relation's source rows take."""
-    keys = np.unique(graph.source.astype(np.int64) * graph.relations + graph.relation)
+    keys = sorted_set(graph.source.astype(np.int64) * graph.relations + graph.relation)
     return 2 * 4 * hidden * np.bincount(keys % graph.relations, minlength=graph.relations)

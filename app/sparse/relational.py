@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.keys import distinct, first_of_runs, sorted_set
 from app.graphs.relational import RelationalGraph
 from app.partition.relations import Placement
 from app.partition.rows import OCTET
@@ -62,25 +63,35 @@ def octets(count: int) -> int:
 class LayerEdges:
     """The edges into the rows that one layer makes, with their keys.
 
-    target, relation, source   [m] int64, in this order
-    pair        [m] key of (target, relation): target * R + relation
-    source_row  [m] key of (source, relation)
-    weight      [m] float32 1 / c_ir     turn   [m] when the relation's group processes it
-    at_pair, at_source   [m] the ranks that hold the pair and the source row
+    target, relation, source   [m] int32, in this order
+    pair        [m] int64 key of (target, relation): target * R + relation
+    source_row  [m] int64 key of (source, relation)
+    weight      [m] float32 1 / c_ir     turn   [m] int32 when the relation's group processes it
+    at_pair, at_source   [m] int32, the ranks that hold the pair and the source row
     """
 
     def __init__(self, placement: Placement, graph: RelationalGraph, outputs: np.ndarray) -> None:
         edges = graph.of_targets(outputs)
         self.placement, self.R = placement, graph.relations
-        self.target, self.relation, self.source = (
-            each.astype(np.int64) for each in (edges.target, edges.relation, edges.source)
+        self.target, self.relation, self.source = edges.target, edges.relation, edges.source
+        self.pair = self.target.astype(np.int64) * self.R + self.relation
+        self.source_row = self.source.astype(np.int64) * self.R + self.relation
+        self.turn = placement.turn_of.astype(np.int32)[self.relation]
+        self.at_pair, self.at_source = (
+            placement.holder(self.relation, nodes).astype(np.int32) for nodes in (self.target, self.source)
         )
-        self.pair = self.target * self.R + self.relation
-        self.source_row = self.source * self.R + self.relation
-        self.turn = placement.turn_of[self.relation]
-        self.at_pair, self.at_source = self.holder(self.pair), self.holder(self.source_row)
-        _, inverse, counts = np.unique(self.pair, return_inverse=True, return_counts=True)
-        self.weight = (1 / counts.astype(np.float32))[inverse]
+        # Edges of a pair stand side by side.
+        first = np.flatnonzero(first_of_runs(self.pair))
+        counts = np.diff(first, append=len(self.pair))
+        self.weight = np.repeat(1 / counts.astype(np.float32), counts)
+
+    def source_rows(self) -> np.ndarray:
+        """Keys of all source rows, ascending."""
+        return sorted_set(self.source_row)
+
+    def own_source_rows(self, rank: int, turn: int) -> np.ndarray:
+        """Keys of the source rows that a rank holds and uses in a turn, ascending."""
+        return sorted_set(self.source_row[(self.turn == turn) & (self.at_source == rank)])
 
     def holder(self, keys: np.ndarray) -> np.ndarray:
         """The ranks that hold some pairs or source rows."""
@@ -102,23 +113,23 @@ class LayerEdges:
 class OneHotTurn:
     """The relations of one turn of this rank: source rows -> pairs, and back.
 
-    source_rows   [s] int64 keys held here, ascending: one row of weights each
-    pairs         [p] int64 keys held here, ascending
-    sums          source rows -> pairs: P_ir = sum_j W_jr
+    pairs         keys of (target, relation) held here, ascending
+    sums          source rows -> pairs: P_ir = sum_j W_jr, from rows as LayerEdges.own_source_rows lists them
     gradients     rows of outputs -> source rows: dW_jr = sum_i dZ_i / c_ir
     """
 
     def __init__(self, group: Group, edges: LayerEdges, out: OwnRows, turn: int) -> None:
         now = edges.turn == turn
         into = np.flatnonzero(now & (edges.at_pair == group.rank))
-        out_of = edges.backward_order(np.flatnonzero(now & (edges.at_source == group.rank)))
-        self.pairs, row = np.unique(edges.pair[into], return_inverse=True)
-        self.source_rows, back_row = np.unique(edges.source_row[out_of], return_inverse=True)
-        rows = Held(self.source_rows)
+        self.pairs, row = distinct(edges.pair[into])
+        rows = Held(edges.own_source_rows(group.rank, turn))
         self.sums = RemoteProduct(group, rows, edges.holder, len(self.pairs), row, edges.source_row[into])
+        del into, row, rows
+        out_of = edges.backward_order(np.flatnonzero(now & (edges.at_source == group.rank)))
+        source_rows, row = distinct(edges.source_row[out_of])
         self.gradients = RemoteProduct(
-            group, out.held(), edges.placement.owner, len(self.source_rows), back_row,
-            edges.target[out_of], edges.weight[out_of],
+            group, out.held(), edges.placement.owner, len(source_rows), row, edges.target[out_of],
+            edges.weight[out_of],
         )  # fmt: skip
 
 
@@ -131,15 +142,15 @@ class OneHotProducts:
     add     pairs -> rows: Z_i = sum_r P_ir / c_ir
     """
 
-    def __init__(
-        self, group: Group, placement: Placement, graph: RelationalGraph, outputs: np.ndarray
-    ) -> None:
-        self.edges = edges = LayerEdges(placement, graph, outputs)
-        self.out = own_rows(placement, outputs, group.rank)
-        self.turns = [OneHotTurn(group, edges, self.out, turn) for turn in range(placement.turns)]
+    def __init__(self, group: Group, edges: LayerEdges, outputs: np.ndarray) -> None:
+        self.out = own_rows(edges.placement, outputs, group.rank)
+        self.turns = [OneHotTurn(group, edges, self.out, turn) for turn in range(edges.placement.turns)]
         self.pairs = np.cumsum([0] + [len(turn.pairs) for turn in self.turns]).tolist()
         held = Held(np.concatenate([turn.pairs for turn in self.turns]))
-        own, first = np.unique(edges.pair, return_index=True)
+        for turn in self.turns:
+            del turn.pairs
+        first = np.flatnonzero(first_of_runs(edges.pair))
+        own = edges.pair[first]
         mine = edges.owner_of_row(own) == group.rank
         row = np.searchsorted(self.out.nodes, own[mine] // edges.R)
         self.add = RemoteProduct(
@@ -182,14 +193,15 @@ class HiddenProducts:
         at = self._place_pairs(edges, into)
         held = Held(self._pairs, self.rows, self._pair_at)
         self._to_out(group, edges, into, at, held)
+        del into, at
         self._to_inputs(group, edges, held)
         self._to_weights(group, edges)
         self._self_loops(group)
+        del self._pairs, self._pair_relation, self._pair_at
 
     def _place_pairs(self, edges: LayerEdges, into: np.ndarray) -> np.ndarray:
         """Rows of the pairs held here; returns the row of each edge's pair."""
-        first = np.ones(len(into), dtype=bool)
-        first[1:] = edges.pair[into][1:] != edges.pair[into][:-1]
+        first = first_of_runs(edges.pair[into])
         pairs = into[first]
         self._pairs, relation = edges.pair[pairs], edges.relation[pairs]
         self._pair_relation = relation
@@ -211,7 +223,7 @@ class HiddenProducts:
         self.gather = RemoteProduct(
             group, self.inputs.held(), owner, self.rows, at, edges.source[into], edges.weight[into]
         )
-        own = np.unique(edges.pair)
+        own, _ = distinct(edges.pair)
         own = own[edges.owner_of_row(own) == group.rank]
         row = np.searchsorted(self.out.nodes, own // edges.R)
         self.add = RemoteProduct(group, held, edges.holder, self.out.padded, row, own)
@@ -222,11 +234,11 @@ class HiddenProducts:
     def _to_inputs(self, group: Group, edges: LayerEdges, held: Held) -> None:
         """Products from pairs to source rows to inputs."""
         out_of = edges.backward_order(np.flatnonzero(edges.at_source == group.rank))
-        sources, row = np.unique(edges.source_row[out_of], return_inverse=True)
+        sources, row = distinct(edges.source_row[out_of])
         self.scatter = RemoteProduct(
             group, held, edges.holder, len(sources), row, edges.pair[out_of], edges.weight[out_of]
         )
-        own = np.unique(edges.source_row)
+        own = sorted_set(edges.source_row)
         own = own[edges.owner_of_row(own) == group.rank]
         row = np.searchsorted(self.inputs.nodes, own // edges.R)
         self.collect = RemoteProduct(group, Held(sources), edges.holder, self.inputs.padded, row, own)
@@ -246,7 +258,7 @@ class HiddenProducts:
         self.block_starts = np.array([ends], dtype=np.int64) if len(keys) else np.zeros((1, 1), np.int64)
         if len(keys):
             self.block_starts[0, 0] = 0
-        whole = np.unique(keys_of(edges.pair, edges.relation))
+        whole = sorted_set(keys_of(edges.pair, edges.relation))
         mine = whole[np.isin(whole // blocks, self.relations)]
         owner = np.searchsorted(placement.rows.cuts[1:], np.arange(blocks), side="right")
 

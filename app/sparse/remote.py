@@ -41,7 +41,7 @@ class Held:
 class Fetch:
     """The exchange that brings wanted rows to a rank; made once.
 
-    places   [wanted] the row of each wanted key in what `rows` returns
+    places   [wanted] the row of each wanted key in what `rows` returns, until `forget`
     count    rows of what `rows` returns
     Where no rank wants a row of another nothing travels, and `rows` returns its argument.
     """
@@ -52,7 +52,6 @@ class Fetch:
         self.travels = bool(group.max_integer(int((owner != group.rank).any())))
         if not self.travels:
             self.places, self.count = held.find(wanted), held.rows
-            self._order = self._index(held.rows)
             return
         order = np.argsort(owner, kind="stable")
         self._received = np.bincount(owner, minlength=group.size).tolist()
@@ -62,13 +61,10 @@ class Fetch:
         self.places = np.empty(len(wanted), dtype=np.int64)
         self.places[order] = np.arange(len(wanted))
         self.count = len(wanted)
-        self._order = self._index(len(wanted))
 
-    def _index(self, count: int) -> Array | None:
-        """The places on the device; None where they are 0, 1, ..., count - 1."""
-        if np.array_equal(self.places, np.arange(count)):
-            return None
-        return self.group.device.put(self.places)
+    def forget(self) -> None:
+        """Keep what `rows` needs, no places."""
+        del self.places
 
     def rows(self, X_own: Array) -> Array:
         """[count, f], the wanted rows of X_own [held rows, f]. Ranks: all call."""
@@ -77,10 +73,22 @@ class Fetch:
         send = self.group.device.xp.take(X_own, self._send_rows, axis=0)
         return self.group.exchange_rows(send, self._sent, self._received)
 
-    def ordered(self, X_own: Array) -> Array:
-        """[wanted, f], the wanted rows in the order they were asked for. Ranks: all call."""
-        rows = self.rows(X_own)
-        return rows if self._order is None else self.group.device.xp.take(rows, self._order, axis=0)
+
+class OrderedFetch:
+    """The exchange that brings wanted rows to a rank in the order they were asked for."""
+
+    def __init__(self, group: Group, held: Held, wanted: np.ndarray, owner: np.ndarray) -> None:
+        """As Fetch. Ranks: all call."""
+        self._fetch = fetch = Fetch(group, held, wanted, owner)
+        places, self.device = fetch.places, group.device
+        ordered = len(places) == fetch.count and np.array_equal(places, np.arange(fetch.count))
+        self._order = None if ordered else self.device.put(places)
+        fetch.forget()
+
+    def rows(self, X_own: Array) -> Array:
+        """[wanted, f]. Ranks: all call."""
+        rows = self._fetch.rows(X_own)
+        return rows if self._order is None else self.device.xp.take(rows, self._order, axis=0)
 
 
 class RemoteProduct:
@@ -109,6 +117,7 @@ class RemoteProduct:
         indptr = np.zeros(rows + 1, dtype=kind)
         np.cumsum(np.bincount(row, minlength=rows), out=indptr[1:])
         columns = self.fetch.places[inverse].astype(kind)
+        self.fetch.forget()
         self.A = self.device.csr(indptr, columns, values, (rows, self.fetch.count))
 
     def add(self, X_own: Array, Y: Array) -> None:

@@ -19,6 +19,7 @@ from app.partition.load import Loaded, load_graphs
 from app.partition.recut import read_cost_model
 from app.problems.table import make_problem
 from app.recipes import find_recipe
+from app.rl.learners import find_learner
 from app.rl.select import find_rule
 from app.sparse.rowblock import RowBlock
 
@@ -44,6 +45,7 @@ def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
     make_problem(case.problem.name)
     find_rule(case.select.rule)
+    find_learner(case.agent.learner)
     for recipe in case.study.recipes:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":

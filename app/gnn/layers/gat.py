@@ -85,7 +85,8 @@ class GAT:
             near.visit(E.array, True, add)
             device.attention_finish(T.array, V.array)
 
-        engine.apply("spmm", "attend", [S, L, R], [T, E, V], work)
+        exchanges = (self.heads, self.width + self.heads)
+        engine.apply("spmm", "attend", [S, L, R], [T, E, V], work, exchanges)
         engine.free(E)
         return T, V
 
@@ -166,7 +167,7 @@ class GAT:
             )
             engine.neighbours_of.visit(F.array, True, add)
 
-        engine.apply("spmm", "attend_back", [F, S, R], [dS, dR], work)
+        engine.apply("spmm", "attend_back", [F, S, R], [dS, dR], work, (F.width,))
         return dS, dR
 
     def release(self, engine: Engine) -> None:

@@ -1,0 +1,48 @@
+"""An array of rows in the slow tier, used some rows at a time: weights that do not fit, and their moments."""
+
+import math
+import mmap
+from typing import Any
+
+import numpy as np
+
+from app.memory.slow import PAGE, file_map
+from app.memory.tiers import Budget
+
+
+class SlowRows:
+    """float32 rows in a file without a name, or in memory of the host; zero at first.
+
+        rows = SlowRows((n, 40, 16), device, budget)
+        rows.array[lo:hi] ...                          read and write in place
+        rows.done(slice(lo, hi))                       for now nobody needs these
+
+    Pages of a file that are done with count as the system's cache, no longer as this process; so what the
+    process takes is what lies between two calls of `done`.
+    """
+
+    def __init__(self, shape: tuple[int, ...], device: Any, budget: Budget) -> None:
+        """Raises CaseError where the disk has no room for the file."""
+        count = math.prod(shape)
+        self._made = shape, device, budget
+        self._row_bytes = 4 * math.prod(shape[1:])
+        self._map: mmap.mmap | None = None
+        if budget.tier(device) == "file":
+            self._map = file_map(4 * count, budget.folder)
+            self.array = np.frombuffer(self._map, np.float32, count).reshape(shape)
+        else:
+            self.array = np.zeros(shape, dtype=np.float32)
+
+    def like(self) -> "SlowRows":
+        """Zeros of the same shape in the same tier."""
+        return SlowRows(*self._made)
+
+    def done(self, rows: slice = slice(None)) -> None:
+        """Give back the pages of some rows: what was written stays in the file."""
+        if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        lo, hi, _ = rows.indices(len(self.array))
+        first = lo * self._row_bytes // PAGE * PAGE
+        last = -(-hi * self._row_bytes // PAGE) * PAGE
+        if last > first:
+            self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
