@@ -482,6 +482,7 @@ class StudyCase(Table, frozen=True):
             "sampling",
             "inference",
             "gnn_scaling",
+            "rgcn",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
@@ -491,7 +492,8 @@ class StudyCase(Table, frozen=True):
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
-            "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on paper"
+            "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on "
+            "paper; rgcn: time of [rgcn] against the number of parts of its relations"
         ),
     ] = "quality"
     datasets: Annotated[
@@ -570,7 +572,12 @@ class StudyCase(Table, frozen=True):
             "of which the least seconds count; breakdown to inference: of what is compared, by turns"
         ),
     ] = 15
-    epochs: Annotated[Positive, about("partition: epochs of each partitioner")] = 10
+    epochs: Annotated[Positive, about("partition, rgcn: epochs of each partitioner")] = 10
+    parts: Annotated[
+        list[Positive],
+        Meta(min_length=1),
+        about("rgcn: parts of the relations, multiplexed and on as many ranks"),
+    ] = field(default_factory=lambda: [1, 2, 3, 4])
     widths: Annotated[
         list[Annotated[int, Meta(ge=1, le=4096)]],
         Meta(min_length=1, max_length=1024),
