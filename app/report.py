@@ -215,7 +215,7 @@ def plot_partition(
 
 def plot_relations(folder: RunFolder, log: Log, rows: list[dict[str, Any]], title: str) -> None:
     """Time of an epoch over the number of parts, in parallel and multiplexed (Kibata et al. 2020, Fig. 5)."""
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None:
         return
     figure, axes = plt.subplots(figsize=(6, 4.2))
@@ -235,7 +235,7 @@ def plot_relations(folder: RunFolder, log: Log, rows: list[dict[str, Any]], titl
     axes.set_ylabel("work of the slowest rank in an epoch, ms")
     axes.set_title(title, fontsize=9)
     axes.legend(frameon=False)
-    _save(figure, plt, folder, "relations.png")
+    save_figure(figure, plt, folder, "relations.png")
 
 
 def _pairs(rows: list[dict[str, Any]], key: str) -> tuple[list[int], list[float]]:
