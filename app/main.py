@@ -73,7 +73,7 @@ def _run(command: cli.Command) -> int:
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}
-    task = run_rgcn if is_relational(case) else TASKS[case.run.task]
+    task = run_rgcn if case.run.task == "classify" and is_relational(case) else TASKS[case.run.task]
     result = task(Context(case, group, log, folder))
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)

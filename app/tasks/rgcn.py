@@ -24,6 +24,7 @@ from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_gr
 from app.graphs.source import Limits, Source, graph_suffix
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
 from app.memory.tiers import Budget
+from app.model.calibrate import resident_bytes
 from app.partition.relations import part_sizes
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
@@ -34,6 +35,8 @@ TRAIN_FILE, TEST_FILE = "trainingSet.tsv", "testSet.tsv"
 
 def is_relational(case: Case) -> bool:
     """Whether a case is one of knowledge graphs: their files are triples, not edges."""
+    if case.run.task == "study":
+        return case.study.kind == "rgcn"
     return case.run.task == "classify" and case.gnn.model == "rgcn"
 
 
@@ -58,6 +61,7 @@ def run_rgcn(context: Context) -> dict[str, Any]:
         if saved:
             saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
+    held = resident_bytes()
 
     def begin(net: RGCN) -> None:
         if saved:
@@ -77,6 +81,7 @@ def run_rgcn(context: Context) -> dict[str, Any]:
         rgcn.epochs, seconds, 1e3 * seconds / max(rgcn.epochs, 1),
         found.accuracy["train"], found.accuracy["test"],
     )  # fmt: skip
+    _say_memory(context, held)
     if context.folder is not None:
         written = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {})
         _write(context, triples, labels, found, written)
@@ -162,6 +167,16 @@ def _say_graph(context: Context, triples: Triples, graph: RelationalGraph, label
         "%d edges of %d relations; %d classes, %d training and %d test nodes; %d nodes within reach",
         len(graph), graph.relations, labels.classes, len(labels.train_idx), len(labels.test_idx),
         len(nodes[0]),
+    )  # fmt: skip
+
+
+def _say_memory(context: Context, held: int) -> None:
+    """What the ranks' processes took at most, and before the network was made. Ranks: all call."""
+    peaks, before = context.group.gather_integers(np.array([resident_bytes("VmHWM"), held])).T
+    shown = ", ".join(f"{1e-6 * (peak - first):.0f}" for peak, first in zip(peaks, before))
+    context.log.info(
+        "memory of the largest process %.0f MB; by rank above what libraries and graph take: %s MB",
+        1e-6 * int(peaks.max()), shown,
     )  # fmt: skip
 
 
