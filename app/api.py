@@ -110,7 +110,7 @@ class TrainingRun:
         self.graphs = None if graphs is None or isinstance(graphs, dict) else list(graphs)
         if isinstance(graphs, dict):
             chosen["train.graphs"] = graphs
-        self.context = _context({**settings, **chosen}, comm, verbose)
+        self.context = _context({**settings, **chosen}, comm, verbose, self.graphs is not None)
 
     def run(self) -> TrainedPolicy:
         """Train. Ranks: all call."""
@@ -250,9 +250,11 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
     return Policy(net, params, "trained from Python", trained.digest)
 
 
-def _context(settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool) -> Context:
+def _context(
+    settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool, has_training: bool = False
+) -> Context:
     """A context that writes nothing. Ranks: all call."""
-    case = build(settings)
+    case = build(settings, has_training)
     check_names(case)
     group = open_group(comm or MPI.COMM_WORLD, case)
     return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)

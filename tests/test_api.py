@@ -88,8 +88,10 @@ def test_a_training_run_takes_graphs_and_a_learner(learner):
 
 
 def test_a_training_run_is_refused_as_settings_are():
+    with pytest.raises(CaseError, match="training needs graphs"):
+        TrainingRun()
     with pytest.raises(CaseError, match="no training graphs"):
-        TrainingRun().run()
+        TrainingRun(graphs=[]).run()
     with pytest.raises(CaseError, match="unknown learner 'sarsa'"):
         TrainingRun(graphs=[nx.path_graph(4)], learner="sarsa")
     with pytest.raises(CaseError, match=r"agent\.rolouts.*rollouts"):
