@@ -1,11 +1,12 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
-From Python: `from app import solve, train, classify`. Nothing heavy is imported before one is asked for.
+From Python: `from app import solve, train, TrainingRun, classify`. Nothing heavy is imported before one is
+asked for.
 """
 
 from typing import Any
 
-__all__ = ["classify", "solve", "train"]
+__all__ = ["TrainingRun", "classify", "gym_environment", "solve", "train"]
 
 
 def __getattr__(name: str) -> Any:

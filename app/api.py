@@ -16,9 +16,11 @@ from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
 from app.graphs.readers import open_edges
 from app.log import Log
-from app.partition.load import Loaded, load_stream
+from app.partition.load import Loaded, load_stream, with_shared_blocks
 from app.partition.nodes import deal_node_table
 from app.problems.table import make_problem
+from app.rl.learner import Learner
+from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.rl.weights import save_weights
 from app.tasks.classify import classify_nodes, gather_predictions, saved_of
@@ -69,17 +71,64 @@ class TrainedPolicy:
 def train(
     settings: dict[str, Any] | None = None, *, comm: MPI.Comm | None = None, verbose: bool = False
 ) -> TrainedPolicy:
-    """Learn a policy: RL4GO's TrainingRun in one call.
+    """Learn a policy on the graphs that the settings name.
 
     settings   keys of a case, as {"train.graphs.generator": "ba", "train.steps": 2000, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call, the result is identical on all
     """
-    context = _context({"run.task": "train", **(settings or {})}, comm, verbose)
-    training, _ = learn(context)
-    case = context.case
-    return TrainedPolicy(
-        training.weights, case.policy, case.problem.name, training.records, digest(training.weights)
-    )
+    return _trained(_context({"run.task": "train", **(settings or {})}, comm, verbose))
+
+
+class TrainingRun:
+    """RL4GO's one-line interface (section 3): a problem, graphs and a learner; `run` is the loop of Alg. 1.
+
+        policy = TrainingRun(problem="mvc", graphs={"generator": "ba", "nodes": [30, 50], "count": 50}).run()
+        policy = TrainingRun(graphs=list_of_networkx_graphs, learner="ppo", train={"steps": 2000}).run()
+
+    problem    as problem.name
+    graphs     NetworkX graphs, SciPy matrices or names of files, of which some are held back to judge the
+               weights by; or the keys of [train.graphs]
+    learner    as agent.learner, or a class of one's own (app/rl/learner.py) that has a `name`
+    comm       default: MPI.COMM_WORLD; all its ranks run, the result is identical on all
+    settings   further keys of the case: tables, as agent={"learning_rate": 1e-3}, and seed=1
+    """
+
+    def __init__(
+        self,
+        problem: str = "mvc",
+        graphs: list[Any] | dict[str, Any] | None = None,
+        learner: str | type[Learner] = "dqn",
+        *,
+        comm: MPI.Comm | None = None,
+        verbose: bool = False,
+        **settings: Any,
+    ) -> None:
+        if not isinstance(learner, str):
+            register_learner(learner.name, learner)
+            learner = learner.name
+        chosen = {"run.task": "train", "problem.name": problem, "agent.learner": learner}
+        self.graphs = None if graphs is None or isinstance(graphs, dict) else list(graphs)
+        if isinstance(graphs, dict):
+            chosen["train.graphs"] = graphs
+        self.context = _context({**settings, **chosen}, comm, verbose, self.graphs is not None)
+
+    def run(self) -> TrainedPolicy:
+        """Train. Ranks: all call."""
+        given = None if self.graphs is None else [_loaded(self.context, graph)[0] for graph in self.graphs]
+        return _trained(self.context, given)
+
+
+def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
+    """A Gymnasium environment (app/rl/gym.py) on NetworkX graphs, SciPy matrices or files, of one rank.
+
+    options   shaping, penalty, most: see GraphGym
+    """
+    from app.rl.gym import GraphGym  # Gymnasium need not be installed
+
+    context = _context({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
+    loaded = with_shared_blocks(context.group, [_loaded(context, graph)[0] for graph in graphs], None)
+    blocks = [context.rows(item) for item in loaded]
+    return GraphGym(context.group, make_problem(problem), blocks, **options)
 
 
 def solve(
@@ -171,6 +220,15 @@ def classify(
     )  # fmt: skip
 
 
+def _trained(context: Context, given: list[Loaded] | None = None) -> TrainedPolicy:
+    """What learning leaves. Ranks: all call."""
+    training, _ = learn(context, given)
+    case = context.case
+    return TrainedPolicy(
+        training.weights, case.policy, case.problem.name, training.records, digest(training.weights)
+    )
+
+
 def _loaded(context: Context, graph: Any) -> tuple[Loaded, list[Any] | None]:
     """A graph in memory or of a file on row partitions, and its node labels. Ranks: all call."""
     group, case = context.group, context.case
@@ -192,9 +250,11 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
     return Policy(net, params, "trained from Python", trained.digest)
 
 
-def _context(settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool) -> Context:
+def _context(
+    settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool, has_training: bool = False
+) -> Context:
     """A context that writes nothing. Ranks: all call."""
-    case = build(settings)
+    case = build(settings, has_training)
     check_names(case)
     group = open_group(comm or MPI.COMM_WORLD, case)
     return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)

@@ -111,8 +111,13 @@ def _place(keys: Keys, places: Places) -> str:
 # Rules between keys
 
 
-def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[str]:
-    """Keys that are right one by one and wrong together; has_graphs: those of a solve are not in the case."""
+def conflicts(
+    case: Case, places: Places, has_graphs: bool = False, has_training: bool = False
+) -> Iterator[str]:
+    """Keys that are right one by one and wrong together.
+
+    has_graphs, has_training   the graphs to solve, or to train on, are not in the case
+    """
     for keys, graphs in zip(GRAPH_TABLES, (case.graph, case.train.graphs)):
         if graphs is not None:
             given = has_graphs and case.run.task == "solve" and graphs is case.graph
@@ -125,12 +130,21 @@ def conflicts(case: Case, places: Places, has_graphs: bool = False) -> Iterator[
     if case.run.task == "classify" and not (has_graphs or case.graph.path or case.graph.generator):
         yield 'run.task = "classify" needs a graph: set graph.path or graph.generator'
     if trains and not (
-        trained.path or trained.generator or (trained is case.graph and case.run.task == "solve")
+        has_training
+        or trained.path
+        or trained.generator
+        or (trained is case.graph and case.run.task == "solve")
     ):
         yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
     yield from _policy_conflicts(case, places)
     agent, run = case.agent, case.run
+    applies = case.run.task == "classify" and case.gnn.model != "rgcn" and not case.gnn.epochs
     for wrong, keys, mistake in (
+        (
+            applies and not case.gnn.weights,
+            ("gnn", "epochs"),
+            "must be at least 1 without gnn.weights, got 0",
+        ),
         (
             agent.epsilon_end > agent.epsilon_start,
             ("agent", "epsilon_end"),

@@ -57,16 +57,26 @@ def load(path: str, overrides: list[str]) -> Case:
     return structs.replace(case, run=structs.replace(case.run, name=name))
 
 
-def build(settings: dict[str, Any]) -> Case:
+def build(settings: dict[str, Any], has_training: bool = False) -> Case:
     """The case of settings from Python, such as {"train.steps": 2000}: checked and filled in like a file.
 
     Raises CaseError with every mistake that was found. Paths are relative to the working directory. The
-    graphs of a solve may be missing: the caller has them.
+    graphs of a solve may be missing: the caller has them; and with has_training those to train on.
     """
     data: dict[str, Any] = {}
     for key, value in to_builtins(settings, str_keys=True, enc_hook=_plain_value).items():
         _lay_over(data, {}, tuple(key.split(".")), value)
-    return _checked("settings", data, {}, os.getcwd(), has_graphs=True)
+    return _checked("settings", data, {}, os.getcwd(), True, has_training)
+
+
+def named_files(case: Case) -> list[str]:
+    """The files and folders that a case reads, absolute paths."""
+    tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])
+    found = [path for table in tables for path in table.path if not path.startswith("networkx:")]
+    beside = {getattr(table, key) for table in tables for key in GRAPH_FILES} - {"random"}
+    others = {getattr(getattr(case, table), key) for table, key in FILES} - set(STARTS)
+    weights = {case.policy.weights} - {"default", "train"}
+    return [*found, *sorted((beside | others | weights) - {""})]
 
 
 def _plain_value(value: Any) -> Any:
@@ -74,7 +84,10 @@ def _plain_value(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _checked(shown: str, data: dict[str, Any], places: Places, folder: str, has_graphs: bool = False) -> Case:
+def _checked(
+    shown: str, data: dict[str, Any], places: Places, folder: str, has_graphs: bool = False,
+    has_training: bool = False,
+) -> Case:  # fmt: skip
     """The case of parsed data, its paths made absolute from `folder`; refused with all mistakes together."""
     _refuse(shown, list(mistakes(Case, data, (), places)))
     case = convert(data, Case)
@@ -82,7 +95,7 @@ def _checked(shown: str, data: dict[str, Any], places: Places, folder: str, has_
         located, missing = _locate(case, folder, places)
     except OSError as error:
         raise CaseError(f"{shown}: cannot look for its files: {error.strerror}") from None
-    _refuse(shown, [*conflicts(case, places, has_graphs), *missing])
+    _refuse(shown, [*conflicts(case, places, has_graphs, has_training), *missing])
     return located
 
 
@@ -254,6 +267,8 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
         study = structs.replace(study, catalogue=_absolute(study.catalogue, base(("study", "catalogue"))))
     elif root and is_plain(root):
         study = structs.replace(study, catalogue=_absolute(os.path.join(root, "catalogue.toml"), os.getcwd()))
+    files = [_absolute(each, root or base(("study", "datasets"))) for each in study.datasets]
+    study = structs.replace(study, datasets=files)
     changed = {"train": train, "policy": policy, "study": study, **tables}
     return structs.replace(case, graph=graph, **changed), errors
 

@@ -180,12 +180,19 @@ class PolicyCase(Table, frozen=True):
 
 
 class AgentCase(Table, frozen=True):
-    """The deep Q-learning agent."""
+    """How a policy learns."""
 
+    learner: Annotated[
+        str,
+        about(
+            "dqn: deep Q-learning; ppo: proximal policy optimisation; reinforce: policy gradient of whole "
+            "episodes, several rollouts of a graph as each other's baseline"
+        ),
+    ] = "dqn"
     learning_rate: Annotated[AboveZero, about("step size of Adam")] = 1e-3
     discount: Annotated[Share, about("weight of the next step's value")] = 0.5
     n_step: Annotated[int, Meta(ge=1, le=100), about("environment steps summed in a target")] = 1
-    batch: Annotated[Positive, about("transitions per gradient step")] = 16
+    batch: Annotated[Positive, about("dqn, ppo: transitions per gradient step")] = 16
     gradient_steps: Annotated[int, Meta(ge=0, le=64), about("per environment step")] = 1
     replay: Annotated[
         Literal["episodes", "bits"], about("what is kept: the actions, or every state's node bits")
@@ -204,6 +211,18 @@ class AgentCase(Table, frozen=True):
         Literal["one", "nodes"], about("nodes: divide rewards by the number of nodes")
     ] = "one"
     loss: Annotated[Literal["squared", "huber"], about("of the TD error")] = "squared"
+    rollout_steps: Annotated[Positive, about("ppo: environment steps, of all episodes, to learn from")] = 256
+    epochs_per_batch: Annotated[int, Meta(ge=1, le=64), about("ppo: passes over them")] = 4
+    clip: Annotated[
+        float, Meta(gt=0.0, lt=1.0), about("ppo: how far a probability's ratio may move, from one")
+    ] = 0.2
+    gae_lambda: Annotated[Share, about("ppo: weight of later errors of the value in an advantage")] = 0.95
+    value_weight: Annotated[Amount, about("ppo: of the value's squared error in the loss")] = 0.5
+    entropy: Annotated[
+        Amount, about("ppo, reinforce: weight of the policy's entropy, in the rewards' unit")
+    ] = 0.01
+    rollouts: Annotated[int, Meta(ge=2, le=4096), about("reinforce: episodes played on a graph")] = 8
+    rollout_graphs: Annotated[Positive, about("reinforce: graphs of one gradient step")] = 1
     adam_beta1: Annotated[BelowOne, about("decay of Adam's mean")] = 0.9
     adam_beta2: Annotated[BelowOne, about("decay of Adam's mean square")] = 0.999
     adam_epsilon: Annotated[AboveZero, about("added to Adam's denominator")] = 1e-8
@@ -449,14 +468,57 @@ class StudyCase(Table, frozen=True):
     """The grid of a study."""
 
     kind: Annotated[
-        Literal["quality", "scaling", "answers", "partition", "rgcn"],
+        Literal[
+            "quality",
+            "scaling",
+            "answers",
+            "partition",
+            "models",
+            "depth",
+            "breakdown",
+            "permutation",
+            "overlap",
+            "density",
+            "sampling",
+            "inference",
+            "gnn_scaling",
+            "rgcn",
+        ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
             "answers: solves of a catalogue of graphs with known best values; "
             "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
-            "rgcn: time of [rgcn] against the number of parts of its relations"
+            "of node classification by [gnn]: models: accuracy of layer kinds; depth: of depths and widths; "
+            "breakdown: time by operation; permutation: natural against random order; overlap: staged "
+            "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
+            "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
+            "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on "
+            "paper; rgcn: time of [rgcn] against the number of parts of its relations"
         ),
     ] = "quality"
+    datasets: Annotated[
+        list[str],
+        about(
+            "of node classification: files of graph, features, labels and splits, relative to "
+            "$LOCKSTEP_DATA where set, each with its own settings behind it: "
+            '"FILE seeds=3 hidden=64", keys of [gnn] and how many of study.seeds; []: [graph]'
+        ),
+    ] = field(default_factory=list)
+    models: Annotated[
+        list[str], Meta(min_length=1), about('models: layer kinds, such as "gcn" or "gcn residual=true"')
+    ] = field(default_factory=lambda: ["gcn", "gcn residual=true", "gin", "sage", "commnet", "gat"])
+    depths: Annotated[
+        list[Annotated[int, Meta(ge=1, le=1024)]], Meta(min_length=1), about("depth: numbers of layers")
+    ] = field(default_factory=lambda: [1, 2, 4, 8])
+    fanouts: Annotated[
+        list[Positive],
+        Meta(min_length=1, max_length=16),
+        about("sampling: neighbours drawn for each node, layer by layer from the features on"),
+    ] = field(default_factory=lambda: [10, 25])
+    held_back: Annotated[Positive, about("inference: graphs of graph.count that are not trained on")] = 2
+    scales: Annotated[
+        list[AboveZero], Meta(min_length=1), about("density: factors of the mean degree (graph.degree_scale)")
+    ] = field(default_factory=lambda: [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
     families: Annotated[
         list[Literal["er", "ba"]], Meta(min_length=1), about("graph families, as graph.generator names them")
     ] = field(default_factory=lambda: ["ba", "er"])
@@ -489,16 +551,25 @@ class StudyCase(Table, frozen=True):
         list[str], about("scaling: further graphs, by counts alone; the files of [graph] are followed too")
     ] = field(default_factory=lambda: ["er:19200:0.15", "er:24000:0.15"])
     batches: Annotated[
-        list[Positive], Meta(min_length=1), about("scaling: transitions of a training step")
+        list[Positive],
+        Meta(min_length=1),
+        about("scaling: transitions of a training step; sampling: nodes of a minibatch"),
     ] = field(default_factory=lambda: [8, 96])
     ranks: Annotated[list[Positive], Meta(min_length=1), about("scaling: numbers of ranks predicted")] = (
         field(default_factory=lambda: [1, 2, 4, 6, 12, 24, 48, 96, 192, 384])
     )
+    networks: Annotated[
+        list[str],
+        about(
+            "gnn_scaling: data sets of which only counts are known, and the model trained on each: "
+            "NAME NODES ENTRIES FEATURES CLASSES DEPTH HIDDEN; []: those of MG-GCN's Table 3"
+        ),
+    ] = field(default_factory=list)
     rounds: Annotated[
         Positive,
         about(
             "scaling: timings of each step, one rank and all ranks by turns; partition: passes of an epoch, "
-            "of which the least seconds count"
+            "of which the least seconds count; breakdown to inference: of what is compared, by turns"
         ),
     ] = 15
     epochs: Annotated[Positive, about("partition, rgcn: epochs of each partitioner")] = 10
@@ -510,7 +581,10 @@ class StudyCase(Table, frozen=True):
     widths: Annotated[
         list[Annotated[int, Meta(ge=1, le=4096)]],
         Meta(min_length=1, max_length=1024),
-        about("partition: columns that the sparse product of each layer reads"),
+        about(
+            "partition: columns that the sparse product of each layer reads; depth: columns between layers; "
+            "permutation, overlap: columns of the product"
+        ),
     ] = field(default_factory=lambda: [64, 16])
     clock: Annotated[
         Literal["cpu", "simulated"],

@@ -12,8 +12,8 @@ from typing import Any
 from app.text import printable
 
 COLUMNS = (
-    "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "loss", "held_back_nodes", "best_step",
-    "left", "best", "bound", "train_score", "val_score", "test_score", "time_s", "sent_bytes",
+    "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "entropy", "loss", "held_back_nodes",
+    "best_step", "left", "best", "bound", "train_score", "val_score", "test_score", "time_s", "sent_bytes",
 )  # fmt: skip
 
 
@@ -57,12 +57,12 @@ class Log:
             self.info(text, *values)
 
     def record(self, **row: Any) -> None:
-        """One row of metrics.csv; absent columns stay empty."""
+        """One row of metrics.csv; absent columns stay empty, others are left out."""
         if self._rows is None:
             return
         row.setdefault("time_s", round(self.elapsed(), 3))
         text = io.StringIO()
-        csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n").writerow(row)
+        csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n").writerow(row)
         self._rows.write(text.getvalue())
         self._rows.flush()
 

@@ -108,6 +108,15 @@ def merge_span(leaf: Callable[[int], Array], lo: int, hi: int, level: int) -> Ar
     return merge_span(leaf, lo, middle, level - 1) + merge_span(leaf, middle, hi, level - 1)
 
 
+def merge_rows(xp: Any, rows: Array) -> Array:
+    """[1, m], what merge_span makes of the sums [blocks, m] of a subtree, one level of all at a time."""
+    while len(rows) > 1:
+        pairs = len(rows) // 2 * 2
+        merged = rows[0:pairs:2] + rows[1:pairs:2]
+        rows = merged if pairs == len(rows) else xp.concatenate([merged, rows[pairs:]])
+    return rows
+
+
 class Products:
     """Layer products of a device that has `xp`, `row_product` and `block_gram`."""
 
@@ -199,8 +208,8 @@ class Products:
         A block's addend is a chain over its rows; starts and spans as in gram_roots.
         """
         sums = self.fold(starts[0], D)
-        roots = [merge_span(lambda block: sums[block], *span) for span in spans]
-        return self.xp.stack(roots) if roots else self.zeros((0, D.shape[1]))
+        roots = [merge_rows(self.xp, sums[lo:hi]) for lo, hi, _ in spans]
+        return self.xp.concatenate(roots) if roots else self.zeros((0, D.shape[1]))
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
         """A float32 array of zeros."""

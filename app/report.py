@@ -6,7 +6,7 @@ from app.log import Log
 from app.output import RunFolder
 
 
-def _figure(folder: RunFolder, log: Log) -> Any:
+def open_pyplot(folder: RunFolder, log: Log) -> Any:
     """pyplot without a display on rank 0, None elsewhere or where matplotlib is missing."""
     if folder.group.rank != 0:
         return None
@@ -29,7 +29,7 @@ def plot_learning(
     name: str = "learning.png",
 ) -> None:
     """Held-back cover size over environment steps, with the baselines as lines."""
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None:
         return
     figure, axes = plt.subplots(figsize=(7, 4.2))
@@ -43,14 +43,14 @@ def plot_learning(
     axes.set_xlabel("environment steps")
     axes.set_ylabel("nodes chosen on held-back graphs")
     axes.legend(frameon=False)
-    _save(figure, plt, folder, name)
+    save_figure(figure, plt, folder, name)
 
 
 def plot_solutions(
     folder: RunFolder, log: Log, instances: list[dict[str, Any]], name: str = "solutions.png"
 ) -> None:
     """Cover sizes of learned policy and baselines relative to the bound, instance by instance."""
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     shown = [i for i in instances if i["bound"]]
     if plt is None or not shown:
         return
@@ -66,7 +66,7 @@ def plot_solutions(
     axes.set_xticks(range(len(shown)), [i["name"] for i in shown], rotation=60, ha="right", fontsize=7)
     axes.set_ylabel("nodes in the cover / lower bound")
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    _save(figure, plt, folder, name)
+    save_figure(figure, plt, folder, name)
 
 
 DRAWN_NODES = 200  # of a graph that is drawn as one
@@ -79,7 +79,7 @@ def plot_solves(folder: RunFolder, log: Log, solved: list[Any], name: str = "sol
     solved   with entry, trace (events of seconds, best, bound), solution, graph, metric
     """
     solved = [each for each in solved if each.trace]
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None or not solved:
         return
     figure, panels = plt.subplots(len(solved), 2, figsize=(11, 3.6 * len(solved)), squeeze=False)
@@ -90,7 +90,7 @@ def plot_solves(folder: RunFolder, log: Log, solved: list[Any], name: str = "sol
             _draw_tour(right, each)
         elif each.metric is None and each.graph.n <= DRAWN_NODES:
             _draw_graph(right, each)
-    _save(figure, plt, folder, name)
+    save_figure(figure, plt, folder, name)
 
 
 def _draw_course(axes: Any, solved: Any) -> None:
@@ -137,7 +137,7 @@ def plot_quality(
     curves   family -> recipe -> list of (steps [k], ratios [k]), one per seed
     lines    family -> baseline label -> ratio
     """
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None:
         return
     figure, panels = plt.subplots(1, len(curves), figsize=(6 * len(curves), 4.4), squeeze=False)
@@ -152,7 +152,7 @@ def plot_quality(
         axes.set_xlabel("training steps")
         axes.set_ylabel("mean approximation ratio")
         axes.legend(frameon=False, fontsize=8)
-    _save(figure, plt, folder, "quality.png")
+    save_figure(figure, plt, folder, "quality.png")
 
 
 def plot_scaling(folder: RunFolder, log: Log, curves: list[dict[str, Any]], title: str) -> None:
@@ -160,7 +160,7 @@ def plot_scaling(folder: RunFolder, log: Log, curves: list[dict[str, Any]], titl
 
     curves   lines with graph, step, ranks, seconds, measured_s ("": not measured)
     """
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None:
         return
     steps = list(dict.fromkeys(row["step"] for row in curves))
@@ -184,14 +184,14 @@ def plot_scaling(folder: RunFolder, log: Log, curves: list[dict[str, Any]], titl
         axes.set_ylabel("seconds a step")
     panels[0][-1].legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     figure.suptitle(title, fontsize=9)
-    _save(figure, plt, folder, "scaling.png")
+    save_figure(figure, plt, folder, "scaling.png")
 
 
 def plot_partition(
     folder: RunFolder, log: Log, rows: list[dict[str, Any]], fresh: list[dict[str, Any]], title: str
 ) -> None:
     """Imbalance by epoch of each partitioner, and at the first pass over a new graph (ROC Figs. 8 and 9)."""
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None:
         return
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), width_ratios=[2, 1], sharey=True)
@@ -210,12 +210,12 @@ def plot_partition(
     right.set_title("first pass over a new graph", fontsize=9)
     for axes in (left, right):
         axes.axhline(1, color="black", lw=1)
-    _save(figure, plt, folder, "partition.png")
+    save_figure(figure, plt, folder, "partition.png")
 
 
 def plot_relations(folder: RunFolder, log: Log, rows: list[dict[str, Any]], title: str) -> None:
     """Time of an epoch over the number of parts, in parallel and multiplexed (Kibata et al. 2020, Fig. 5)."""
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None:
         return
     figure, axes = plt.subplots(figsize=(6, 4.2))
@@ -235,14 +235,14 @@ def plot_relations(folder: RunFolder, log: Log, rows: list[dict[str, Any]], titl
     axes.set_ylabel("work of the slowest rank in an epoch, ms")
     axes.set_title(title, fontsize=9)
     axes.legend(frameon=False)
-    _save(figure, plt, folder, "relations.png")
+    save_figure(figure, plt, folder, "relations.png")
 
 
 def _pairs(rows: list[dict[str, Any]], key: str) -> tuple[list[int], list[float]]:
     return [row["ranks"] for row in rows], [row[key] for row in rows]
 
 
-def _save(figure: Any, plt: Any, folder: RunFolder, name: str) -> None:
+def save_figure(figure: Any, plt: Any, folder: RunFolder, name: str) -> None:
     figure.tight_layout()
     figure.savefig(folder.file(name), dpi=120)
     plt.close(figure)
@@ -252,7 +252,7 @@ def plot_training(
     folder: RunFolder, log: Log, records: list[dict[str, float]], name: str = "training.png"
 ) -> None:
     """Loss and scores of node classification over epochs."""
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None or not records:
         return
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8))
@@ -266,7 +266,7 @@ def plot_training(
     right.legend(frameon=False)
     for axes in (left, right):
         axes.set_xlabel("epoch")
-    _save(figure, plt, folder, name)
+    save_figure(figure, plt, folder, name)
 
 
 def plot_breakdown(
@@ -276,7 +276,7 @@ def plot_breakdown(
 
     seconds   for each run the time of each kind of operation
     """
-    plt = _figure(folder, log)
+    plt = open_pyplot(folder, log)
     if plt is None or not any(seconds.values()):
         return
     figure, axes = plt.subplots(figsize=(max(4.5, 1.1 * len(seconds) + 3), 4))
@@ -289,4 +289,4 @@ def plot_breakdown(
         below = [a + b for a, b in zip(below, shares)]
     axes.set_ylabel("share of the time, %")
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    _save(figure, plt, folder, name)
+    save_figure(figure, plt, folder, name)

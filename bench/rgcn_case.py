@@ -34,7 +34,7 @@ class RgcnCase:
     seed: int = 1
 
     def weights(self) -> dict[str, np.ndarray]:
-        """First weights by layer, float32: V [bases, f_in, f_out], a [R, bases], self [f_in, f_out]."""
+        """First weights by layer: V [bases, f_in, f_out], a [relations, bases], self [f_in, f_out]."""
         drawn = {}
         for layer, (f_in, f_out) in enumerate(((self.nodes, HIDDEN), (HIDDEN, self.classes)), 1):
             draws = np.random.Generator(np.random.Philox(key=[self.seed, layer]))

@@ -31,6 +31,7 @@ LAYERS = (
     ("model",),
     ("output", "recipes"),
     ("report",),
+    ("charts",),
     ("tasks",),
     ("main", "api", "__main__"),
 )

@@ -151,7 +151,7 @@ def test_a_file_that_one_rank_does_not_find_is_dealt(group, shared_path, any_siz
         return open_edges(name, *rest)
 
     monkeypatch.setattr(load, "open_edges", elsewhere)
-    source, everywhere = load._open(group, GraphCase(path=path), path, 10**9)
+    source, everywhere = load._open(group, GraphCase(path=path), [path], 10**9)
     assert everywhere == (group.size == 1) and (source is None) == (group.rank > 0 and not everywhere)
     assert bits(load_graphs(group, GraphCase(path=path), "x", Case())[0].graph) == bits(wanted)
 
@@ -159,7 +159,7 @@ def test_a_file_that_one_rank_does_not_find_is_dealt(group, shared_path, any_siz
 def test_files_that_differ_are_not_read_by_parts(group, shared_path, any_size, monkeypatch):
     path = write(group, shared_path / "g.txt", FILES["plain.txt"])
     monkeypatch.setattr(load, "trace", lambda name: [1, 2, group.rank])
-    assert load._open(group, GraphCase(path=path), path, 10**9)[1] == (group.size == 1)
+    assert load._open(group, GraphCase(path=path), [path], 10**9)[1] == (group.size == 1)
 
 
 @pytest.mark.parametrize("family", ["rmat", "rmat_natural", "chung_lu"])

@@ -16,12 +16,12 @@ from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
 from app.problems.maxcut import AGES, FIRST, LEVELS, age_of, level_of
 from app.problems.table import make_problem
-from app.rl.dqn import train_policy
 from app.rl.dynamics import DYNAMICS, begin_environment
 from app.rl.env import step_together
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.rl.training import train_policy
 from app.search.toolbox import Instance
 from app.solver.learned import LOOK, Limits, rollout
 from app.sparse.batch import StateBatch

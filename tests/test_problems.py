@@ -25,7 +25,6 @@ from app.problems.table import PROBLEMS as ALL
 from app.problems.table import make_problem
 from app.rl import compact, rollout
 from app.rl.agent import Agent
-from app.rl.dqn import train_policy
 from app.rl.dynamics import DYNAMICS, begin_environment
 from app.rl.env import codes_of, step_together
 from app.rl.incremental import FullScores, LiveScores, can_follow
@@ -33,6 +32,7 @@ from app.rl.qnet import QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay
 from app.rl.rollout import cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
 from app.rl.select import RULES, Share
+from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
 from app.sparse.batch import StateBatch
 

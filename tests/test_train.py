@@ -31,11 +31,11 @@ from app.problems.mvc import MinimumVertexCover
 from app.recipes import PAPER_POLICY
 from app.rl import agent as agent_module
 from app.rl.agent import Agent
-from app.rl.dqn import train_policy
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.rollout import cover_one_at_a_time
+from app.rl.training import train_policy
 from app.search.baselines import max_degree
 
 # ---- a training and its digest ------------------------------------------------------------------------

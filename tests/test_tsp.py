@@ -18,13 +18,13 @@ from app.partition.load import share_blocks
 from app.problems.table import make_problem
 from app.problems.tsp import DETOURS, DISTANCES, GAINS, TourTotals
 from app.rl.agent import Agent
-from app.rl.dqn import train_policy
 from app.rl.dynamics import begin_environment
 from app.rl.env import step_together
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_one_at_a_time
 from app.rl.tour_env import TourEnv
 from app.rl.tour_rollout import FRACTIONS, choose_cities, evaluations_of, insert_tour
+from app.rl.training import train_policy
 from app.search.insertion import InsertionState, cheapest_insertion
 from app.search.tour_baselines import farthest_insertion
 from app.sparse.batch import StateBatch

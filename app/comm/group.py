@@ -19,6 +19,8 @@ class Group:
              For host arrays there is no difference.
     `processor_s` are seconds of the processor spent in MPI calls, where ranks poll while they wait; None, and
     not counted, until somebody sets it to 0: reading that clock takes longer than a small message.
+    `stages_ahead` is how many broadcasts of `stage_rows` are under way while a stage is worked on: 1, or 0 to
+    compare; it must agree on all ranks.
     `sent_bytes` and `seconds` count what this rank sent and how long it sat in MPI calls, by phase:
       gather      rows of all ranks to all ranks          exchange   to each rank the rows it needs
       stage       rows of one rank to all, one rank after the other: the seconds are those spent waiting,
@@ -38,6 +40,7 @@ class Group:
         self.sent_bytes: dict[str, int] = {}
         self.seconds: dict[str, float] = {}
         self.processor_s: float | None = None
+        self.stages_ahead = 1
         self.calls = 0
         self._scratch: dict[tuple[str, str], Array] = {}
 
@@ -119,11 +122,11 @@ class Group:
             return
         send = self._outgoing(X_own)
         order = [rank for rank, count in enumerate(counts) if count]
-        started = [self._start_stage(send, counts, rank, turn) for turn, rank in enumerate(order[:1])]
+        started: list[tuple[MPI.Request, Array]] = []
         for turn, rank in enumerate(order):
-            request, rows = started.pop()
-            if turn + 1 < len(order):
-                started.append(self._start_stage(send, counts, order[turn + 1], turn + 1))
+            for later in range(len(started), min(turn + 1 + self.stages_ahead, len(order))):
+                started.append(self._start_stage(send, counts, order[later], later))
+            request, rows = started[turn]
             with _Clock(self, "stage"):
                 request.Wait()
             yield rank, X_own if rank == self.rank else self._incoming(rows)

@@ -1,30 +1,25 @@
 """Engine: the operations that layers are made of, on arrays of which every rank holds its rows.
 
-A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers,
-counts what is done, and can run the same code without numbers to learn what an epoch needs (`Engine.dry`).
+A layer's forward and backward passes call these methods and nothing else, so that the same code runs without
+numbers to learn what an epoch needs (`Programs.dry`), and then in the buffers that were planned from it.
 """
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from app.comm.ordered import sum_tree
 from app.comm.tree import owned_roots, owned_spans
-from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
-from app.gnn.tiered import TieredRows, key_of, plan_tiers
-from app.gnn.work_clock import WorkClock
-from app.memory.operations import Operation
-from app.memory.plan import Plan
+from app.gnn.programs import Programs, Rows
 from app.memory.tiers import Budget
 from app.partition.rows import RowPartition
 from app.products import PLAIN, Finish, Part
 
 Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
+KEPT_COLUMNS = 64  # of the features that are multiplied at a time where their product is kept
 NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 # P = diag(left) (A, or A+I) diag(right)
 PRODUCTS = {
@@ -35,154 +30,35 @@ PRODUCTS = {
 }
 
 
-class Rows:
-    """[n_own, width] float32 rows of this rank, in a buffer of the engine.
+class Engine(Programs):
+    """Operations on rows, in the buffers of one plan (app/gnn/programs.py).
 
-    array   None in a dry run; under a limit of memory there only while an operation runs that names the rows
-    """
-
-    __slots__ = ("array", "name", "number", "width")
-
-    def __init__(self, name: str, width: int, number: int, array: Array) -> None:
-        self.name, self.width, self.number, self.array = name, width, number, array
-
-
-class Engine:
-    """Operations on rows, in the buffers of one plan.
-
-    space      rows partitioned over ranks and the product with the adjacency matrix
-    params     replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
-    clock      of this rank's work by layer, where somebody wants to know; `layer` is the one at work, from 0
-    seconds    time spent so far by kind of operation, of this rank
-    recorded   operations of each program (a training epoch, an evaluation) as the dry run saw them
+    neighbours_of   the product with the adjacency matrix, on rows partitioned over ranks
+    params          replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
+    kept            columns of the products of the features that are made once, by their normalisation
     """
 
     def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
         """direct   how many of the first parameters have gradients that arrive whole, not by row blocks."""
-        group = neighbours.group
-        self.group, self.device, self.neighbours_of = group, group.device, neighbours
+        group, block = neighbours.group, neighbours.block
+        super().__init__(group.device, block.n_own)
+        self.group, self.neighbours_of = group, neighbours
         self.params, self.direct, self.cuts = params, direct, rows.cuts
-        self.n_own, self.blocks = neighbours.block.n_own, len(rows.starts) - 1
-        self.first_row = neighbours.block.lo
-        self.starts = neighbours.block.block_starts[None]
+        self.blocks = len(rows.starts) - 1
+        self.first_row = block.lo
+        self.starts = block.block_starts[None]
         first, last = (int(cut) for cut in rows.cuts[group.rank : group.rank + 2])
         self.spans = owned_spans(self.blocks, first, last)
         self.roots = len(owned_roots(self.blocks, first, last))
-        self.numeric = False
-        self.seconds: dict[str, float] = {}
-        self.clock: WorkClock | None = None
-        self.layer = 0
-        self.recorded: dict[str, list[Operation]] = {}
-        self.plan = BufferPlan()
-        self._lives: dict[str, list[Lifetime]] = {}
-        self._program = ""
-        self._count = self._at = 0
-        self._open: dict[int, Rows] = {}
-        self._buffers: list[Array] = []
-        self._parts: Array = None
+        self.kept: dict[str, int] = {}
         self.gradient: Array = None
-        self.tiered: TieredRows | None = None
-
-    # ---- programs and buffers ---------------------------------------------------------------------------
-
-    @contextmanager
-    def program(self, name: str) -> Iterator[None]:
-        """Everything inside belongs to program `name`; all rows must be free at its end."""
-        self._program, self._count, self._at = name, 0, 0
-        if not self.numeric:
-            self._lives[name], self.recorded[name] = [], []
-        yield
-        left = ", ".join(rows.name for rows in self._open.values())
-        assert not left, f"rows never freed: {left}"
-        if self.numeric and self.tiered:
-            self.tiered.end(name)
-
-    @contextmanager
-    def dry(self) -> Iterator[None]:
-        """Run programs without numbers; afterwards the buffers are planned and made."""
-        self.numeric = False
-        yield
-        self.plan = plan_buffers(self._lives)
-        self.numeric = True
+        self._parts: Array = None
 
     def allocate(self, budget: Budget | None = None) -> None:
-        """Make the planned buffers and the gradients; steady state allocates nothing else of their size.
-
-        budget   where the buffers would pass its limit, rows go to and fro between two tiers of memory
-        Raises CaseError where that is not possible, perhaps on one rank only.
-        """
-        if budget is not None and 0 < budget.limit < 4 * self.n_own * self.plan.columns:
-            self.tiered = TieredRows(self.plans(budget.limit), self.n_own, self.device, budget)
-        else:
-            self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
+        """Make the planned buffers (Programs.allocate) and the gradients."""
+        super().allocate(budget)
         self.gradient = self.device.zeros((self.params.size,))
         self._parts = self.device.zeros((self.roots, self.params.size - self.direct))
-
-    def plans(self, limit: int) -> dict[str, Plan]:
-        """For each recorded program the moves that keep its rows below a limit in bytes."""
-        return plan_tiers(self.recorded, self._lives, self.n_own, limit)
-
-    def take(self, name: str, width: int) -> Rows:
-        """Unset rows of `width` columns."""
-        array = None
-        if self.numeric and not self.tiered:
-            buffer = self._buffers[self.plan.slots[self._program][self._count]]
-            array = buffer[: self.n_own * width].reshape(self.n_own, width)
-        rows = Rows(name, width, self._count, array)
-        self._open[self._count] = rows
-        self._count += 1
-        if not self.numeric:
-            self._lives[self._program].append(Lifetime(name, width, self._at, -1))
-        return rows
-
-    def free(self, *each: Rows | Features | None) -> None:
-        """Give buffers back; None and the features, which are nobody's to free, are left alone."""
-        for rows in each:
-            if isinstance(rows, Rows):
-                del self._open[rows.number]
-                if not self.numeric:
-                    lives = self._lives[self._program]
-                    life = lives[rows.number]
-                    lives[rows.number] = Lifetime(life.name, life.width, life.first, self._at)
-
-    def _run(
-        self,
-        kind: str,
-        name: str,
-        reads: list[Any],
-        writes: list[Any],
-        work: Callable[[], Any],
-        flops: int = 0,
-    ) -> Any:
-        """Do one operation, or only write down that it is done."""
-        self._at += 1
-        if not self.numeric:
-            found = [
-                tuple(key_of(r.number, r.name) for r in each if isinstance(r, Rows))
-                for each in (reads, writes)
-            ]
-            self.recorded[self._program].append(Operation(kind, name, *found, flops=flops))
-            return None
-        if self.tiered:
-            with self._in_fast_tier([r for r in (*reads, *writes) if isinstance(r, Rows)]):
-                return self._timed(kind, work)
-        return self._timed(kind, work)
-
-    @contextmanager
-    def _in_fast_tier(self, rows: list[Rows]) -> Iterator[None]:
-        """While the operation under way runs its rows have arrays."""
-        self._timed("memory", lambda: self.tiered.before(self._program, self._at - 1, rows))
-        yield
-        self.tiered.after(self._program, self._at - 1, rows)
-
-    def _timed(self, kind: str, work: Callable[[], Any]) -> Any:
-        """Do some work and add its seconds to its kind."""
-        start, busy = time.perf_counter(), self.clock.now() if self.clock else 0.0
-        result = work()
-        if self.clock:
-            self.clock.add(self.layer, busy)
-        self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
-        return result
 
     # ---- products ---------------------------------------------------------------------------------------
 
@@ -193,13 +69,13 @@ class Engine:
         """
         Z = self.take(name, W.shape[1])
         if isinstance(X, Features):
-            self._run("dense", name, [], [Z], lambda: X.times(W, Z.array, scale), 2 * X.stored * W.shape[1])
+            times = lambda: X.times(W, Z.array, scale)  # noqa: E731
+            counts = {"shape": (X.stored, W.shape[1]), "sparse": X.whole_gradient}
+            self._run("dense", name, [], [Z], times, 2 * X.stored * W.shape[1], **counts)
             return Z
         then = PLAIN if scale is None else Finish(scale=scale)
-        flops = 2 * X.width * W.shape[1]
-        self._run(
-            "dense", name, [X], [Z], lambda: self.device.dense([Part(X.array)], W, then, Z.array), flops
-        )
+        times = lambda: self.device.dense([Part(X.array)], W, then, Z.array)  # noqa: E731
+        self._run("dense", name, [X], [Z], times, 2 * X.width * W.shape[1], shape=W.shape)
         return Z
 
     def dense_back(self, D: Rows, W: Array, scale: Array | None = None, name: str = "dH") -> Rows:
@@ -218,7 +94,7 @@ class Engine:
         def work() -> None:
             self.device.dense([Part(X.array) for X, _ in terms], W, PLAIN, Z.array)
 
-        self._run("dense", name, [X for X, _ in terms], [Z], work, 2 * W.shape[0] * W.shape[1])
+        self._run("dense", name, [X for X, _ in terms], [Z], work, 2 * W.shape[0] * W.shape[1], shape=W.shape)
         return Z
 
     def neighbours(
@@ -240,13 +116,13 @@ class Engine:
                 Y.array[...] = 0
             self.neighbours_of.accumulate(rows, Y.array)
 
-        self._run("spmm", name, [X], [Y], work, 2 * X.width)
+        self._run("spmm", name, [X], [Y], work, 2 * X.width, exchanges=(X.width,))
         return Y
 
     def neighbours_into(self, Y: Rows, X: Rows) -> None:
         """Y += A X; the chain of a row goes on from what Y holds. Ranks: all call (one exchange)."""
         work = lambda: self.neighbours_of.accumulate(X.array, Y.array)  # noqa: E731
-        self._run("spmm", Y.name, [Y, X], [Y], work, 2 * X.width)
+        self._run("spmm", Y.name, [Y, X], [Y], work, 2 * X.width, exchanges=(X.width,))
 
     def scale_of(self, kind: str) -> Array | None:
         """[n_own] the factors of rows of a normalisation (Neighbours.scale)."""
@@ -257,19 +133,27 @@ class Engine:
 
         Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
         """
-        if self.numeric and kind not in X.products:
-            left, own, right = PRODUCTS[kind]
-            rows = X.array.copy()
+        if not self.numeric:
+            self.kept[kind] = X.width
+            return X
+        if kind not in X.products:
+            X.products[kind] = DenseFeatures(self.device, self._product_of(X.array, *PRODUCTS[kind]))
+        return X.products[kind]
+
+    def _product_of(self, X: Array, left: str, own: bool, right: str) -> Array:
+        """diag(left) (A or A + I) diag(right) X, some columns at a time: little memory beside the result."""
+        out = self.device.empty(X.shape)
+        for lo in range(0, X.shape[1], KEPT_COLUMNS):
+            columns = slice(lo, lo + KEPT_COLUMNS)
+            rows = X[:, columns].copy()
             if right:
                 self.device.activate(rows, self.scale_of(right))
-            Y = self.device.zeros(rows.shape)
-            if own:
-                Y[...] = rows
+            Y = rows.copy() if own else self.device.zeros(rows.shape)
             self.neighbours_of.accumulate(rows, Y)
             if left:
                 self.device.activate(Y, self.scale_of(left))
-            X.products[kind] = DenseFeatures(self.device, Y)
-        return X.products[kind] if self.numeric else X
+            out[:, columns] = Y
+        return out
 
     # ---- gradients --------------------------------------------------------------------------------------
 
@@ -290,7 +174,8 @@ class Engine:
         into = self.params.slices[name]
         if isinstance(X, Features) and into.stop <= self.direct:
             work = lambda: X.gradient(D.array, self.gradient[into], scale)  # noqa: E731
-            self._run("gram", name, [D], [], work, 2 * X.stored * D.width)
+            counts = {"shape": (X.stored, D.width), "sparse": True}
+            self._run("gram", name, [D], [], work, 2 * X.stored * D.width, **counts)
             return
         rows = [] if isinstance(X, Features) else [X]
 
@@ -299,7 +184,7 @@ class Engine:
             found = self.device.gram_roots([part], D.array, self.starts, self.spans)
             self._part(name)[...] = found if pick is None else found[:, pick]
 
-        self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width)
+        self._run("gram", name, [*rows, D], [], tree, 2 * X.width * D.width, shape=(X.width, D.width))
 
     def column_sums(self, name: str, D: Rows) -> None:
         """The gradient of parameter `name` [1, width] is the sum of the rows of D."""
@@ -307,7 +192,7 @@ class Engine:
         def work() -> None:
             self._part(name)[...] = self.device.column_roots(D.array, self.starts, self.spans)
 
-        self._run("elementwise", name, [D], [], work, D.width)
+        self._run("elementwise", name, [D], [], work, D.width, shape=(0, D.width))
 
     def dot(self, name: str, X: Rows, D: Rows) -> None:
         """The gradient of parameter `name` [1, 1] is the sum of all elements of X * D, row by row."""
@@ -316,7 +201,7 @@ class Engine:
             dots = self.device.row_dots(X.array, D.array)
             self._part(name)[...] = self.device.column_roots(dots[:, None], self.starts, self.spans)
 
-        self._run("elementwise", name, [X, D], [], work, 2 * D.width)
+        self._run("elementwise", name, [X, D], [], work, 2 * D.width, shape=(0, D.width))
 
     def _part(self, name: str) -> Array:
         """[own roots, size] the addends of a parameter's gradient."""
@@ -350,7 +235,8 @@ class Engine:
         def work() -> None:
             self.device.activate(Z.array, scale, flat, None if add is None else add.array, relu, drop)
 
-        self._run("elementwise", "activate", [Z, add], [Z], work, 4 * Z.width)
+        name = "activate" if drop is None else "activate, drop"
+        self._run("elementwise", name, [Z, add], [Z], work, 4 * Z.width, shape=(0, Z.width))
 
     def deactivate(
         self, D: Rows, H: Rows | None = None, scale: Array | None = None, drop: Any = None, relu: bool = False
@@ -360,7 +246,7 @@ class Engine:
         def work() -> None:
             self.device.deactivate(D.array, None if H is None else H.array, scale, drop, relu)
 
-        self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width)
+        self._run("elementwise", "deactivate", [D, H], [D], work, 2 * D.width, shape=(0, D.width))
 
     def copy(self, X: Rows | Features, name: str, scale: Array | None = None) -> Rows:
         """New rows scale * X."""
@@ -370,13 +256,13 @@ class Engine:
             Y.array[...] = X.array
             self.device.activate(Y.array, scale)
 
-        self._run("elementwise", name, [X], [Y], work, X.width)
+        self._run("elementwise", name, [X], [Y], work, X.width, shape=(0, X.width))
         return Y
 
     def add_into(self, Y: Rows, X: Rows | Features, factor: float = 1.0) -> None:
         """Y += factor * X."""
         work = lambda: self.device.add_into(Y.array, X.array, factor)  # noqa: E731
-        self._run("elementwise", "add", [Y, X], [Y], work, 2 * Y.width)
+        self._run("elementwise", "add", [Y, X], [Y], work, 2 * Y.width, shape=(0, Y.width))
 
     def combine(self, X: DenseFeatures, factor: Array, Y: DenseFeatures, name: str) -> Rows:
         """New rows factor * X + Y, factor [1, 1]."""
@@ -386,7 +272,7 @@ class Engine:
             self.device.xp.multiply(X.array, factor, out=Z.array)
             self.device.add_into(Z.array, Y.array)
 
-        self._run("elementwise", name, [X, Y], [Z], work, 2 * X.width)
+        self._run("elementwise", name, [X, Y], [Z], work, 2 * X.width, shape=(0, X.width))
         return Z
 
     def normalise(self, Z: Rows, gamma: Array, beta: Array, name: str = "N") -> tuple[Rows, Any]:
@@ -397,7 +283,7 @@ class Engine:
             flat = gamma.reshape(-1), beta.reshape(-1)
             return self.device.normalise_rows(Z.array, *flat, NORM_EPSILON, N.array)[1:]
 
-        return N, self._run("elementwise", name, [Z], [N], work, 8 * Z.width)
+        return N, self._run("elementwise", name, [Z], [N], work, 8 * Z.width, shape=(0, Z.width))
 
     def normalise_back(self, D: Rows, Z: Rows, kept: Any, gamma: Array, names: tuple[str, str]) -> None:
         """In place, the gradient through `normalise`; names: the parameters gamma and beta, whose gradients
@@ -408,14 +294,25 @@ class Engine:
         def work() -> None:
             self.device.normalise_rows_back(D.array, Z.array, *kept, gamma.reshape(-1), product.array)
 
-        self._run("elementwise", "normalise_back", [D, Z], [D, product], work, 12 * D.width)
+        reads, writes, shape = [D, Z], [D, product], (0, D.width)
+        self._run("elementwise", "normalise_back", reads, writes, work, 12 * D.width, shape=shape)
         self.column_sums(names[0], product)
         self.free(product)
 
     # ---- anything else ----------------------------------------------------------------------------------
 
     def apply(
-        self, kind: str, name: str, reads: list[Any], writes: list[Any], work: Callable[[], Any]
+        self,
+        kind: str,
+        name: str,
+        reads: list[Any],
+        writes: list[Any],
+        work: Callable[[], Any],
+        exchanges: tuple[int, ...] = (),
     ) -> Any:
-        """An operation of a layer's own: `work` touches the arrays of the rows it names and no others."""
-        return self._run(kind, name, reads, writes, work)
+        """An operation of a layer's own: `work` touches the arrays of the rows it names and no others.
+
+        exchanges   columns of the rows that it exchanges, one number for each exchange
+        """
+        columns = max((each.width for each in (*reads, *writes) if each is not None), default=0)
+        return self._run(kind, name, reads, writes, work, shape=(0, columns), exchanges=exchanges)

@@ -1,5 +1,6 @@
 """What an epoch of a model will do, from its sizes alone: the layers run without any numbers."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,8 +16,9 @@ from app.gnn.parameters import Parameters
 class SparseWidth(SparseFeatures):
     """Sparse features of which only the number of columns is known."""
 
-    def __init__(self, width: int) -> None:
-        self.width, self.stored = width, 1
+    def __init__(self, width: int, stored: int) -> None:
+        """stored   entries of a row, about."""
+        self.width, self.stored = width, max(1, stored)
 
     def begin(self, drop: Any) -> None:
         """Nothing to drop from."""
@@ -32,8 +34,14 @@ class DenseWidth(DenseFeatures):
         """Nothing to drop from."""
 
 
-def rehearse(device: Any, case: GnnCase, n_own: int, features: int, dense: bool, classes: int) -> Engine:
-    """An engine that has recorded a training epoch of a rank's n_own rows; it has no buffers and no graph."""
+def rehearse(
+    device: Any, case: GnnCase, n_own: int, features: int, dense: bool, classes: int, stored: int = 1
+) -> Engine:
+    """An engine that has recorded what gnn/training.py does with n_own rows of a rank; it holds nothing.
+
+    Programs "epoch", "evaluation" and "embedding", as Classifier runs them.
+    stored   entries of a row of sparse features, about
+    """
     model = Model(case, features, classes)
     blocks = np.zeros(2, dtype=np.int64)
     block = SimpleNamespace(n_own=n_own, lo=0, block_starts=blocks)
@@ -42,13 +50,27 @@ def rehearse(device: Any, case: GnnCase, n_own: int, features: int, dense: bool,
     direct = 0 if dense else model.input_parameters()
     params = Parameters(device, model.shapes())
     engine = Engine(SimpleNamespace(group=group, block=block), rows, params, direct)
-    X = DenseWidth(features) if dense else SparseWidth(features)
-    with engine.dry(), engine.program("epoch"):
-        Z = model.forward(engine, X, Draws(case, 0, 0))
+    X = DenseWidth(features) if dense else SparseWidth(features, stored)
+    with engine.dry():
+        _record_epoch(engine, model, X)
+        _record_reading(engine, "evaluation", "scores", lambda: model.forward(engine, X, None))
+        _record_reading(engine, "embedding", "embedding", lambda: model.embed(engine, X))
+    return engine
+
+
+def _record_epoch(engine: Engine, model: Model, X: Any) -> None:
+    with engine.program("epoch"):
+        Z = model.forward(engine, X, Draws(model.case, 0, 0))
         engine.apply("loss", "loss", [Z], [Z], lambda: None)
         model.backward(engine, Z)
         engine.reduce_gradients()
-    return engine
+
+
+def _record_reading(engine: Engine, program: str, name: str, forward: Callable[[], Any]) -> None:
+    with engine.program(program):
+        H = forward()
+        engine.apply("loss", name, [H], [], lambda: None)
+        engine.free(H)
 
 
 def memory_lines(engine: Engine, limit: int) -> list[str]:

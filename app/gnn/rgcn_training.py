@@ -12,6 +12,7 @@ from app.comm.guard import check_same, digest
 from app.comm.ordered import sum_blocks
 from app.config import RgcnCase
 from app.errors import CaseError
+from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser
 from app.gnn.relation_weights import CHUNK_ELEMENTS, Gradient
 from app.gnn.rgcn import RGCN
@@ -156,6 +157,7 @@ def train_rgcn(
         for gradient in net.gradients(Z_own):
             with net.clock("optimiser"):
                 steps.take(gradient)
+        refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
             check_same(group, digest(net.replicated())[:16], f"weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures
 from app.gnn.parameters import Parameters
+from app.gnn.programs import Rows
 from app.products import Part
 from app.sparse.batch import StateBatch
 
@@ -43,6 +44,7 @@ class StateEngine(Engine):
         writes: list[Any],
         work: Callable[[], Any],
         flops: int = 0,
+        **counts: Any,
     ) -> Any:
         """Do one operation; what it wrote is zero again where nodes are gone."""
         found = work()

@@ -14,6 +14,7 @@ from app.config import GnnCase
 from app.gnn.engine import Engine
 from app.gnn.features import Features, make_features
 from app.gnn.inputs import input_rows
+from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import Scores, count_hits, scores_of
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
@@ -28,6 +29,7 @@ from app.sparse.rowblock import RowBlock
 
 Array = Any
 SPLITS = ("train", "val", "test")
+PIECE = 1 << 12  # rows whose predictions are compared at a time
 
 
 @dataclass
@@ -130,10 +132,14 @@ class Classifier:
 
     def scores_own(self) -> np.ndarray:
         """[n_own, classes] host copy of the class scores of own rows, without dropout. Ranks: all call."""
+        return self._with_scores(lambda Z: np.array(self.device.get(Z)))
+
+    def _with_scores(self, read: Callable[[Array], Any]) -> Any:
+        """What is read from the class scores of own rows while they stand in a buffer. Ranks: all call."""
         engine = self.engine
         with engine.program("evaluation"):
             Z = self.model.forward(engine, self.features, None)
-            found = engine.apply("loss", "scores", [Z], [], lambda: np.array(self.device.get(Z.array)))
+            found = engine.apply("loss", "scores", [Z], [], lambda: read(Z.array))
             engine.free(Z)
         return found
 
@@ -148,7 +154,10 @@ class Classifier:
 
     def predict_own(self) -> np.ndarray:
         """[n_own, classes] bool: the classes that own rows are said to have. Ranks: all call."""
-        Z = self.scores_own()
+        return self._classes_of(self.scores_own())
+
+    def _classes_of(self, Z: np.ndarray) -> np.ndarray:
+        """[rows, classes] bool from host scores."""
         if self.multilabel:
             return Z > 0  # sigmoid above one half
         return np.arange(Z.shape[1]) == Z.argmax(axis=1)[:, None]
@@ -158,14 +167,21 @@ class Classifier:
         data = self.data
         if not data.classes:
             return {}
-        predicted = self.predict_own()
-        if data.multilabel:
-            wanted = data.labels > 0
-        else:
-            wanted = np.arange(data.classes) == data.labels[:, None]
-        counts = [count_hits(predicted, wanted, getattr(data, name)) for name in SPLITS]
+        counts = self._with_scores(self._hits)
         nodes = [int(getattr(data, name).sum()) for name in SPLITS]
         return dict(zip(SPLITS, scores_of(self.group, counts, nodes, data.multilabel)))
+
+    def _hits(self, Z: Array) -> list[np.ndarray]:
+        """count_hits of each split, of a piece of the rows at a time: no copy of them all is made."""
+        data = self.data
+        counts = [np.zeros((4, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
+        for lo in range(0, len(Z), PIECE):
+            rows = slice(lo, lo + PIECE)
+            predicted, labels = self._classes_of(self.device.get(Z[rows])), data.labels[rows]
+            wanted = labels > 0 if data.multilabel else np.arange(data.classes) == labels[:, None]
+            for total, name in zip(counts, SPLITS):
+                total += count_hits(predicted, wanted, getattr(data, name)[rows])
+        return counts
 
 
 def fit(
@@ -180,10 +196,11 @@ def fit(
     check_every   epochs between comparisons of the weights over ranks; 0: never
     after_epoch   called with each epoch's number once the weights have changed; may move the rows
     Ranks         all call; the result is identical on all
+    Raises CaseError where loss or weights are no longer finite.
     """
     case, params = classifier.case, classifier.params
     optimiser = make_optimiser(case, params.size, classifier.device.xp)
-    decay = _decayed(classifier)
+    decay = decayed_parts(classifier)
     result = Fit(params.host())
     best, waited = -math.inf, 0
     for epoch in range(1, case.epochs + 1):
@@ -193,6 +210,7 @@ def fit(
         optimiser.update(params.flat, classifier.engine.gradient)
         after_epoch(epoch)
         result.epochs = epoch
+        refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
             check_same(classifier.group, digest(params.host())[:16], f"weights after epoch {epoch}")
         if epoch % case.evaluate_every and epoch < case.epochs:
@@ -213,10 +231,12 @@ def fit(
     if case.keep == "best" and result.best_epoch:
         params.set(result.weights)
     result.weights = params.host()
+    largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
+    refuse_infinite(largest, result.epochs, case.learning_rate, "the largest weight")
     return result
 
 
-def _decayed(classifier: Classifier) -> list[slice]:
+def decayed_parts(classifier: Classifier) -> list[slice]:
     """Where the weights lie that decay."""
     params, case = classifier.params, classifier.case
     if not case.weight_decay:

@@ -42,10 +42,12 @@ def random_features(
     labels: np.ndarray | None = None,
     classes: int = 0,
     signal: float = 0.0,
+    means_seed: int | None = None,
 ) -> np.ndarray:
     """[k, width] float32 of nodes [k]: noise of variance 1, plus `signal` times the mean of the class.
 
-    The means [classes, width] are noise too, of variance 1 / width in each column: of length about one.
+    The means [classes, width] are noise too, of variance 1 / width in each column: of length about one. They
+    depend on means_seed, by default the seed: graphs of one set share it.
     """
     key = _key(seed, "nodes/features")
     out = np.empty((len(nodes), width), dtype=np.float32)
@@ -55,7 +57,8 @@ def random_features(
         numbers = nodes[at : at + step, None] * width + columns
         out[at : at + step] = near_normal(key, numbers.ravel()).reshape(-1, width)
     if labels is not None:
-        means = near_normal(_key(seed, "nodes/means"), np.arange(classes * width)).reshape(classes, width)
+        key = _key(seed if means_seed is None else means_seed, "nodes/means")
+        means = near_normal(key, np.arange(classes * width)).reshape(classes, width)
         out += (means * np.float32(signal / max(width, 1) ** 0.5))[labels]
     return out
 

@@ -16,7 +16,11 @@ class Operation:
     reads    tensors whose values it needs; one that is also written is changed in place
     writes   tensors it writes; one that is not read is written whole, its old value is not needed
     frees    tensors whose values nobody reads after it; those of the last read need not be listed
-    flops    multiplications and additions for each own row; a plan does not ask
+    flops    multiplications and additions for each own row; a plan does not ask, nor for what follows
+    shape    (k, m): of a product the columns of its operands, of sparse ones k the entries of a row; else 0
+             and the columns that it goes through
+    sparse   the left operand are sparse features
+    exchanges   columns of the rows that neighbours bring to each other, one number for each exchange
     """
 
     kind: str
@@ -25,6 +29,9 @@ class Operation:
     writes: tuple[str, ...]
     frees: tuple[str, ...] = ()
     flops: int = 0
+    shape: tuple[int, int] = (0, 0)
+    sparse: bool = False
+    exchanges: tuple[int, ...] = ()
 
 
 class Epoch:

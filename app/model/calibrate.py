@@ -18,8 +18,10 @@ import msgspec
 import numpy as np
 
 from app.comm.group import Group
+from app.comm.tree import owned_spans
 from app.comm.turns import first_alone, only_this_rank
 from app.config import AgentCase
+from app.elementwise import Dropout
 from app.graphs.graph import from_edges
 from app.model.rates import (
     Calibration,
@@ -57,6 +59,8 @@ PLACES = 6  # that operands move through from call to call: a step holds about a
 MESSAGE_BYTES = (64, 1 << 14, 1 << 17, 1 << 20, 1 << 22)
 LARGEST_MERGE = 1 << 17
 TINY, CALLS = 8, 24
+LAYERS = (16, 64, 256)  # columns of both operands of a layer's dense products, and of its passes
+LAYER_ROWS = 1 << 13
 
 
 class Pool:
@@ -170,6 +174,7 @@ def measure_kernels(bench: Bench, net: QNetwork, agent: AgentCase) -> Kernels:
     _add_lookups(bench, net)
     _add_dense(bench, pool, net)
     _add_passes(bench, pool)
+    _add_layers(bench, pool)
     _add_calls(bench, net, agent)
     entries = np.arange(1 << 12, dtype=np.float32)[:, None]
     code, mean = bench.device.put(entries), bench.device.put(np.ones_like(entries))
@@ -179,8 +184,10 @@ def measure_kernels(bench: Bench, net: QNetwork, agent: AgentCase) -> Kernels:
     return Kernels(
         [_product_rate(found, "product", width, _sizes(width)) for width in WIDTHS],
         _product_rate(found, "lookup", net.K, [4 * states * columns for states, columns in LOOKUPS]),
-        {kind: _dense_rate(found, kind, net) for kind in ("dense", "gram")},
-        {kind: _pass_rate(found, kind) for kind in ("element", "take", "reduce", "skip dense", "skip gram")},
+        {kind: _dense_rate(found, kind, net) for kind in ("dense", "gram")}
+        | {kind: _layer_rate(found, kind) for kind in ("wide dense", "wide gram")},
+        {kind: _pass_rate(found, kind) for kind in ("element", "take", "reduce", "skip dense", "skip gram")}
+        | {kind: _layer_pass_rate(found, kind) for kind in ("drop", "loss")},
         found["feature"],
         _call_seconds(found),
     )
@@ -337,6 +344,38 @@ def _pass_rate(found: dict[Any, float], kind: str) -> PassRate:
     else:
         values = [found[kind, rows] for rows in ARRAY_ROWS]
     return PassRate([64.0 * rows for rows in ARRAY_ROWS], values)
+
+
+# ---- layers of full-batch training ------------------------------------------------------------------------
+
+
+def _add_layers(bench: Bench, pool: Pool) -> None:
+    """Dense products of a layer, its activation with dropout, and the loss, of some widths."""
+    device, rows = bench.device, LAYER_ROWS
+    starts = partition_rows(rows, 1).starts[None, :]
+    spans = owned_spans(starts.shape[1] - 1, 0, starts.shape[1] - 1)
+    label = device.put(np.zeros(rows, dtype=np.int32))
+    weight, drop = device.put(np.full(rows, 1 / rows, dtype=np.float32)), Dropout(1, 0.5, 0)
+    for width in LAYERS:
+        W = device.put(np.full((width, width), 0.01, dtype=np.float32))
+        out, take = device.empty((rows, width)), partial(pool.take, rows, width)
+        calls = {
+            "wide dense": lambda W=W, out=out, take=take: device.dense([Part(take())], W, Finish(), out),
+            "wide gram": lambda take=take: device.gram_roots([Part(take())], take(), starts, spans),
+            "drop": lambda out=out: device.activate(out, relu=True, drop=drop),
+            "loss": lambda out=out: device.softmax_loss(out, label, weight),
+        }
+        for kind, call in calls.items():
+            bench.add((kind, width), call, rows * width * (width if kind.startswith("wide") else 1))
+
+
+def _layer_rate(found: dict[Any, float], kind: str) -> DenseRate:
+    """By the bytes of the [k, m] matrix; a row costs its multiply-adds."""
+    return DenseRate([4.0 * w * w for w in LAYERS], [0.0] * len(LAYERS), [found[kind, w] for w in LAYERS])
+
+
+def _layer_pass_rate(found: dict[Any, float], kind: str) -> PassRate:
+    return PassRate([4.0 * LAYER_ROWS * width for width in LAYERS], [found[kind, width] for width in LAYERS])
 
 
 # ---- calls ------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from app.model.rates import Calibration, DenseRate, Kernels, MessageRate, PassRa
 
 OPERANDS = [131000.0, 1050000.0, 4190000.0, 16800000.0]  # bytes
 ARRAYS = [131000.0, 1050000.0, 4190000.0]
+LAYERS = [1024.0, 16400.0, 262000.0]  # bytes of the small matrix
+LAYER_ARRAYS = [524000.0, 2100000.0, 8390000.0]
 MESSAGES = [64.0, 16400.0, 131000.0, 1050000.0, 4190000.0]
 
 ALONE = Kernels(
@@ -41,6 +43,8 @@ ALONE = Kernels(
     dense={
         "dense": DenseRate(ARRAYS, [3.1e-08, 9.32e-09, 7.6e-09], [2.75e-11, 4.37e-11, 3.85e-11]),
         "gram": DenseRate(ARRAYS, [1.41e-08, 2.86e-09, 0.0], [7.52e-11, 4.01e-11, 6.02e-11]),
+        "wide dense": DenseRate(LAYERS, [0.0, 0.0, 0.0], [3.21e-11, 2.44e-11, 5.42e-11]),
+        "wide gram": DenseRate(LAYERS, [0.0, 0.0, 0.0], [3.62e-11, 3.92e-11, 7.39e-11]),
     },
     passes={
         "element": PassRate(ARRAYS, [1.91e-10, 1.4e-10, 2.14e-10]),
@@ -48,6 +52,8 @@ ALONE = Kernels(
         "reduce": PassRate(ARRAYS, [1.09e-08, 2.26e-09, 1.42e-09]),
         "skip dense": PassRate(ARRAYS, [9.61e-09, 4.51e-09, 1.3e-08]),
         "skip gram": PassRate(ARRAYS, [1.45e-08, 4.16e-09, 1.08e-08]),
+        "drop": PassRate(LAYER_ARRAYS, [1.37e-09, 6.1e-10, 4.79e-10]),
+        "loss": PassRate(LAYER_ARRAYS, [2.39e-09, 1.85e-09, 4.24e-09]),
     },
     feature_s=3.39e-08,
     calls={"evaluation": 0.000193, "step": 1.18e-05, "part": 0.00133, "state": 1.25e-05, "member": 0.0},
@@ -81,6 +87,8 @@ TOGETHER = Kernels(
     dense={
         "dense": DenseRate(ARRAYS, [3.05e-08, 1.03e-08, 1.09e-08], [1.99e-11, 3.61e-11, 4.89e-11]),
         "gram": DenseRate(ARRAYS, [1.72e-08, 9.88e-10, 4.98e-09], [5.8e-11, 5.97e-11, 6e-11]),
+        "wide dense": DenseRate(LAYERS, [0.0, 0.0, 0.0], [3.34e-11, 2.35e-11, 6.7e-11]),
+        "wide gram": DenseRate(LAYERS, [0.0, 0.0, 0.0], [3.91e-11, 3.95e-11, 8.74e-11]),
     },
     passes={
         "element": PassRate(ARRAYS, [1.94e-10, 2.54e-10, 3.38e-10]),
@@ -88,6 +96,8 @@ TOGETHER = Kernels(
         "reduce": PassRate(ARRAYS, [8.53e-09, 1.92e-09, 1.28e-09]),
         "skip dense": PassRate(ARRAYS, [7.44e-09, 1.23e-08, 9.47e-09]),
         "skip gram": PassRate(ARRAYS, [9.99e-09, 1.01e-08, 1.09e-08]),
+        "drop": PassRate(LAYER_ARRAYS, [1.35e-09, 6.14e-10, 4.61e-10]),
+        "loss": PassRate(LAYER_ARRAYS, [2.44e-09, 1.85e-09, 5.82e-09]),
     },
     feature_s=2.32e-08,
     calls={"evaluation": 0.000353, "step": 1.17e-05, "part": 0.00196, "state": 3.04e-06, "member": 1.31e-05},

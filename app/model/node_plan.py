@@ -1,50 +1,103 @@
-"""What classifying nodes will take of a rank's memory, from headers alone (--dry-run)."""
+"""What classifying nodes will take: memory, bytes and seconds of an epoch, from headers alone (--dry-run)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from app.config import Case
-from app.gnn.rehearsal import memory_lines, rehearse
+from app.config import Case, GnnCase
+from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.node_files import open_node_table
-from app.graphs.nodedata import DenseFeatures
+from app.graphs.nodedata import DenseFeatures, Labels
 from app.graphs.source import Limits
+from app.model import gnn_memory, memory
+from app.model.gnn import Inputs, Training, traffic
+from app.model.layout import estimate
+from app.model.rates import Rates
+from app.model.work import Term
 
 UNKNOWN = "the memory of the layers, and what moves under memory.fast_mb, is known once the graph is read"
 
 
-def node_plan_lines(case: Case, nodes: int | None, ranks: int, device: object) -> Iterator[str]:
-    """The buffers of an epoch and, where they pass memory.fast_mb, the plan of what moves.
+def node_plan_lines(
+    case: Case, nodes: int | None, entries: int, ranks: int, device: Any, rates: Rates, base: int
+) -> Iterator[str]:
+    """The buffers of an epoch and, where they pass memory.fast_mb, the plan of what moves; estimates.
 
-    nodes   of the graph, None: not known before it is read
-    Every rank is taken to own an equal share of the rows.
+    nodes     of the graph, None: not known before it is read        entries   stored ones of its matrix
+    base      resident bytes of a rank before it holds any graph
+    Every rank is taken to own an equal share of the rows, whose neighbours are anywhere.
     """
     if nodes is None or not case.gnn.epochs:
         yield UNKNOWN
         return
-    features, dense, classes = _widths(case, nodes)
-    gnn = load_model(case.gnn.weights).case(case.gnn) if case.gnn.weights else case.gnn
-    n_own = -(-nodes // (8 * ranks)) * 8
-    yield from memory_lines(
-        rehearse(device, gnn, n_own, features, dense, classes), round(case.memory.fast_mb * 1e6)
+    gnn, classes = case.gnn, 0
+    if gnn.weights:
+        saved = load_model(gnn.weights)
+        gnn, classes = saved.architecture_of(gnn), saved.classes
+    training = _training(case, gnn, classes, nodes, entries, ranks, device)
+    yield from memory_lines(training.engine, round(case.memory.fast_mb * 1e6))
+    yield from estimate_lines(training, rates, base)
+
+
+def _training(
+    case: Case, gnn: GnnCase, classes: int, nodes: int, entries: int, ranks: int, device: Any
+) -> Training:
+    """classes   of saved weights; 0: those of the data."""
+    inputs = _inputs(case, nodes)
+    inputs = replace(inputs, classes=classes) if classes else inputs
+    layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
+    return Training(device, gnn, inputs, layout)
+
+
+def estimate_lines(training: Training, rates: Rates, base: int) -> Iterator[str]:
+    """Memory of a rank, and bytes and seconds of an epoch with its evaluations, as lines of text."""
+    layout, rank = training.layout, training.layout.heaviest
+    held = gnn_memory.peak(training, rank, base)
+    ranks = f"{layout.ranks} rank{'s' * (layout.ranks > 1)}"
+    yield (
+        f"{memory.size(memory.total(held))} a rank on {ranks} (exchange {layout.mode}): {memory.words(held)}"
     )
+    terms = training.mean_epoch(rank)
+    yield f"an epoch with its evaluations: {_time(rates.total(terms))} ({_parts(rates, terms)})"
+    for phase, (sent, received) in traffic(terms).items():
+        yield f"an epoch, {phase}: {memory.size(sent)} sent, {memory.size(received)} received by a rank"
 
 
-def _widths(case: Case, nodes: int) -> tuple[int, bool, int]:
-    """Features, whether they are dense, and classes; without features every node has one of its own."""
+def _parts(rates: Rates, terms: list[Term]) -> str:
+    found = sorted(rates.by_part(terms).items(), key=lambda each: -each[1])
+    return ", ".join(f"{part} {_time(seconds)}" for part, seconds in found if seconds)
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _inputs(case: Case, nodes: int) -> Inputs:
+    """Features, their entries where they are sparse, and classes; without features every node has its own."""
     table = case.graph
     if table.generator:
         features = table.random_features
-        return features or nodes, bool(features), table.random_classes
+        return Inputs(features or nodes, table.random_classes, 0 if features else nodes)
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     splits = "" if table.splits == "random" else table.splits
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
     found = open_node_table(paths, table.format, nodes, limits, table.features, table.labels, splits)
     classes = 0
     if found.labels is not None:
-        largest = (int(np.max(part, initial=-1)) for part in found.labels.parts())
-        classes = found.labels.columns or 1 + max(largest, default=-1)
+        classes = found.labels.columns or _count_classes(found.labels)
     if found.features is None:
-        return nodes, False, classes
-    return found.features.width, isinstance(found.features, DenseFeatures), classes
+        return Inputs(nodes, classes, nodes)
+    if isinstance(found.features, DenseFeatures):
+        return Inputs(found.features.width, classes)
+    return Inputs(found.features.width, classes, max(int(found.features.indptr[-1]), 1))
+
+
+def _count_classes(labels: Labels) -> int:
+    """How many different classes occur."""
+    seen = np.empty(0, dtype=np.int64)
+    for part in labels.parts():
+        seen = np.union1d(seen, part)
+    return int((seen >= 0).sum())

@@ -57,7 +57,8 @@ class MessageRate(Table, frozen=True):
 class Kernels(Table, frozen=True):
     """One rank's rates.
 
-    passes      "element", "take", "reduce", "skip dense", "skip gram"     dense   "dense", "gram"
+    passes      "element", "take", "reduce", "skip dense", "skip gram"; of layers "drop", "loss"
+    dense       "dense", "gram"; "wide dense", "wide gram": of layers, by the bytes of the [k, m] matrix
     lookup      a product with rows of a table, by the bytes of their numbers: per entry and row of one state
     feature_s   seconds per entry of a feature table
     calls       seconds per call, without the work that grows with the graph: "evaluation"; of a gradient step
@@ -254,7 +255,14 @@ def between(sizes: list[float], values: list[float], size: float) -> float:
 
 
 def _along(sizes: list[float], values: list[float], size: float) -> float:
-    """The value at a size, linear; beyond the largest with the slope of the last piece."""
+    """The value at a size, linear; beyond the largest with the slope of the last piece, or of all if steeper.
+
+    A disturbed last measurement would else make long messages take less than no time.
+    """
+    if size > sizes[-1]:
+        ends = ((0, -1), (-2, -1))
+        slope = max((values[b] - values[a]) / (sizes[b] - sizes[a]) for a, b in ends)
+        return values[-1] + (size - sizes[-1]) * max(slope, 0.0)
     pieces = list(zip(sizes, sizes[1:], values, values[1:]))
     low, high, before, after = next((piece for piece in pieces if size <= piece[1]), pieces[-1])
     return before + max(size - low, 0) / (high - low) * (after - before)

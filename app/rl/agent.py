@@ -1,4 +1,4 @@
-"""Agent: policy and target networks, replay, optimiser (RL4GO Alg. 1: Act, Remember, Sample, Train)."""
+"""Agent, the deep Q-learner: networks, replay, optimiser (RL4GO Alg. 1: Act, Remember, Sample, Train)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import check_same, digest
 from app.config import AgentCase
 from app.errors import CaseError, NumericsError
 from app.gnn.loss import td_loss
-from app.gnn.optim import Adam
-from app.native.library import keep_freed_memory
-from app.rl.dynamics import DYNAMICS
 from app.rl.env import Environment, codes_of
+from app.rl.learner import Learner
 from app.rl.qnet import Gradient, QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay, Sample
 from app.rl.select import best_nodes, best_values, random_candidates
@@ -27,7 +24,7 @@ PART_ROWS = 1 << 15  # rows of all ranks in one part of a minibatch: 2 MB an arr
 MOST_ROWS = 1 << 18  # of larger graphs
 
 
-class Agent:
+class Agent(Learner):
     """A deep Q-learner over row-partitioned graphs.
 
     Source    RL4GO Alg. 1 and section 4.7; DQN: Mnih et al. 2015
@@ -36,6 +33,8 @@ class Agent:
               Glorot.
     Ranks     every method that evaluates is called by all ranks; weights are replicated
     """
+
+    name = "dqn"
 
     def __init__(
         self,
@@ -46,21 +45,12 @@ class Agent:
         seed: int,
         check_every: int,
     ) -> None:
-        self.group, self.case, self.net, self.blocks = group, case, net, blocks
-        self.seed, self.check_every = seed, check_every
-        keep_freed_memory()
-        self.params = net.new_parameters(group.device, seed)
+        super().__init__(group, case, net, blocks, seed, check_every)
         self.target = self.params.copy()
-        self.optimiser = Adam(
-            self.params.size, group.device.xp, case.learning_rate, case.adam_beta1, case.adam_beta2,
-            case.adam_epsilon,
-        )  # fmt: skip
-        self.dynamics = DYNAMICS[net.problem.dynamics]
         if case.replay == "bits" and net.problem.ordered:
             raise CaseError(f"agent.replay: states of {net.problem.name!r} need the order of the choices")
         memory = (case.replay_capacity, case.n_step, case.discount)
         self.replay = BitsReplay(*memory, blocks) if case.replay == "bits" else EpisodeReplay(*memory)
-        self._batches: dict[tuple[tuple[int, int], ...], StateBatch] = {}
 
     # ---- acting -----------------------------------------------------------------------------------------
 
@@ -85,18 +75,9 @@ class Agent:
             nodes[chosen] = picked
         if not explore.all():
             chosen = np.flatnonzero(~explore).tolist()
-            batch = self._batch_of([graphs[i] for i in chosen], [1] * len(chosen))
+            batch = self.layouts.of([graphs[i] for i in chosen], [1] * len(chosen))
             nodes[chosen] = self.best_actions(batch, [envs[i] for i in chosen])
         return nodes
-
-    def _batch_of(self, graphs: list[int], counts: list[int]) -> StateBatch:
-        """The layout for some states of each graph; the latest ones are kept."""
-        key = tuple(zip(graphs, counts))
-        if key not in self._batches:
-            if len(self._batches) >= 8:
-                self._batches.pop(next(iter(self._batches)))
-            self._batches[key] = StateBatch(self.group, [(self.blocks[g], count) for g, count in key])
-        return self._batches[key]
 
     def best_actions(self, batch: StateBatch, envs: list[Environment]) -> np.ndarray:
         """The greedy action of every environment. Ranks: all call."""
@@ -104,6 +85,32 @@ class Agent:
         return best_nodes(self.group, batch, scores_own, candidate_own)
 
     # ---- learning ---------------------------------------------------------------------------------------
+
+    def begin(self, number: int, graph: int, env: Environment) -> None:
+        """Open an episode in the replay memory, which numbers them alike."""
+        self.replay.begin(graph, env.totals)
+
+    def remember(self, number: int, node: int, reward: float, env: Environment) -> None:
+        """Put the step into the replay memory."""
+        self.replay.remember(number, node, reward, env.totals, env.done)
+
+    def learn_when_due(self, steps: int) -> list[float]:
+        """After the warm-up `gradient_steps` gradient steps for each environment step. Ranks: all call."""
+        if len(self.replay) < max(self.case.warmup, 1):
+            return []
+        losses = []
+        for _ in range(self.case.gradient_steps * steps):
+            draws = stream(self.seed, "sample", self.optimiser.step)
+            losses.append(self.learn(self.replay.sample(draws, self.case.batch)))
+        return losses
+
+    def notes(self, step: int) -> dict[str, float]:
+        """The exploration rate."""
+        return {"epsilon": self.epsilon(step)}
+
+    def stored(self) -> tuple[int, int]:
+        """Transitions in the replay memory, and its bytes."""
+        return len(self.replay), self.replay.nbytes()
 
     def learn(self, sample: Sample) -> float:
         """One gradient step on a minibatch; returns its loss. Ranks: all call; identical on all.
@@ -126,27 +133,14 @@ class Agent:
 
         if self.optimiser.step % self.case.target_every == 0:
             self.target.flat[:] = self.params.flat
-        if self.check_every and self.optimiser.step % self.check_every == 0:
-            what = f"the weights after {self.optimiser.step} gradient steps"
-            check_same(self.group, digest(self.params.host()), what)
+        self.check_weights()
         return loss
 
     def _cut(self, sample: Sample) -> Iterator["_SamplePart"]:
-        """Consecutive parts of a sample, of at most PART_ROWS rows of all ranks.
-
-        Of larger graphs up to four states go together, while they have at most MOST_ROWS: they share what a
-        part and a row of the adjacency cost.
-        """
-        sizes = np.array([self.blocks[g].n for g in sample.graphs.tolist()])
-        ends = np.cumsum(sizes)
-        lo = 0
-        while lo < len(sizes):
-            before = int(ends[lo] - sizes[lo])
-            most = max(PART_ROWS, min(4 * int(sizes[lo]), MOST_ROWS))
-            hi = max(int(np.searchsorted(ends, before + most, side="right")), lo + 1)
-            graphs, counts = np.unique(sample.graphs[lo:hi], return_counts=True)
-            yield _SamplePart(sample, slice(lo, hi), self._batch_of(graphs.tolist(), counts.tolist()))
-            lo = hi
+        """Consecutive parts of a sample whose arrays stay in the cache."""
+        for cut in cut_states(np.array([self.blocks[g].n for g in sample.graphs.tolist()])):
+            graphs, counts = np.unique(sample.graphs[cut], return_counts=True)
+            yield _SamplePart(sample, cut, self.layouts.of(graphs.tolist(), counts.tolist()))
 
     def _learn_part(self, part: "_SamplePart", whole: int) -> tuple[np.ndarray, Gradient]:
         """Losses of the transitions of a part, and its share of the gradient. Ranks: all call.
@@ -187,6 +181,24 @@ class _SamplePart:
     sample: Sample
     cut: slice
     batch: StateBatch
+
+
+def cut_states(sizes: np.ndarray) -> Iterator[slice]:
+    """Cuts of a list of states into consecutive parts of at most PART_ROWS rows of all ranks.
+
+    Of larger graphs up to four states go together, while they have at most MOST_ROWS: they share what a part
+    and a row of the adjacency cost.
+
+    sizes   [states] nodes of the graph of each
+    """
+    ends = np.cumsum(sizes)
+    lo = 0
+    while lo < len(sizes):
+        before = int(ends[lo] - sizes[lo])
+        most = max(PART_ROWS, min(4 * int(sizes[lo]), MOST_ROWS))
+        hi = max(int(np.searchsorted(ends, before + most, side="right")), lo + 1)
+        yield slice(lo, hi)
+        lo = hi
 
 
 def score_environments(

@@ -160,11 +160,11 @@ class QNetwork:
         """[rows] scores of candidates up to one constant per state, enough to choose by; 0 on other rows."""
         base = None
         if self.policy.head == "mixing":
-            base = e.batch.spread(self._small(e.batch.device, e.pooled, params["head.theta5"]))
+            base = e.batch.spread(self.small(e.batch.device, e.pooled, params["head.theta5"]))
             base = e.batch.device.xp.broadcast_to(base, (e.batch.rows, self.hidden))
         then = Finish(base=base, relu=True, scale=e.inputs.candidate_own)
         return e.batch.device.score(
-            self._head_parts(e.H_own, e.inputs.x_own), params["head.theta6"], params["head.theta7b"], then
+            self.head_parts(e.H_own, e.inputs.x_own), params["head.theta6"], params["head.theta7b"], then
         )
 
     def pooled_scores(self, params: Parameters, e: Evaluation) -> Array:
@@ -172,10 +172,10 @@ class QNetwork:
         xp, device = e.batch.device.xp, e.batch.device
         if self.policy.head == "mixing":
             return xp.zeros(e.batch.states, dtype=np.float32)
-        hidden = xp.maximum(self._small(device, e.pooled, params["head.theta5"]), 0)
-        return self._small(device, hidden, params["head.theta7a"])[:, 0]
+        hidden = xp.maximum(self.small(device, e.pooled, params["head.theta5"]), 0)
+        return self.small(device, hidden, params["head.theta7a"])[:, 0]
 
-    def _head_parts(self, H: Array, x: Part) -> list[Part]:
+    def head_parts(self, H: Array, x: Part) -> list[Part]:
         """The columns of the head's input."""
         return [Part(H)] if self.paper else [Part(H), x]
 
@@ -185,7 +185,7 @@ class QNetwork:
         return H if self.paper else xp.concatenate([H, e.inputs.x_own.X[e.inputs.x_own.index[rows]]], axis=1)
 
     @staticmethod
-    def _small(device: Any, X: Array, W: Array) -> Array:
+    def small(device: Any, X: Array, W: Array) -> Array:
         """row_product of a replicated array with any number of rows."""
         rows = X.shape[0]
         if rows % 8 == 0 and X.flags.c_contiguous:
@@ -210,13 +210,13 @@ class QNetwork:
         V = xp.zeros((batch.states, params["head.theta6"].shape[0]), dtype=np.float32)
         V[device.put(held)] = self._head_rows(xp, e, rows_held)
         V = batch.group.merge_rows(V)
-        Z6 = self._small(device, V, params["head.theta6"])
-        Z5 = self._small(device, e.pooled, params["head.theta5"])
+        Z6 = self.small(device, V, params["head.theta6"])
+        Z5 = self.small(device, e.pooled, params["head.theta5"])
         if self.policy.head == "mixing":
             Z6 = Z6 + Z5
-        q = self._small(device, xp.maximum(Z6, 0), params["head.theta7b"])
+        q = self.small(device, xp.maximum(Z6, 0), params["head.theta7b"])
         if self.policy.head == "separate":
-            q = q + self._small(device, xp.maximum(Z5, 0), params["head.theta7a"])
+            q = q + self.small(device, xp.maximum(Z5, 0), params["head.theta7a"])
         return device.get(q[:, 0]), (V, Z6, Z5, held, rows_held)
 
     def chosen_backward(self, params: Parameters, e: Evaluation, kept: Any, dq: np.ndarray) -> "Gradient":
@@ -227,17 +227,17 @@ class QNetwork:
         V, Z6, Z5, held, rows_held = kept
         device, xp = e.batch.device, e.batch.device.xp
         err = device.put(dq.astype(np.float32)[:, None])
-        head = {"head.theta7b": self._gram(device, xp.maximum(Z6, 0), err)}
+        head = {"head.theta7b": self.small_gram(device, xp.maximum(Z6, 0), err)}
         dZ6 = (err * params["head.theta7b"][:, 0]) * (Z6 > 0)
-        head["head.theta6"] = self._gram(device, V, dZ6)
+        head["head.theta6"] = self.small_gram(device, V, dZ6)
         if self.policy.head == "separate":
-            head["head.theta7a"] = self._gram(device, xp.maximum(Z5, 0), err)
+            head["head.theta7a"] = self.small_gram(device, xp.maximum(Z5, 0), err)
             dZ5 = (err * params["head.theta7a"][:, 0]) * (Z5 > 0)
         else:
             dZ5 = dZ6
-        head["head.theta5"] = self._gram(device, e.pooled, dZ5)
-        dV = self._small(device, dZ6, params["head.theta6"].T)
-        dpool = self._small(device, dZ5, params["head.theta5"].T) * e.mean_factor
+        head["head.theta5"] = self.small_gram(device, e.pooled, dZ5)
+        dV = self.small(device, dZ6, params["head.theta6"].T)
+        dpool = self.small(device, dZ5, params["head.theta5"].T) * e.mean_factor
         # dH = dpool everywhere, dV more at the chosen rows; dZ = dH * [H > 0].
         dZ_own = device.gated_spread(dpool, e.batch.state_of_row(), e.H_own)
         chosen = device.put(held)
@@ -245,7 +245,7 @@ class QNetwork:
         return Gradient(head, self.embedding.backward(params, e.batch, e.inputs, e.saved, dZ_own))
 
     @staticmethod
-    def _gram(device: Any, X: Array, D: Array) -> Array:
+    def small_gram(device: Any, X: Array, D: Array) -> Array:
         """X^T D of replicated arrays [S, k], [S, m], as one block."""
         rows = -(-X.shape[0] // 8) * 8
         xp = device.xp

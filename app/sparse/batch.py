@@ -39,6 +39,7 @@ class StateBatch:
         self.rows, self.states = self.at[-1], self.first[-1]
         self.exchange = Exchange(group, self.blocks, self.counts, self.at)
         self._state_of_row: Array | None = None
+        self._node_of_row: Array | None = None
         self._members: Members | None = None
         self._whole: Array | None = None
         self._at, self._first = np.array(self.at), np.array(self.first)
@@ -71,6 +72,16 @@ class StateBatch:
                 states = (self._first[member] + inside).astype(np.int32)
             self._state_of_row = self.device.put(states)
         return self._state_of_row
+
+    def node_of_row(self) -> Array:
+        """[rows] int64 on the device, the global node of each row; on padding numbers beyond the own ones."""
+        if self._node_of_row is None:
+            nodes = [
+                np.repeat(np.arange(block.n_own) + block.lo, count)
+                for block, count in zip(self.blocks, self.counts)
+            ]
+            self._node_of_row = self.device.put(np.concatenate(nodes))
+        return self._node_of_row
 
     def spread(self, values: Array) -> Array:
         """[rows, ...] from one value or row per state: each row gets its state's."""

@@ -11,6 +11,7 @@ from app.comm.transport import choose_transport
 from app.config import VERSION, Case, GraphCase
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
+from app.gnn.model import check_layers
 from app.log import Log
 from app.output import RunFolder
 from app.partition.cost import CostModel
@@ -18,6 +19,7 @@ from app.partition.load import Loaded, load_graphs
 from app.partition.recut import read_cost_model
 from app.problems.table import make_problem
 from app.recipes import find_recipe
+from app.rl.learners import find_learner
 from app.rl.select import find_rule
 from app.sparse.rowblock import RowBlock
 
@@ -43,8 +45,11 @@ def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
     make_problem(case.problem.name)
     find_rule(case.select.rule)
+    find_learner(case.agent.learner)
     for recipe in case.study.recipes:
         find_recipe(recipe)
+    if case.run.task == "classify" and case.gnn.model != "rgcn":
+        check_layers(case.gnn)
 
 
 def _fingerprint(case: Case) -> str:

@@ -37,7 +37,7 @@ class Layers:
     def run(self, block: RowBlock) -> tuple[np.ndarray, str]:
         """[layers] seconds that the own rows took, and a digest of the result. Ranks: all call."""
         device, seconds = self.device, np.zeros(len(self.widths))
-        H_own = device.put(_inputs(block.lo, block.n_own, self.widths[0]))
+        H_own = device.put(numbered_rows(block.lo, block.n_own, self.widths[0]))
         for layer, W in enumerate(self.weights):
             H_all = self.group.gather_rows(H_own, block.own_counts)
             start = clock(device)
@@ -45,7 +45,7 @@ class Layers:
             device.spmm_add(block.A, H_all, Y_own)
             H_own = device.dense([Part(Y_own)], W)
             seconds[layer] = clock(device) - start
-        return seconds, _digest(self.group, block, device.get(H_own))
+        return seconds, digest_of_rows(self.group, block, device.get(H_own))
 
 
 def clock(device: Any) -> float:
@@ -54,13 +54,13 @@ def clock(device: Any) -> float:
     return time.process_time() if device.xp is np else time.perf_counter()
 
 
-def _inputs(first: int, rows: int, width: int) -> np.ndarray:
+def numbered_rows(first: int, rows: int, width: int) -> np.ndarray:
     """[rows, width] float32 in steps of 1/16: a function of the global row and the column."""
     number = 7 * np.arange(first, first + rows, dtype=np.int64)[:, None] + 13 * np.arange(width)
     return (number % 31 - 15).astype(np.float32) / np.float32(16)
 
 
-def _digest(group: Group, block: RowBlock, H_own: np.ndarray) -> str:
+def digest_of_rows(group: Group, block: RowBlock, H_own: np.ndarray) -> str:
     """Of all rows' bits, whoever holds them: a sum of integers modulo 2^64. Ranks: all call."""
     words = np.ascontiguousarray(H_own[: block.n_real]).view(np.uint32).astype(np.uint64)
     first = np.arange(block.lo, block.lo + block.n_real, dtype=np.uint64)[:, None] * np.uint64(words.shape[1])

@@ -20,9 +20,9 @@ from app.partition.load import Loaded, generate_set, share_blocks, with_shared_b
 from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.report import plot_quality
-from app.rl.dqn import Training, train_policy
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_one_at_a_time
+from app.rl.training import Training, train_policy
 from app.rl.weights import save_weights
 from app.sparse.rowblock import RowBlock
 from app.tasks.compare import compare_graphs

@@ -4,6 +4,12 @@ from typing import Any
 
 from app.tasks.answers import run_answers
 from app.tasks.context import Context
+from app.tasks.gnn_inference import run_inference
+from app.tasks.gnn_models import run_depth, run_models
+from app.tasks.gnn_sampling import run_sampling
+from app.tasks.gnn_scaling import run_gnn_scaling
+from app.tasks.gnn_speed import run_breakdown, run_density
+from app.tasks.gnn_stages import run_overlap, run_permutation
 from app.tasks.partition import run_partition
 from app.tasks.quality import run_quality
 from app.tasks.relations import run_relations
@@ -14,6 +20,15 @@ STUDIES = {
     "scaling": run_scaling,
     "answers": run_answers,
     "partition": run_partition,
+    "models": run_models,
+    "depth": run_depth,
+    "breakdown": run_breakdown,
+    "permutation": run_permutation,
+    "overlap": run_overlap,
+    "density": run_density,
+    "sampling": run_sampling,
+    "inference": run_inference,
+    "gnn_scaling": run_gnn_scaling,
     "rgcn": run_relations,
 }
 

@@ -11,10 +11,12 @@ from app.errors import CaseError
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.table import make_problem
 from app.report import plot_learning
-from app.rl.dqn import Training, train_policy
+from app.rl.training import Training, train_policy
 from app.rl.weights import save_weights
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
+
+RECORDED = ("step", "episodes", "gradient_steps", "loss", "held_back_nodes", "best_step")  # of every learner
 
 
 def run_train(context: Context) -> dict[str, Any]:
@@ -37,12 +39,15 @@ def _listed(totals: dict[str, int]) -> str:
     return ", ".join(f"{value} {name}" for name, value in totals.items()) or "no baselines"
 
 
-def learn(context: Context) -> tuple[Training, list[Loaded]]:
-    """Load training and held-back graphs and train. Ranks: all call; identical on all."""
+def learn(context: Context, given: list[Loaded] | None = None) -> tuple[Training, list[Loaded]]:
+    """Load training and held-back graphs and train. Ranks: all call; identical on all.
+
+    given   graphs from memory, of which some are held back; None: those that the case names
+    """
     case, log = context.case, context.log
     problem = make_problem(case.problem.name)
     table = case.train.graphs or case.graph
-    graphs, held_back = training_graphs(context, table)
+    graphs, held_back = training_graphs(context, table) if given is None else hold_back(context, given)
     nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
     log.info(
         "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)
@@ -53,9 +58,10 @@ def learn(context: Context) -> tuple[Training, list[Loaded]]:
     def record(row: dict[str, float]) -> None:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
         loss = "     -" if math.isnan(row["loss"]) else f"{row['loss']:.4f}"
+        noted = "".join(f"{name} {row[name]:.2f}  " for name in row if name not in RECORDED)
         log.progress(
-            "step %6d  episode %4d  epsilon %.2f  loss %s  held-back %s %d (best at step %d)",
-            row["step"], row["episodes"], row["epsilon"], loss, problem.solution, row["held_back_nodes"],
+            "step %6d  episode %4d  %sloss %s  held-back %s %d (best at step %d)",
+            row["step"], row["episodes"], noted, loss, problem.solution, row["held_back_nodes"],
             row["best_step"],
         )  # fmt: skip
 
@@ -77,7 +83,13 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
         if table.path:
             training = with_shared_blocks(context.group, training, context.cost_model())
         return training, held_back
-    loaded = with_shared_blocks(context.group, context.load(table, "training"), context.cost_model())
+    return hold_back(context, context.load(table, "training"))
+
+
+def hold_back(context: Context, loaded: list[Loaded]) -> tuple[list[Loaded], list[Loaded]]:
+    """Graphs to train on, and the last ones, which are held back. Ranks: all call."""
+    wanted = context.case.train.evaluate_graphs
+    loaded = with_shared_blocks(context.group, loaded, context.cost_model())
     if not loaded:
         raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
     held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0

@@ -1,0 +1,301 @@
+"""Full-batch training of a graph network as counts: what each rank computes, sends and receives in an epoch.
+
+MG-GCN (sections 4 and 5.1) counts one exchange of n d numbers a product; here the operations of an epoch are
+those that the layers themselves recorded in a dry run (gnn/rehearsal.py), and a Layout tells what each rank
+holds and sends. With n_p rows, e_p stored entries and g_p ghost rows of rank p, and R_p subtrees of blocks
+that it owns whole (comm/tree.py), the terms (app/model/work.py states their amounts) are, for f columns:
+
+    product A X        e_p f multiply-adds; rows travel: halo 4 f (rows sent), 4 f g_p received; gather and
+                       staged 4 f n_p (P-1) sent, 4 f (n - n_p) received
+    X W, X^T D         n_p k m multiply-adds; of sparse features one for each entry and column of W
+    X^T D, sparse X    the rows of D travel staged, then the rows of the gradient are gathered
+    elementwise        one pass over n_p f numbers for each array beyond the first that is touched
+    gradients          R_p addends of all parameters, and of the loss, to all ranks; whole, or by slices of
+                       the columns (comm/ordered.py)
+    evaluation         a forward pass, and integers to add up
+"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from app.comm.ordered import GATHER_BYTES
+from app.comm.tree import owned_roots
+from app.config import GnnCase
+from app.gnn.engine import KEPT_COLUMNS, Engine
+from app.gnn.rehearsal import rehearse
+from app.gnn.training import SPLITS
+from app.memory.operations import Operation
+from app.model.layout import Layout
+from app.model.work import MESSAGES, Term
+
+MOST_GATHERING = 8  # ranks, beyond which addends travel by slices
+INTEGER = 8  # bytes of a number of hits
+OPTIMISER = {"adam": 12, "sgd": 2}  # passes over the parameters
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is learned from: sizes of the features and labels.
+
+    features   columns        stored   entries of sparse features of all nodes; 0: they are dense
+    classes    columns of the last layer
+    weighted   edges have weights that count
+    """
+
+    features: int
+    classes: int
+    stored: int = 0
+    weighted: bool = False
+
+    @property
+    def dense(self) -> bool:
+        """Whether the features are rows like all others."""
+        return self.stored == 0
+
+
+@dataclass
+class Training:
+    """Counts of full-batch training on P ranks, of which none needs to run.
+
+    layout   what each rank holds of the graph
+    owned    [ranks+1] ranges of sparse features that ranks own; None: equal shares
+    The sums are those of run.reproducible = true.
+    """
+
+    device: Any
+    case: GnnCase
+    inputs: Inputs
+    layout: Layout
+    owned: np.ndarray | None = None
+    engine: Engine = field(init=False)
+
+    def __post_init__(self) -> None:
+        layout, inputs = self.layout, self.inputs
+        stored = inputs.stored // max(layout.total_rows, 1)
+        self.engine = rehearse(
+            self.device, self.case, int(layout.rows.max()), inputs.features, inputs.dense, inputs.classes,
+            stored,
+        )  # fmt: skip
+        cuts = np.concatenate([[0], np.cumsum(layout.blocks)])
+        self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in pairwise(cuts)]
+        if self.owned is None:
+            self.owned = np.arange(layout.ranks + 1) * inputs.features // layout.ranks
+
+    @property
+    def parameters(self) -> int:
+        """Numbers that are learned."""
+        return self.engine.params.size
+
+    def slices(self, width: int) -> bool:
+        """Whether addends [roots, width] travel by slices of their columns (comm/ordered.py)."""
+        return 4 * width * sum(self.roots) > GATHER_BYTES or self.layout.ranks > MOST_GATHERING
+
+    def epoch(self, rank: int) -> list[Term]:
+        """One training epoch: forward, loss, backward, sums, the optimiser; no evaluation."""
+        work = Share(self, rank, "epoch")
+        work.dropped_features()
+        work.operations(self.engine.recorded["epoch"])
+        work.part = "reduce"
+        work.sum_tree("loss", 1)
+        work.part = "optimiser"
+        work.passes("update", OPTIMISER[self.case.optimiser] * self.parameters)
+        return work.terms
+
+    def evaluation(self, rank: int) -> list[Term]:
+        """A forward pass and the scores of all splits."""
+        work = Share(self, rank, "evaluation")
+        work.operations(self.engine.recorded["evaluation"])
+        work.part = "scores"
+        work.passes("hits", 4 * len(SPLITS) * work.own * self.inputs.classes)
+        if work.P > 1:
+            size = INTEGER * len(SPLITS) * (4 * self.inputs.classes + 1)
+            work.message("hits", "max", size, size, None)
+        return work.terms
+
+    def once(self, rank: int) -> list[Term]:
+        """What the first epoch does beside: products of the features that are kept, weighted degrees."""
+        work = Share(self, rank, "once")
+        for width in self.engine.kept.values():
+            for first in range(0, width, KEPT_COLUMNS):
+                work.product("kept", min(KEPT_COLUMNS, width - first))
+        if self.inputs.weighted and self.case.edge_weights:
+            work.product("degrees", 1)
+        return work.terms
+
+    def mean_epoch(self, rank: int) -> list[Term]:
+        """An epoch and its share of the evaluations; times of a term need not be whole."""
+        share = 1 / self.case.evaluate_every
+        return self.epoch(rank) + [t._replace(times=t.times * share) for t in self.evaluation(rank)]
+
+
+class Share:
+    """Terms of one rank, added one by one."""
+
+    def __init__(self, training: Training, rank: int, program: str) -> None:
+        self.training, self.layout, self.rank, self.program = training, training.layout, rank, program
+        self.own, self.P = int(self.layout.rows[rank]), self.layout.ranks
+        self.terms: list[Term] = []
+        self.part = ""
+
+    # ---- building blocks --------------------------------------------------------------------------------
+
+    def add(self, name: str, kind: str, *amounts: float) -> None:
+        """One more term."""
+        self.terms.append(Term(self.part, name, kind, amounts, 1))
+
+    def message(self, name: str, kind: str, sent: int, received: int, turns: int | None) -> None:
+        """A collective; turns None: log2 P messages follow one another."""
+        self.add(name, kind, sent, received, (self.P - 1).bit_length() if turns is None else turns)
+
+    def passes(self, name: str, numbers: float, kind: str = "element") -> None:
+        """Passes over arrays, of 4 bytes a number."""
+        if numbers:
+            self.add(name, kind, numbers, 4 * numbers)
+
+    def product(self, name: str, width: int) -> None:
+        """Y += A X: the rows that travel, and the entries."""
+        layout, staged = self.layout, self.layout.mode == "staged"
+        self.exchange(name, width)
+        held = int(layout.rows.max() if staged else layout.extended(self.rank))
+        stages = self.P if staged else 1
+        self.passes(f"{name}: own rows", self.own * width)
+        self.passes(f"{name}: operand", held * stages * width)
+        entries = int(layout.stored[self.rank])
+        self.add(name, "product", entries, self.own * stages, width, 4 * held * width, width, 0.0)
+
+    def exchange(self, name: str, width: int) -> None:
+        """Rows of `width` columns to the ranks that multiply by them (sparse/exchange.py)."""
+        layout, size = self.layout, 4 * width
+        if self.P == 1:
+            return
+        if layout.mode == "halo":
+            sent, ghosts = int(layout.sent[self.rank]), int(layout.ghosts[self.rank])
+            self.passes(f"{name}: packed and placed", (sent + self.own) * width)
+            self.message(name, "exchange", sent * size, ghosts * size, int(layout.partners[self.rank]))
+        elif layout.mode == "staged":
+            self.stage(name, width)
+        else:
+            self.message(
+                name, "gather", self.own * size * (self.P - 1), (layout.total_rows - self.own) * size, None
+            )
+
+    def stage(self, name: str, width: int) -> None:
+        """All rows to all ranks, one rank's after the other."""
+        if self.P > 1:
+            others = self.layout.total_rows - self.own
+            self.message(name, "stage", 4 * width * self.own * (self.P - 1), 4 * width * others, self.P - 1)
+
+    def sum_tree(self, name: str, width: int) -> None:
+        """The roots' addends [width] of all ranks (comm/ordered.py: sum_tree)."""
+        roots, own, others = sum(self.training.roots), self.training.roots[self.rank], self.P - 1
+        if not others or not width:
+            return
+        if self.training.slices(width):
+            piece = 4 * -(-width // self.P)
+            self.message(f"{name}: slices", "slices", own * piece * others, (roots - own) * piece, others)
+            self.message(f"{name}: results", "addends", piece * others, piece * others, None)
+            self.passes(f"{name}: finish", roots * piece // 4)
+            return
+        self.message(name, "addends", 4 * own * width * others, 4 * (roots - own) * width, None)
+        self.passes(f"{name}: finish", roots * width)
+
+    # ---- operations -------------------------------------------------------------------------------------
+
+    def dropped_features(self) -> None:
+        """Dropout of the features, drawn anew in every epoch (gnn/features.py)."""
+        inputs = self.training.inputs
+        self.part = "features"
+        if self.training.case.input_dropout:
+            drawn = self.own * inputs.features if inputs.dense else 2 * self.stored_features()
+            self.passes("dropped", drawn, "drop")
+
+    def stored_features(self) -> int:
+        """Entries of the rank's rows of sparse features, about."""
+        return int(self.training.inputs.stored * self.own / max(self.layout.total_rows, 1))
+
+    def operations(self, recorded: list[Operation]) -> None:
+        """Terms of recorded operations, one part for each kind."""
+        kinds = {"spmm": self._spmm, "dense": self._dense, "gram": self._gram, "reduce": self._reduce}
+        for each in recorded:
+            self.part = each.kind
+            kinds.get(each.kind, self._elementwise)(each)
+
+    def _spmm(self, each: Operation) -> None:
+        for width in each.exchanges:
+            self.product(each.name, width)
+
+    def _dense(self, each: Operation) -> None:
+        k, m = each.shape
+        if not each.sparse:
+            self.add(each.name, "wide dense", self.own, k, m, 4 * k * m)
+            return
+        self.passes(f"{each.name}: clear", self.own * m)
+        nbytes = 4 * self.training.inputs.features * m
+        self.add(each.name, "product", self.stored_features(), self.own, m, nbytes, m, 0.0)
+
+    def _gram(self, each: Operation) -> None:
+        k, m = each.shape
+        if not each.sparse:
+            self.add(each.name, "wide gram", self.own, k, m, 4 * k * m)
+            return
+        owned = np.diff(self.training.owned)
+        mine, all_of = int(owned[self.rank]), int(owned.sum())
+        self.stage(each.name, m)
+        nbytes = 4 * int(self.layout.rows.max()) * m
+        self.add(
+            each.name, "product", self.training.inputs.stored // self.P, mine * self.P, m, nbytes, m, 0.0
+        )
+        if self.P > 1:
+            self.message(each.name, "addends", 4 * mine * m * (self.P - 1), 4 * (all_of - mine) * m, None)
+
+    def _reduce(self, each: Operation) -> None:
+        self.sum_tree(each.name, self.training.parameters - self.training.engine.direct)
+
+    def _elementwise(self, each: Operation) -> None:
+        """A pass takes reading one array and writing one; an activation with dropout draws each number."""
+        numbers, arrays = self.own * each.shape[1], len(each.reads) + len(each.writes)
+        if each.kind == "loss" and each.writes:
+            self.passes(each.name, numbers, "loss")
+        elif each.name.endswith("drop"):
+            self.passes(each.name, numbers, "drop")
+        else:
+            self.passes(each.name, numbers * max(arrays / 2, 1))
+
+
+# ---- sums over terms --------------------------------------------------------------------------------------
+
+
+def traffic(terms: list[Term]) -> dict[str, tuple[int, int]]:
+    """Bytes that the rank sends and receives, by phase as Group counts them."""
+    out: dict[str, tuple[int, int]] = {}
+    for term in terms:
+        if term.kind in MESSAGES:
+            phase = MESSAGES[term.kind][0]
+            sent, received = out.get(phase, (0, 0))
+            out[phase] = (
+                sent + round(term.amounts[0] * term.times),
+                received + round(term.amounts[1] * term.times),
+            )
+    return out
+
+
+def flops(terms: list[Term]) -> dict[str, float]:
+    """Multiplications and additions, by part."""
+    out: dict[str, float] = {}
+    for term in terms:
+        if term.kind == "product":
+            found = 2 * term.amounts[0] * term.amounts[2]
+        elif term.kind.startswith("wide"):
+            found = 2 * term.amounts[0] * term.amounts[1] * term.amounts[2]
+        else:
+            continue
+        out[term.part] = out.get(term.part, 0.0) + found * term.times
+    return out
+
+
+def gathered(terms: list[Term]) -> float:
+    """Bytes of rows that products read, one row for each stored entry."""
+    return sum(4 * t.amounts[0] * t.amounts[2] * t.times for t in terms if t.kind == "product")

@@ -1,0 +1,103 @@
+"""Memory of a rank in full-batch training, term by term; n_p rows, f columns, w parameters, 4 bytes a number.
+
+before training
+    graph            rows, columns and what exchanges need (memory.py)
+    features         4 n_p f, twice where rows are scaled; sparse: 16 an entry, and 56 for both copies by rows
+                     and by columns
+    labels           9 n_p: labels, weights in the loss, and in which splits a node is
+in training
+    buffers          4 n_p columns of the plan (gnn/buffers.py); MG-GCN: L + 1 of a layer's width
+    exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
+                     stages of the largest rank (MG-GCN's broadcast buffers)
+    kept features    A X where it is made once; the dropped features where input dropout is on
+    factors          4 n_p for each normalisation, and the losses
+    gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
+                     2 R_p w + R w / P or, where they are few, R w, R of all ranks
+"""
+
+from app.gnn.engine import KEPT_COLUMNS
+from app.gnn.model import Model
+from app.model import memory
+from app.model.gnn import Training
+
+COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
+
+
+def at_rest(training: Training, rank: int) -> dict[str, int]:
+    """Bytes that are there before the first epoch, by what they are for."""
+    layout, inputs, own = training.layout, training.inputs, int(training.layout.rows[rank])
+    if inputs.dense:
+        scaled = training.case.feature_rows == "sum_to_one"
+        features = 4 * own * inputs.features * (2 if scaled else 1)
+    else:
+        features = (16 + 56) * inputs.stored // layout.ranks
+    return {
+        "graph": memory.total(memory.at_rest(layout, rank)),
+        "features": features,
+        "labels": own * (8 + 4),
+    }
+
+
+def in_training(training: Training, rank: int) -> dict[str, int]:
+    """Bytes that training adds, by what they are for."""
+    inputs, own = training.inputs, int(training.layout.rows[rank])
+    engine = training.engine
+    dropped = bool(training.case.input_dropout) and inputs.dense
+    kept = 4 * own * inputs.features * (len(engine.kept) + dropped)
+    terms = {
+        "buffers": 4 * own * engine.plan.columns,
+        "exchange": exchange(training, rank),
+        "kept features": kept,
+        "factors": 4 * own * (2 + len(engine.kept)),
+        "gradients": gradients(training, rank),
+    }
+    return {name: found for name, found in terms.items() if found}
+
+
+def exchange(training: Training, rank: int) -> int:
+    """Bytes that hold rows on their way, kept from one exchange to the next."""
+    layout, engine = training.layout, training.engine
+    if layout.ranks == 1:
+        return 0
+    recorded = [each for operations in engine.recorded.values() for each in operations]
+    widths = [width for each in recorded for width in each.exchanges]
+    widths += [min(width, KEPT_COLUMNS) for width in engine.kept.values()]
+    staged = [each.shape[1] for each in recorded if each.sparse and each.kind == "gram"]
+    widest, sent, held = max(widths, default=0), 0, 0
+    if layout.mode == "staged":
+        staged.append(widest)
+    else:
+        sent = int(layout.sent[rank]) if layout.mode == "halo" else 0
+        held = layout.extended(rank)
+    stages = len({turn % 2 for turn in range(layout.ranks) if turn != rank})
+    return 4 * (widest * (held + sent) + stages * int(layout.rows.max()) * max(staged, default=0))
+
+
+def gradients(training: Training, rank: int) -> int:
+    """Bytes of parameters, optimiser and addends."""
+    own, all_of = training.roots[rank], sum(training.roots)
+    addends = training.parameters - training.engine.direct
+    largest = max(training.engine.params.shapes.values(), key=lambda shape: shape[0] * shape[-1])
+    found = own * largest[0] * largest[-1]  # of one parameter, before they go to their place
+    if training.layout.ranks == 1:
+        gathered = 0
+    elif training.slices(addends):  # padded, by ranks, and the slice of all ranks' addends
+        gathered = 2 * own + all_of / training.layout.ranks
+    else:
+        gathered = all_of
+    copies = COPIES[training.case.optimiser] * training.parameters
+    return 4 * round(copies + addends * (own + gathered) + found)
+
+
+def peak(training: Training, rank: int, base: int = 0) -> dict[str, int]:
+    """Bytes of a rank in training, by what they are for."""
+    return {"base": base} | at_rest(training, rank) | in_training(training, rank)
+
+
+def mg_gcn_rule(training: Training, rank: int) -> int:
+    """MG-GCN's L+3 buffers of n_p rows of the layers' mean width (section 4.2), bytes."""
+    widths = [
+        each.f_out for each in Model(training.case, training.inputs.features, training.inputs.classes).blocks
+    ]
+    mean = sum(widths) / len(widths)
+    return round(4 * int(training.layout.rows[rank]) * (len(widths) + 3) * mean)

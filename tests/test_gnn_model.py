@@ -1,0 +1,270 @@
+"""The performance model of full-batch training: bytes as counted, buffers as planned, memory as held."""
+
+import json
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+from jobs import mpirun, run_job
+from mpi4py import MPI
+from test_classify import classifier_on
+
+from app.casefile import build
+from app.comm.group import Group
+from app.config import GnnCase
+from app.device import HostDevice
+from app.errors import CaseError
+from app.gnn.training import fit
+from app.model import gnn_memory, memory
+from app.model.defaults import DEFAULTS
+from app.model.gnn import Inputs, Training, flops, gathered, traffic
+from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
+from app.model.layout import estimate, of_blocks
+from app.model.machines import ASSUMED
+from app.model.plan import plan_lines
+from app.model.rates import MessageRate, Rates
+from app.model.work import Term
+
+MODELS = {
+    "gcn": {"gnn.hidden": 8, "gnn.depth": 3},
+    "kept": {"gnn.hidden": 8, "gnn.input_dropout": 0.0, "gnn.first_product": "cached"},
+    "mg_gcn": {"gnn.hidden": 4, "gnn.first_product": "mg_gcn", "gnn.bias": False},
+    "residual": {"gnn.hidden": 12, "gnn.depth": 3, "gnn.residual": True, "gnn.layer_norm": True},
+    "gin": {"gnn.model": "gin", "gnn.hidden": 8},
+    "sage": {"gnn.model": "sage", "gnn.hidden": 6},
+    "commnet": {"gnn.model": "commnet", "gnn.hidden": 6},
+    "gat": {"gnn.model": "gat", "gnn.hidden": 8, "gnn.heads": 2},
+    "wide": {"gnn.hidden": 4096},  # its gradients travel by slices
+}
+
+
+@pytest.fixture
+def group():
+    """All ranks of the session on the host."""
+    return Group(MPI.COMM_WORLD, HostDevice())
+
+
+def counted(classifier):
+    """The model's counts of a classifier that exists."""
+    features, data = classifier.features, classifier.data
+    stored = 0
+    if features.whole_gradient:
+        stored = int(classifier.group.sum_integers(np.array([len(features._own.values)]))[0])
+    owned = features.owned if features.whole_gradient else None
+    inputs = Inputs(features.width, data.classes, stored)
+    layout = of_blocks(classifier.group, classifier.block)
+    return Training(classifier.device, classifier.case, inputs, layout, owned)
+
+
+def sent_in(group, action):
+    """Bytes that this rank sends while it acts, by phase."""
+    before = dict(group.sent_bytes)
+    action()
+    found = {phase: n - before.get(phase, 0) for phase, n in group.sent_bytes.items()}
+    return {phase: n for phase, n in found.items() if n}
+
+
+def sent_of(terms):
+    return {phase: sent for phase, (sent, _) in traffic(terms).items() if sent}
+
+
+# ---- bytes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exchange", ["auto", "halo", "gather", "staged"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_bytes_are_those_that_ranks_send(group, name, sparse, exchange):
+    classifier = classifier_on(group, MODELS[name], exchange=exchange, sparse=sparse)
+    training, rank = counted(classifier), group.rank
+    first = sent_in(group, lambda: classifier.epoch(1))
+    assert sent_of([*training.epoch(rank), *training.once(rank)]) == first
+    assert sent_of(training.epoch(rank)) == sent_in(group, lambda: classifier.epoch(2))
+    assert sent_of(training.evaluation(rank)) == sent_in(group, classifier.evaluate)
+    assert bool(first) == (group.size > 1)
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_ranks_receive_is_what_others_send(group, sparse, exchange):
+    training = counted(classifier_on(group, MODELS["gcn"], exchange=exchange, sparse=sparse))
+    both = [traffic(training.epoch(rank)) for rank in range(group.size)]
+    for phase in {phase for each in both for phase in each}:
+        sent, received = np.array([each.get(phase, (0, 0)) for each in both]).sum(axis=0)
+        assert sent == received, phase
+
+
+def test_ghost_rows_arrive_once_for_each_exchange(group):
+    classifier = classifier_on(group, MODELS["gcn"], exchange="halo")
+    training, block = counted(classifier), classifier.block
+    widths = [w for each in training.engine.recorded["epoch"] for w in each.exchanges]
+    ghosts = sum(block.plan.recv_counts) - block.n_own
+    found = traffic(training.epoch(group.rank)).get("exchange", (0, 0))[1]
+    assert found == 4 * ghosts * sum(widths)
+
+
+# ---- buffers, work ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_buffers_and_operations_are_those_of_training(group, name, sparse):
+    classifier = classifier_on(group, MODELS[name], sparse=sparse)
+    training = counted(classifier)
+    assert training.engine.plan.widths == classifier.engine.plan.widths
+    assert training.parameters == classifier.params.size
+    assert training.roots[group.rank] == classifier.engine.roots
+    assert training.engine.kept == classifier.engine.kept
+    if not sparse:
+        assert training.engine.recorded == classifier.engine.recorded
+
+
+def test_a_narrow_last_layer_costs_no_further_buffer():
+    case = GnnCase(depth=3, hidden=20, bias=False, dropout=0.0, input_dropout=0.0, first_product="cached")
+    training = Training(HostDevice(), case, Inputs(8, 17), estimate("er", 500, 4000, 1))
+    assert training.engine.plan.columns == 4 * 20  # L + 1
+
+
+def test_work_is_that_of_the_matrices(group):
+    classifier = classifier_on(group, {**MODELS["gcn"], "gnn.bias": False})
+    training, rank = counted(classifier), group.rank
+    found, layout = flops(training.epoch(rank)), training.layout
+    rows, entries = int(layout.rows[rank]), int(layout.stored[rank])
+    products = [w for each in training.engine.recorded["epoch"] for w in each.exchanges]
+    assert found["spmm"] == 2 * entries * sum(products)
+    assert gathered(training.epoch(rank)) == 4 * entries * sum(products)
+    sizes = [8 * 8, 8 * 8, 8 * 3]  # of the weights; the first needs no gradient by its input
+    assert found["gram"] == 2 * rows * sum(sizes)
+    assert found["dense"] == 2 * rows * (2 * sum(sizes) - sizes[0])
+
+
+# ---- memory -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["gcn", "kept", "gat", "residual"])
+def test_memory_is_that_of_the_arrays(group, name, sparse, exchange):
+    settings = {**MODELS[name], "gnn.epochs": 2, "gnn.feature_rows": "as_given"}
+    classifier = classifier_on(group, settings, exchange=exchange, sparse=sparse)
+    terms = gnn_memory.in_training(counted(classifier), group.rank)
+    group._scratch.clear()
+    fit(classifier)
+    engine = classifier.engine
+    assert terms["buffers"] == sum(each.nbytes for each in engine._buffers)
+    assert terms.get("exchange", 0) == sum(each.nbytes for each in group._scratch.values())
+    features = classifier.features
+    held = [] if sparse else [*(each._whole for each in features.products.values()), features._dropped]
+    assert terms.get("kept features", 0) == sum(each.nbytes for each in held if each is not None)
+    assert (
+        terms["gradients"]
+        >= engine.gradient.nbytes + engine._parts.nbytes + 3 * classifier.params.flat.nbytes
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_at_rest_are_those_that_are_held(group, sparse):
+    classifier = classifier_on(group, {"gnn.feature_rows": "as_given"}, exchange="gather", sparse=sparse)
+    predicted = gnn_memory.at_rest(counted(classifier), group.rank)["features"]
+    features = classifier.features
+    if not sparse:
+        assert predicted == features._whole.nbytes
+        return
+    held = sum(
+        each.nbytes
+        for entries in (features._own, *features._tiles)
+        for each in (
+            entries.matrix.data,
+            entries.matrix.indices,
+            entries.values,
+            entries.nodes,
+            entries.columns,
+        )
+    )
+    # The given rows are counted too; ranks have about equal shares.
+    assert predicted == pytest.approx(held * 72 / 56, rel=0.35)
+
+
+def test_memory_falls_with_ranks_and_follows_the_rule_of_mg_gcn():
+    case = GnnCase(depth=3, hidden=256, bias=False, dropout=0.0, input_dropout=0.0, first_product="mg_gcn")
+    for ranks in (4, 8, 64):
+        layout = estimate("er", 200_000 * ranks, 10_000_000 * ranks, ranks, "staged", 256)
+        training = Training(HostDevice(), case, Inputs(128, 256), layout)
+        found = gnn_memory.in_training(training, 0)
+        assert memory.total(found) == pytest.approx(gnn_memory.mg_gcn_rule(training, 0), rel=0.15)
+
+
+# ---- plans and the study ----------------------------------------------------------------------------------
+
+
+def test_seconds_shrink_with_ranks_and_grow_with_the_work():
+    case = GnnCase(depth=2, hidden=64)
+
+    def seconds(entries, ranks, features=100):
+        training = Training(
+            HostDevice(), case, Inputs(features, 10), estimate("er", 100_000, entries, ranks, "auto", 64)
+        )
+        return Rates(DEFAULTS, ranks).total(training.mean_epoch(0))
+
+    assert seconds(1_000_000, 1) < seconds(5_000_000, 1)
+    assert seconds(1_000_000, 1) < seconds(1_000_000, 1, features=400)
+    assert seconds(20_000_000, 8) < 0.5 * seconds(20_000_000, 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_dry_run_tells_bytes_seconds_and_memory(ranks):
+    case = build(
+        {
+            "run.task": "classify", "graph.generator": "er", "graph.nodes": 4000, "graph.p": 0.01,
+            "graph.random_classes": 4, "graph.random_features": 8,
+        }
+    )  # fmt: skip
+    text = "\n".join(plan_lines(case, ranks, HostDevice()))
+    for part in ("buffers of", f"a rank on {ranks} rank", "an epoch with its evaluations: ", "spmm"):
+        assert part in text
+    assert ("sent," in text) == (ranks > 1)
+
+
+@pytest.mark.parametrize("text", ["", "Reddit 1 2 3 4 5", "Reddit 1 2 3 4 5 x", "Reddit 1 2 3 4 5 0"])
+def test_a_data_set_that_says_too_little(text):
+    with pytest.raises(CaseError, match=r"study\.networks: a data set must be NAME NODES"):
+        data_set(text)
+
+
+def test_the_table_has_all_of_mg_gcn(group):
+    sets, case = [data_set(text) for text in NETWORKS], GnnCase(dropout=0.0, input_dropout=0.0)
+    machines = {"gpu": lambda ranks: Rates(ASSUMED.calibration(), ranks, ASSUMED.network(ranks))}
+    rows = list(paper_rows(HostDevice(), case, sets, [1, 8, 64], "auto", machines))
+    assert [row["published_s"] for row in rows if row["ranks"] == 8] == [0.012, 0.067, 0.641, 2.89]
+    assert all(row["gpu"]["kept_s"] < row["gpu"]["seconds"] for row in rows)
+    lines = list(table_lines(rows, ["gpu"]))
+    assert len({line.count("|") for line in lines}) == 1
+    assert len(lines) == 2 + len(rows)
+
+
+def test_a_disturbed_measurement_makes_no_message_take_less_than_no_time():
+    sizes, values = [64.0, 1e6, 4e6], [1e-5, 5e-3, 4e-3]
+    messages = dict(DEFAULTS.messages, gather=MessageRate(sizes, values))
+    rates = Rates(msgspec.structs.replace(DEFAULTS, messages=messages), 8)
+    short, long = (rates.seconds(Term("", "", "gather", (0, size, 3), 1)) for size in (4e6, 4e9))
+    assert long > 500 * short
+
+
+@pytest.mark.mpi_skip
+def test_the_study_end_to_end(tmp_path):
+    calibration = tmp_path / "calibration.json"
+    calibration.write_text(DEFAULTS.text())
+    for ranks in (1, 2):
+        out = tmp_path / str(ranks)
+        command = [
+            *(mpirun(ranks) if ranks > 1 else []), sys.executable, "run.py", "inputs/study_gnn_scaling.toml",
+            "graph.nodes=400", "graph.p=0.05", "study.rounds=1",
+            f"study.calibration={calibration}", "--out", out,
+        ]  # fmt: skip
+        code, printed = run_job(command, limit_s=120, LOCKSTEP_DATA="")
+        assert code == 0, printed
+        result = json.loads((out / "result.json").read_text())
+        assert sorted(row["ranks"] for row in result["measured"]) == sorted({1, ranks})
+        assert all(row["sent_bytes"] == row["predicted_bytes"] for row in result["measured"])
+        assert (out / "gnn_scaling.md").read_text().count("Papers") == 5

@@ -1,0 +1,371 @@
+"""The studies of full-batch learning: tiny grids, whose numbers are those of direct runs."""
+
+import csv
+import json
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
+import msgspec
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from jobs import mpirun, run_job
+from mpi4py import MPI
+
+from app.casefile import build
+from app.comm.group import Group
+from app.errors import CaseError
+from app.gnn.training import Classifier, fit
+from app.graphs.graph import Graph
+from app.graphs.memory import stream_of_object
+from app.graphs.node_memory import table_of_arrays
+from app.log import Log
+from app.output import RunFolder
+from app.partition.load import load_stream
+from app.partition.nodes import deal_node_table
+from app.sparse.rowblock import RowBlock
+from app.tasks.classify import load
+from app.tasks.context import Context
+from app.tasks.gnn_models import run_depth, run_models
+from app.tasks.gnn_sampling import run_sampling
+from app.tasks.gnn_speed import run_breakdown
+from app.tasks.gnn_stages import Staged
+from app.tasks.gnn_subjects import split_settings, with_settings
+from app.tasks.sampler import SampledSage, draw_blocks, draw_layer
+
+TINY = {
+    "run.task": "study", "graph.generator": "sbm", "graph.nodes": 160, "graph.generator_seed": 3,
+    "graph.random_classes": 3, "graph.random_features": 12, "gnn.hidden": 8, "gnn.epochs": 6,
+    "gnn.feature_rows": "as_given",
+}  # fmt: skip
+
+
+def study_of(group, settings, path=None):
+    """A context of a tiny study; it writes where a path is given."""
+    folder = RunFolder(group, str(path), True) if path else None
+    return Context(build({**TINY, **settings}), group, Log(False), folder)
+
+
+def direct(group, context, seed, **gnn):
+    """Test score of one training, without the study's code."""
+    case = context.case
+    loaded, data = load(context)
+    gnn_case = msgspec.structs.replace(case.gnn, **gnn)
+    block = RowBlock(group, loaded.graph, loaded.rows, "auto", gnn_case.hidden)
+    classifier = Classifier(group, gnn_case, block, data, seed)
+    fit(classifier)
+    return classifier.evaluate()["test"].micro_f1
+
+
+def alone(group):
+    return Group(MPI.COMM_SELF, group.device)
+
+
+def csv_of(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+# ---- accuracy ---------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_models_is_that_of_direct_runs(group):
+    context = study_of(group, {"study.models": ["gcn", "sage residual=true"], "study.seeds": [4, 9]})
+    found = run_models(context)
+    plain, joined = found["rows"]
+    wanted = [direct(group, context, seed) for seed in (4, 9)]
+    assert plain["test"] == wanted
+    assert plain["test_mean"] == round(np.mean(wanted), 4)
+    assert plain["test_std"] == round(np.std(wanted, ddof=1), 4)
+    assert joined["model"] == "sage residual"
+    assert joined["test"] == [direct(group, context, s, model="sage", residual=True) for s in (4, 9)]
+    assert run_models(replace(context, group=alone(group)))["digest"] == found["digest"]
+
+
+def test_the_table_of_depths_is_that_of_direct_runs(group):
+    settings = {"study.depths": [1, 3], "study.widths": [8, 16], "study.seeds": [2], "gnn.residual": True}
+    context = study_of(group, {**settings, "study.kind": "depth"})
+    rows = {(row["depth"], row["width"]): row for row in run_depth(context)["rows"]}
+    assert list(rows) == [(1, 0), (3, 8), (3, 16)]
+    for (depth, width), row in rows.items():
+        assert row["test"] == [direct(group, context, 2, depth=depth, hidden=width or 8)]
+        assert row["test_std"] is None
+
+
+def test_a_study_of_files_writes_its_tables(group, tmp_path):
+    if group.size > 1:
+        pytest.skip("one folder for each rank")
+    graph, n = nx.random_regular_graph(4, 60, seed=1), 60
+    for name in ("a", "b"):
+        A = sp.csr_array(nx.to_scipy_sparse_array(graph, nodelist=range(n)))
+        labels, split = np.arange(n) % 3, np.arange(n) % 5
+        masks = {f"{key}_mask": split == i for i, key in enumerate(("train", "val", "test"))}
+        np.savez(
+            tmp_path / f"{name}.npz", adj_indptr=A.indptr, adj_indices=A.indices,
+            features=np.eye(n, 7, dtype=np.float32), labels=labels, **masks,
+        )  # fmt: skip
+    files = [f"{tmp_path}/a.npz seeds=2 hidden=4", f"{tmp_path}/b.npz epochs=3 seeds=1"]
+    settings = {"study.datasets": files, "study.models": ["gcn", "gat heads=2"], "study.seeds": [1, 2, 3]}
+    context = study_of(group, {**settings, "graph.generator": ""}, tmp_path / "out")
+    rows = run_models(context)["rows"]
+    assert [(r["dataset"], r["model"], r["seeds"], r["epochs"]) for r in rows] == [
+        ("a", "gcn", 2, 6), ("a", "gat", 2, 6), ("b", "gcn", 1, 3), ("b", "gat", 1, 3)
+    ]  # fmt: skip
+    written = csv_of(tmp_path / "out" / "models.csv")
+    assert [float(line["test_mean"]) for line in written] == [row["test_mean"] for row in rows]
+    assert written[2]["recipe"] == "epochs=3"
+    assert (tmp_path / "out" / "models.png").stat().st_size > 0
+
+
+def test_settings_behind_a_name():
+    assert split_settings("a b.npz seeds=3 hidden=64") == ("a b.npz", {"seeds": "3", "hidden": "64"})
+    assert split_settings("x=1.npz") == ("x=1.npz", {})
+    gnn = build(TINY).gnn
+    changed = with_settings(gnn, {"keep": "best", "residual": "true", "learning_rate": "0.5"}, "here")
+    assert (changed.keep, changed.residual, changed.learning_rate) == ("best", True, 0.5)
+    for text, wrong in (
+        ("hiden=3", "did you mean"),
+        ("hidden=0", "hidden"),
+        ("keep=some", "keep"),
+        ("dropout=high", "dropout"),
+    ):
+        with pytest.raises(CaseError, match=wrong):
+            with_settings(gnn, split_settings(f"f {text}")[1], "study.datasets")
+    with pytest.raises(CaseError, match="hidden twice"):
+        split_settings("f hidden=1 hidden=2")
+
+
+def test_wrong_studies_are_refused(group):
+    for settings, run, wrong in (
+        ({"study.datasets": ["nowhere.npz"], "graph.generator": ""}, run_models, "no such file"),
+        ({"graph.random_classes": 0, "graph.generator": "er"}, run_models, "needs labels"),
+        ({"study.kind": "sampling", "gnn.residual": True}, run_sampling, "plain layers"),
+    ):
+        with pytest.raises(CaseError, match=wrong):
+            run(study_of(alone(group), settings))
+
+
+# ---- time -------------------------------------------------------------------------------------------------
+
+
+def test_the_breakdown_has_every_operation(group):
+    rows = run_breakdown(study_of(group, {"study.kind": "breakdown", "study.rounds": 2}))["rows"]
+    kinds = {row["operation"] for row in rows}
+    assert {"spmm", "dense", "gram", "elementwise", "loss", "reduce", "optimiser"} <= kinds
+    assert sum(row["percent"] for row in rows) == pytest.approx(100, abs=0.1)
+    assert rows[0]["mean_degree"] == round(2 * rows[0]["edges"] / 160, 2)
+
+
+def test_stages_ahead_or_not_give_the_same_bits(group):
+    case = build({"run.task": "study"})
+    graph = nx.gnm_random_graph(90, 400, seed=2)
+    loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
+    own = Group(group.comm, group.device)
+    staged = Staged(own, RowBlock(own, loaded.graph, loaded.rows, "staged", 4), 4)
+    digests = []
+    for own.stages_ahead in (1, 0, 1):
+        staged.run()
+        digests.append(staged.digest())
+    entries = staged.entries()
+    assert len(set(digests)) == 1
+    assert entries.sum() == 800 and entries.shape == (group.size, group.size)
+    assert staged.stages(staged.cpu_s).shape == (group.size, group.size)
+    degrees = own.gather_host(loaded.graph.degrees(), loaded.rows.row_counts())
+    by_rank = np.add.reduceat(np.append(degrees, 0), np.minimum(loaded.rows.offsets[:-1], 90))
+    assert entries.sum(axis=1)[0] == by_rank[0]
+
+
+# ---- sampling ---------------------------------------------------------------------------------------------
+
+
+def whole_graph(graph):
+    """A NetworkX graph on nodes 0..n-1 as Graph."""
+    A = sp.csr_array(nx.to_scipy_sparse_array(graph, nodelist=range(len(graph))))
+    A.sort_indices()
+    return Graph("g", len(graph), 0, len(graph), A.indptr.astype(np.int64), A.indices, len(graph.edges))
+
+
+def test_a_layer_is_drawn_among_neighbours():
+    graph = nx.gnm_random_graph(40, 60, seed=3)
+    graph.remove_edges_from(list(graph.edges(5)))
+    targets = np.array([7, 5, 0, 31])
+    block = draw_layer(whole_graph(graph), targets, 4, np.random.default_rng(1))
+    assert block.targets == 4 and block.sources[:4].tolist() == targets.tolist()
+    assert len(set(block.sources.tolist())) == len(block.sources)
+    dense = block.M.toarray()
+    for row, node in enumerate(targets):
+        read = {int(block.sources[c]) for c in np.flatnonzero(dense[row])}
+        assert read <= set(graph[node])
+        assert dense[row].sum() == (1 if graph.degree(node) else 0)
+
+
+def sage_arrays(widths, draws, whole=False):
+    """Weights of layers by name: small integers where `whole`."""
+    found = {}
+    for number, (a, b) in enumerate(pairwise(widths), start=1):
+        for part, shape in (("W_self", (a, b)), ("W_neigh", (a, b)), ("bias", (1, b))):
+            found[f"layer{number}.{part}"] = (
+                draws.integers(-3, 4, shape).astype(np.float32) if whole else draws.normal(size=shape)
+            )
+    return found
+
+
+def test_the_adjoint_of_a_sampled_layer_is_exact():
+    draws = np.random.default_rng(2)
+    graph = whole_graph(nx.gnm_random_graph(30, 90, seed=4))
+    block = draw_layer(graph, np.arange(8), 4, draws)  # weights of a quarter: every sum is exact
+    weights = sage_arrays([5, 6, 3], draws, whole=True)
+    weights["layer2.bias"][...] = 0
+    model = SampledSage(weights, 2, 0.0, 0.0)
+    H = draws.integers(-4, 5, (len(block.sources), 6)).astype(np.float32)
+    D = draws.integers(-4, 5, (8, 3)).astype(np.float32)
+    gradients = {}
+    dH = model._backward(2, H, block, D, gradients)
+    value = (model._forward(2, H, block) * D).sum()
+    assert value == (H * dH).sum()
+    by_weights = sum((weights[name] * each).sum() for name, each in gradients.items() if "W_" in name)
+    assert value == by_weights
+
+
+def test_gradients_of_a_minibatch_by_central_differences():
+    draws = np.random.default_rng(5)
+    graph = whole_graph(nx.gnm_random_graph(30, 80, seed=6))
+    blocks = draw_blocks(graph, np.array([3, 9, 20, 11]), [3, 2], 1, 1)
+    weights = sage_arrays([4, 5, 3], draws)
+    model = SampledSage(weights, 2, 0.4, 0.0)
+    X, labels = draws.normal(size=(30, 4)), np.array([0, 2, 1, 1])
+    _, gradients = model.loss(X, blocks, labels, 1, 1)
+    step = 1e-5
+    for name, array in weights.items():
+        for at in list(np.ndindex(array.shape))[::3]:
+            kept, ends = array[at], []
+            for sign in (1, -1):
+                array[at] = kept + sign * step
+                ends.append(model.loss(X, blocks, labels, 1, 1)[0])
+            array[at] = kept
+            assert gradients[name][at] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=2e-6)
+
+
+def test_with_one_neighbour_each_the_sample_is_the_whole_graph(group):
+    """A matching: what is drawn is the only neighbour, so the minibatch of all nodes is the full batch."""
+    solo, n = alone(group), 40
+    graph = nx.Graph([(i, i + 1) for i in range(0, n, 2)])
+    draws = np.random.default_rng(7)
+    X, labels, train = draws.normal(size=(n, 6)).astype(np.float32), np.arange(n) % 3, np.arange(n) < 30
+    case = build({**TINY, "gnn.model": "sage", "gnn.dropout": 0.0, "gnn.input_dropout": 0.0})
+    loaded = load_stream(solo, stream_of_object(graph)[0], case.graph, case)
+    table = table_of_arrays(X, labels, train, ~train, ~train, n)
+    data = deal_node_table(solo, table, loaded)
+    block = RowBlock(solo, loaded.graph, loaded.rows, "auto", 8)
+    classifier = Classifier(solo, case.gnn, block, data, 1)
+    wanted = classifier.epoch(1)
+    nodes = np.flatnonzero(data.train)
+    blocks = draw_blocks(loaded.graph, nodes, [2, 2], 1, 1)
+    loss, found = SampledSage(classifier.params.host(), 2, 0.0, 0.0).loss(
+        data.features, blocks, data.labels[nodes], 1, 1
+    )
+    assert loss == pytest.approx(wanted, rel=1e-5)
+    gradient = solo.device.get(classifier.engine.gradient)
+    for name, part in classifier.params.slices.items():
+        assert np.allclose(found[name].reshape(-1), gradient[part], atol=1e-5)
+
+
+def test_the_study_of_sampling(group, tmp_path):
+    settings = {
+        "study.kind": "sampling", "study.seeds": [1], "study.batches": [32], "study.fanouts": [3, 5],
+        "study.epochs": 12, "gnn.learning_rate": 0.03, "gnn.epochs": 12, "gnn.evaluate_every": 4,
+    }  # fmt: skip
+    context = study_of(alone(group), settings, tmp_path / "out")
+    found = run_sampling(context)
+    again = run_sampling(study_of(alone(group), settings))
+    assert found["digest"] == again["digest"]
+    full = [row for row in found["rows"] if row["method"] == "full batch"]
+    assert [row["epoch"] for row in full] == [4, 8, 12]
+    assert full[-1]["test"] == direct(alone(group), context, 1, model="sage", epochs=12)
+    few = [row for row in found["rows"] if row["method"] == "minibatches of 32"]
+    assert [row["epoch"] for row in few] == list(range(1, 13))
+    _, data = load(context)
+    assert few[-1]["steps"] == 12 * -(-data.counts["train"] // 32)
+    assert few[-1]["val"] > 0.5
+    assert len(csv_of(tmp_path / "out" / "sampling.csv")) == 3 + 12
+    best = max(row["val"] for row in full)
+    last = [line for line in found["reached"] if line["share_of_best"] == 1.0]
+    assert last[0]["val"] == best and last[0]["cpu_s"] in [row["cpu_s"] for row in full]
+
+
+# ---- several ranks, end to end ----------------------------------------------------------------------------
+
+
+def job(kind, out, ranks, *options):
+    """result.json of a shipped case, made small."""
+    launch = mpirun(ranks) if ranks > 1 else []
+    command = [*launch, sys.executable, "run.py", f"inputs/study_{kind}.toml", *options, "--out", out]
+    code, printed = run_job(command, limit_s=120, LOCKSTEP_DATA="")
+    assert code == 0, printed
+    return json.loads((out / "result.json").read_text())
+
+
+@pytest.mark.mpi_skip
+def test_permutation_and_overlap(tmp_path):
+    small = ["graph.nodes=2048", "graph.d=4", "study.rounds=2", "study.widths=[8]"]
+    found = job("permutation", tmp_path / "p", 3, *small)
+    natural, random = found["rows"]
+    assert natural["entries_imbalance"] > 1.3 > random["entries_imbalance"]
+    assert natural["wall_ratio"] == natural["slowest_ratio"] == 1
+    lines = csv_of(tmp_path / "p" / "stages.csv")
+    assert len(lines) == 2 * 3 * 3
+    totals = {
+        order: sum(int(x["entries"]) for x in lines if x["order"] == order) for order in ("natural", "random")
+    }
+    assert totals["natural"] == totals["random"] > 0
+    row = job("overlap", tmp_path / "o", 2, *small)["rows"][0]
+    assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
+    assert float(csv_of(tmp_path / "o" / "overlap.csv")[0]["ratio"]) == row["ratio"]
+
+
+@pytest.mark.mpi_skip
+def test_density(tmp_path):
+    small = [
+        "graph.nodes=500",
+        "study.scales=[1, 4]",
+        "study.rounds=2",
+        "gnn.hidden=4",
+        "graph.random_features=8",
+    ]
+    two = job("density", tmp_path / "two", 2, *small)["rows"]
+    assert 2.5 < two[1]["mean_degree"] / two[0]["mean_degree"] < 4.5
+    assert all(row["one_ms"] > 0 and row["all_ms"] > 0 and row["ranks"] == 2 for row in two)
+    assert [float(line["speedup"]) for line in csv_of(tmp_path / "two" / "density.csv")] == [
+        row["speedup"] for row in two
+    ]
+
+
+@pytest.mark.mpi_skip
+def test_inference(tmp_path):
+    small = [
+        "graph.nodes=[150, 300]",
+        "graph.count=3",
+        "study.held_back=1",
+        "study.rounds=2",
+        "gnn.epochs=30",
+    ]
+    results = [job("inference", tmp_path / str(ranks), ranks, *small) for ranks in (1, 2)]
+    assert results[0]["digest"] == results[1]["digest"]
+    rows = results[1]["rows"]
+    assert [row["partition"] for row in rows] == ["rows", "edges", "learned", "one rank"]
+    assert {row["test_accuracy"] for row in rows} == {rows[0]["test_accuracy"]}
+    assert rows[0]["test_accuracy"] > 0.4  # chance: a fifth
+    name = rows[0]["graph"].removesuffix(".npz")
+    applied = [
+        sys.executable, "run.py", "inputs/gcn.toml", f'graph.path="{tmp_path}/2/graphs/{name}.npz"',
+        f'gnn.weights="{tmp_path}/2/weights.npz"', "gnn.epochs=0", 'gnn.feature_rows="as_given"',
+        "--out", tmp_path / "applied",
+    ]  # fmt: skip
+    code, printed = run_job(applied, limit_s=120)
+    assert code == 0, printed
+    assert (
+        json.loads((tmp_path / "applied" / "result.json").read_text())["test_accuracy"]
+        == rows[0]["test_accuracy"]
+    )
