@@ -138,7 +138,13 @@ def conflicts(
         yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
     yield from _policy_conflicts(case, places)
     agent, run = case.agent, case.run
+    applies = case.run.task == "classify" and case.gnn.model != "rgcn" and not case.gnn.epochs
     for wrong, keys, mistake in (
+        (
+            applies and not case.gnn.weights,
+            ("gnn", "epochs"),
+            "must be at least 1 without gnn.weights, got 0",
+        ),
         (
             agent.epsilon_end > agent.epsilon_start,
             ("agent", "epsilon_end"),

@@ -34,7 +34,7 @@ LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
 STARTS = ("learned", "greedy")  # values of search.start that are not files
 FILES = (  # keys that name a file which must be there
     ("parallel", "cost_model"), ("search", "start"), ("search", "inside"), ("search", "outside"),
-    ("gnn", "weights"),
+    ("gnn", "weights"), ("rgcn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
 )  # fmt: skip
 LONGEST_KEY = 200  # characters of an override's key
 
@@ -67,6 +67,16 @@ def build(settings: dict[str, Any], has_training: bool = False) -> Case:
     for key, value in to_builtins(settings, str_keys=True, enc_hook=_plain_value).items():
         _lay_over(data, {}, tuple(key.split(".")), value)
     return _checked("settings", data, {}, os.getcwd(), True, has_training)
+
+
+def named_files(case: Case) -> list[str]:
+    """The files and folders that a case reads, absolute paths."""
+    tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])
+    found = [path for table in tables for path in table.path if not path.startswith("networkx:")]
+    beside = {getattr(table, key) for table in tables for key in GRAPH_FILES} - {"random"}
+    others = {getattr(getattr(case, table), key) for table, key in FILES} - set(STARTS)
+    weights = {case.policy.weights} - {"default", "train"}
+    return [*found, *sorted((beside | others | weights) - {""})]
 
 
 def _plain_value(value: Any) -> Any:

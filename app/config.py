@@ -373,13 +373,18 @@ class RgcnCase(Table, frozen=True):
     """Relational graph convolution (R-GCN) on triples: the model, its partition and its training."""
 
     hidden: Annotated[Positive, about("columns between layers")] = 16
-    layers: Annotated[int, Meta(ge=1, le=64), about("relational layers; the first has one-hot inputs")] = 2
+    layers: Annotated[
+        int, Meta(ge=1, le=64), about("relational layers; the first reads graph.features, or one-hot inputs")
+    ] = 2
     bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
     inverse: Annotated[bool, about("add an inverse relation for each relation")] = True
     min_edges: Annotated[Count, about("leave out relations with fewer triples")] = 0
     prune: Annotated[
         bool, about("leave out nodes that no labelled node reaches in as many hops as layers")
     ] = True
+    weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
+        ""
+    )
     train_labels: Annotated[
         str, about('table of training nodes and labels; "": trainingSet.tsv beside an N-Triples file')
     ] = ""
@@ -411,8 +416,13 @@ class RgcnCase(Table, frozen=True):
     dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
     negatives: Annotated[Positive, about("links: wrong triples for each right one")] = 4
     held_out: Annotated[
-        float, Meta(gt=0.0, lt=1.0), about("links: share of the triples that are ranked, not learned")
+        float,
+        Meta(gt=0.0, lt=1.0),
+        about("links: share of the triples that are ranked at the end, not learned"),
     ] = 0.1
+    validation: Annotated[
+        BelowOne, about("links: share that is ranked at evaluations, of which the best one counts; 0: none")
+    ] = 0.05
     epochs: Annotated[Count, about("passes over all training nodes or triples")] = 50
     optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
     learning_rate: Annotated[AboveZero, about("step size")] = 0.01
@@ -472,6 +482,7 @@ class StudyCase(Table, frozen=True):
             "sampling",
             "inference",
             "gnn_scaling",
+            "rgcn",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
@@ -481,7 +492,8 @@ class StudyCase(Table, frozen=True):
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
-            "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on paper"
+            "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on "
+            "paper; rgcn: time of [rgcn] against the number of parts of its relations"
         ),
     ] = "quality"
     datasets: Annotated[
@@ -560,7 +572,12 @@ class StudyCase(Table, frozen=True):
             "of which the least seconds count; breakdown to inference: of what is compared, by turns"
         ),
     ] = 15
-    epochs: Annotated[Positive, about("partition: epochs of each partitioner")] = 10
+    epochs: Annotated[Positive, about("partition, rgcn: epochs of each partitioner")] = 10
+    parts: Annotated[
+        list[Positive],
+        Meta(min_length=1),
+        about("rgcn: parts of the relations, multiplexed and on as many ranks"),
+    ] = field(default_factory=lambda: [1, 2, 3, 4])
     widths: Annotated[
         list[Annotated[int, Meta(ge=1, le=4096)]],
         Meta(min_length=1, max_length=1024),

@@ -6,14 +6,18 @@ import time
 from mpi4py import MPI
 
 from app import cli
+from app.casefile import named_files
 from app.casetext import to_toml
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, raise_together
 from app.config import Case
 from app.device import product_rate
 from app.errors import CaseError, LockstepError
+from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
+from app.graphs.node_files import check_node_file
 from app.graphs.readers import open_edges
+from app.graphs.source import Limits
 from app.log import Log
 from app.model.plan import plan_lines
 from app.output import RunFolder, phase_table
@@ -68,13 +72,14 @@ def _run(command: cli.Command) -> int:
     log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", group.device.describe())
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     start = time.perf_counter()
-    task = run_rgcn if is_relational(case) else TASKS[case.run.task]
+    about = {} if case.run.task == "classify" else {"problem": case.problem.name}
+    task = run_rgcn if case.run.task == "classify" and is_relational(case) else TASKS[case.run.task]
     result = task(Context(case, group, log, folder))
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)
     folder.finish(
         {
-            "task": case.run.task, "problem": case.problem.name, "seed": case.seed, **result,
+            "task": case.run.task, **about, "seed": case.seed, **result,
             "phases": phases, "seconds": seconds, "ranks": group.size, "backend": group.device.name,
         }
     )  # fmt: skip
@@ -97,21 +102,23 @@ def _check_launch(size: int) -> None:
 def _check_inputs(case: Case, out: str) -> None:
     """Open every input before the output folder is touched; none may lie in it and be replaced."""
     tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])
-    paths = [path for table in tables for path in table.path if not path.startswith("networkx:")]
+    limit = int(case.memory.max_decompressed_gb * 1e9)
     if is_relational(case):
         check_triples(case)
     else:
         for table in tables:
             for path in table.path:
-                open_edges(path, table.format, int(case.memory.max_decompressed_gb * 1e9))
+                open_edges(path, table.format, limit)
+            for path in (table.features, table.labels, table.splits):
+                check_node_file(path, Limits(limit))
     if case.gnn.weights:
         load_model(case.gnn.weights)
-        paths.append(case.gnn.weights)
+    if case.rgcn.weights:
+        load_rgcn(case.rgcn.weights)
     if case.policy.weights not in ("default", "train"):
         load_weights(case.policy.weights)
-        paths.append(case.policy.weights)
     folder = os.path.realpath(out)
-    for path in paths:
+    for path in named_files(case):
         if os.path.realpath(path).startswith(folder + os.sep):
             raise CaseError(f"--out {printable(out)}: holds the input {printable(path)}; name another folder")
 

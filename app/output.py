@@ -21,7 +21,7 @@ from app.errors import CaseError
 OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
-    "scaling.png", "answers.csv", "training.png", "breakdown.png",
+    "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json",
 )  # fmt: skip
 RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 

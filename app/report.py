@@ -213,6 +213,31 @@ def plot_partition(
     save_figure(figure, plt, folder, "partition.png")
 
 
+def plot_relations(folder: RunFolder, log: Log, rows: list[dict[str, Any]], title: str) -> None:
+    """Time of an epoch over the number of parts, in parallel and multiplexed (Kibata et al. 2020, Fig. 5)."""
+    plt = open_pyplot(folder, log)
+    if plt is None:
+        return
+    figure, axes = plt.subplots(figsize=(6, 4.2))
+    for k, grouping in enumerate(dict.fromkeys(row["grouping"] for row in rows)):
+        for mode, style in (("multiplexed", "o-"), ("parallel", "s--")):
+            # One part is the start of both.
+            mine = [
+                row
+                for row in rows
+                if row["grouping"] == grouping and (row["mode"] == mode or row["parts"] == 1)
+            ]
+            parts, milliseconds = [row["parts"] for row in mine], [1e3 * row["work_s"] for row in mine]
+            axes.plot(parts, milliseconds, style, color=f"C{k}", label=f"{mode}, equal {grouping}")
+    axes.set_xticks(sorted({row["parts"] for row in rows}))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("parts")
+    axes.set_ylabel("work of the slowest rank in an epoch, ms")
+    axes.set_title(title, fontsize=9)
+    axes.legend(frameon=False)
+    save_figure(figure, plt, folder, "relations.png")
+
+
 def _pairs(rows: list[dict[str, Any]], key: str) -> tuple[list[int], list[float]]:
     return [row["ranks"] for row in rows], [row[key] for row in rows]
 
@@ -235,7 +260,8 @@ def plot_training(
     left.plot(epochs, [row["loss"] for row in records])
     left.set_ylabel("loss of the training nodes")
     for split in ("train", "val", "test"):
-        right.plot(epochs, [row[f"{split}_score"] for row in records], label=split, lw=1)
+        if f"{split}_score" in records[0]:
+            right.plot(epochs, [row[f"{split}_score"] for row in records], label=split, lw=1)
     right.set_ylabel("accuracy or micro F1")
     right.legend(frameon=False)
     for axes in (left, right):

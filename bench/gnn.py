@@ -49,7 +49,8 @@ class Program:
 
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.form, self.grown, self.loss, self.first_loss = name, "", 0, 0.0, 0.0
-        command = [INTERPRETERS.get(name, sys.executable), str(ROOT / "bench/gnn_worker.py"), name, str(path)]
+        interpreter = INTERPRETERS.get(name.rpartition(":")[2], sys.executable)
+        command = [interpreter, str(ROOT / "bench/gnn_worker.py"), name, str(path)]
         # A process that a launcher's variables reach takes itself for one of its ranks.
         env = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "HYDRA"))}
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115

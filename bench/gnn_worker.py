@@ -2,6 +2,8 @@
 
     python bench/gnn_worker.py PROGRAM CASE.npz
 
+PROGRAM: torch, pyg, dgl, lockstep; rgcn:lockstep or rgcn:pyg for bench/rgcn.py.
+
 One JSON object a line, on both sides. Asked {"do": "build", "form": F, "dropout": p}, {"do": "epochs",
 "count": k} or {"do": "gradients", "path": P}, it answers the processor seconds of the whole answer, the last
 loss, and `grown`: by how many bytes the resident memory has ever exceeded what it was after imports and data.
@@ -24,10 +26,10 @@ class Worker:
     """A case, the program's module, and the model once it is built."""
 
     def __init__(self, program: str, path: str) -> None:
-        from bench.gnn_case import load_case
-
-        self.module = importlib.import_module(f"bench.gnn_{program}")
-        self.case = load_case(Path(path))
+        family, _, name = program.rpartition(":")
+        family = family or "gnn"
+        self.module = importlib.import_module(f"bench.{family}_{name}")
+        self.case = importlib.import_module(f"bench.{family}_case").load_case(Path(path))
         self.model: Any = None
         self.base = start_peak()
 

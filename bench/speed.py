@@ -29,6 +29,7 @@ PARTS = {
     "products": "The sparse product against the memory bus",
     "compaction": "Compaction of the residual graph",
     "gnn": "Full-batch training of graph convolutional networks",
+    "rgcn": "Full-batch training of a relational network",
     "ranks": "Two ranks against one",
     "gnn_ranks": "Two ranks against one: full-batch training",
 }

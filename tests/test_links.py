@@ -85,7 +85,7 @@ def test_gradients_are_the_slopes_of_the_loss(group):
 def test_ranks_are_those_of_counting(group):
     split = split_triples(make_triples(count=300), 0.2, 2)
     table = np.random.default_rng(4).integers(0, 6, (2, 4, 40))  # few values: ties
-    found = filtered_ranks(group, split, 4, lambda side, part: table[side][part[:, 1]])
+    found = filtered_ranks(group, split, 4, lambda side, part: table[side][part[:, 1]], split.test)
     known = {tuple(row) for row in np.concatenate([split.train, split.test]).tolist()}
     wanted = []
     for side in (0, 1):

@@ -357,6 +357,19 @@ def test_planetoid_with_missing_test_nodes(tmp_path):
     assert found["labels"].tolist() == [0, 1, -1, 0, -1, 1]
     assert np.diff(found["feat_indptr"]).tolist() == [2, 2, 1, 0, 0, 1]
     assert np.flatnonzero(found["test_mask"]).tolist() == [3, 5]
+    wide = {"_shape": (2, 5), "data": np.ones(2), **csr(np.eye(2, 5))}
+    unbounded = {**wide, "_shape": (float("inf"), 5)}
+    for name, value, message in (
+        ("tx", wide, "found 5 columns; 4, as allx has"),
+        ("tx", unbounded, "no sound CSR matrix"),
+        ("y", np.eye(4, 2, dtype=int), "found 4 rows; at most 3"),
+    ):
+        file = tmp_path / f"ind.few.{name}"
+        before = file.read_bytes()
+        file.write_bytes(pickle.dumps(value, protocol=2))
+        with pytest.raises(GraphError, match=message):
+            read_planetoid(str(tmp_path), "few")
+        file.write_bytes(before)
     (tmp_path / "ind.few.test.index").write_text("2\n3\n")
     with pytest.raises(GraphError, match=r"test.index: different numbers from 3"):
         read_planetoid(str(tmp_path), "few")
@@ -469,6 +482,20 @@ def array_text(kind, length):
     return file.getvalue() + b"12345678"
 
 
+def vector_text(kind, values):
+    """An .npy file of these numbers."""
+    file = io.BytesIO()
+    np.save(file, np.array(values, dtype=kind))
+    return file.getvalue()
+
+
+def matrix_text(shape):
+    """An .npy file of zeros."""
+    file = io.BytesIO()
+    np.save(file, np.zeros(shape))
+    return file.getvalue()
+
+
 TEXTS = [
     ("features", "1 2\n3\n4 5\n", r":2: found 1 fields in '3'; 2, as in the first line, would be right"),
     ("features", "1 2\n3 x\n4 5\n", r":2: found 'x'; a number would be right"),
@@ -479,6 +506,10 @@ TEXTS = [
     ("labels", "0\n1\n-5\n", r": found label -5.0 in row 2; a class from 0, or -1 for none"),
     ("labels", "0\n1\n", r": found 2 rows; 3, one for each node"),
     ("splits", "train\ntset\ntest\n", r":2: found 'tset'; train, val, test or none would be right"),
+    ("features", "1 2\n3 4\n\t\n", r": found 2 rows; 3, one for each node of g, would be right"),
+    ("labels", "0\n1\n\t\n", r": found 2 rows; 3, one for each node of g, would be right"),
+    ("features", matrix_text((3, 0)), r": found features without columns; at least one would be right"),
+    ("labels", vector_text("<f2", [1, np.inf, 0]), r": found label inf in row 1; a class from 0, or -1"),
     ("splits", "train\n", r": found 1 rows; 3, one for each node"),
     (
         "labels",

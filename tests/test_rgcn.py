@@ -4,18 +4,26 @@ import numpy as np
 import pytest
 from data import data_dir, needs_data
 from mpi4py import MPI
+from msgspec import structs
+from scipy.sparse import csr_array
 
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.config import RgcnCase
 from app.device import HostDevice
-from app.errors import CaseError
+from app.errors import CaseError, GraphError
 from app.gnn import basis
+from app.gnn.archive import load_archive
 from app.gnn.optim import Adam
 from app.gnn.rgcn import RGCN, OneHotLayer, RelationalLayer
+from app.gnn.rgcn_features import Features
+from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn_training import Targets, choose_placement, train_rgcn
+from app.graphs.nodedata import DenseFeatures, SparseFeatures
+from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import nodes_by_layer, relational_graph
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
+from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.relations import place
 
@@ -320,6 +328,169 @@ def test_groups_must_divide_the_ranks():
     graph = make_graph()
     with pytest.raises(CaseError, match=r"rgcn.groups: 3 does not divide 4 ranks"):
         choose_placement(4, graph, make_labels(graph), RgcnCase(partition="both", groups=3))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"bases": 0, "parts": 3}, {"bases": 30}, {"bases": 4, "optimiser": "sgd"}]
+)
+def test_weights_in_a_file_have_the_bits_of_weights_in_memory(group, solo, tmp_path, settings):
+    graph = make_graph(400, 6, 2000)
+    labels = make_labels(graph, count=100)
+    case = RgcnCase(hidden=8, epochs=3, weight_decay=0.01, **settings)
+    near = train_rgcn(solo, graph, labels, case, 1).net.whole_weights(solo)
+    for slow in ("file", "host"):
+        budget = Budget(10**9, slow, str(tmp_path))
+        found = train_rgcn(group, graph, labels, case, 1, budget)
+        first = next(shard for name, shard in found.net.weights.items() if name in ("first/V", "first/W0"))
+        assert first.slow is not None
+        assert found.net.weights_digest(group) == digest(near)
+        assert digest(found.net.whole_weights(group)) == digest(near)
+
+
+@pytest.mark.mpi_skip
+def test_rows_of_a_file_stay_when_they_are_done_with(tmp_path):
+    rows = SlowRows((3000, 7), HostDevice(), Budget(1, "file", str(tmp_path)))
+    wanted = np.arange(21000, dtype=np.float32).reshape(3000, 7)
+    assert not rows.array.any()
+    for lo in range(0, 3000, 1100):
+        rows.array[lo : lo + 1100] = wanted[lo : lo + 1100]
+        rows.done(slice(lo, lo + 1100))
+    rows.done()
+    assert np.array_equal(rows.array, wanted) and not rows.like().array.any()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(CaseError, match=r"memory\.folder"):
+        SlowRows((3, 7), HostDevice(), Budget(1, "file", str(tmp_path / "none")))
+
+
+def test_pieces_make_the_whole(group, monkeypatch):
+    graph = make_graph(150, 6, 420)
+    labels = make_labels(graph, count=40)
+    net = train_rgcn(group, graph, labels, RgcnCase(hidden=5, bases=0, epochs=1, parts=2), 1).net
+    wanted = net.whole_weights(group)
+    monkeypatch.setattr("app.gnn.shards.GATHERED_AT_ONCE", 64)
+    assert digest(net.whole_weights(group)) == digest(wanted) == net.weights_digest(group)
+    whole = net.whole(group)
+    for name, each in whole.items():
+        each.set(wanted[name] + np.float32(1))
+    assert all(np.array_equal(array, wanted[name] + 1) for name, array in net.whole_weights(group).items())
+
+
+# ---- saved networks ----------------------------------------------------------------------------------
+
+
+def test_a_saved_network_answers_as_before(group, tmp_path):
+    graph = make_graph(150, 6, 420)
+    labels = make_labels(graph, count=40)
+    found = train_rgcn(group, graph, labels, RgcnCase(hidden=5, bases=3, epochs=4), 1)
+    about = SavedRgcn(found.case, 0, 3, edges_digest(graph, labels.nodes), found.net.whole_weights(group))
+    path = str(tmp_path / f"{group.rank}.npz")
+    save_rgcn(path, about, "a test")
+    saved = load_rgcn(path)
+    case = saved.architecture_of(RgcnCase(epochs=0))
+    assert (case.hidden, case.bases) == (5, 3)
+    saved.check_fits(path, 0, 3, edges_digest(graph, labels.nodes))
+    again = train_rgcn(group, graph, labels, case, 2, begin=lambda net: saved.put(path, net.whole(group)))
+    assert np.array_equal(again.predictions, found.predictions) and not again.records
+    for wrong, message in (((7, 3), "0 features; these have 7"), ((0, 4), "3 classes; these have 4")):
+        with pytest.raises(GraphError, match=message):
+            saved.check_fits(path, *wrong, about.edges)
+    with pytest.raises(GraphError, match="another graph"):
+        saved.check_fits(path, 0, 3, edges_digest(make_graph(seed=9), labels.nodes))
+    with pytest.raises(GraphError, match="holds 'rgcn' weights, a graph network is needed"):
+        load_archive(path, "gnn")
+
+
+# ---- features instead of one-hot inputs --------------------------------------------------------------
+
+
+def features_of(X, sparse=False):
+    refuse = ValueError
+    if not sparse:
+        return Features(DenseFeatures(*X.shape, lambda: iter([X[:11], X[11:]]), refuse))
+    A = csr_array(X)
+
+    def parts(counts):
+        at = 0
+        for count in counts:
+            yield A.indices[at : at + count], A.data[at : at + count]
+            at += count
+
+    return Features(SparseFeatures(*X.shape, A.indptr.astype(np.int64), False, parts, refuse))
+
+
+@pytest.mark.parametrize("bases", [0, 3])
+def test_features_give_the_dense_network_and_its_gradients(group, bases):
+    graph = make_graph()
+    labels = make_labels(graph)
+    X = np.random.default_rng(4).normal(size=(70, 5)).astype(np.float32)
+    placement = place(graph, group.size, group.size)
+    net = RGCN(group, placement, graph, labels.nodes, [6, 3], bases, 1, inputs=features_of(X))
+    targets = Targets(group, net, placement, labels)
+    Z_own = net.forward()
+    loss = targets.loss(Z_own)
+    gradient = gradients_of(group, net, Z_own)
+    weights = {name: array.astype(np.float64) for name, array in net.whole_weights(group).items()}
+    A = normalised(graph)
+    assert loss == pytest.approx(dense_feature_loss(A, X, weights, labels), abs=1e-6)
+    draws = np.random.default_rng(5)
+    for name, array in weights.items():
+        for at in draws.choice(array.size, min(array.size, 6), replace=False):
+            values = []
+            for step in (1e-5, -1e-5):
+                moved = {**weights, name: array.copy()}
+                moved[name].reshape(-1)[at] += step
+                values.append(dense_feature_loss(A, X, moved, labels))
+            slope = (values[0] - values[1]) / 2e-5
+            assert gradient[name].reshape(-1)[at] == pytest.approx(slope, abs=2e-6), (name, at)
+
+
+def dense_feature_loss(A, X, weights, labels):
+    """Mean cross-entropy of the training nodes, in float64."""
+
+    def layer(name, H):
+        f, m = weights[f"{name}/self"].shape
+        if f"{name}/V" in weights:
+            W = (weights[f"{name}/a"] @ weights[f"{name}/V"]).reshape(-1, f, m)
+        else:
+            W = weights[f"{name}/W"].reshape(-1, f, m)
+        return (A @ H @ W).sum(axis=0) + H @ weights[f"{name}/self"]
+
+    Z = layer("layer1", np.maximum(layer("first", X.astype(float)), 0))
+    P = Z - np.log(np.exp(Z).sum(axis=1, keepdims=True))
+    return -P[labels.train_idx, labels.train_label].mean()
+
+
+def test_features_give_the_same_bits_for_any_partition(group, solo):
+    graph = make_graph(150, 6, 420)
+    labels = make_labels(graph, count=40)
+    X = np.random.default_rng(4).normal(size=(150, 5)).astype(np.float32) * (np.arange(5) % 2)
+    case = RgcnCase(hidden=6, bases=3, epochs=3)
+
+    def bits(group, partition, sparse):
+        found = train_rgcn(
+            group, graph, labels, structs.replace(case, partition=partition), 4,
+            inputs=features_of(X.astype(np.float32), sparse),
+        )  # fmt: skip
+        return digest({"predictions": found.predictions, **found.net.whole_weights(group)})
+
+    wanted = bits(solo, "rows", False)
+    for partition in ("relations", "rows", "both"):
+        assert bits(group, partition, partition == "rows") == wanted
+
+
+# ---- generated graphs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+def test_labels_follow_from_triples():
+    triples = random_triples(300, 900, 7, 3)
+    labels = random_labels(triples, 120, 3, 3)
+    assert len(labels.train_idx) == len(labels.test_idx) == 60
+    for node, label in zip(labels.train_idx.tolist(), labels.train_label.tolist()):
+        votes = np.bincount(triples.relation[triples.subject == node] % 3, minlength=3)
+        assert label == votes.argmax()
+    with pytest.raises(CaseError, match=r"rgcn.labelled: at most 300"):
+        random_labels(triples, 301, 3, 3)
 
 
 # ---- compiled kernels ---------------------------------------------------------------------------------

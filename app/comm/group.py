@@ -44,6 +44,13 @@ class Group:
         self.calls = 0
         self._scratch: dict[tuple[str, str], Array] = {}
 
+    def first(self, count: int) -> "Group | None":
+        """The group of the first `count` ranks; None on the others. Ranks: all call (Split)."""
+        comm = self.comm.Split(0 if self.rank < count else MPI.UNDEFINED, self.rank)
+        if comm == MPI.COMM_NULL:
+            return None
+        return Group(comm, self.device, self.direct, self.reproducible)
+
     # ---- moving rows ------------------------------------------------------------------------------------
 
     def gather_rows(

@@ -11,9 +11,11 @@ import numpy as np
 
 from app.comm.guard import digest
 from app.errors import GraphError
+from app.graphs.source import shown
 
 FORMAT = 1
-LARGEST = 1 << 30  # bytes of one file
+MOST_WEIGHTS = 1 << 28  # numbers in one file
+LARGEST = 4 * MOST_WEIGHTS + (1 << 24)  # bytes of one file, unpacked
 KINDS = {"policy": "a policy", "gnn": "a graph network", "rgcn": "a relational network"}
 
 
@@ -67,7 +69,8 @@ def _verify(path: str, arrays: dict[str, np.ndarray], manifest: dict[str, Any], 
     if manifest["format"] > FORMAT:
         raise GraphError(f"{path}: written by a newer Lockstep (format {manifest['format']}, here {FORMAT})")
     if manifest["kind"] != kind:
-        raise GraphError(f"{path}: holds {manifest['kind']!r} weights, {KINDS[kind]} is needed")
+        found = shown(str(manifest["kind"]))
+        raise GraphError(f"{path}: holds '{found}' weights, {KINDS[kind]} is needed")
     if any(array.dtype != np.float32 or not np.isfinite(array).all() for array in arrays.values()):
         raise GraphError(f"{path}: holds numbers that are not finite float32")
     found = digest(arrays)

@@ -3,10 +3,11 @@
 from typing import Any
 
 from app.elementwise import Dropout
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.layers.table import make_convolution
+from app.gnn.programs import Rows
 
 Array = Any
 NORM = ("gamma", "beta")

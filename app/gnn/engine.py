@@ -1,24 +1,18 @@
 """Engine: the operations that layers are made of, on arrays of which every rank holds its rows.
 
-A layer's forward and backward passes call these methods and nothing else, so one place owns the buffers,
-counts what is done, and can run the same code without numbers to learn what an epoch needs (`Engine.dry`).
+A layer's forward and backward passes call these methods and nothing else, so that the same code runs without
+numbers to learn what an epoch needs (`Programs.dry`), and then in the buffers that were planned from it.
 """
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from app.comm.ordered import sum_tree
 from app.comm.tree import owned_roots, owned_spans
-from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
-from app.gnn.tiered import TieredRows, key_of, plan_tiers
-from app.gnn.work_clock import WorkClock
-from app.memory.operations import Operation
-from app.memory.plan import Plan
+from app.gnn.programs import Programs, Rows
 from app.memory.tiers import Budget
 from app.partition.rows import RowPartition
 from app.products import PLAIN, Finish, Part
@@ -36,160 +30,35 @@ PRODUCTS = {
 }
 
 
-class Rows:
-    """[n_own, width] float32 rows of this rank, in a buffer of the engine.
+class Engine(Programs):
+    """Operations on rows, in the buffers of one plan (app/gnn/programs.py).
 
-    array   None in a dry run; under a limit of memory there only while an operation runs that names the rows
-    """
-
-    __slots__ = ("array", "name", "number", "width")
-
-    def __init__(self, name: str, width: int, number: int, array: Array) -> None:
-        self.name, self.width, self.number, self.array = name, width, number, array
-
-
-class Engine:
-    """Operations on rows, in the buffers of one plan.
-
-    space      rows partitioned over ranks and the product with the adjacency matrix
-    params     replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
-    clock      of this rank's work by layer, where somebody wants to know; `layer` is the one at work, from 0
-    seconds    time spent so far by kind of operation, of this rank
-    recorded   operations of each program (a training epoch, an evaluation) as the dry run saw them
-    kept       columns of the products of the features that are made once, by their normalisation
+    neighbours_of   the product with the adjacency matrix, on rows partitioned over ranks
+    params          replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
+    kept            columns of the products of the features that are made once, by their normalisation
     """
 
     def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
         """direct   how many of the first parameters have gradients that arrive whole, not by row blocks."""
-        group = neighbours.group
-        self.group, self.device, self.neighbours_of = group, group.device, neighbours
+        group, block = neighbours.group, neighbours.block
+        super().__init__(group.device, block.n_own)
+        self.group, self.neighbours_of = group, neighbours
         self.params, self.direct, self.cuts = params, direct, rows.cuts
-        self.n_own, self.blocks = neighbours.block.n_own, len(rows.starts) - 1
-        self.first_row = neighbours.block.lo
-        self.starts = neighbours.block.block_starts[None]
+        self.blocks = len(rows.starts) - 1
+        self.first_row = block.lo
+        self.starts = block.block_starts[None]
         first, last = (int(cut) for cut in rows.cuts[group.rank : group.rank + 2])
         self.spans = owned_spans(self.blocks, first, last)
         self.roots = len(owned_roots(self.blocks, first, last))
-        self.numeric = False
-        self.seconds: dict[str, float] = {}
-        self.clock: WorkClock | None = None
-        self.layer = 0
-        self.recorded: dict[str, list[Operation]] = {}
         self.kept: dict[str, int] = {}
-        self.plan = BufferPlan()
-        self._lives: dict[str, list[Lifetime]] = {}
-        self._program = ""
-        self._count = self._at = 0
-        self._open: dict[int, Rows] = {}
-        self._buffers: list[Array] = []
-        self._parts: Array = None
         self.gradient: Array = None
-        self.tiered: TieredRows | None = None
-
-    # ---- programs and buffers ---------------------------------------------------------------------------
-
-    @contextmanager
-    def program(self, name: str) -> Iterator[None]:
-        """Everything inside belongs to program `name`; all rows must be free at its end."""
-        self._program, self._count, self._at = name, 0, 0
-        if not self.numeric:
-            self._lives[name], self.recorded[name] = [], []
-        yield
-        left = ", ".join(rows.name for rows in self._open.values())
-        assert not left, f"rows never freed: {left}"
-        if self.numeric and self.tiered:
-            self.tiered.end(name)
-
-    @contextmanager
-    def dry(self) -> Iterator[None]:
-        """Run programs without numbers; afterwards the buffers are planned and made."""
-        self.numeric = False
-        yield
-        self.plan = plan_buffers(self._lives)
-        self.numeric = True
+        self._parts: Array = None
 
     def allocate(self, budget: Budget | None = None) -> None:
-        """Make the planned buffers and the gradients; steady state allocates nothing else of their size.
-
-        budget   where the buffers would pass its limit, rows go to and fro between two tiers of memory
-        Raises CaseError where that is not possible, perhaps on one rank only.
-        """
-        if budget is not None and 0 < budget.limit < 4 * self.n_own * self.plan.columns:
-            self.tiered = TieredRows(self.plans(budget.limit), self.n_own, self.device, budget)
-        else:
-            self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
+        """Make the planned buffers (Programs.allocate) and the gradients."""
+        super().allocate(budget)
         self.gradient = self.device.zeros((self.params.size,))
         self._parts = self.device.zeros((self.roots, self.params.size - self.direct))
-
-    def plans(self, limit: int) -> dict[str, Plan]:
-        """For each recorded program the moves that keep its rows below a limit in bytes."""
-        return plan_tiers(self.recorded, self._lives, self.n_own, limit)
-
-    def take(self, name: str, width: int) -> Rows:
-        """Unset rows of `width` columns."""
-        array = None
-        if self.numeric and not self.tiered:
-            buffer = self._buffers[self.plan.slots[self._program][self._count]]
-            array = buffer[: self.n_own * width].reshape(self.n_own, width)
-        rows = Rows(name, width, self._count, array)
-        self._open[self._count] = rows
-        self._count += 1
-        if not self.numeric:
-            self._lives[self._program].append(Lifetime(name, width, self._at, -1))
-        return rows
-
-    def free(self, *each: Rows | Features | None) -> None:
-        """Give buffers back; None and the features, which are nobody's to free, are left alone."""
-        for rows in each:
-            if isinstance(rows, Rows):
-                del self._open[rows.number]
-                if not self.numeric:
-                    lives = self._lives[self._program]
-                    life = lives[rows.number]
-                    lives[rows.number] = Lifetime(life.name, life.width, life.first, self._at)
-
-    def _run(
-        self,
-        kind: str,
-        name: str,
-        reads: list[Any],
-        writes: list[Any],
-        work: Callable[[], Any],
-        flops: int = 0,
-        **counts: Any,
-    ) -> Any:
-        """Do one operation, or only write down that it is done.
-
-        counts   shape, sparse, exchanges: see app/memory/operations.py
-        """
-        self._at += 1
-        if not self.numeric:
-            found = [
-                tuple(key_of(r.number, r.name) for r in each if isinstance(r, Rows))
-                for each in (reads, writes)
-            ]
-            self.recorded[self._program].append(Operation(kind, name, *found, flops=flops, **counts))
-            return None
-        if self.tiered:
-            with self._in_fast_tier([r for r in (*reads, *writes) if isinstance(r, Rows)]):
-                return self._timed(kind, work)
-        return self._timed(kind, work)
-
-    @contextmanager
-    def _in_fast_tier(self, rows: list[Rows]) -> Iterator[None]:
-        """While the operation under way runs its rows have arrays."""
-        self._timed("memory", lambda: self.tiered.before(self._program, self._at - 1, rows))
-        yield
-        self.tiered.after(self._program, self._at - 1, rows)
-
-    def _timed(self, kind: str, work: Callable[[], Any]) -> Any:
-        """Do some work and add its seconds to its kind."""
-        start, busy = time.perf_counter(), self.clock.now() if self.clock else 0.0
-        result = work()
-        if self.clock:
-            self.clock.add(self.layer, busy)
-        self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
-        return result
 
     # ---- products ---------------------------------------------------------------------------------------
 

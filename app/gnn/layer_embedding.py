@@ -3,10 +3,10 @@
 from typing import Any
 
 from app.gnn.block import Block
-from app.gnn.engine import Rows
 from app.gnn.features import DenseFeatures
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.parameters import Parameters, constants_of
+from app.gnn.programs import Rows
 from app.gnn.state_engine import StateEngine
 from app.gnn.structure2vec import NodeInputs
 from app.sparse.batch import StateBatch

@@ -31,32 +31,41 @@ HITS = (1, 3, 10)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Distinct triples as rows (subject, relation, object), int64: to learn from, and held out."""
+    """Distinct triples as rows (subject, relation, object), int64: to learn from, to choose by, held out."""
 
     train: np.ndarray
+    valid: np.ndarray
     test: np.ndarray
 
 
 @dataclass
 class LinkFit:
-    """What training leaves: networks, and how held-out triples rank, beside two baselines."""
+    """What training leaves: networks, and how held-out triples rank, beside two baselines.
+
+    best_epoch   whose weights these are
+    """
 
     net: RGCN
     relations: np.ndarray
+    best_epoch: int = 0
     records: list[dict[str, float]] = field(default_factory=list)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def split_triples(triples: Triples, share: float, seed: int) -> Split:
-    """Hold out a share of the distinct triples, drawn uniformly. Raises CaseError where a part is empty."""
+def split_triples(triples: Triples, share: float, seed: int, validation: float = 0.0) -> Split:
+    """Hold out shares of the distinct triples, drawn uniformly. Raises CaseError where a part is empty."""
     rows = np.unique(np.stack([triples.subject, triples.relation, triples.object], axis=1), axis=0)
     order = stream(seed, "links/split").permutation(len(rows))
     held = round(share * len(rows))
-    if not 0 < held < len(rows):
-        raise CaseError(f"rgcn.held_out: {share:g} of {len(rows)} triples is {held}; some, not all, would do")
-    test, train = rows[np.sort(order[:held])], rows[np.sort(order[held:])]
+    chosen = held + round(validation * len(rows))
+    if not 0 < held <= chosen < len(rows):
+        shares = f"{share:g} and {validation:g}"
+        raise CaseError(
+            f"rgcn.held_out, rgcn.validation: {shares} of {len(rows)} triples; some, not all, would do"
+        )
+    test, valid, train = (rows[np.sort(part)] for part in np.split(order, [held, chosen]))
     by_relation = np.argsort(train[:, 1], kind="stable")
-    return Split(train[by_relation].astype(np.int64), test.astype(np.int64))
+    return Split(train[by_relation].astype(np.int64), valid.astype(np.int64), test.astype(np.int64))
 
 
 # ---- the decoder ------------------------------------------------------------------------------------------
@@ -168,7 +177,7 @@ def train_links(
 
     Ranks   all call
     """
-    split = split_triples(triples, case.held_out, seed)
+    split = split_triples(triples, case.held_out, seed, case.validation)
     columns = (split.train[:, k].astype(np.int32) for k in range(3))
     graph = relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
     placement = place(graph, group.size, grid_groups(group.size, case), case.grouping, case.parts or 1)
@@ -179,7 +188,7 @@ def train_links(
     relation_step = make_optimiser(case, decoder.D.size, group.device.xp)
     counts = placement.rows.row_counts()
     lo, hi = placement.rows.range_of(group.rank)
-    found = LinkFit(net, np.zeros(0))
+    found, best = LinkFit(net, np.zeros(0)), Best()
     for epoch in range(1, case.epochs + 1):
         E_own = net.forward()
         E = group.gather_rows(E_own[: hi - lo], counts)
@@ -191,16 +200,41 @@ def train_links(
             steps.take(gradient)
         relation_step.update(decoder.D.reshape(-1), dD.reshape(-1))
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
-            found.records.append({"epoch": epoch, "loss": loss})
-            record(found.records[-1])
+            row = {"epoch": epoch, "loss": loss}
+            if len(split.valid):
+                E = group.gather_rows(net.forward()[: hi - lo], counts)
+                row["val_score"] = summary(rank_learned(group, E, decoder.D, split, split.valid))["mrr"]
+            best.observe(epoch, row.get("val_score", float(epoch)), {**net.arrays(), "links/D": decoder.D})
+            found.records.append(row)
+            record(row)
+    best.restore({**net.arrays(), "links/D": decoder.D})
+    found.best_epoch = best.epoch
     E = group.gather_rows(net.forward()[: hi - lo], counts)
     found.relations = np.array(group.device.get(decoder.D))
     found.scores = {
-        "learned": summary(rank_learned(group, E, decoder.D, split)),
-        "most_frequent": summary(rank_frequent(group, triples, split)),
+        "learned": summary(rank_learned(group, E, decoder.D, split, split.test)),
+        "most_frequent": summary(rank_frequent(group, triples, split, split.test)),
         "random": random_summary(triples.nodes),
     }
     return found
+
+
+class Best:
+    """Copies of arrays at the evaluation with the largest score, the first of equal ones."""
+
+    def __init__(self) -> None:
+        self.epoch, self._score, self._kept = 0, -np.inf, {}
+
+    def observe(self, epoch: int, score: float, arrays: dict[str, Array]) -> None:
+        """Keep the arrays if they are the best so far."""
+        if score > self._score:
+            self.epoch, self._score = epoch, score
+            self._kept = {name: array.copy() for name, array in arrays.items()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Make the arrays what the best ones were."""
+        for name, kept in self._kept.items():
+            arrays[name][...] = kept
 
 
 # ---- ranks ----------------------------------------------------------------------------------------------
@@ -210,7 +244,7 @@ class Known:
     """For each (relation, node, side) the other ends of known triples: they are not wrong answers."""
 
     def __init__(self, split: Split, relations: int) -> None:
-        rows = np.concatenate([split.train, split.test])
+        rows = np.concatenate([split.train, split.valid, split.test])
         self._R, self._sides = relations, []
         for near, far in ((0, 2), (2, 0)):
             key = rows[:, near] * relations + rows[:, 1]
@@ -225,17 +259,18 @@ class Known:
 
 
 def filtered_ranks(
-    group: Group, split: Split, relations: int, scores_of: Callable[[int, np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """[2 tests] float64: the rank of each held-out triple's object, then of its subject, among all nodes.
+    group: Group, split: Split, relations: int, scores_of: Callable[[int, np.ndarray], np.ndarray],
+    ranked: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """[2 k] float64: the rank of the object of each triple in `ranked` [k, 3], then of its subject.
 
     Other known triples are left out; of equally good nodes half count as better.
     scores_of   (side, triples [k, 3]) -> [k, n] host scores of every node in the place of the end
     Ranks       all call; triples are shared out, the result is identical on all
     """
-    known, tests = Known(split, relations), len(split.test)
+    known, tests = Known(split, relations), len(ranked)
     cuts = [tests * rank // group.size for rank in range(group.size + 1)]
-    own = split.test[cuts[group.rank] : cuts[group.rank + 1]]
+    own = ranked[cuts[group.rank] : cuts[group.rank + 1]]
     twice = np.zeros((len(own), 2), dtype=np.int64)
     for side, (near, far) in enumerate(((0, 2), (2, 0))):
         for lo in range(0, len(own), RANKED_AT_ONCE):
@@ -250,7 +285,7 @@ def filtered_ranks(
     return every.T.reshape(-1) / 2
 
 
-def rank_learned(group: Group, E: Array, D: Array, split: Split) -> np.ndarray:
+def rank_learned(group: Group, E: Array, D: Array, split: Split, ranked: np.ndarray) -> np.ndarray:
     """filtered_ranks by DistMult scores. Ranks: all call."""
     device, xp = group.device, group.device.xp
     E_t = xp.ascontiguousarray(E.T)
@@ -262,15 +297,17 @@ def rank_learned(group: Group, E: Array, D: Array, split: Split) -> np.ndarray:
         rows = xp.take(E, device.put(near), axis=0) * xp.take(D, device.put(relation), axis=0)
         return device.get(device.row_product(rows, E_t))[: len(part)]
 
-    return filtered_ranks(group, split, D.shape[0], scores_of)
+    return filtered_ranks(group, split, D.shape[0], scores_of, ranked)
 
 
-def rank_frequent(group: Group, triples: Triples, split: Split) -> np.ndarray:
+def rank_frequent(group: Group, triples: Triples, split: Split, ranked: np.ndarray) -> np.ndarray:
     """filtered_ranks by how often a node is an end of the relation in learned triples. Ranks: all call."""
     counts = np.zeros((2, triples.relations, triples.nodes), dtype=np.int32)
     for side, far in ((0, 2), (1, 0)):
         np.add.at(counts[side], (split.train[:, 1], split.train[:, far]), 1)
-    return filtered_ranks(group, split, triples.relations, lambda side, part: counts[side][part[:, 1]])
+    return filtered_ranks(
+        group, split, triples.relations, lambda side, part: counts[side][part[:, 1]], ranked
+    )
 
 
 def summary(ranks: np.ndarray) -> dict[str, float]:

@@ -1,8 +1,11 @@
 """Losses, each with its gradient."""
 
+import math
 from typing import Any
 
 import numpy as np
+
+from app.errors import CaseError
 
 Array = Any
 
@@ -22,3 +25,13 @@ def td_loss(q: np.ndarray, target: np.ndarray, kind: str, whole: int) -> tuple[n
     inside = np.abs(error) <= 1
     losses = np.where(inside, 0.5 * error * error, np.abs(error) - 0.5)
     return losses, np.clip(error, -1, 1) / count
+
+
+def refuse_infinite(value: float, epoch: int, rate: float, what: str = "the loss") -> None:
+    """Stop a training that has left the finite numbers. Raises CaseError: on all ranks, as they agree.
+
+    value   of an epoch     rate   the learning rate
+    """
+    if not math.isfinite(value):
+        right = f"a learning_rate below {rate:g} would be right"
+        raise CaseError(f"training: {what} after epoch {epoch} is {value}; {right}")

@@ -5,11 +5,13 @@ from typing import Any
 from app.config import GnnCase
 from app.elementwise import Dropout
 from app.errors import CaseError
+from app.gnn.archive import MOST_WEIGHTS
 from app.gnn.block import Block
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
 from app.gnn.parameters import constants_of
+from app.gnn.programs import Rows
 from app.rng import key_of
 
 Array = Any
@@ -30,6 +32,7 @@ class Model:
         for number, spec in enumerate(layer_specs(case, classes), start=1):
             self.blocks.append(Block(f"layer{number}", spec, width, spec.width, settings, number == 1))
             width = spec.width
+        _refuse_size(self.shapes())
 
     def shapes(self) -> Shapes:
         """Shapes of all parameters by name; first those that the features are multiplied by."""
@@ -96,6 +99,19 @@ class Draws:
         if not share:
             return None
         return Dropout(key_of(self.seed, f"dropout/{number}", self.epoch), share, engine.first_row)
+
+
+def check_layers(case: GnnCase) -> None:
+    """Refuse layers that are wrong whatever the data. Raises CaseError."""
+    last = parse_layer(case.layers[-1]).width if case.layers else 0
+    Model(case, 1, last or 1)
+
+
+def _refuse_size(shapes: Shapes) -> None:
+    """Refuse more weights than a weights.npz holds, before any is made. Raises CaseError."""
+    count = sum(rows * columns for rows, columns in shapes.values())
+    if count > MOST_WEIGHTS:
+        raise CaseError(f"gnn: a model of {count} weights; at most {MOST_WEIGHTS} would be right")
 
 
 def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:

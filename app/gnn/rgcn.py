@@ -241,6 +241,7 @@ class RGCN:
     wanted    nodes whose outputs are read
     inputs    features of the nodes; None: one-hot
     slow      the first layer's relation weights lie in the slow tier of this budget
+    one_hot   whether the first layer has weights for each node
     weights   every weight array by name
     out       the rows of the output that this rank owns
     """
@@ -252,6 +253,7 @@ class RGCN:
     ) -> None:  # fmt: skip
         self.device, self.clock = group.device, Stopwatch(group.device)
         nodes = nodes_by_layer(graph, wanted, len(widths), prune)
+        self.one_hot = inputs is None
         if inputs is None:
             self.first: Any = OneHotLayer(group, placement, graph, nodes[1], widths[0], bases, seed, slow)
         else:
@@ -296,6 +298,10 @@ class RGCN:
             yield from self.clock.over("other layers, backward", layer.gradients())
             D = dH * (H > 0)
         yield from self.clock.over("first layer, backward", self.first.gradients(D))
+
+    def arrays(self) -> dict[str, Array]:
+        """The rows of all weights that this rank has, by name."""
+        return {name: shard.array for name, shard in self.weights.items()}
 
     def replicated(self) -> dict[str, np.ndarray]:
         """The weights that every rank holds alike, on the host."""

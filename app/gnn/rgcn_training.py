@@ -12,9 +12,11 @@ from app.comm.guard import check_same, digest
 from app.comm.ordered import sum_blocks
 from app.config import RgcnCase
 from app.errors import CaseError
+from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser
 from app.gnn.relation_weights import CHUNK_ELEMENTS, Gradient
 from app.gnn.rgcn import RGCN
+from app.gnn.rgcn_features import Features
 from app.graphs.keys import sorted_set
 from app.graphs.relational import RelationalGraph, nodes_by_layer
 from app.graphs.triples import NodeLabels
@@ -30,12 +32,14 @@ NO_LIMIT = Budget(0)
 class RelationalFit:
     """What training leaves.
 
+    case          the settings of the network and its training
     net           the network, with its weights on this rank
     records       one for each evaluated epoch: loss and accuracies of the weights before its step
     predictions   [labelled nodes] int32 classes, in the order of labels.nodes
     accuracy      share of the training and of the test nodes that are classified rightly, at the end
     """
 
+    case: RgcnCase
     net: RGCN
     placement: Placement
     records: list[dict[str, float]] = field(default_factory=list)
@@ -126,26 +130,34 @@ def train_rgcn(
     budget: Budget = NO_LIMIT,
     record: Callable[[dict[str, float]], None] = lambda row: None,
     check_every: int = 0,
+    inputs: Features | None = None,
+    begin: Callable[[RGCN], None] = lambda net: None,
 ) -> RelationalFit:
     """Train on the labelled training nodes of a graph; the result is the same for any partition.
 
     budget        limit on what arrays of the fast tier take, and where others go; limit 0: none
     record        called with each evaluation
     check_every   epochs between comparisons of replicated weights over ranks; 0: never
+    inputs        features of the nodes; None: one-hot
+    begin         called with the network before the first epoch; all ranks call it
     Ranks         all call
     """
-    placement = choose_placement(group.size, graph, labels, case, budget.limit)
+    placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
     slow = budget if budget.limit else None
     widths = [case.hidden] * (case.layers - 1) + [labels.classes]
-    net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, slow)
+    net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, slow, inputs)
+    begin(net)
     targets, steps = Targets(group, net, placement, labels), Steps(group, case, net)
-    found = RelationalFit(net, placement)
+    found = RelationalFit(case, net, placement)
     for epoch in range(1, case.epochs + 1):
         Z_own = net.forward()
         predicted = _classes(group, Z_own)
-        loss = targets.loss(Z_own)
+        with net.clock("loss"):
+            loss = targets.loss(Z_own)
         for gradient in net.gradients(Z_own):
-            steps.take(gradient)
+            with net.clock("optimiser"):
+                steps.take(gradient)
+        refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
             check_same(group, digest(net.replicated())[:16], f"weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
@@ -170,13 +182,14 @@ def _counts(group: Group, own: int) -> list[int]:
 
 
 def choose_placement(
-    ranks: int, graph: RelationalGraph, labels: NodeLabels, case: RgcnCase, fast_bytes: int = 0
-) -> Placement:
+    ranks: int, graph: RelationalGraph, labels: NodeLabels, case: RgcnCase, fast_bytes: int = 0,
+    inputs: Features | None = None,
+) -> Placement:  # fmt: skip
     """The grid of ranks that a case asks for, and in how many parts a rank processes its relations."""
     groups = grid_groups(ranks, case)
     turns = case.parts or 1
     used = graph.of_targets(nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1])
-    if fast_bytes and not case.parts:
+    if fast_bytes and not case.parts and inputs is None:
         resident = _resident_bytes(graph, labels, case)
         turns = fit_turns(used, case.grouping, groups, fast_bytes, case.hidden, resident)
     return place(used, ranks, groups, case.grouping, turns)

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures
 from app.gnn.parameters import Parameters
+from app.gnn.programs import Rows
 from app.products import Part
 from app.sparse.batch import StateBatch
 

@@ -14,6 +14,7 @@ from app.config import GnnCase
 from app.gnn.engine import Engine
 from app.gnn.features import Features, make_features
 from app.gnn.inputs import input_rows
+from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import Scores, count_hits, scores_of
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
@@ -195,6 +196,7 @@ def fit(
     check_every   epochs between comparisons of the weights over ranks; 0: never
     after_epoch   called with each epoch's number once the weights have changed; may move the rows
     Ranks         all call; the result is identical on all
+    Raises CaseError where loss or weights are no longer finite.
     """
     case, params = classifier.case, classifier.params
     optimiser = make_optimiser(case, params.size, classifier.device.xp)
@@ -208,6 +210,7 @@ def fit(
         optimiser.update(params.flat, classifier.engine.gradient)
         after_epoch(epoch)
         result.epochs = epoch
+        refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
             check_same(classifier.group, digest(params.host())[:16], f"weights after epoch {epoch}")
         if epoch % case.evaluate_every and epoch < case.epochs:
@@ -228,6 +231,8 @@ def fit(
     if case.keep == "best" and result.best_epoch:
         params.set(result.weights)
     result.weights = params.host()
+    largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
+    refuse_infinite(largest, result.epochs, case.learning_rate, "the largest weight")
     return result
 
 

@@ -1,5 +1,6 @@
 """The files that hold features, labels and splits: beside a graph, or inside its archive."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,12 @@ def open_arrays(path: str, limits: Limits) -> Npz | None:
     if start.startswith(ARCHIVE):
         return Npz(source)
     return Npy(source) if start.startswith(MAGIC) else None
+
+
+def check_node_file(path: str, limits: Limits) -> None:
+    """Refuse a file of features, labels or splits whose headers are wrong; "" and "random" name none."""
+    if path not in ("", "random") and not os.path.isdir(path):
+        open_arrays(path, limits)
 
 
 def read_features(path: str, limits: Limits) -> Any:

@@ -81,7 +81,8 @@ def _shape(source: Source) -> tuple[int, int]:
 
 def _count(text: bytes) -> int:
     """Data lines of a piece of text."""
-    if b"#" not in text and b"\n\n" not in text and not text.startswith(b"\n") and b" \n" not in text:
+    marks = (b"#", b"\n\n", b" \n", b"\t\n")  # of lines that may hold nothing
+    if not text.startswith(b"\n") and not any(mark in text for mark in marks):
         return text.count(b"\n")
     return sum(bool(line.strip(b" \t")) and not line.startswith(b"#") for line in text.split(b"\n"))
 

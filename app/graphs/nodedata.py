@@ -96,6 +96,8 @@ class NodeTable:
             if part is not None and part.n != n:
                 right = f"{n}, one for each node of {shown(name, 200)}, would be right"
                 raise part.refuse(f"found {part.n} rows; {right}")
+        if self.features is not None and not self.features.width:
+            raise self.features.refuse("found features without columns; at least one would be right")
         if self.splits is not None:
             check_disjoint(self.splits)
 
@@ -161,10 +163,9 @@ def finite_floats(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
 
 
 def class_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
-    """`values` [k] of any real kind as int64; refuses fractions, NaN and what is below -1."""
+    """`values` [k] of any real kind as int64; refuses fractions, infinity, NaN and what is below -1."""
     with np.errstate(invalid="ignore"):
-        wrong = (values < -1) | (values > 2**62) | (values != np.trunc(values))
-    wrong |= values != values
+        wrong = (values < -1) | (values > 2**62) | (values != np.trunc(values)) | ~np.isfinite(values)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         right = "a class from 0, or -1 for none, would be right"

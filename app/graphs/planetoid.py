@@ -39,6 +39,11 @@ def read_planetoid(folder: str, name: str) -> dict[str, np.ndarray]:
     classes = _labels(folder, name, "ally"), _labels(folder, name, "ty")
     if len(classes[0]) != first or len(classes[1]) != len(test) or tested[2][0] != len(test):
         raise _source(folder, name, "tx").error("rows as many as test.index has numbers would be right")
+    if known[2][1] != tested[2][1]:
+        right = f"{known[2][1]}, as allx has, would be right"
+        raise _source(folder, name, "tx").error(f"found {tested[2][1]} columns; {right}")
+    if train > first:
+        raise _source(folder, name, "y").error(f"found {train} rows; at most {first} would be right")
     labels = np.full(n, -1, dtype=np.int64)
     labels[:first], labels[test] = classes
     nodes = np.arange(n)
@@ -71,7 +76,8 @@ def _labels(folder: str, name: str, part: str) -> np.ndarray:
     """[k] int64, the column of the one in each row; -1 in a row without."""
     source = _source(folder, name, part)
     found = read_pickled(source)
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or not np.isin(found, (0, 1)).all():
+    matrix = isinstance(found, np.ndarray) and found.ndim == 2 and found.shape[1] > 0
+    if not matrix or not np.isin(found, (0, 1)).all():
         raise source.error("a matrix of 0 and 1 would be right")
     return np.where(found.any(axis=1), found.argmax(axis=1), -1)
 
@@ -87,7 +93,7 @@ def _matrix(folder: str, name: str, part: str) -> tuple[np.ndarray, np.ndarray, 
         whole = offsets[0] == 0 and offsets[-1] == len(indices) == len(data) and (np.diff(offsets) >= 0).all()
         fits = whole and len(offsets) == shape[0] + 1 and indices.min(initial=0) >= 0
         fits = fits and indices.max(initial=-1) < shape[1] and np.isfinite(data).all()
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError):
         fits = False
     if not fits:
         raise source.error("holds no sound CSR matrix; indptr, indices, data and shape would be right")

@@ -1,6 +1,7 @@
 """What classifying nodes will take: memory, bytes and seconds of an epoch, from headers alone (--dry-run)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from app.config import Case, GnnCase
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.node_files import open_node_table
-from app.graphs.nodedata import DenseFeatures
+from app.graphs.nodedata import DenseFeatures, Labels
 from app.graphs.source import Limits
 from app.model import gnn_memory, memory
 from app.model.gnn import Inputs, Training, traffic
@@ -32,14 +33,21 @@ def node_plan_lines(
     if nodes is None or not case.gnn.epochs:
         yield UNKNOWN
         return
-    gnn = load_model(case.gnn.weights).case(case.gnn) if case.gnn.weights else case.gnn
-    training = _training(case, gnn, nodes, entries, ranks, device)
+    gnn, classes = case.gnn, 0
+    if gnn.weights:
+        saved = load_model(gnn.weights)
+        gnn, classes = saved.architecture_of(gnn), saved.classes
+    training = _training(case, gnn, classes, nodes, entries, ranks, device)
     yield from memory_lines(training.engine, round(case.memory.fast_mb * 1e6))
     yield from estimate_lines(training, rates, base)
 
 
-def _training(case: Case, gnn: GnnCase, nodes: int, entries: int, ranks: int, device: Any) -> Training:
+def _training(
+    case: Case, gnn: GnnCase, classes: int, nodes: int, entries: int, ranks: int, device: Any
+) -> Training:
+    """classes   of saved weights; 0: those of the data."""
     inputs = _inputs(case, nodes)
+    inputs = replace(inputs, classes=classes) if classes else inputs
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
     return Training(device, gnn, inputs, layout)
 
@@ -79,10 +87,17 @@ def _inputs(case: Case, nodes: int) -> Inputs:
     found = open_node_table(paths, table.format, nodes, limits, table.features, table.labels, splits)
     classes = 0
     if found.labels is not None:
-        largest = (int(np.max(part, initial=-1)) for part in found.labels.parts())
-        classes = found.labels.columns or 1 + max(largest, default=-1)
+        classes = found.labels.columns or _count_classes(found.labels)
     if found.features is None:
         return Inputs(nodes, classes, nodes)
     if isinstance(found.features, DenseFeatures):
         return Inputs(found.features.width, classes)
     return Inputs(found.features.width, classes, max(int(found.features.indptr[-1]), 1))
+
+
+def _count_classes(labels: Labels) -> int:
+    """How many different classes occur."""
+    seen = np.empty(0, dtype=np.int64)
+    for part in labels.parts():
+        seen = np.union1d(seen, part)
+    return int((seen >= 0).sum())

@@ -80,6 +80,16 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
         yield Counts(name, table.count, mean_nodes(table), expected_entries(table))
 
 
+def _to_classify(case: Case) -> tuple[int | None, int]:
+    """Nodes and entries of the graph of a case, or of its files side by side; (None, 0) where unknown."""
+    if case.gnn.model == "rgcn":
+        return None, 0
+    counts = list(counts_of(case, case.graph))
+    if any(isinstance(each, str) for each in counts):
+        return None, 0
+    return sum(each.n for each in counts), sum(each.entries for each in counts)
+
+
 def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
     """Memory of a rank and seconds of a step for the graphs of a case, as lines of text."""
     study = case.study
@@ -88,9 +98,7 @@ def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
     yield f"estimates by {origin}; study.calibration=FILE takes those of a scaling study"
     if case.run.task == "classify":
         rates, base = Rates(calibration, ranks, _given_network(case)), calibration.base_bytes
-        for counts in counts_of(case, case.graph):
-            known = (None, 0) if isinstance(counts, str) else (counts.n, counts.entries)
-            yield from node_plan_lines(case, *known, ranks, device, rates, base)
+        yield from node_plan_lines(case, *_to_classify(case), ranks, device, rates, base)
         return
     trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
     if case.run.task == "solve":

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     case, log, group = context.case, context.log, context.group
     with raise_together(group, "checking the data"):
         gnn, saved = _architecture(case.gnn, loaded, data)
-        _check(gnn, loaded, data)
+        _check(gnn, loaded, data, case.output.embeddings)
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
     block = context.rows(loaded, gnn.hidden)
     with log.phase("set up"):
@@ -110,7 +111,7 @@ def _architecture(gnn: GnnCase, loaded: Loaded, data: NodeData) -> tuple[GnnCase
     return saved.architecture_of(gnn), saved
 
 
-def _check(gnn: GnnCase, loaded: Loaded, data: NodeData) -> None:
+def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> None:
     """Refuse what cannot be trained. Raises CaseError."""
     if gnn.edge_weights and loaded.graph.weights is not None and (loaded.graph.weights < 0).any():
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
@@ -120,6 +121,8 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData) -> None:
         )
     if gnn.epochs and not data.counts["train"]:
         raise CaseError("no node is to be trained on: set graph.splits (or gnn.epochs = 0 to apply weights)")
+    if embeddings and (len(gnn.layers) or gnn.depth) == 1:
+        raise CaseError("output.embeddings: of one layer there are none; false would be right")
 
 
 def _recorder(context: Context) -> Any:
@@ -151,12 +154,14 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
     """The graph, the model, and the memory of its buffers."""
     log, graph, engine = context.log, loaded.graph, classifier.engine
     data = classifier.data
+    kind = "labels" if classifier.multilabel else "classes"
     log.info(
-        "%s: %d nodes, %d edges, %d features, %d %s; %d training, %d validation, %d test nodes",
-        graph.name, graph.n, graph.edges, data.width, classifier.classes,
-        "labels" if classifier.multilabel else "classes", *(data.counts[name] for name in SPLITS),
+        "%s: %d nodes, %d edges, %d features, %d %s",
+        graph.name, graph.n, graph.edges, data.width, classifier.classes, kind,
     )  # fmt: skip
-    layers = ", ".join(block.text() for block in classifier.model.blocks)
+    log.info("%d training, %d validation, %d test nodes", *(data.counts[name] for name in SPLITS))
+    alike = [(text, len(list(each))) for text, each in groupby(b.text() for b in classifier.model.blocks)]
+    layers = ", ".join(f"{count} x {text}" if count > 1 else text for text, count in alike)
     mode = engine.neighbours_of.block.plan.mode
     log.info("%s: %d weights, exchange %s", layers, classifier.params.size, mode)
     log.info(
@@ -170,16 +175,15 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
 def _say_scores(
     context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores], seconds: float
 ) -> None:
+    """How long training took, and how good the weights are that it leaves."""
+    log, known = context.log, {split: each for split, each in scores.items() if each.nodes}
+    if found.epochs:
+        each_ms = 1e3 * seconds / found.epochs
+        log.info("%d epochs in %.2f s (%.2f ms each, evaluations included)", found.epochs, seconds, each_ms)
     name = "micro F1" if classifier.multilabel else "accuracy"
-    shown = ", ".join(
-        f"{split} {each.micro_f1:.4f} (macro F1 {each.macro_f1:.4f})"
-        for split, each in scores.items()
-        if each.nodes
-    )
-    context.log.info(
-        "%d epochs in %.2f s (%.2f ms each, evaluations included); %s: %s",
-        found.epochs, seconds, 1e3 * seconds / max(found.epochs, 1), name, shown or "no labelled nodes",
-    )  # fmt: skip
+    for text, what in ((name, "micro_f1"), ("macro F1", "macro_f1")):
+        shown = ", ".join(f"{split} {getattr(each, what):.4f}" for split, each in known.items())
+        log.info("%s: %s", text, shown or "no labelled nodes to tell it by")
 
 
 def _say_balance(context: Context, balanced: Balanced) -> None:
@@ -193,7 +197,8 @@ def _say_balance(context: Context, balanced: Balanced) -> None:
             first, last, ", ".join(map(str, balanced.moves)) or "none",
         )  # fmt: skip
     if context.folder is not None and group.size > 1:
-        context.folder.write_text("cost_model.json", model.text())
+        with raise_together(group, "writing the cost model"):
+            context.folder.write_text("cost_model.json", model.text())
 
 
 # ---- what is written --------------------------------------------------------------------------------------

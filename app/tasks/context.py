@@ -11,6 +11,7 @@ from app.comm.transport import choose_transport
 from app.config import VERSION, Case, GraphCase
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
+from app.gnn.model import check_layers
 from app.log import Log
 from app.output import RunFolder
 from app.partition.cost import CostModel
@@ -47,6 +48,8 @@ def check_names(case: Case) -> None:
     find_learner(case.agent.learner)
     for recipe in case.study.recipes:
         find_recipe(recipe)
+    if case.run.task == "classify" and case.gnn.model != "rgcn":
+        check_layers(case.gnn)
 
 
 def _fingerprint(case: Case) -> str:

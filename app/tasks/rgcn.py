@@ -2,29 +2,41 @@
 
 import os
 import time
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from app.comm.guard import digest, raise_together
 from app.config import Case
 from app.errors import CaseError
-from app.gnn.link_prediction import train_links
+from app.gnn.archive import LARGEST
+from app.gnn.rgcn import RGCN
+from app.gnn.rgcn_features import Features
+from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn_training import RelationalFit, train_rgcn
+from app.graphs.node_files import read_features
+from app.graphs.nodedata import NodeTable
 from app.graphs.ntriples import read_label_tables, read_ntriples
 from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.graphs.source import Limits, Source, graph_suffix
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
 from app.memory.tiers import Budget
+from app.model.calibrate import resident_bytes
 from app.partition.relations import part_sizes
+from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
+from app.tasks.links import run_links
 
 TRAIN_FILE, TEST_FILE = "trainingSet.tsv", "testSet.tsv"
 
 
 def is_relational(case: Case) -> bool:
     """Whether a case is one of knowledge graphs: their files are triples, not edges."""
+    if case.run.task == "study":
+        return case.study.kind == "rgcn"
     return case.run.task == "classify" and case.gnn.model == "rgcn"
 
 
@@ -39,46 +51,41 @@ def run_rgcn(context: Context) -> dict[str, Any]:
     case, log, group = context.case, context.log, context.group
     triples, labels = load_triples(context)
     if case.rgcn.goal == "links":
-        return _run_links(context, triples)
-    with log.phase("set up"):
-        graph = relational_graph(triples, case.rgcn.inverse, case.rgcn.min_edges)
+        return run_links(context, triples)
+    with log.phase("set up"), raise_together(group, "reading features and weights"):
+        saved = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None
+        rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
+        graph = relational_graph(triples, rgcn.inverse, rgcn.min_edges)
+        inputs = _open_features(case, triples)
+        edges = "" if inputs else edges_digest(graph, labels.nodes)
+        if saved:
+            saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
+    held = resident_bytes()
+
+    def begin(net: RGCN) -> None:
+        if saved:
+            saved.put(rgcn.weights, net.whole(group))
+
     start = time.perf_counter()
     with log.phase("train"):
         memory = case.memory
         budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder)
         found = train_rgcn(
-            group, graph, labels, case.rgcn, case.seed, budget, _recorder(context), case.run.check_every
-        )
+            group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
+            begin,
+        )  # fmt: skip
     seconds = time.perf_counter() - start
     log.info(
         "%d epochs in %.2f s (%.2f ms each); accuracy: train %.4f, test %.4f",
-        case.rgcn.epochs, seconds, 1e3 * seconds / max(case.rgcn.epochs, 1),
+        rgcn.epochs, seconds, 1e3 * seconds / max(rgcn.epochs, 1),
         found.accuracy["train"], found.accuracy["test"],
     )  # fmt: skip
+    _say_memory(context, held)
+    if context.folder is not None:
+        written = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {})
+        _write(context, triples, labels, found, written)
     return _result(context, triples, graph, labels, found, seconds)
-
-
-def _run_links(context: Context, triples: Triples) -> dict[str, Any]:
-    """Train on a share of the triples and rank the others. Ranks: all call."""
-    case, log, group = context.case, context.log, context.group
-
-    def record(row: dict[str, float]) -> None:
-        log.record(phase="train", name="", step=row["epoch"], loss=row["loss"])
-        log.progress("epoch %5d  loss %.4f", row["epoch"], row["loss"])
-
-    start = time.perf_counter()
-    with log.phase("train"):
-        found = train_links(group, triples, case.rgcn, case.seed, record)
-    for name, scores in found.scores.items():
-        log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
-    weights = {"links/D": found.relations, **found.net.whole_weights(group)}
-    entry = {
-        "name": triples.name, "nodes": triples.nodes, "relations": triples.relations,
-        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": case.rgcn.epochs,
-        "seconds": time.perf_counter() - start, "links": found.scores,
-    }  # fmt: skip
-    return {"digest": digest(weights), "weights_digest": digest(weights), "instances": [entry], **entry}
 
 
 # ---- reading ----------------------------------------------------------------------------------------------
@@ -123,6 +130,16 @@ def read_case_triples(case: Case) -> tuple[Triples, NodeLabels | None]:
     return triples, read_label_tables(train, test, triples, limits)
 
 
+def _open_features(case: Case, triples: Triples) -> Features | None:
+    """The file that graph.features names, a row for each node by its number; None: one-hot."""
+    if not case.graph.features:
+        return None
+    limits = Limits(decompressed=int(case.memory.max_decompressed_gb * 1e9))
+    source = read_features(case.graph.features, limits)
+    NodeTable(features=source).check(triples.nodes, triples.name)
+    return Features(source)
+
+
 # ---- what is said and written ------------------------------------------------------------------------------
 
 
@@ -153,15 +170,24 @@ def _say_graph(context: Context, triples: Triples, graph: RelationalGraph, label
     )  # fmt: skip
 
 
-def size_table(
-    graph: RelationalGraph, labels: NodeLabels, found: RelationalFit, hidden: int, layers: int, prune: bool
-) -> list[dict[str, int]]:
+def _say_memory(context: Context, held: int) -> None:
+    """What the ranks' processes took at most, and before the network was made. Ranks: all call."""
+    peaks, before = context.group.gather_integers(np.array([resident_bytes("VmHWM"), held])).T
+    shown = ", ".join(f"{1e-6 * (peak - first):.0f}" for peak, first in zip(peaks, before))
+    context.log.info(
+        "memory of the largest process %.0f MB; by rank above what libraries and graph take: %s MB",
+        1e-6 * int(peaks.max()), shown,
+    )  # fmt: skip
+
+
+def size_table(graph: RelationalGraph, labels: NodeLabels, found: RelationalFit) -> list[dict[str, int]]:
     """What each part holds of the first layer, by group and turn, then the self-loops."""
+    case = found.case
     placement = found.placement
-    made = nodes_by_layer(graph, labels.nodes, layers, prune)[1]
+    made = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1]
     used = graph.of_targets(made)
     part_of = placement.turn_of * placement.groups + placement.group_of
-    sizes = part_sizes(used, part_of, placement.groups * placement.turns, hidden, len(made))
+    sizes = part_sizes(used, part_of, placement.groups * placement.turns, case.hidden, len(made))
     return [msgspec.to_builtins(size) for size in sizes]
 
 
@@ -170,9 +196,8 @@ def _result(
     seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
     """The task's part of result.json, and the predictions. Ranks: all call."""
-    rgcn, folder = context.case.rgcn, context.folder
-    weights = found.net.whole_weights(context.group)
-    sizes = size_table(graph, labels, found, rgcn.hidden, rgcn.layers, rgcn.prune)
+    rgcn = found.case
+    sizes = size_table(graph, labels, found) if found.net.one_hot else []
     for number, size in enumerate(sizes):
         name = "self-loops" if number == len(sizes) - 1 else f"part {number + 1}"
         context.log.info(
@@ -180,18 +205,47 @@ def _result(
             name, size["relations"], size["edges"], size["nodes"], size["rows"], 4e-6 * size["weights"],
             4e-6 * size["bound"],
         )  # fmt: skip
-    if folder is not None:
-        names = triples.node_names
-        lines = (
-            f"{names[node] if names else node} {labels.class_names[c] if labels.class_names else c}\n"
-            for node, c in zip(labels.nodes.tolist(), found.predictions.tolist())
-        )
-        folder.write_text(f"predictions/{triples.name}.txt", "".join(lines))
     entry = {
         "name": triples.name, "nodes": triples.nodes, "edges": len(graph), "relations": graph.relations,
         "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": rgcn.epochs,
         "seconds": seconds, "train_accuracy": found.accuracy["train"],
         "test_accuracy": found.accuracy["test"],
     }  # fmt: skip
-    both = digest({"predictions": found.predictions, **weights})
-    return {"digest": both, "weights_digest": digest(weights), "parts": sizes, "instances": [entry], **entry}
+    weights = found.net.weights_digest(context.group)
+    both = digest(
+        {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
+    )
+    operations = {kind: round(seconds, 6) for kind, seconds in sorted(found.net.clock.seconds.items())}
+    return {
+        "digest": both, "weights_digest": weights, "parts": sizes, "instances": [entry], **entry,
+        "operations": operations,
+    }  # fmt: skip
+
+
+def _write(
+    context: Context, triples: Triples, labels: NodeLabels, found: RelationalFit, about: SavedRgcn
+) -> None:
+    """weights.npz, predictions/NAME.txt and the plots. Ranks: all call."""
+    folder, group, case = context.folder, context.group, context.case
+    whole = found.net.whole(group)
+    total = 4 * sum(int(np.prod(each.shape)) for each in whole.values())
+    if total > LARGEST:
+        context.log.info("weights.npz is not written: %.1f MB, at most %.1f MB", 1e-6 * total, 1e-6 * LARGEST)
+    arrays = {} if total > LARGEST else {name: each.whole() for name, each in whole.items()}
+    with context.log.phase("write"), raise_together(group, "writing the results"):
+        if group.rank == 0 and arrays:
+            note = f"{case.run.name}, seed {case.seed}, {about.case.epochs} epochs"
+            save_rgcn(folder.file("weights.npz"), replace(about, arrays=arrays), note)
+        folder.write_text(f"predictions/{triples.name}.txt", _predictions_text(triples, labels, found))
+    if case.output.plots:
+        plot_training(folder, context.log, found.records)
+        plot_breakdown(folder, context.log, {triples.name: found.net.clock.seconds})
+
+
+def _predictions_text(triples: Triples, labels: NodeLabels, found: RelationalFit) -> str:
+    """Lines `node class` for the labelled nodes, by name where the file has names."""
+    nodes, classes = triples.node_names, labels.class_names
+    return "".join(
+        f"{nodes[node] if nodes else node} {classes[c] if classes else c}\n"
+        for node, c in zip(labels.nodes.tolist(), found.predictions.tolist())
+    )

@@ -12,6 +12,7 @@ from app.tasks.gnn_speed import run_breakdown, run_density
 from app.tasks.gnn_stages import run_overlap, run_permutation
 from app.tasks.partition import run_partition
 from app.tasks.quality import run_quality
+from app.tasks.relations import run_relations
 from app.tasks.scaling import run_scaling
 
 STUDIES = {
@@ -28,6 +29,7 @@ STUDIES = {
     "sampling": run_sampling,
     "inference": run_inference,
     "gnn_scaling": run_gnn_scaling,
+    "rgcn": run_relations,
 }
 
 

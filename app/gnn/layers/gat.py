@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from app.errors import CaseError
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
+from app.gnn.programs import Rows
 
 Array = Any
 MOST_HEADS = 256
@@ -48,7 +49,6 @@ class GAT:
         self.width = f_out * (spec.heads if self.averages else 1)
         self.W, self.a1, self.a2 = (f"{name}.{part}" for part in ("W", "a1", "a2"))
         self.meets_input = (self.W,)
-        self.head_of = np.arange(self.width) // (self.width // spec.heads)
         self._kept: tuple[Rows, ...] = ()
         # Which entries of a row-major [h k, h] array are of their row's own head, as 0/1 and as places.
         self._mask: Array = None
@@ -180,7 +180,8 @@ class GAT:
     def _by_heads(self, engine: Engine, name: str) -> Array:
         """[h k, h], an attention vector of which each head's part stands in a column of its own."""
         if self._mask is None:
-            own = self.head_of[:, None] == np.arange(self.heads)
+            head_of = np.arange(self.width) // (self.width // self.heads)
+            own = head_of[:, None] == np.arange(self.heads)
             self._mask = engine.device.put(own.astype(np.float32))
             self._places = engine.device.put(np.flatnonzero(own))
         return self._mask * engine.params[name]

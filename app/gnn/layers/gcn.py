@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, product_order
+from app.gnn.programs import Rows
 
 Array = Any
 

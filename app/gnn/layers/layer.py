@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from app.errors import CaseError
-from app.gnn.engine import Engine, Rows
+from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features
+from app.gnn.programs import Rows
 
 Array = Any
 Shapes = dict[str, tuple[int, ...]]

@@ -1,0 +1,157 @@
+"""Programs: what an epoch or an evaluation does in turn, and the buffers that its rows lie in.
+
+A program is run once without numbers, which records its operations and how long every array is needed; from
+that the buffers are planned. Then it runs again and again in the same buffers.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
+from app.gnn.features import Features
+from app.gnn.tiered import TieredRows, key_of, plan_tiers
+from app.gnn.work_clock import WorkClock
+from app.memory.operations import Operation
+from app.memory.plan import Plan
+from app.memory.tiers import Budget
+
+Array = Any
+
+
+class Rows:
+    """[n_own, width] float32 rows of this rank, in a buffer of the engine.
+
+    array   None in a dry run; under a limit of memory there only while an operation runs that names the rows
+    """
+
+    __slots__ = ("array", "name", "number", "width")
+
+    def __init__(self, name: str, width: int, number: int, array: Array) -> None:
+        self.name, self.width, self.number, self.array = name, width, number, array
+
+
+class Programs:
+    """Runs operations on rows, in the buffers of one plan.
+
+    clock      of this rank's work by layer, where somebody wants to know; `layer` is the one at work, from 0
+    seconds    time spent so far by kind of operation, of this rank
+    recorded   operations of each program (a training epoch, an evaluation) as the dry run saw them
+    """
+
+    def __init__(self, device: Any, n_own: int) -> None:
+        self.device, self.n_own = device, n_own
+        self.numeric = False
+        self.seconds: dict[str, float] = {}
+        self.clock: WorkClock | None = None
+        self.layer = 0
+        self.recorded: dict[str, list[Operation]] = {}
+        self.plan = BufferPlan()
+        self.tiered: TieredRows | None = None
+        self._lives: dict[str, list[Lifetime]] = {}
+        self._program = ""
+        self._count = self._at = 0
+        self._open: dict[int, Rows] = {}
+        self._buffers: list[Array] = []
+
+    @contextmanager
+    def program(self, name: str) -> Iterator[None]:
+        """Everything inside belongs to program `name`; all rows must be free at its end."""
+        self._program, self._count, self._at = name, 0, 0
+        if not self.numeric:
+            self._lives[name], self.recorded[name] = [], []
+        yield
+        left = ", ".join(rows.name for rows in self._open.values())
+        assert not left, f"rows never freed: {left}"
+        if self.numeric and self.tiered:
+            self.tiered.end(name)
+
+    @contextmanager
+    def dry(self) -> Iterator[None]:
+        """Run programs without numbers; afterwards the buffers are planned and made."""
+        self.numeric = False
+        yield
+        self.plan = plan_buffers(self._lives)
+        self.numeric = True
+
+    def allocate(self, budget: Budget | None = None) -> None:
+        """Make the planned buffers; steady state allocates nothing else of their size.
+
+        budget   where the buffers would pass its limit, rows go to and fro between two tiers of memory
+        Raises CaseError where that is not possible, perhaps on one rank only.
+        """
+        if budget is not None and 0 < budget.limit < 4 * self.n_own * self.plan.columns:
+            self.tiered = TieredRows(self.plans(budget.limit), self.n_own, self.device, budget)
+        else:
+            self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
+
+    def plans(self, limit: int) -> dict[str, Plan]:
+        """For each recorded program the moves that keep its rows below a limit in bytes."""
+        return plan_tiers(self.recorded, self._lives, self.n_own, limit)
+
+    def take(self, name: str, width: int) -> Rows:
+        """Unset rows of `width` columns."""
+        array = None
+        if self.numeric and not self.tiered:
+            buffer = self._buffers[self.plan.slots[self._program][self._count]]
+            array = buffer[: self.n_own * width].reshape(self.n_own, width)
+        rows = Rows(name, width, self._count, array)
+        self._open[self._count] = rows
+        self._count += 1
+        if not self.numeric:
+            self._lives[self._program].append(Lifetime(name, width, self._at, -1))
+        return rows
+
+    def free(self, *each: Rows | Features | None) -> None:
+        """Give buffers back; None and the features, which are nobody's to free, are left alone."""
+        for rows in each:
+            if isinstance(rows, Rows):
+                del self._open[rows.number]
+                if not self.numeric:
+                    lives = self._lives[self._program]
+                    life = lives[rows.number]
+                    lives[rows.number] = Lifetime(life.name, life.width, life.first, self._at)
+
+    def _run(
+        self,
+        kind: str,
+        name: str,
+        reads: list[Any],
+        writes: list[Any],
+        work: Callable[[], Any],
+        flops: int = 0,
+        **counts: Any,
+    ) -> Any:
+        """Do one operation, or only write down that it is done.
+
+        counts   shape, sparse, exchanges: see app/memory/operations.py
+        """
+        self._at += 1
+        if not self.numeric:
+            found = [
+                tuple(key_of(r.number, r.name) for r in each if isinstance(r, Rows))
+                for each in (reads, writes)
+            ]
+            self.recorded[self._program].append(Operation(kind, name, *found, flops=flops, **counts))
+            return None
+        if self.tiered:
+            with self._in_fast_tier([r for r in (*reads, *writes) if isinstance(r, Rows)]):
+                return self._timed(kind, work)
+        return self._timed(kind, work)
+
+    @contextmanager
+    def _in_fast_tier(self, rows: list[Rows]) -> Iterator[None]:
+        """While the operation under way runs its rows have arrays."""
+        self._timed("memory", lambda: self.tiered.before(self._program, self._at - 1, rows))
+        yield
+        self.tiered.after(self._program, self._at - 1, rows)
+
+    def _timed(self, kind: str, work: Callable[[], Any]) -> Any:
+        """Do some work and add its seconds to its kind."""
+        start, busy = time.perf_counter(), self.clock.now() if self.clock else 0.0
+        result = work()
+        if self.clock:
+            self.clock.add(self.layer, busy)
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
+        return result

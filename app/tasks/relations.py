@@ -1,0 +1,152 @@
+"""Task study, kind rgcn: time against parts, in parallel and multiplexed (Kibata et al. 2020, section 4).
+
+In parallel, k ranks hold one group of relations each; multiplexed, one rank processes k groups one after the
+other. Ranks may share cores, so what counts are seconds of the processor without those in MPI calls, of the
+slowest rank; the least epoch counts, since disturbances only add.
+"""
+
+import json
+import time
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+
+from app.comm.group import Group
+from app.comm.guard import digest
+from app.errors import CaseError
+from app.gnn.rgcn_training import train_rgcn
+from app.gnn.work_clock import WorkClock
+from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
+from app.graphs.triples import NodeLabels
+from app.partition.relations import GROUPINGS, part_sizes
+from app.report import plot_relations
+from app.tasks.context import Context
+from app.tasks.rgcn import load_triples
+
+COLUMNS = (
+    "graph", "grouping", "mode", "parts", "ranks", "work_s", "forward_s", "backward_s", "wall_s", "speedup",
+    "digest",
+)  # fmt: skip
+SIZE_COLUMNS = (
+    "graph",
+    "grouping",
+    "parts",
+    "part",
+    "relations",
+    "edges",
+    "nodes",
+    "rows",
+    "weights",
+    "bound",
+)
+Row = dict[str, Any]
+
+
+def run_relations(context: Context) -> dict[str, Any]:
+    """Measure every grouping, mode and number of parts on [graph]; tables and plot. Ranks: all call."""
+    case, group, log = context.case, context.group, context.log
+    triples, labels = load_triples(context)
+    if labels is None:
+        raise CaseError("graph.path: holds no labels; a knowledge graph with labels would be right")
+    graph = relational_graph(triples, case.rgcn.inverse, case.rgcn.min_edges)
+    with log.phase("measure"):
+        rows = [_measured(context, graph, labels, *each) for each in _runs(group, case.study.parts)]
+    for row in rows:
+        whole = next(each for each in rows if each["parts"] == 1 and each["grouping"] == row["grouping"])
+        row["speedup"] = round(whole["work_s"] / row["work_s"], 3)
+    sizes = _sizes(context, graph, labels)
+    same = len({row["digest"] for row in rows}) == 1
+    _say(context, rows, sizes, same)
+    if context.folder is not None:
+        context.folder.write_csv("relations.csv", COLUMNS, rows)
+        context.folder.write_csv("sizes.csv", SIZE_COLUMNS, sizes)
+        context.folder.write_json("relations.json", {"rows": rows, "sizes": sizes})
+        if case.output.plots:
+            plot_relations(context.folder, log, rows, f"{graph.name}, an epoch, {case.rgcn.bases} bases")
+    return {"digest": rows[0]["digest"], "same_bits": same, "rows": rows, "sizes": sizes, "instances": []}
+
+
+def _runs(group: Group, parts: list[int]) -> list[tuple[str, str, int]]:
+    """(grouping, mode, parts): one part first; in parallel as far as there are ranks."""
+    counts = sorted({1, *parts})
+    modes = [("multiplexed", k) for k in counts]
+    modes += [("parallel", k) for k in counts if 1 < k <= group.size]
+    return [(grouping, mode, k) for grouping in GROUPINGS for mode, k in modes]
+
+
+def _measured(
+    context: Context, graph: RelationalGraph, labels: NodeLabels, grouping: str, mode: str, parts: int
+) -> Row:
+    """A line of the table, the same on all ranks. Ranks: all call."""
+    ranks = parts if mode == "parallel" else 1
+    settings = structs.replace(
+        context.case.rgcn, partition="relations", grouping=grouping, parts=parts // ranks, evaluate_every=1,
+        epochs=context.case.study.epochs,
+    )  # fmt: skip
+    found = ""
+    part = context.group.first(ranks)
+    if part is not None:
+        seconds, bits = _epochs(part, graph, labels, settings, context.case.seed)
+        found = json.dumps({**seconds, "digest": bits})
+    row = json.loads(context.group.broadcast_text(found, 0))
+    place = {"graph": graph.name, "grouping": grouping, "mode": mode, "parts": parts, "ranks": ranks}
+    return {**place, **row}
+
+
+def _epochs(
+    group: Group, graph: RelationalGraph, labels: NodeLabels, case: Any, seed: int
+) -> tuple[dict[str, float], str]:
+    """Seconds of the fastest epoch, and the digest of what was learned. Ranks: all call."""
+    clock, marks = WorkClock(group, 1), []
+
+    def record(_: dict[str, float]) -> None:
+        marks.append((clock.now(), time.perf_counter()))
+
+    found = train_rgcn(group, graph, labels, case, seed, record=record)
+    work, wall = np.diff(np.array(marks), axis=0).min(axis=0)
+    kinds = found.net.clock.seconds
+    forward, backward = (
+        sum(s for kind, s in kinds.items() if kind.endswith(way)) / case.epochs
+        for way in ("forward", "backward")
+    )
+    microseconds = np.array([round(1e6 * each) for each in (work, forward, backward, wall)])
+    slowest = group.gather_integers(microseconds).max(axis=0) / 1e6
+    names = ("work_s", "forward_s", "backward_s", "wall_s")
+    bits = digest({"predictions": found.predictions, **found.net.whole_weights(group)})
+    return dict(zip(names, slowest.tolist())), bits
+
+
+def _sizes(context: Context, graph: RelationalGraph, labels: NodeLabels) -> list[Row]:
+    """What each part holds of the first layer, by grouping and number of parts (Tables 3 and 4)."""
+    case, rows = context.case.rgcn, []
+    made = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1]
+    used = graph.of_targets(made)
+    for grouping, group_by in GROUPINGS.items():
+        for parts in sorted({1, *context.case.study.parts}):
+            part_of = group_by(used.edge_counts(), parts)
+            for number, size in enumerate(part_sizes(used, part_of, parts, case.hidden, len(made)), 1):
+                part = "self-loops" if number > parts else str(number)
+                place = {"graph": graph.name, "grouping": grouping, "parts": parts, "part": part}
+                rows.append({**place, **asdict(size)})
+    return rows
+
+
+def _say(context: Context, rows: list[Row], sizes: list[Row], same: bool) -> None:
+    """Times, then the sizes at the largest number of parts."""
+    log = context.log
+    for row in rows:
+        log.info(
+            "equal %-9s  %-11s  %d parts: %.1f ms of work an epoch (forward %.1f, backward %.1f), %.2f times",
+            row["grouping"], row["mode"], row["parts"], 1e3 * row["work_s"], 1e3 * row["forward_s"],
+            1e3 * row["backward_s"], row["speedup"],
+        )  # fmt: skip
+    most = max(row["parts"] for row in sizes)
+    for row in (each for each in sizes if each["parts"] == most):
+        log.info(
+            "equal %-9s  part %s of %d: %d relations, %d edges, %d nodes; stored %.2f MB, |R||V||H| %.2f MB",
+            row["grouping"], row["part"], most, row["relations"], row["edges"], row["nodes"],
+            4e-6 * row["weights"], 4e-6 * row["bound"],
+        )  # fmt: skip
+    log.info("results of all: %s", "the same bits" if same else "DIFFERENT BITS")

@@ -1,0 +1,84 @@
+"""R-GCN through run.py: the shipped case, saved weights, the study of parts."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from jobs import mpirun, run_job
+
+pytestmark = pytest.mark.mpi_skip
+SMALL = ["graph.nodes=600", "rgcn.labelled=300", "rgcn.bases=6", "rgcn.epochs=4"]
+
+
+def lockstep(out, *more, case="rgcn", ranks=1):
+    launch = mpirun(ranks) if ranks > 1 else []
+    command = [*launch, sys.executable, "run.py", f"inputs/{case}.toml", *more, "--out", out]
+    code, printed = run_job(command, limit_s=240, LOCKSTEP_DATA="")
+    return code, printed
+
+
+def result_of(out):
+    return json.loads((out / "result.json").read_text())
+
+
+def test_any_partition_and_saved_weights_give_one_digest(tmp_path):
+    """Also with a limit that puts weights in a file."""
+    runs = {
+        "one": (1, []), "limit": (1, ["memory.fast_mb=20"]), "parts": (1, ["rgcn.parts=3"]),
+        "relations": (2, []), "rows": (3, ['rgcn.partition="rows"']), "both": (4, ['rgcn.partition="both"']),
+    }  # fmt: skip
+    for name, (ranks, more) in runs.items():
+        plots = f"output.plots={str(name == 'one').lower()}"
+        code, printed = lockstep(tmp_path / name, *SMALL, *more, plots, ranks=ranks)
+        assert code == 0, printed
+    results = {name: result_of(tmp_path / name) for name in runs}
+    assert len({each["digest"] for each in results.values()}) == 1
+    one = tmp_path / "one"
+    assert all((one / name).stat().st_size > 0 for name in ("training.png", "breakdown.png"))
+    with np.load(one / "weights.npz") as file:
+        assert file["first/V"].shape[1:] == (6, 16)
+    applied = [f"rgcn.weights={one / 'weights.npz'}", "rgcn.epochs=0", "output.plots=false"]
+    code, printed = lockstep(tmp_path / "applied", *SMALL[:2], *applied, ranks=2)
+    assert code == 0, printed
+    assert result_of(tmp_path / "applied")["digest"] == results["one"]["digest"]
+    texts = [next((tmp_path / name / "predictions").iterdir()).read_text() for name in ("one", "applied")]
+    assert texts[0] == texts[1] and len(texts[0].splitlines()) == 300
+    code, printed = lockstep(tmp_path / "wrong", "graph.nodes=500", SMALL[1], *applied)
+    assert code == 2 and "has rows for the nodes of another graph" in printed
+
+
+def test_features_take_the_place_of_one_hot_inputs(tmp_path):
+    triples = np.array([[k % 30, k % 3, (7 * k + 1) % 30] for k in range(90)], dtype=np.int32)
+    nodes = np.arange(30)
+    np.savez(
+        tmp_path / "g.npz", triples=triples, num_nodes=30, num_relations=3, train_idx=nodes[::2],
+        train_label=nodes[::2] % 4 // 2, test_idx=nodes[1::2], test_label=nodes[1::2] % 4 // 2,
+    )  # fmt: skip
+    np.save(tmp_path / "x.npy", np.eye(30, 4, dtype=np.float32))
+    keys = [f"graph.path={tmp_path / 'g.npz'}", f"graph.features={tmp_path / 'x.npy'}", "output.plots=false"]
+    code, printed = lockstep(tmp_path / "out", *keys, "rgcn.epochs=3")
+    assert code == 0, printed
+    with np.load(tmp_path / "out" / "weights.npz") as file:
+        assert file["first/self"].shape == (4, 16)
+    np.save(tmp_path / "x.npy", np.eye(29, 4, dtype=np.float32))
+    code, printed = lockstep(tmp_path / "more", *keys, "rgcn.epochs=3")
+    assert code == 2 and "found 29 rows; 30" in printed
+
+
+def test_the_study_of_parts(tmp_path):
+    small = ["graph.nodes=800", "graph.edges=2000", "rgcn.labelled=100", "rgcn.relations=8", "study.epochs=2"]
+    code, printed = lockstep(
+        tmp_path, *small, "study.parts=[1,2,3]", "--overwrite", case="study_rgcn", ranks=2
+    )
+    assert code == 0, printed
+    result = result_of(tmp_path)
+    assert result["same_bits"] and len(result["rows"]) == 2 * (3 + 1)
+    assert all(row["work_s"] > 0 for row in result["rows"])
+    assert {(row["mode"], row["parts"], row["ranks"]) for row in result["rows"]} == {
+        ("multiplexed", 1, 1), ("multiplexed", 2, 1), ("multiplexed", 3, 1), ("parallel", 2, 2),
+    }  # fmt: skip
+    sizes = [row for row in result["sizes"] if (row["grouping"], row["parts"]) == ("relations", 3)]
+    assert [row["part"] for row in sizes] == ["1", "2", "3", "self-loops"]
+    assert sum(row["relations"] for row in sizes[:3]) == 16
+    assert (tmp_path / "relations.csv").stat().st_size > 0 < (tmp_path / "relations.png").stat().st_size
