@@ -44,6 +44,7 @@ class StateEngine(Engine):
         writes: list[Any],
         work: Callable[[], Any],
         flops: int = 0,
+        **counts: Any,
     ) -> Any:
         """Do one operation; what it wrote is zero again where nodes are gone."""
         found = work()
