@@ -154,6 +154,9 @@ def _training(
     if isinstance(counts, str):
         yield counts
         return
+    if case.agent.learner != "dqn":
+        yield f'{counts.name}: training is predicted for agent.learner = "dqn" alone'
+        return
     layout, agent = _layout(case, counts, ranks), case.agent
     distinct = round(counts.count * (1 - (1 - 1 / counts.count) ** agent.batch))
     states = States(agent.batch, EPISODE.live, EPISODE.removed * counts.n, max(distinct, 1))
