@@ -26,7 +26,8 @@ def node_plan_lines(
 ) -> Iterator[str]:
     """The buffers of an epoch and, where they pass memory.fast_mb, the plan of what moves; estimates.
 
-    nodes     of the graph, None: not known before it is read        entries   stored ones of its matrix
+    nodes     of the graph, None: not known before it is read
+    entries   stored ones of its matrix, 0: not known
     base      resident bytes of a rank before it holds any graph
     Every rank is taken to own an equal share of the rows, whose neighbours are anywhere.
     """
@@ -39,7 +40,10 @@ def node_plan_lines(
         gnn, classes = saved.architecture_of(gnn), saved.classes
     training = _training(case, gnn, classes, nodes, entries, ranks, device)
     yield from memory_lines(training.engine, round(case.memory.fast_mb * 1e6))
-    yield from estimate_lines(training, rates, base)
+    if entries:
+        yield from estimate_lines(training, rates, base)
+    else:
+        yield "its header has no counts of edges: time is known once the graph is read"
 
 
 def _training(

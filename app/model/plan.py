@@ -81,13 +81,17 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
 
 
 def _to_classify(case: Case) -> tuple[int | None, int]:
-    """Nodes and entries of the graph of a case, or of its files side by side; (None, 0) where unknown."""
+    """Nodes and entries of the graph of a case, or of its files side by side; None and 0 where unknown."""
+    table = case.graph
     if case.gnn.model == "rgcn":
         return None, 0
-    counts = list(counts_of(case, case.graph))
-    if any(isinstance(each, str) for each in counts):
-        return None, 0
-    return sum(each.n for each in counts), sum(each.entries for each in counts)
+    if table.generator:
+        return mean_nodes(table), expected_entries(table)
+    paths = [table.path] if isinstance(table.path, str) else table.path
+    limit = int(case.memory.max_decompressed_gb * 1e9)
+    streams = [open_edges(path, table.format, limit) for path in paths]
+    nodes, lines = [each.nodes for each in streams], [each.lines for each in streams]
+    return None if None in nodes else sum(nodes), 0 if None in lines else 2 * sum(lines)
 
 
 def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
