@@ -597,7 +597,8 @@ def cases(draw):
     data["study"]["catalogue"] = draw(st.sampled_from(["", "/\u20ac/graphs.toml"]))
     data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
-    data["gnn"]["weights"] = data["parallel"]["cost_model"] = ""
+    data["study"]["datasets"] = draw(st.sampled_from([[], ["/a/b.npz seeds=3"]]))
+    data["gnn"]["weights"] = data["rgcn"]["weights"] = data["parallel"]["cost_model"] = ""
     weights = data["policy"]["weights"]
     if data["run"]["task"] == "train" and weights != "default":
         data["policy"]["weights"] = "train"
