@@ -598,7 +598,9 @@ def cases(draw):
     data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
     data["study"]["datasets"] = draw(st.sampled_from([[], ["/a/b.npz seeds=3"]]))
-    data["gnn"]["weights"] = data["rgcn"]["weights"] = data["parallel"]["cost_model"] = ""
+    data["gnn"] |= {"weights": "", "epochs": draw(st.integers(1, 1 << 40))}
+    data["parallel"]["cost_model"] = ""
+    data["rgcn"] |= {"weights": "", "train_labels": "", "test_labels": ""}
     weights = data["policy"]["weights"]
     if data["run"]["task"] == "train" and weights != "default":
         data["policy"]["weights"] = "train"
