@@ -121,7 +121,13 @@ def pytest_configure(config):
         config.option.timeout_method = "thread"  # a signal handler would wait for the MPI call to return
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption("--share", default="1/1", help="K/M: of the tests the Kth, the (K+M)th, and so on")
+
+
+def pytest_collection_modifyitems(config, items):
+    first, step = map(int, config.getoption("--share").split("/"))
+    items[:] = items[first - 1 :: step]
     for item in items:
         if PARALLEL and item.get_closest_marker("mpi_skip"):
             item.add_marker(pytest.mark.skip(reason="runs in a session of one process only"))
