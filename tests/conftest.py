@@ -125,6 +125,7 @@ def pytest_addoption(parser):
     parser.addoption("--share", default="1/1", help="K/M: of the tests the Kth, the (K+M)th, and so on")
 
 
+@pytest.hookimpl(trylast=True)  # after -k
 def pytest_collection_modifyitems(config, items):
     first, step = map(int, config.getoption("--share").split("/"))
     items[:] = items[first - 1 :: step]
