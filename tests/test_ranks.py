@@ -20,7 +20,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     [(2, ["-k", NOT_PLAIN]), (3, ["-k", HOST_ONLY, "--share=1/2"]), (4, ["-k", HOST_ONLY, "--share=2/2"])],
 )
 def test_the_suite_on_ranks(ranks, options):
-    """For time: plain on 1 rank only, stand-in and GPU on 1 and 2, half of the tests on 3, the others on 4."""
+    """For time: plain on 1 rank, stand-in and GPU on 1 and 2, half of the tests on 3, the others on 4."""
     code, printed = run_job([*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"], limit_s=900)
     assert code == 0, printed[-6000:]
 
