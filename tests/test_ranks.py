@@ -10,17 +10,20 @@ from jobs import ROOT, mpirun, run_job
 
 pytestmark = pytest.mark.mpi_skip
 TESTS = Path(__file__).parent
-NOT_PLAIN, HOST_ONLY = "not [plain", "not stand-in and not [plain and not [gpu"
+HOST_ONLY = "not stand-in and not [plain and not [gpu"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 @pytest.mark.timeout(960)
 @pytest.mark.parametrize(
     ("ranks", "options"),
-    [(2, ["-k", NOT_PLAIN]), (3, ["-k", HOST_ONLY, "--share=1/2"]), (4, ["-k", HOST_ONLY, "--share=2/2"])],
-)
+    [
+        (2, ["-k", HOST_ONLY]), (3, ["-k", HOST_ONLY, "--share=1/2"]), (4, ["-k", HOST_ONLY, "--share=2/2"]),
+        (2, ["-k", "stand-in or [gpu", "--share=1/3"]),
+    ],
+)  # fmt: skip
 def test_the_suite_on_ranks(ranks, options):
-    """For time: plain on 1 rank, stand-in and GPU on 1 and 2, half of the tests on 3, the others on 4."""
+    """For time: half of the tests on 3 ranks, the others on 4; a third of those of stand-in and GPU on 2."""
     code, printed = run_job([*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"], limit_s=900)
     assert code == 0, printed[-6000:]
 
