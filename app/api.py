@@ -1,5 +1,6 @@
 """The Python interface: train, solve and classify without case files, in notebooks, scripts, MPI programs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,8 +115,9 @@ class TrainingRun:
 
     def run(self) -> TrainedPolicy:
         """Train. Ranks: all call."""
-        given = None if self.graphs is None else [_loaded(self.context, graph)[0] for graph in self.graphs]
-        return _trained(self.context, given)
+        if self.graphs is None:
+            return _trained(self.context)
+        return _trained(self.context, lambda inner: [_loaded(inner, graph)[0] for graph in self.graphs])
 
 
 def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
@@ -220,9 +222,9 @@ def classify(
     )  # fmt: skip
 
 
-def _trained(context: Context, given: list[Loaded] | None = None) -> TrainedPolicy:
+def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None = None) -> TrainedPolicy:
     """What learning leaves. Ranks: all call."""
-    training, _ = learn(context, given)
+    training, _ = learn(context, context.grid(), given)
     case = context.case
     return TrainedPolicy(
         training.weights, case.policy, case.problem.name, training.records, digest(training.weights)

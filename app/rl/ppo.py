@@ -1,5 +1,6 @@
 """Proximal policy optimisation: several passes over fresh steps, held close to the policy that made them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import fsum, sqrt
@@ -8,6 +9,7 @@ import numpy as np
 
 from app.elementary import exp
 from app.rl.env import Environment
+from app.rl.learner import Lesson
 from app.rl.node_head import ValueHead
 from app.rl.policy_gradient import Moment, Played, PolicyLearner, Push
 from app.rng import stream
@@ -48,21 +50,21 @@ class ProximalPolicy(PolicyLearner):
         self.fresh.append(Moment(number, len(self.episodes[number].actions)))
         super().remember(number, node, reward, env)
 
-    def learn_when_due(self, steps: int) -> list[float]:
-        """All passes, once there are `rollout_steps` steps."""
-        if len(self.fresh) < self.case.rollout_steps:
-            return []
-        targets, losses = self._targets(), []
-        size = self.case.batch
+    def ready(self) -> bool:
+        """Once there are `rollout_steps` steps."""
+        return len(self.fresh) >= self.case.rollout_steps
+
+    def lessons(self, steps: int) -> Iterator[Lesson]:
+        """Those of all passes."""
+        targets, size = self._targets(), self.case.batch
         for _ in range(self.case.epochs_per_batch):
             draws = stream(self.seed, "minibatches", self.optimiser.step)
             order = draws.permutation(len(self.fresh)).tolist()
             for lo in range(0, len(order), size):
                 moments = [self.fresh[i] for i in order[lo : lo + size]]
-                losses.append(self.descend(moments, partial(self._push, targets, len(moments))))
+                yield self.lesson(moments, partial(self._push, targets, len(moments)))
         self.fresh.clear()
         self.episodes = {n: each for n, each in self.episodes.items() if not each.finished}
-        return losses
 
     def _targets(self) -> dict[Moment, Target]:
         """What the fresh steps are judged by, with the weights of now. Ranks: all call."""

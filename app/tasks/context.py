@@ -1,10 +1,11 @@
 """Context: what every task needs, made once by app.main and handed down unchanged."""
 
 import importlib.metadata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.casetext import case_digest
+from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.group import Group
 from app.comm.guard import check_same, raise_together
 from app.comm.transport import choose_transport
@@ -21,6 +22,7 @@ from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.rl.learners import find_learner
 from app.rl.select import find_rule
+from app.rl.training import share_of
 from app.sparse.rowblock import RowBlock
 
 
@@ -46,6 +48,7 @@ def check_names(case: Case) -> None:
     make_problem(case.problem.name)
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
+    share_of(case.agent, case.parallel.data)
     for recipe in case.study.recipes:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":
@@ -71,6 +74,16 @@ class Context:
     def device(self) -> Any:
         """The device of this rank."""
         return self.group.device
+
+    def grid(self) -> Grid:
+        """The ranks as groups that share parallel.data replicas. Raises CaseError. Ranks: all call."""
+        parallel = self.case.parallel
+        groups = fit_groups(self.group.size, parallel.data, parallel.spatial)
+        return cut_grid(self.group, parallel.data, groups)
+
+    def within(self, grid: Grid) -> "Context":
+        """This context for the ranks of one group of a grid, which write nothing by themselves."""
+        return self if grid.groups == 1 else replace(self, group=grid.group, folder=None)
 
     def load(self, table: GraphCase, purpose: str) -> list[Loaded]:
         """The graphs a table names, with what the files held in the log. Ranks: all call."""
