@@ -12,7 +12,7 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "rng", "elementary", "text"),
+    ("errors", "faults", "rng", "elementary", "text"),
     ("attention", "elementwise", "products"),
     ("config", "cuda", "native"),
     ("casetext", "tomlplaces"),
