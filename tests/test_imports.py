@@ -20,6 +20,7 @@ LAYERS = (
     ("casefile",),
     ("cli", "device", "graphs", "log", "memory"),
     ("comm",),
+    ("checkpoint",),
     ("partition",),
     ("sparse",),
     ("gnn", "reductions"),
@@ -47,7 +48,9 @@ ONLY = {
     "log": {"text"},
     "graphs": {"errors", "rng", "native"},
     "memory": {"errors"},
+    "checkpoint": {"casefile", "comm", "config", "errors", "faults", "log", "text"},
     "gnn": {
+        "checkpoint",
         "sparse",
         "native",
         "partition",

@@ -66,7 +66,7 @@ def learn(context: Context, given: list[Loaded] | None = None) -> tuple[Training
         )  # fmt: skip
 
     with log.phase("train"):
-        training = train_policy(context.group, case, problem, blocks, held, record)
+        training = train_policy(context.group, case, problem, blocks, held, record, keeper=context.keeper)
     log.info(
         "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",
         case.train.steps, training.best_step, training.replay_bytes, training.paper_replay_bytes,
