@@ -47,8 +47,9 @@ def to_toml(case: Case) -> str:
 def case_digest(case: Case) -> str:
     """sha256 of all that can change the result.
 
-    Left out: name and folder of the run, the device, [parallel], [memory], [checkpoint] and [output]. Files count
-    by their names without folders, so that a copy elsewhere has the same digest; their content has its own.
+    Left out: name and folder of the run, the device, [parallel], [memory], [checkpoint] and [output]. Files
+    count by their names without folders, so that a copy elsewhere has the same digest; their content has its
+    own.
     """
     digested = structs.replace(
         case,

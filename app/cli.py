@@ -119,12 +119,14 @@ def _value_of(name: str, value: str, options: dict[str, str]) -> Iterator[str]:
         yield f"option {name}: needs a value: {VALUES[name]}"
     elif not all(c.isprintable() for c in value):
         yield f"option {name}: must be text without control characters, got {show(value)}"
-    elif name == "--device" and value not in ("auto", "cpu", "gpu"):
-        yield f"option {name}: must be {VALUES[name]}, got {show(value)}"
-    elif name == "--max-hours" and not _is_hours(value):
+    elif not RIGHT.get(name, bool)(value):
         yield f"option {name}: must be {VALUES[name]}, got {show(value)}"
     else:
         options[name] = value
+
+
+def _is_device(text: str) -> bool:
+    return text in ("auto", "cpu", "gpu")
 
 
 def _is_hours(text: str) -> bool:
@@ -133,6 +135,9 @@ def _is_hours(text: str) -> bool:
         return 0 < float(text) < math.inf
     except ValueError:
         return False
+
+
+RIGHT = {"--device": _is_device, "--max-hours": _is_hours}
 
 
 def _is_file(path: str) -> bool:

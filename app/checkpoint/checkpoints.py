@@ -91,7 +91,7 @@ class Checkpoints:
     Ranks   all construct; the methods of Keeper are called by all, `at` at the same steps
     """
 
-    def __init__(self, group: Group, case: Case, folder: str, stops: Stops = Stops()) -> None:  # noqa: B008
+    def __init__(self, group: Group, case: Case, folder: str, stops: Stops = Stops()) -> None:
         self.group, self.case, self.stops = group, case, stops
         self.path = f"{folder}/{store.FOLDER}"
         self.kept: dict[str, State] = {}

@@ -32,7 +32,8 @@ VALUES = "values"  # the array that holds the JSON
 PIECE = 1 << 22
 FIELDS = {
     "format": int, "lockstep": str, "step": int, "stage": str, "loop_step": int, "base": int, "kept": list,
-    "counters": dict, "ranks": int, "versions": dict, "case": dict, "inputs": dict, "log": dict, "files": dict,
+    "counters": dict, "ranks": int, "versions": dict, "case": dict, "inputs": dict, "log": dict,
+    "files": dict,
 }  # fmt: skip
 
 

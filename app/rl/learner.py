@@ -97,8 +97,9 @@ class Learner:
     # ---- stopping and going on ----------------------------------------------------------------------------
 
     def state(self) -> State:
-        """All that later steps depend on, on the host, the same on any number of ranks; a learner that keeps
-        more than this adds to it. Random streams are functions of counters, and so need none. Ranks: all call.
+        """All that later steps depend on, on the host, the same on any number of ranks. Ranks: all call.
+
+        A learner that keeps more than this adds to it; random streams are functions of counters.
         """
         device = self.group.device
         arrays = {"params": np.array(device.get(self.params.flat))}
