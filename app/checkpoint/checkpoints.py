@@ -70,6 +70,23 @@ class Nothing:
 NOTHING_KEPT = Nothing()
 
 
+class Within:
+    """For loops inside a larger piece of work: they may be stopped, and begin anew with that piece."""
+
+    def __init__(self, outer: Keeper) -> None:
+        self.outer = outer
+
+    def recall(self, key: str) -> State | None:
+        """Nothing."""
+
+    def keep(self, key: str, state: State) -> None:
+        """Nowhere."""
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """A checkpoint here holds the pieces that are finished. Ranks: all call"""
+        self.outer.at(step)
+
+
 @dataclass(frozen=True)
 class Stops:
     """What may end a run early, and what a user types to go on.
@@ -130,7 +147,7 @@ class Checkpoints:
         self.kept = {key: parts[key] for key in manifest["kept"]}
         self._number, self._base, self._step = manifest["step"], manifest["base"], manifest["loop_step"]
         self._valid = store.name_of(self._number)
-        self._last = (self._number, manifest["stage"], len(self.kept))
+        self._last = (self._number if self._running else 0, manifest["stage"], len(self.kept))
         return Mark(**manifest["log"]), lines
 
     def _newest(self) -> tuple[store.Saved | None, list[str]]:
@@ -238,10 +255,10 @@ class Checkpoints:
     def _save(self, key: str, state: Callable[[], State] | None) -> bool:
         """Write a checkpoint; whether it, or the same one before, is on the disk. Ranks: all call."""
         number = self._base + self._step
-        if (number, key, len(self.kept)) == self._last:
+        place = (number if state else 0, key, len(self.kept))
+        if place == self._last:  # nothing is new
             self._saved_at = time.monotonic()
             return True
-        place = (number, key, len(self.kept))
         number = max(number, self._number + 1)
         begun = time.monotonic()
         with self.log.phase("checkpoint"):

@@ -11,10 +11,10 @@ from app.checkpoint.store import file_digest
 from app.config import VERSION, Case
 from app.text import printable, show
 
-# How far to go and what to write may change between two parts of a run; of [run] and [parallel] only these
-# keys define the result.
+# What is written, and how far a training goes that is the whole task, may change between two parts of a run;
+# of [run] and [parallel] only these keys define the result.
 FREE_TABLES = frozenset({"memory", "output", "checkpoint"})
-FREE_KEYS = frozenset({"train.steps", "gnn.epochs", "rgcn.epochs", "search.seconds"})
+ENDS = {"train": ("train.steps",), "classify": ("gnn.epochs", "rgcn.epochs")}
 DEFINING = {"run": frozenset({"task", "reproducible", "portable"}), "parallel": frozenset({"data"})}
 
 
@@ -58,7 +58,7 @@ def differences(manifest: dict[str, Any], case: Case, inputs: dict[str, str] | N
         found.append(_line("lockstep", manifest["lockstep"], VERSION))
     was, now = _flat(manifest["case"]), _flat(described(case))
     for key in sorted({*was, *now}):
-        if _defines(key) and was.get(key) != now.get(key):
+        if _defines(key, case.run.task) and was.get(key) != now.get(key):
             found.append(_line(key, was.get(key), now.get(key)))
     if inputs is not None and not found:
         theirs = manifest["inputs"]
@@ -72,14 +72,14 @@ def differences(manifest: dict[str, Any], case: Case, inputs: dict[str, str] | N
 def same_ends(one: Case, other: Case) -> bool:
     """Whether two cases go equally far."""
     both = [_flat(described(case)) for case in (one, other)]
-    return all(both[0][key] == both[1][key] for key in FREE_KEYS)
+    return all(both[0][key] == both[1][key] for key in ENDS.get(other.run.task, ()))
 
 
-def _defines(key: str) -> bool:
+def _defines(key: str, task: str) -> bool:
     table, _, name = key.partition(".")
     if table in DEFINING:
         return name in DEFINING[table]
-    return table not in FREE_TABLES and key not in FREE_KEYS
+    return table not in FREE_TABLES and key not in ENDS.get(task, ())
 
 
 def _line(name: str, was: Any, now: Any) -> str:
