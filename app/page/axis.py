@@ -37,7 +37,12 @@ def _scaled(value: float, log: bool) -> float:
 
 
 def make_axis(
-    values: Sequence[float], start: float, end: float, log: bool = False, zero: bool = False, room: float = 0.0
+    values: Sequence[float],
+    start: float,
+    end: float,
+    log: bool = False,
+    zero: bool = False,
+    room: float = 0.0,
 ) -> Axis:
     """An axis for finite values (positive ones where `log`).
 

@@ -4,7 +4,7 @@ Colours are classes (c0..c7), so that the page's style can follow a dark or a li
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.page.axis import Axis, make_axis
 from app.page.markup import Markup, join, tag
@@ -23,6 +23,8 @@ class Line:
 
     step     each value holds until the next one
     dashed   it is something to compare with
+    marks    "dots": on a line, where they are few; "only": dots without a line; "rings": rings without one
+    under    drawn broader, as something that another line may cover
     x, y     finite numbers, x ascending
     colour   number of a colour, which repeats; -1: that of the text
     """
@@ -33,6 +35,8 @@ class Line:
     colour: int = 0
     step: bool = False
     dashed: bool = False
+    marks: str = "dots"
+    under: int = 0
 
 
 def line_chart(
@@ -89,7 +93,7 @@ def _positive(line: Line, log_x: bool, log_y: bool) -> Line:
     """The points that the axes can show, thinned."""
     points = [(x, y) for x, y in zip(line.x, line.y) if (x > 0 or not log_x) and (y > 0 or not log_y)]
     points = thinned(points)
-    return Line(line.label, [x for x, _ in points], [y for _, y in points], line.colour, line.step, line.dashed)
+    return replace(line, x=[x for x, _ in points], y=[y for _, y in points])
 
 
 def thinned(points: list[tuple[float, float]], most: int = MOST_POINTS) -> list[tuple[float, float]]:
@@ -131,18 +135,23 @@ def _draw_line(line: Line, across: Axis, up: Axis) -> Markup:
     for x, y in places[1:]:
         path.append(f"H{x}V{y}" if line.step else f"L{x} {y}")
     colour = _colour(line.colour)
-    drawn = tag("path", d="".join(path), class_=f"line {colour}{' dashed' if line.dashed else ''}")
-    if len(places) > DOTTED or (line.dashed and len(places) > 1):
+    kind = f"line {colour}{' dashed' if line.dashed else ''}{f' under{min(3, line.under)}' if line.under else ''}"
+    drawn = tag("path", d="".join(path), class_=kind)
+    if line.marks == "dots" and (len(places) > DOTTED or (line.dashed and len(places) > 1)):
         return drawn
-    dots = (
+    ring = line.marks == "rings"
+    dots = [
         tag(
             "circle",
             tag("title", f"{line.label}: {shown(y)} at {shown(x)}"),
-            cx=place[0], cy=place[1], r=2.6, class_=f"dot {colour}",
+            cx=place[0],
+            cy=place[1],
+            r=4 if ring else 2.8,
+            class_=f"{'ring' if ring else 'dot'} {colour}",
         )  # fmt: skip
         for place, x, y in zip(places, line.x, line.y)
-    )
-    return join([drawn, *dots])
+    ]
+    return join([drawn, *dots] if line.marks == "dots" else dots)
 
 
 def stacked_bars(title: str, bars: Sequence[tuple[str, dict[str, float]]], unit: str) -> Markup:
@@ -163,9 +172,7 @@ def stacked_bars(title: str, bars: Sequence[tuple[str, dict[str, float]]], unit:
         text = label if len(label) <= 17 else f"{label[:16]}..."
         drawn.append(tag("text", tag("title", label), text, x=left - 8, y=top + 18, text_anchor="end"))
         drawn.append(_bar(parts, names, across, top + 4, row - 8, unit))
-    drawing = tag(
-        "svg", tag("title", title), *drawn, viewBox=f"0 0 {WIDTH} {bottom + BOTTOM}", role="img"
-    )
+    drawing = tag("svg", tag("title", title), *drawn, viewBox=f"0 0 {WIDTH} {bottom + BOTTOM}", role="img")
     return figure(title, drawing, [(name, i, False) for i, name in enumerate(names)])
 
 
@@ -179,7 +186,9 @@ def _bar_axis(across: Axis, bottom: float, unit: str) -> Markup:
     return join([*parts, tag("text", unit, x=middle, y=bottom + 36, text_anchor="middle", class_="name")])
 
 
-def _bar(parts: dict[str, float], names: list[str], across: Axis, top: float, height: float, unit: str) -> Markup:
+def _bar(
+    parts: dict[str, float], names: list[str], across: Axis, top: float, height: float, unit: str
+) -> Markup:
     """The parts of one bar, one after the other."""
     drawn, at = [], 0.0
     for name, value in parts.items():
@@ -189,7 +198,10 @@ def _bar(parts: dict[str, float], names: list[str], across: Axis, top: float, he
             tag(
                 "rect",
                 tag("title", f"{name}: {shown(value)} {unit}"),
-                x=start, y=top, width=round(max(0.0, end - start), 2), height=height,
+                x=start,
+                y=top,
+                width=round(max(0.0, end - start), 2),
+                height=height,
                 class_=f"part {_colour(names.index(name))}",
             )  # fmt: skip
         )

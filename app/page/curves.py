@@ -1,6 +1,7 @@
 """Curves of metrics.csv: learning, loss and accuracy, objective and bound over time."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.page.charts import Line, line_chart
@@ -9,6 +10,7 @@ from app.page.runs import Run
 from app.page.values import mapping, number
 
 MOST_GRAPHS = 12  # whose course is drawn
+LONG = 0.5  # s: a shorter search that found next to nothing new is not drawn
 SCORES = {"train_score": "training", "val_score": "validation", "test_score": "test"}
 
 
@@ -34,6 +36,11 @@ def _line(run: Run, at: int, several: bool, y: str, name: str, x: str = "step") 
     return Line(run.label if several else name, xs, ys, at)
 
 
+def layered(lines: list[Line]) -> list[Line]:
+    """Lines of several runs, the first ones broader: equal lines lie on each other, and all are seen."""
+    return [replace(line, under=len(lines) - 1 - i) for i, line in enumerate(lines)]
+
+
 def _trained(row: dict[str, str]) -> bool:
     return row.get("phase") == "train" and not row.get("name")
 
@@ -53,9 +60,16 @@ def _learning(runs: Sequence[Run]) -> Iterator[Markup]:
     for i, (label, value) in enumerate(rules.items()):
         if value is not None and not several:
             lines.append(Line(label, [start, end], [value, value], i + 1, dashed=True))
-    yield line_chart("Held-back graphs", _from_start(lines), "environment steps", "total objective")
+    yield line_chart(
+        "Held-back graphs",
+        _from_start(layered(lines) if several else lines),
+        "environment steps",
+        "total objective",
+    )
     losses = [_line(run, i, several, "loss", "loss") for i, run in enumerate(chosen)]
-    yield line_chart("Loss of the policy", losses, "environment steps", "loss", log_y=_positive(losses))
+    yield line_chart(
+        "Loss of the policy", layered(losses), "environment steps", "loss", log_y=_positive(losses)
+    )
 
 
 def _from_start(lines: list[Line]) -> list[Line]:
@@ -64,7 +78,7 @@ def _from_start(lines: list[Line]) -> list[Line]:
     for line in lines:
         rest = line.y[1:]
         far = len(rest) > 1 and abs(line.y[0] - rest[0]) > 4 * max(1e-9, max(rest) - min(rest))
-        out.append(Line(line.label, line.x[1:], rest, line.colour, dashed=line.dashed) if far else line)
+        out.append(replace(line, x=line.x[1:], y=rest) if far else line)
     return out
 
 
@@ -81,11 +95,11 @@ def _accuracy(runs: Sequence[Run]) -> Iterator[Markup]:
         return
     several = len(chosen) > 1
     losses = [_line(run, i, several, "loss", "training loss") for i, run in enumerate(chosen)]
-    yield line_chart("Loss", losses, "epoch", "loss", log_y=_positive(losses))
+    yield line_chart("Loss", layered(losses), "epoch", "loss", log_y=_positive(losses))
     if several:
         for key, name in SCORES.items():
             lines = [_line(run, i, True, key, name) for i, run in enumerate(chosen)]
-            yield line_chart(f"Score of the {name} nodes", lines, "epoch", "score")
+            yield line_chart(f"Score of the {name} nodes", layered(lines), "epoch", "score")
     else:
         lines = [_line(chosen[0], i, False, key, name) for i, (key, name) in enumerate(SCORES.items())]
         yield line_chart("Scores", lines, "epoch", "score")
@@ -93,12 +107,15 @@ def _accuracy(runs: Sequence[Run]) -> Iterator[Markup]:
 
 def _courses(runs: Sequence[Run]) -> Iterator[Markup]:
     """Best value and bound over seconds, a chart for each graph."""
-    names = list(dict.fromkeys(r["name"] for run in runs for r in run.metrics if _searched(r) and r.get("name")))
+    names = list(
+        dict.fromkeys(r["name"] for run in runs for r in run.metrics if _searched(r) and r.get("name"))
+    )
     for name in names[:MOST_GRAPHS]:
         lines = []
         for i, run in enumerate(runs):
             lines += _course(run, i, name, len(runs) > 1)
-        yield line_chart(f"{name}: objective and bound", lines, "seconds", "objective")
+        if any(len(set(line.y)) > 2 or line.x[-1] > LONG for line in lines):
+            yield line_chart(f"{name}: objective and bound", lines, "seconds", "objective")
 
 
 def _searched(row: dict[str, str]) -> bool:
@@ -127,7 +144,9 @@ def _course(run: Run, at: int, name: str, several: bool) -> list[Line]:
 
 def _left(runs: Sequence[Run]) -> Iterator[Markup]:
     """What the policy alone has left to decide, over evaluations, a chart for each graph."""
-    chosen = [row["name"] for run in runs for row in run.metrics if row.get("phase") == "solve" and row.get("name")]
+    chosen = [
+        row["name"] for run in runs for row in run.metrics if row.get("phase") == "solve" and row.get("name")
+    ]
     for name in list(dict.fromkeys(chosen))[:MOST_GRAPHS]:
         lines = []
         for i, run in enumerate(runs):

@@ -39,7 +39,9 @@ def tag(name: str, /, *content: object, **attributes: object) -> Markup:
         if value is not None
     )
     if name in VOID and not content:
-        return Markup(f"<{name}{written}/>" if name not in ("meta", "link", "br", "hr") else f"<{name}{written}>")
+        return Markup(
+            f"<{name}{written}/>" if name not in ("meta", "link", "br", "hr") else f"<{name}{written}>"
+        )
     return Markup(f"<{name}{written}>{join(content)}</{name}>")
 
 
@@ -49,7 +51,9 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: str
     rows   cells: text, Markup or None; the right-hand ones are those that `is_number` says are numbers
     """
     lines = [list(row) for row in rows]
-    right = [all(is_number(row[c]) for row in lines if row[c] not in (None, "", "-")) for c in range(len(head))]
+    right = [
+        all(is_number(row[c]) for row in lines if row[c] not in (None, "", "-")) for c in range(len(head))
+    ]
     heads = (tag("th", cell, scope="col", class_="n" if right[c] else None) for c, cell in enumerate(head))
     body = (tag("tr", *(_cell(c, cell, right[c]) for c, cell in enumerate(row))) for row in lines)
     return tag(
@@ -73,5 +77,4 @@ def _cell(column: int, cell: object, right: bool) -> Markup:
 
 def is_number(text: object) -> bool:
     """True for text that begins as a number does."""
-    plain = str(text).lstrip("+-~")
-    return plain[:1].isdigit() or plain[:4] == "<b>~"
+    return str(text).removeprefix("<b>").lstrip("+-")[:1].isdigit()

@@ -19,7 +19,9 @@ def show_runs(runs: Sequence[Run]) -> Markup:
         if any(cells):
             rows.append([name, *cells])
     head = ["", *(run.label for run in runs)]
-    return join([tag("h2", "What ran where"), *map(_unfinished, runs), _same_digests(runs), table(head, rows)])
+    return join(
+        [tag("h2", "What ran where"), *map(_unfinished, runs), _same_digests(runs), table(head, rows)]
+    )
 
 
 def _unfinished(run: Run) -> Markup:
@@ -54,6 +56,7 @@ def different_work(one: Run, other: Run) -> list[str]:
 
 
 # Where and how it runs, what it keeps and what it says: no result depends on it.
+NAMES = ("run.name", "run.out")  # said elsewhere
 FREE = ("run.name", "run.out", "run.device", "run.kernels", "parallel.", "memory.", "output.", "checkpoint.")
 
 
@@ -122,23 +125,27 @@ def show_settings(runs: Sequence[Run], defaults: dict[str, Any]) -> Markup:
         return Markup("")
     if len(runs) == 1:
         rows = [
-            [key, show(value), show(defaults[key]) if key in defaults else "-"]
+            [key, show(value), show(_default(key, defaults))]
             for key, value in runs[0].settings.items()
-            if key not in defaults or defaults[key] != value
+            if _default(key, defaults) != value
         ]
         title, head, none = "Settings", ["key", "this run", "default"], "Every key has its default."
     else:
         keys = list(dict.fromkeys(key for run in runs for key in run.settings))
-        missing = object()
-        values = {key: [run.settings.get(key, missing) for run in runs] for key in keys}
+        values = {key: [run.settings.get(key, _default(key, defaults)) for run in runs] for key in keys}
         rows = [
-            [key, *("-" if value is missing else show(value) for value in found)]
+            [key, *map(show, found)]
             for key, found in values.items()
-            if any(value != found[0] for value in found)
+            if key not in NAMES and any(value != found[0] for value in found)
         ]
         title, head = "Settings that differ", ["key", *(run.label for run in runs)]
         none = "None: the cases are equal."
     return join([tag("h2", title), table(head, rows) if rows else tag("p", none)])
+
+
+def _default(key: str, defaults: dict[str, Any]) -> Any:
+    """The default of a key; training graphs have those of graphs."""
+    return defaults.get(key.replace("train.graphs.", "graph.", 1), "-")
 
 
 def total_seconds(run: Run) -> float | None:

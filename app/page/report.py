@@ -6,7 +6,7 @@ from app.page.curves import show_curves
 from app.page.markup import Markup, join, tag
 from app.page.overview import show_runs, show_settings
 from app.page.phases import show_phases, show_scaling
-from app.page.results import show_results
+from app.page.results import show_results, summary
 from app.page.runs import Run
 from app.page.style import STYLE
 
@@ -34,12 +34,16 @@ def make_page(runs: list[Run], defaults: dict[str, Any], version: str) -> str:
         tag("h1", _heading(runs)),
         tag("p", _summary(runs), class_="soft"),
         show_runs(runs),
-        show_settings(runs, defaults),
+        show_settings(runs, defaults) if len(runs) > 1 else "",
         show_results(runs),
         show_curves(runs),
         show_scaling(runs),
         show_phases(runs),
-        tag("footer", f"Made by Lockstep {version} from the files of the run folders; it refers to nothing else."),
+        show_settings(runs, defaults) if len(runs) == 1 else "",
+        tag(
+            "footer",
+            f"Made by Lockstep {version} from the files of the run folders; it refers to nothing else.",
+        ),
     )
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
@@ -49,8 +53,6 @@ def _heading(runs: list[Run]) -> str:
 
 
 def _summary(runs: list[Run]) -> Markup:
-    """One line on what there is."""
-    tasks = ", ".join(dict.fromkeys(run.task for run in runs))
-    unfinished = sum(not run.complete for run in runs)
-    said = f"task {tasks}" + (f"; {unfinished} of {len(runs)} not complete" if unfinished else "")
-    return join([said])
+    """A line for each run: how it ended and the best that can be said of it."""
+    lines = [f"{run.label}: {summary(run)}" if len(runs) > 1 else summary(run) for run in runs[:12]]
+    return join(lines, tag("br"))

@@ -21,6 +21,23 @@ def show_results(runs: Sequence[Run]) -> Markup:
     return join([tag("h2", "Results"), *parts]) if parts else Markup("")
 
 
+def summary(run: Run) -> str:
+    """A run in one line."""
+    words = [f"task {run.task}", "complete" if run.complete else "not complete"]
+    answers = [entry for entry in run.instances if "objective" in entry]
+    if answers:
+        optimal = sum(bool(entry.get("optimal")) for entry in answers)
+        gaps = [gap for gap in (number(entry.get("gap")) for entry in answers) if gap is not None]
+        words.append(f"{len(answers)} graph{'s' if len(answers) > 1 else ''}, {optimal} proved optimal")
+        words += [f"largest gap {percent(max(gaps))} %"] if gaps else []
+    tested = number(run.result.get("test_accuracy"))
+    words += [f"test accuracy {percent(tested)} %"] if tested is not None else []
+    held = mapping(run.result.get("held_back"))
+    words += [f"held-back total {shown(held['learned'], 8)}"] if "learned" in held else []
+    words += [f"{seconds(run.result.get('seconds'))} on {run.ranks} rank{'s' if run.ranks != 1 else ''}"]
+    return "; ".join(words)
+
+
 # ---- answers of optimisation ------------------------------------------------------------------------------
 
 
@@ -33,8 +50,8 @@ def _answers(runs: Sequence[Run]) -> Iterator[Markup]:
     found.sort(key=lambda each: order[str(each[1].get("name"))])
     labels = list(dict.fromkeys(label for _, entry in found for label in mapping(entry.get("baselines"))))
     several = len(runs) > 1
-    head = ["graph", *(["run"] if several else []), "nodes", "edges", "answer", "bound", "gap %", "certificate"]
-    head += ["found by", "learned", *labels, "seconds"]
+    head = ["graph", *(["run"] if several else []), "nodes", "edges", "answer", "bound", "gap %"]
+    head += ["learned", *labels, "seconds", "found by", "certificate"]
     rows = [_answer(run, entry, labels, several) for run, entry in found]
     yield tag("h3", "Answers")
     yield limited(head, rows, "smaller is better" if _minimised(found) else "")
@@ -56,9 +73,9 @@ def _answer(run: Run, entry: dict[str, Any], labels: list[str], several: bool) -
         str(entry.get("name")), *([run.label] if several else []),
         shown(entry.get("nodes"), 10), shown(entry.get("edges"), 10),
         tag("b", value if feasible else f"{value} NOT FEASIBLE"),
-        shown(entry.get("bound"), 10), percent(entry.get("gap")), certificate(entry), entry.get("source"),
-        shown(entry.get("learned"), 10), *(shown(baselines.get(label), 10) for label in labels),
-        seconds(entry.get("seconds")),
+        shown(entry.get("bound"), 10), percent(entry.get("gap")), shown(entry.get("learned"), 10),
+        *(shown(baselines.get(label), 10) for label in labels), seconds(entry.get("seconds")),
+        entry.get("source"), tag("div", certificate(entry), class_="text"),
     ]  # fmt: skip
 
 
@@ -97,11 +114,20 @@ def _beside_bound(found: list[tuple[Run, dict[str, Any]]]) -> Markup:
             ratio = number(value)
             if ratio is not None:
                 values.setdefault(str(label), []).append((float(at), ratio / float(kept[at - 1]["bound"])))
+    apart = 0.5 / max(1, len(values))
     lines = [
-        Line(label, [x for x, _ in points], [y for _, y in points], k, dashed=k > 0)
+        Line(
+            label,
+            [x + k * apart for x, _ in points],
+            [y for _, y in points],
+            k,
+            marks="rings" if k else "only",
+        )
         for k, (label, points) in enumerate(values.items())
     ]
-    return line_chart("Values relative to the bound", lines, "graph, in the order of the table", "value / bound")
+    return line_chart(
+        "Values relative to the bound", lines, "graph, in the order of the table", "value / bound"
+    )
 
 
 # ---- learned policies -------------------------------------------------------------------------------------
@@ -126,6 +152,7 @@ def _policies(runs: Sequence[Run]) -> Iterator[Markup]:
 
 def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
     """Accuracy and F1 by split."""
+    several = len(runs) > 1
     names = {f"{split}_{key}": f"{split} {text}" for key, text in SCORES.items() for split in SPLITS}
     rows, kept = [], [key for key in names if any(number(e.get(key)) is not None for e in _classified(runs))]
     for run in runs:
@@ -134,10 +161,20 @@ def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
                 scores = [percent(entry.get(key)) for key in kept]
                 loss, epochs = shown(entry.get("train_loss")), shown(entry.get("epochs"))
                 size = [shown(entry.get("nodes")), shown(entry.get("edges"))]
-                rows.append([run.label, str(entry.get("name")), *size, *scores, loss, epochs, seconds(entry.get("seconds"))])
+                name = [*([run.label] if several else []), str(entry.get("name"))]
+                rows.append([*name, *size, *scores, loss, epochs, seconds(entry.get("seconds"))])
     if rows:
         yield tag("h3", "Accuracy")
-        head = ["run", "graph", "nodes", "edges", *(f"{names[key]} %" for key in kept), "loss", "epochs", "seconds"]
+        head = [
+            *(["run"] if several else []),
+            "graph",
+            "nodes",
+            "edges",
+            *(f"{names[key]} %" for key in kept),
+            "loss",
+            "epochs",
+            "seconds",
+        ]
         yield table(head, rows)
 
 
@@ -171,7 +208,9 @@ def _study(run: Run) -> Iterator[Markup]:
     """The tables of a study as they are in its result, and its pictures."""
     if run.task != "study":
         return
-    tables = {name: listing(value) for name, value in run.result.items() if name not in ("instances", "phases")}
+    tables = {
+        name: listing(value) for name, value in run.result.items() if name not in ("instances", "phases")
+    }
     for name, rows in tables.items():
         if rows:
             yield tag("h3", f"{run.label}: {name.replace('_', ' ')}")

@@ -68,7 +68,9 @@ class Run:
 def read_runs(folders: list[str]) -> list[Run]:
     """The runs of some folders, in order; raises CaseError for what is no run."""
     names = [printable(os.path.basename(os.path.abspath(folder))) for folder in folders]
-    labels = [name if names.count(name) == 1 else printable(os.path.normpath(f)) for name, f in zip(names, folders)]
+    labels = [
+        name if names.count(name) == 1 else printable(os.path.normpath(f)) for name, f in zip(names, folders)
+    ]
     runs = []
     for number_of, (folder, label) in enumerate(zip(folders, labels), 1):
         taken = any(run.label == shorten(label, 40) for run in runs)
@@ -81,7 +83,9 @@ def _read_run(folder: str, label: str) -> Run:
     if "\0" in folder or not os.path.isdir(folder):
         raise CaseError(f"report: {shown}: no such folder; the output folder of a run would be right")
     if not any(os.path.isfile(os.path.join(folder, name)) for name in MARKS):
-        raise CaseError(f"report: {shown}: is no run; a folder that holds {MARKS[0]} or {MARKS[2]} would be right")
+        raise CaseError(
+            f"report: {shown}: is no run; a folder that holds {MARKS[0]} or {MARKS[2]} would be right"
+        )
     return Run(
         label,
         folder,
@@ -102,7 +106,9 @@ def _read_table(folder: str, name: str) -> dict[str, Any]:
     where = shorten(printable(path), 200)
     try:
         if os.path.getsize(path) > MOST_BYTES:
-            raise CaseError(f"report: {where}: over {MOST_BYTES} bytes; a file that a run wrote would be right")
+            raise CaseError(
+                f"report: {where}: over {MOST_BYTES} bytes; a file that a run wrote would be right"
+            )
         with open(path, encoding="utf-8") as file:
             text = file.read()
         found = tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
@@ -123,7 +129,9 @@ def _read_metrics(folder: str) -> list[dict[str, str]]:
         with open(path, encoding="utf-8", errors="replace", newline="") as file:
             rows = list(islice(csv.reader(line.replace("\0", "") for line in file), MOST_ROWS))
     except (csv.Error, OSError) as error:
-        raise CaseError(f"report: {shorten(printable(path), 200)}: {shorten(printable(str(error)))}") from None
+        raise CaseError(
+            f"report: {shorten(printable(path), 200)}: {shorten(printable(str(error)))}"
+        ) from None
     head = rows[0] if rows else []
     return [{k: v for k, v in zip(head, row) if v} for row in rows[1:] if len(row) == len(head)]
 

@@ -16,9 +16,7 @@ STYLE = (
     f":root{{color-scheme:light dark;{_LIGHT}}}"
     f"@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
     f"@media print{{:root{{color-scheme:light;{_LIGHT}}}}}"
-    + "".join(
-        f".c{i}{{--k:var(--k{i})}}" for i in range(len(LIGHT))
-    )
+    + "".join(f".c{i}{{--k:var(--k{i})}}" for i in range(len(LIGHT)))
     + """
 .ct{--k:var(--ink)}
 *{box-sizing:border-box}
@@ -34,11 +32,12 @@ p{margin:.5rem 0;max-width:46rem}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding-bottom:.35rem}
 th,td{padding:.28rem .8rem .28rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}
-thead th{color:var(--soft);font-weight:600;border-bottom:1px solid var(--soft);white-space:nowrap}
+thead th{color:var(--soft);font-weight:600;border-bottom:1px solid var(--soft);vertical-align:bottom}
 tbody th{font-weight:500}
 .n{text-align:right;padding-left:.8rem;white-space:nowrap}
-td,tbody th{overflow-wrap:anywhere;max-width:30rem}
-td.n,th.n{overflow-wrap:normal}
+td,tbody th{overflow-wrap:break-word;max-width:32rem}
+thead th.n{white-space:normal}
+.text{min-width:11rem}
 code,pre{font:.8rem/1.5 ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}
 pre{background:var(--band);padding:.7rem .9rem;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),1fr));gap:1.4rem 2rem;margin:1rem 0}
@@ -50,8 +49,10 @@ svg .name{fill:var(--ink);font-size:12px}
 .grid{stroke:var(--rule);stroke-width:1}
 .axis{stroke:var(--soft);stroke-width:1}
 .line{fill:none;stroke:var(--k);stroke-width:1.8;stroke-linejoin:round}
+.under1{stroke-width:4}.under2{stroke-width:6.5}.under3{stroke-width:9}
 .line.dashed{stroke-dasharray:6 4;stroke-width:1.4}
 .dot{fill:var(--k)}
+.ring{fill:none;stroke:var(--k);stroke-width:1.6}
 .part{fill:var(--k);stroke:var(--ground);stroke-width:.5}
 .legend{font-size:.8rem;color:var(--soft);margin-top:.35rem;display:flex;flex-wrap:wrap;gap:.15rem 1.1rem}
 .key{display:inline-block;width:1.3rem;height:0;border-top:3px solid var(--k);vertical-align:middle;margin-right:.4rem}

@@ -52,7 +52,12 @@ def seconds(value: Any) -> str | None:
     found = number(value)
     if found is None:
         return None
-    for limit, scale, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms"), (600.0, 1.0, "s"), (36000.0, 1 / 60, "min")):
+    for limit, scale, unit in (
+        (1e-3, 1e6, "us"),
+        (1.0, 1e3, "ms"),
+        (600.0, 1.0, "s"),
+        (36000.0, 1 / 60, "min"),
+    ):
         if abs(found) < limit:
             return f"{shown(found * scale, 3)} {unit}"
     return f"{shown(found / 3600, 3)} h"
