@@ -1,7 +1,7 @@
 """The Python interface: train, solve and classify without case files, in notebooks, scripts, MPI programs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from app.tasks.classify import classify_nodes, gather_predictions, saved_of
 from app.tasks.context import Context, check_names, open_group
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
-from app.tasks.solve import solve_graph
+from app.tasks.solve import solve_graph, with_searches
 from app.tasks.train import learn
 
 
@@ -150,6 +150,7 @@ def solve(
     """
     named = weights if isinstance(weights, str) else "default"
     context = _context({"policy.weights": named, **(settings or {})}, comm, verbose)
+    context = replace(context, case=with_searches(context.case))
     loaded, labels = _loaded(context, graph)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
     problem = make_problem(context.case.problem.name)

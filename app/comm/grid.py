@@ -1,5 +1,6 @@
 """Grid: ranks as groups that work side by side; a graph is split over the ranks of a group."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,6 +54,10 @@ class Grid:
     def mine(self) -> range:
         """The replicas of this rank's group."""
         return range(*self.cuts[self.number : self.number + 2])
+
+    def owner(self, replica: int) -> int:
+        """The group that has a replica."""
+        return bisect_right(self.cuts, replica) - 1
 
     def __str__(self) -> str:
         """`4 ranks: 2 replicas x 2 ranks a graph`."""

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.rl.learner import Lesson
 from app.rl.policy_gradient import Moment, Played, PolicyLearner, Push
 from app.rl.replay import Episode
@@ -41,6 +42,17 @@ class Reinforce(PolicyLearner):
     def draw_of(self, number: int) -> int:
         """The rollouts of a graph share its draw."""
         return number // self.case.rollouts
+
+    def state(self) -> State:
+        """Besides: how many episodes were learned from."""
+        state = super().state()
+        state.values["learned"] = self.learned
+        return state
+
+    def restore(self, state: State) -> None:
+        """See Learner."""
+        super().restore(state)
+        self.learned = state.values["learned"]
 
     def ready(self) -> bool:
         """When all episodes of the round are done."""

@@ -1,10 +1,11 @@
 """Replica: an agent with environments of its own; what it does between two gradient steps."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.config import Case
 from app.errors import LockstepError
 from app.rl.dynamics import begin_environment
@@ -15,11 +16,12 @@ from app.rng import stream
 
 @dataclass
 class Running:
-    """An episode in progress, on training graph `graph`."""
+    """An episode in progress, on training graph `graph`, and the nodes it has chosen."""
 
     number: int
     graph: int
     env: Environment
+    nodes: list[int] = field(default_factory=list)
 
 
 class Replica:
@@ -56,11 +58,15 @@ class Replica:
         draws = stream(learner.seed, "episode", learner.draw_of(number))
         while True:
             graph = int(draws.integers(len(learner.blocks)))
-            block, scan = learner.blocks[graph], self.case.train.environment == "scan"
-            env = begin_environment(learner.group, block, learner.net.problem, scan)
+            env = self._environment(graph)
             if not env.done:
                 learner.begin(number, graph, env)
                 return Running(number, graph, env)
+
+    def _environment(self, graph: int) -> Environment:
+        """The first state of an episode on a training graph. Ranks: all call."""
+        learner, scan = self.learner, self.case.train.environment == "scan"
+        return begin_environment(learner.group, learner.blocks[graph], learner.net.problem, scan)
 
     def act(self) -> None:
         """Choose a node in every environment, the same on all ranks, and go to the next state."""
@@ -81,6 +87,7 @@ class Replica:
         problem, agent = self.learner.net.problem, self.case.agent
         for episode, node, totals in zip(self.episodes, self.nodes.tolist(), self.before):
             env = episode.env
+            episode.nodes.append(node)
             reward = problem.reward(totals, env.totals, 1, agent.shaping)
             if agent.reward_scale == "nodes":
                 reward /= env.block.n
@@ -89,3 +96,26 @@ class Replica:
     def lessons(self) -> Iterator[Lesson]:
         """What is to be learned after the steps just made."""
         return self.learner.lessons(self.made)
+
+    # ---- stopping and going on ----------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """All that its later steps depend on; running episodes by what they chose. Ranks: all call."""
+        learned = self.learner.state()
+        running = [[each.number, each.graph, each.nodes] for each in self.episodes]
+        values = {"step": self.step, "begun": self.begun, "running": running, "learner": learned.values}
+        return State(values, learned.arrays)
+
+    def restore(self, state: State) -> None:
+        """Make a new replica what `state` told of an earlier one. Ranks: all call."""
+        values = state.values
+        self.learner.restore(State(values["learner"], state.arrays))
+        self.step, self.begun = values["step"], values["begun"]
+        self.episodes = [self._replayed(*each) for each in values["running"]]
+
+    def _replayed(self, number: int, graph: int, nodes: list[int]) -> Running:
+        """An episode as its choices have left it. Ranks: all call."""
+        env = self._environment(graph)
+        for node in nodes:
+            step_together(self.learner.group, [env], [np.array([node])])
+        return Running(number, graph, env, nodes)

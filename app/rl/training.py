@@ -6,11 +6,15 @@ One agent plays and learns, or several replicas of it do (data parallelism, as G
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.shared import share_state
+from app.checkpoint.store import State
 from app.comm.grid import Grid, cut_grid
 from app.comm.group import Group
 from app.config import AgentCase, Case
@@ -49,6 +53,7 @@ def train_policy(
     held_back: list[RowBlock],
     record: Recorder = lambda row: None,
     snapshot: Snapshot = lambda step, weights: None,
+    keeper: Keeper = NOTHING_KEPT,
     grid: Grid | None = None,
 ) -> Training:
     """Learn a policy on the graphs `blocks`, keeping the weights that do best on `held_back`.
@@ -63,6 +68,7 @@ def train_policy(
     record    called with each evaluation: step, loss, episodes, objective on the held-back graphs, and the
               learner's notes
     snapshot  called with each evaluation: step and host copies of the weights
+    keeper    where the loop may be stopped, and what it goes on from
     grid      None: one group, which plays all replicas in turn
     Source    RL4GO Alg. 1; several replicas: section 3.2 (Gorila with synchronous sums)
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
@@ -73,10 +79,14 @@ def train_policy(
     replicas = _make_replicas(grid, case, problem, blocks)
     learner = replicas[0].learner
     result = Training(learner.net, learner.params.host(), best_step=0, best_total=-1)
-    _renew(grid, replicas)
     step, evaluated, losses = 0, -1, []
+    if (earlier := keeper.recall("train")) is not None:
+        step, evaluated, losses = _restore(case, grid, replicas, result, earlier)
+    else:
+        _renew(grid, replicas)
 
     while step < case.train.steps:
+        keeper.at(step, "train", partial(_state, grid, replicas, result, step, evaluated, losses))
         if step // case.train.evaluate_every > evaluated:
             evaluated = step // case.train.evaluate_every
             _evaluate(grid, replicas, held_back, step, losses, result, record)
@@ -214,3 +224,44 @@ def _mean_notes(grid: Grid, replicas: list[Replica], step: int) -> dict[str, flo
         return notes[0]
     means = grid.means(np.array([list(each.values()) for each in notes]).reshape(len(notes), -1))
     return dict(zip(notes[0], means.tolist()))
+
+
+# ---- stopping and going on --------------------------------------------------------------------------------
+
+
+def _state(
+    grid: Grid, replicas: list[Replica], result: Training, step: int, evaluated: int, losses: list[float]
+) -> State:
+    """All that the steps from here on depend on, the same on all ranks of all groups. Ranks: all call."""
+    mine = dict(zip(grid.mine, [replica.state() for replica in replicas]))
+    every = [share_state(grid.across, mine.get(r), grid.owner(r)) for r in range(grid.replicas)]
+    values = {
+        "step": step, "evaluated": evaluated, "losses": losses,
+        "best_step": result.best_step, "best_total": result.best_total, "records": result.records,
+        "replicas": [each.values for each in every],
+    }  # fmt: skip
+    arrays = {f"best/{name}": each for name, each in result.weights.items()}
+    for number, each in enumerate(every):
+        arrays |= {f"{number}/{name}": array for name, array in each.arrays.items()}
+    return State(values, arrays)
+
+
+def _restore(
+    case: Case, grid: Grid, replicas: list[Replica], result: Training, state: State
+) -> tuple[int, int, list[float]]:
+    """Step, evaluations and losses, as `_state` told them. Ranks: all call."""
+    values = state.values
+    if values["step"] > case.train.steps:
+        raise CaseError(
+            f"train.steps: {case.train.steps}, but the checkpoint has made {values['step']} steps; "
+            "at least as many would be right"
+        )
+    arrays: dict[str, dict[str, np.ndarray]] = {}
+    for name, each in state.arrays.items():
+        part, _, rest = name.partition("/")
+        arrays.setdefault(part, {})[rest] = each
+    for number, replica in zip(grid.mine, replicas):
+        replica.restore(State(values["replicas"][number], arrays[str(number)]))
+    result.weights, result.records = arrays["best"], values["records"]
+    result.best_step, result.best_total = values["best_step"], values["best_total"]
+    return values["step"], values["evaluated"], values["losses"]
