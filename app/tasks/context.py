@@ -49,7 +49,8 @@ def check_names(case: Case) -> None:
     make_problem(case.problem.name)
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
-    share_of(case.agent, case.parallel.data)
+    if case.run.task in ("train", "study") or case.policy.weights == "train":
+        share_of(case.agent, case.parallel.data)
     for recipe in case.study.recipes:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":
