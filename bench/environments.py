@@ -8,6 +8,9 @@ batch * gradient steps / transitions. The paper makes one gradient step per tran
 
 from collections.abc import Iterator
 
+import numpy as np
+import scipy
+
 from app.config import AgentCase, Case, GraphCase, PolicyCase, ProblemCase, TrainCase
 from app.partition.load import generate_set
 from app.problems.table import make_problem
@@ -17,9 +20,7 @@ from app.rl.replica import Replica
 from app.sparse.rowblock import RowBlock
 from bench import subjects
 from bench.harness import Effort, Record, compare
-from bench.opponents import about
 
-__all__ = ["about", "measure"]
 MANY = 32
 GRAPHS = {
     "BA n=50-100 d=4": GraphCase(generator="ba", nodes=(50, 100), d=4, count=50),
@@ -31,6 +32,11 @@ SETTINGS = (
     ("mvc", 64, 0, 640, ""), ("mvc", 64, 64, 1280, GOAL), ("mvc", 64, 32, 640, ""), ("mvc", 16, 16, 640, ""),
     ("mvc", 64, 1, 64, ""), ("mis", 64, 64, 1280, GOAL),
 )  # fmt: skip
+
+
+def about() -> dict[str, str]:
+    """Versions that matter."""
+    return {"numpy": np.__version__, "scipy": scipy.__version__}
 
 
 class Loop:

@@ -43,13 +43,13 @@ class Replica:
 
     def renew(self) -> None:
         """New episodes in the places of those that are done. Ranks: all call."""
-        earlier: list[Running | None] = [*self.episodes]
-        earlier += [None] * (self.case.train.environments - len(earlier))
-        left = {each.place for each in self.episodes if not each.env.done}
-        free = iter([place for place in range(len(earlier)) if place not in left])
+        going = [None if each.env.done else each for each in self.episodes]
+        going += [None] * (self.case.train.environments - len(going))
+        taken = {each.place for each in going if each is not None}
+        free = iter([place for place in range(len(going)) if place not in taken])
         self.episodes = []
-        for episode in earlier:
-            if episode is not None and not episode.env.done:
+        for episode in going:
+            if episode is not None:
                 self.episodes.append(episode)
             elif self.learner.begins(self.begun):
                 self.episodes.append(self._begin(self.begun, next(free)))
