@@ -10,6 +10,7 @@ import numpy as np
 from app.comm.group import Group
 from app.config import Case
 from app.errors import GraphError, LockstepError
+from app.gnn.stopwatch import Stopwatch
 from app.problems.problem import Problem, better
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
@@ -43,6 +44,8 @@ def train_policy(
     held_back: list[RowBlock],
     record: Callable[[dict[str, float]], None] = lambda row: None,
     snapshot: Callable[[int, dict[str, np.ndarray]], None] = lambda step, weights: None,
+    enough: Callable[[], bool] = lambda: False,
+    watch: Stopwatch | None = None,
 ) -> Training:
     """Learn a policy on the graphs `blocks`, keeping the weights that do best on `held_back`.
 
@@ -51,6 +54,9 @@ def train_policy(
     record    called with each evaluation: step, loss, episodes, objective on the held-back graphs, and the
               learner's notes
     snapshot  called with each evaluation: step and host copies of the weights
+    enough    asked after each evaluation, the same on all ranks: True ends the training
+    watch     takes the seconds of the "agent" (acting, learning) and of the "environment" (beginning,
+              stepping, remembering), as in RL4GO Table 3; evaluations are in neither
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
     if not any(block.edges for block in blocks):
@@ -60,7 +66,9 @@ def train_policy(
         group, case.agent, net, blocks, case.seed, case.run.check_every
     )
     result = Training(net, learner.params.host(), best_step=0, best_total=-1)
-    episodes, begun = _renew(group, case, learner, [], 0)
+    watch = watch or Stopwatch(group.device)
+    with watch("environment"):
+        episodes, begun = _renew(group, case, learner, [], 0)
     step, evaluated, losses = 0, -1, []
 
     while step < case.train.steps:
@@ -69,30 +77,36 @@ def train_policy(
             _evaluate(learner, held_back, step, begun, losses, result, record)
             losses = []
             snapshot(step, learner.params.host())
+            if enough():
+                break
 
         # Act: the same node on every rank
         envs = [e.env for e in episodes]
-        nodes = learner.act(envs, [e.graph for e in episodes], step)
-        before = [env.totals for env in envs]
-        step_together(group, envs, [nodes[i : i + 1] for i in range(len(envs))])
-        step += len(envs)
+        with watch("agent"):
+            nodes = learner.act(envs, [e.graph for e in episodes], step)
+        with watch("environment"):
+            before = [env.totals for env in envs]
+            step_together(group, envs, [nodes[i : i + 1] for i in range(len(envs))])
+            step += len(envs)
 
-        # Remember: reward and next state
-        for episode, node, totals in zip(episodes, nodes.tolist(), before):
-            env = episode.env
-            reward = problem.reward(totals, env.totals, 1, case.agent.shaping)
-            if case.agent.reward_scale == "nodes":
-                reward /= env.block.n
-            learner.remember(episode.number, node, reward, env)
+            # Remember: reward and next state
+            for episode, node, totals in zip(episodes, nodes.tolist(), before):
+                env = episode.env
+                reward = problem.reward(totals, env.totals, 1, case.agent.shaping)
+                if case.agent.reward_scale == "nodes":
+                    reward /= env.block.n
+                learner.remember(episode.number, node, reward, env)
 
         # Sample and train
-        losses += learner.learn_when_due(len(envs))
+        with watch("agent"):
+            losses += learner.learn_when_due(len(envs))
 
         # Next episode where one is done
-        episodes, begun = _renew(group, case, learner, episodes, begun)
-
-    _evaluate(learner, held_back, case.train.steps, begun, losses, result, record)
-    snapshot(case.train.steps, learner.params.host())
+        with watch("environment"):
+            episodes, begun = _renew(group, case, learner, episodes, begun)
+    else:
+        _evaluate(learner, held_back, case.train.steps, begun, losses, result, record)
+        snapshot(case.train.steps, learner.params.host())
     stored, result.replay_bytes = learner.stored()
     mean_nodes = sum(b.n for b in blocks) / len(blocks)
     result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
