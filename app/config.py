@@ -617,7 +617,7 @@ class StudyCase(Table, frozen=True):
         list[str],
         Meta(min_length=1),
         about('selection: rules of [select] beside "single", each with its fraction: "fraction 0.01"'),
-    ] = field(default_factory=lambda: ["adaptive", "fraction 0.002", "fraction 0.01", "fraction 0.05"])
+    ] = field(default_factory=lambda: ["adaptive", "fraction 0.01", "fraction 0.05", "fraction 0.2"])
     learners: Annotated[list[str], Meta(min_length=1), about("learners: names of agent.learner")] = field(
         default_factory=lambda: ["dqn", "ppo", "reinforce"]
     )

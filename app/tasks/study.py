@@ -16,6 +16,8 @@ from app.tasks.progress import run_progress
 from app.tasks.quality import run_quality
 from app.tasks.relations import run_relations
 from app.tasks.scaling import run_scaling
+from app.tasks.selection import run_selection
+from app.tasks.strong_scaling import run_strong_scaling
 
 STUDIES = {
     "quality": run_quality,
@@ -32,6 +34,8 @@ STUDIES = {
     "inference": run_inference,
     "gnn_scaling": run_gnn_scaling,
     "rgcn": run_relations,
+    "selection": run_selection,
+    "strong_scaling": run_strong_scaling,
     "learners": run_learners,
     "progress": run_progress,
 }
