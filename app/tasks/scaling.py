@@ -5,7 +5,7 @@ extrapolated (RL4GO section 7.5, Fig. 7), and says so.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from operator import itemgetter
@@ -66,7 +66,7 @@ class Followed:
 def run_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, extrapolate. Ranks: all call."""
     memory_row = _peak_memory(context) if context.case.study.memory_graph else None
-    found = follow_scaling(context)
+    found = follow_scaling(context, _files(context))
     if context.folder is not None:
         write_curves(context, found.curves, found.title)
     return {
@@ -75,8 +75,11 @@ def run_scaling(context: Context) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def follow_scaling(context: Context) -> Followed:
-    """The graphs of study.measured on one rank and on all, then all graphs on many. Ranks: all call."""
+def follow_scaling(context: Context, more: Sequence[Loaded] = ()) -> Followed:
+    """The graphs of study.measured on one rank and on all, then all of these and more on many.
+
+    Ranks   all call
+    """
     study, log = context.case.study, context.log
     _require_counted(context)
     tables = {text: _table(context, text) for text in (*study.measured, *study.extrapolated)}
@@ -91,7 +94,7 @@ def follow_scaling(context: Context) -> Followed:
     rows = [_compared(calibration, timing) for timing in timings]
     for row in rows:
         log.info("%s", _line(row))
-    curves = _curves(context, calibration, net, _layouts(context, tables))
+    curves = _curves(context, calibration, net, _layouts(context, tables, more))
     _mark_measured(curves, rows)
     title = _title(context, calibration)
     log.info("extrapolated strong scaling, ms per step (speedup); %s", title)
@@ -271,7 +274,9 @@ def _peak_memory(context: Context) -> dict[str, Any]:
 # ---- what is extrapolated ---------------------------------------------------------------------------------
 
 
-def _layouts(context: Context, tables: dict[str, GraphCase]) -> Iterator[Callable[[int], Layout]]:
+def _layouts(
+    context: Context, tables: dict[str, GraphCase], more: Sequence[Loaded]
+) -> Iterator[Callable[[int], Layout]]:
     """For each graph, layouts by the number of ranks, one graph at a time. Ranks: all call, and take all."""
     study = context.case.study
     for text in study.measured:
@@ -279,18 +284,17 @@ def _layouts(context: Context, tables: dict[str, GraphCase]) -> Iterator[Callabl
     for text in study.extrapolated:
         table = tables[text]
         yield _expected(context, text, int(table.nodes), expected_entries(table), 0)
-    for loaded in _files(context):
+    for loaded in more:
         yield _counted(context, loaded)
 
 
 def _files(context: Context) -> list[Loaded]:
     """The graphs of [graph], else those of the folder `large` beside study.data. Ranks: all call."""
-    table, data, measured = context.case.graph, context.case.study.data, context.case.study.measured
-    done = {data_path(context, text) for text in measured}
+    table, data = context.case.graph, context.case.study.data
     folder = os.path.join(os.path.dirname(data), "large") if data else ""
     if not (table.path or table.generator) and folder and os.path.isdir(folder):
         paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-        table = GraphCase(path=[path for path in paths if os.path.isfile(path) and path not in done])
+        table = GraphCase(path=[path for path in paths if os.path.isfile(path)])
     return context.load(table, "instances")
 
 

@@ -25,7 +25,7 @@ COLUMNS = (
 class Paper:
     """What the paper states of a graph: speedups of a step of inference and of training, and their seconds.
 
-    graph     the paper's; here: the graph of this program that stands for it
+    graph     the paper's; here: the same one, or one of its kind
     """
 
     graph: str
@@ -42,7 +42,6 @@ PAPER = (
     Paper("ER 24,000", "er:24000:0.15", (6, 192), 48.0, 32.1, (19.2, 0.4), (151.0, 4.7)),
     Paper("Twitter", "large/ego-Twitter-undirected.txt.gz", (1, 24), 25.6, 8.0),
     Paper("Berkeley & Stanford", "large/web-NotreDame.txt.gz", (1, 24), 26.0, 16.1),
-    Paper("Amazon", "large/road-NY.gr.bz2", (1, 24), 23.5, 16.3),
 )
 
 
