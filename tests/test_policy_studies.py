@@ -239,8 +239,8 @@ def test_a_case_file_runs_with_one_command(kind, tmp_path):
 
 
 def test_a_variant_is_a_name_and_settings():
-    name, settings = split_variant("two words agent.batch=4 train.environment=scan")
-    assert (name, settings) == ("two words", {"agent.batch": "4", "train.environment": "scan"})
+    name, settings = split_variant("two B=4 agent.batch=4 train.environment=scan")
+    assert (name, settings) == ("two B=4", {"agent.batch": "4", "train.environment": "scan"})
     case = with_variant(Case(), settings, "here")
     assert (case.agent.batch, case.train.environment, case.agent.discount) == (4, "scan", 0.5)
 

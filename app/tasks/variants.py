@@ -15,8 +15,8 @@ def split_variant(text: str) -> tuple[str, dict[str, str]]:
     name, settings = [], {}
     for word in text.split():
         key, equals, value = word.partition("=")
-        if not equals:
-            name.append(word)
+        if not equals or "." not in key:
+            name.append(word)  # such as B=16
         elif not value or key.count(".") != 1 or key in settings:
             raise CaseError(f"study: {text}: {word!r} must be table.key=value, each key once")
         else:
