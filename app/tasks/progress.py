@@ -5,7 +5,8 @@ it is the agent's and what the environment's); and how soon each learner reaches
 No clock counts the evaluations.
 """
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -13,12 +14,14 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_lines
+from app.comm.group import Group
 from app.comm.guard import digest
+from app.comm.turns import first_alone, only_this_rank
 from app.config import Case, GraphCase
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch
-from app.partition.load import generate_set
+from app.partition.load import Loaded, generate_set
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_one_at_a_time
@@ -50,15 +53,19 @@ FIG_4 = ("RL4GO 53 minutes on 4 GPUs, 36 on 6", "Gorila more than 75 minutes on 
 
 @dataclass(frozen=True)
 class Tests:
-    """Unseen graphs, their families [graphs], and what their ratios are to."""
+    """Unseen graphs, split over the ranks of a group; their families [graphs], and what ratios are to."""
 
+    group: Group
     blocks: list[RowBlock]
     families: list[str]
     references: References
 
-    def ratios(self, net: QNetwork, params: Any, group: Any) -> dict[str, float]:
-        """Mean approximation ratio by family of the greedy policy, nothing dropped. Ranks: all call."""
-        envs = cover_one_at_a_time(group, net, params, self.blocks)
+    def ratios(self, net: QNetwork, params: Parameters) -> dict[str, float]:
+        """Mean approximation ratio by family of the greedy policy, nothing dropped.
+
+        Ranks   all of the group call
+        """
+        envs = cover_one_at_a_time(self.group, net, params, self.blocks)
         values = np.array([net.problem.objective(env.chosen, env.totals) for env in envs], dtype=np.float64)
         ratio, of = values / self.references.values, np.array(self.families)
         if net.problem.sense == "maximise":
@@ -95,13 +102,13 @@ def run_progress(context: Context) -> dict[str, Any]:
     for text in case.study.variants:
         name, settings = split_variant(text)
         variants[name or text] = with_variant(case, settings, f"study.variants: {text}")
-    tests = _tests(context)
-    log.info("%d test graphs, ratios to %s", len(tests.blocks), tests.references.words())
-    courses = [
-        _course(context, name, each, seed, tests, targets)
-        for seed in case.study.seeds
-        for name, each in variants.items()
-    ]
+    references = _references(context)
+    log.info("%d test graphs, ratios to %s", len(references.values), references.words())
+    courses = []
+    for seed in case.study.seeds:
+        for name, each in variants.items():
+            part = replace(context, case=msgspec.structs.replace(each, seed=seed))
+            courses.append(_followed(part, Course(name, seed, targets), references))
     reached = [{"variant": c.variant, "seed": c.seed, **c.reached()} for c in courses]
     _say(context, list(variants), reached, targets)
     rows = [line for course in courses for line in course.lines]
@@ -131,66 +138,81 @@ def _table(case: Case, count: int) -> GraphCase:
     return msgspec.structs.replace(case.graph, count=count)
 
 
-def _tests(context: Context) -> Tests:
-    """Graphs like those of [graph] that no training sees, and their references. Ranks: all call."""
-    case, group = context.case, context.group
-    graphs = generate_set(group, _table(case, case.study.graphs_per_size), 0, "test")
-    families = [each.graph.name.split("-")[0] for each in graphs]
+def _test_graphs(context: Context) -> list[Loaded]:
+    """Graphs like those of [graph] that no training sees. Ranks: all call."""
+    return generate_set(context.group, _table(context.case, context.case.study.graphs_per_size), 0, "test")
+
+
+def _references(context: Context) -> References:
+    """What ratios are taken to. Ranks: all call."""
     with context.log.phase("references"):
-        references = find_references(group, case, graphs)
-    return Tests([context.rows(each) for each in graphs], families, references)
+        return find_references(context.group, context.case, _test_graphs(context))
 
 
-def _course(
-    context: Context, name: str, case: Case, seed: int, tests: Tests, targets: dict[str, float]
-) -> Course:
-    """One training, timed; ratios of its weights of each evaluation. Ranks: all call."""
-    group, problem = context.group, make_problem(case.problem.name)
-    course, watch = Course(name, seed, targets), Stopwatch(group.device)
-    case = msgspec.structs.replace(case, seed=seed)
-    with context.log.phase("read"):
+def _followed(context: Context, course: Course, references: References) -> Course:
+    """A training on all ranks, or on rank 0 while the others sleep. Ranks: all call; identical on all."""
+    if not context.case.study.alone or context.group.size == 1:
+        _train(context, course, references)
+        return course
+    alone = replace(context, group=only_this_rank(context.device), folder=None)
+    first_alone(context.group, lambda: _train(alone, course, references))
+    told = context.group.broadcast_text(json.dumps([course.lines, course.kept, course.weights]), 0)
+    course.lines, course.kept, course.weights = json.loads(told)
+    return course
+
+
+def _train(context: Context, course: Course, references: References) -> None:
+    """One training, timed, with the ratios of the weights of each evaluation. Ranks: all call."""
+    case, log, grid = context.case, context.log, context.grid()
+    inner, problem, watch = context.within(grid), make_problem(case.problem.name), Stopwatch(context.device)
+    with log.phase("read"), grid.together("reading"):
         blocks, held = (
-            [context.rows(each) for each in generate_set(group, _table(case, count), seed, purpose)]
-            for purpose, count in (
-                ("training", case.graph.count), ("held-back", case.train.evaluate_graphs)
+            [inner.rows(each) for each in generate_set(grid.group, _table(case, count), case.seed, purpose)]
+            for count, purpose in (
+                (case.graph.count, "training"), (case.train.evaluate_graphs, "held-back"),
             )
         )  # fmt: skip
+        graphs = _test_graphs(inner)
+        families = [each.graph.name.split("-")[0] for each in graphs]
+        tests = Tests(grid.group, [inner.rows(each) for each in graphs], families, references)
     net = QNetwork(case.policy, problem)
-    params = Parameters(group.device, net.shapes())
-    steps = [0]  # gradient steps so far
+    params = Parameters(context.device, net.shapes())
+    steps: list[float] = []  # gradient steps at each evaluation
 
     def snapshot(step: int, weights: dict[str, np.ndarray]) -> None:
         params.set(weights)
-        seconds, processor = (
-            np.array([each.get(kind, 0.0) for kind in ("agent", "environment")])
-            for each in (watch.seconds, watch.processor_s)
-        )
-        line = {
-            "variant": name, "seed": seed, "step": step, "gradient_steps": steps[-1],
-            "agent_s": float(seconds[0]), "environment_s": float(seconds[1]), "seconds": float(seconds.sum()),
-            "processor_s": 1e-6 * int(group.sum_integers(np.array([round(1e6 * processor.sum())]))[0]),
-            "ratios": tests.ratios(net, params, group),
-        }  # fmt: skip
+        line = {"variant": course.variant, "seed": course.seed, "step": step, "gradient_steps": steps[-1]}
+        line |= {**_seconds(context.group, watch), "ratios": tests.ratios(net, params)}
         course.lines.append(line)
-        context.log.progress("%s, seed %d: %s", name, seed, _words(line))
+        log.progress("%s, seed %d: %s", course.variant, course.seed, _words(line))
 
     def enough() -> bool:
-        return context.case.study.stop and course.meets(course.lines[-1]["ratios"])
+        return case.study.stop and course.meets(course.lines[-1]["ratios"])
 
-    with context.log.phase("train"):
+    with log.phase("train"):
         training = train_policy(
-            group, case, problem, blocks, held, lambda row: steps.append(row["gradient_steps"]), snapshot,
-            enough, watch,
+            grid.group, case, problem, blocks, held, lambda row: steps.append(row["gradient_steps"]),
+            snapshot, grid=grid, enough=enough, watch=watch,
         )  # fmt: skip
     params.set(training.weights)
-    course.kept, course.weights = tests.ratios(net, params, group), digest(training.weights)
+    course.kept, course.weights = tests.ratios(net, params), digest(training.weights)
     end = course.reached()
-    context.log.info(
-        "%s, seed %d: %s %s; kept weights of step %d: %s", name, seed,
+    log.info(
+        "%s, seed %d, %s: %s %s; kept weights of step %d: %s", course.variant, course.seed, grid,
         "reached at" if end["reached"] else "not reached by", _words(end), training.best_step,
         _shown(course.kept),
     )  # fmt: skip
-    return course
+
+
+def _seconds(group: Group, watch: Stopwatch) -> dict[str, float]:
+    """Wall seconds of rank 0 so far, and processor's seconds of all ranks. Ranks: all call."""
+    kinds = ("agent", "environment", "all")
+    mine = np.array([watch.seconds.get(kind, 0.0) for kind in kinds])
+    agent, environment, whole = group.broadcast(mine).tolist()
+    spent = group.sum_integers(np.array([round(1e6 * watch.processor_s.get("all", 0.0))]))
+    return {
+        "agent_s": agent, "environment_s": environment, "seconds": whole, "processor_s": 1e-6 * int(spent[0]),
+    }  # fmt: skip
 
 
 # ---- what is said -----------------------------------------------------------------------------------------
