@@ -15,13 +15,13 @@ import numpy as np
 
 from app.charts import plot_lines
 from app.comm.group import Group
-from app.comm.guard import digest
+from app.comm.guard import digest, raise_together
 from app.comm.turns import first_alone, only_this_rank
 from app.config import Case, GraphCase
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch
-from app.partition.load import Loaded, generate_set
+from app.partition.load import generate_set
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_one_at_a_time
@@ -53,7 +53,11 @@ FIG_4 = ("RL4GO 53 minutes on 4 GPUs, 36 on 6", "Gorila more than 75 minutes on 
 
 @dataclass(frozen=True)
 class Tests:
-    """Unseen graphs, split over the ranks of a group; their families [graphs], and what ratios are to."""
+    """Unseen graphs and what ratios are to. Each is solved by one rank alone: no clock counts that.
+
+    blocks      of the graphs that are dealt to this rank, whole: numbers rank, rank + size, ...
+    families    [graphs]
+    """
 
     group: Group
     blocks: list[RowBlock]
@@ -61,15 +65,17 @@ class Tests:
     references: References
 
     def ratios(self, net: QNetwork, params: Parameters) -> dict[str, float]:
-        """Mean approximation ratio by family of the greedy policy, nothing dropped.
-
-        Ranks   all of the group call
-        """
-        envs = cover_one_at_a_time(self.group, net, params, self.blocks)
-        values = np.array([net.problem.objective(env.chosen, env.totals) for env in envs], dtype=np.float64)
-        ratio, of = values / self.references.values, np.array(self.families)
+        """Mean approximation ratio by family of the greedy policy, nothing dropped. Ranks: all call."""
+        group = self.group
+        values = np.zeros(len(self.families), dtype=np.int64)
+        with raise_together(group, "testing"):
+            envs = cover_one_at_a_time(only_this_rank(group.device), net, params, self.blocks)
+            mine = [net.problem.objective(env.chosen, env.totals) for env in envs]
+            values[group.rank :: group.size] = mine
+        ratio = group.sum_integers(values) / self.references.values
         if net.problem.sense == "maximise":
             ratio = 1 / ratio
+        of = np.array(self.families)
         return {family: float(ratio[of == family].mean()) for family in dict.fromkeys(self.families)}
 
 
@@ -138,15 +144,24 @@ def _table(case: Case, count: int) -> GraphCase:
     return msgspec.structs.replace(case.graph, count=count)
 
 
-def _test_graphs(context: Context) -> list[Loaded]:
-    """Graphs like those of [graph] that no training sees. Ranks: all call."""
-    return generate_set(context.group, _table(context.case, context.case.study.graphs_per_size), 0, "test")
-
-
 def _references(context: Context) -> References:
     """What ratios are taken to. Ranks: all call."""
+    case = context.case
     with context.log.phase("references"):
-        return find_references(context.group, context.case, _test_graphs(context))
+        graphs = generate_set(context.group, _table(case, case.study.graphs_per_size), 0, "test")
+        return find_references(context.group, case, graphs)
+
+
+def _tests(context: Context, references: References) -> Tests:
+    """Graphs like those of [graph] that no training sees, dealt to the ranks. Ranks: all call."""
+    group, table = context.group, _table(context.case, context.case.study.graphs_per_size)
+    alone = replace(context, group=only_this_rank(context.device), folder=None)
+    numbers = list(range(group.rank, table.count, group.size))
+    with raise_together(group, "generating the test graphs"):
+        graphs = generate_set(alone.group, table, 0, "test", numbers=numbers)
+        blocks = [alone.rows(each) for each in graphs]
+    made = ["ba", "er"] if table.generator == "mixed" else [table.generator]
+    return Tests(group, blocks, [made[i % len(made)] for i in range(table.count)], references)
 
 
 def _followed(context: Context, course: Course, references: References) -> Course:
@@ -172,9 +187,7 @@ def _train(context: Context, course: Course, references: References) -> None:
                 (case.graph.count, "training"), (case.train.evaluate_graphs, "held-back"),
             )
         )  # fmt: skip
-        graphs = _test_graphs(inner)
-        families = [each.graph.name.split("-")[0] for each in graphs]
-        tests = Tests(grid.group, [inner.rows(each) for each in graphs], families, references)
+    tests = _tests(context, references)
     net = QNetwork(case.policy, problem)
     params = Parameters(context.device, net.shapes())
     steps: list[float] = []  # gradient steps at each evaluation
