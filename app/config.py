@@ -193,7 +193,12 @@ class AgentCase(Table, frozen=True):
     discount: Annotated[Share, about("weight of the next step's value")] = 0.5
     n_step: Annotated[int, Meta(ge=1, le=100), about("environment steps summed in a target")] = 1
     batch: Annotated[Positive, about("dqn, ppo: transitions per gradient step")] = 16
-    gradient_steps: Annotated[int, Meta(ge=0, le=64), about("per environment step")] = 1
+    gradient_steps: Annotated[
+        int, Meta(ge=0, le=64), about("dqn: gradient steps per train_every environment steps")
+    ] = 1
+    train_every: Annotated[
+        Positive, about("dqn: environment steps, of all episodes of a replica, between gradient steps")
+    ] = 1
     replay: Annotated[
         Literal["episodes", "bits"], about("what is kept: the actions, or every state's node bits")
     ] = "episodes"
@@ -211,7 +216,7 @@ class AgentCase(Table, frozen=True):
         Literal["one", "nodes"], about("nodes: divide rewards by the number of nodes")
     ] = "one"
     loss: Annotated[Literal["squared", "huber"], about("of the TD error")] = "squared"
-    rollout_steps: Annotated[Positive, about("ppo: environment steps, of all episodes, to learn from")] = 256
+    rollout_steps: Annotated[Positive, about("ppo: environment steps, of all replicas, to learn from")] = 256
     epochs_per_batch: Annotated[int, Meta(ge=1, le=64), about("ppo: passes over them")] = 4
     clip: Annotated[
         float, Meta(gt=0.0, lt=1.0), about("ppo: how far a probability's ratio may move, from one")
@@ -222,7 +227,7 @@ class AgentCase(Table, frozen=True):
         Amount, about("ppo, reinforce: weight of the policy's entropy, in the rewards' unit")
     ] = 0.01
     rollouts: Annotated[int, Meta(ge=2, le=4096), about("reinforce: episodes played on a graph")] = 8
-    rollout_graphs: Annotated[Positive, about("reinforce: graphs of one gradient step")] = 1
+    rollout_graphs: Annotated[Positive, about("reinforce: graphs of one gradient step, for each replica")] = 1
     adam_beta1: Annotated[BelowOne, about("decay of Adam's mean")] = 0.9
     adam_beta2: Annotated[BelowOne, about("decay of Adam's mean square")] = 0.999
     adam_epsilon: Annotated[AboveZero, about("added to Adam's denominator")] = 1e-8
@@ -231,8 +236,8 @@ class AgentCase(Table, frozen=True):
 class TrainCase(Table, frozen=True):
     """The training run."""
 
-    steps: Annotated[Positive, about("environment steps")] = 10_000
-    environments: Annotated[Positive, about("episodes advanced together")] = 1
+    steps: Annotated[Positive, about("environment steps of each replica")] = 10_000
+    environments: Annotated[Positive, about("episodes advanced together, of each replica")] = 1
     evaluate_every: Annotated[Positive, about("environment steps between evaluations")] = 500
     evaluate_graphs: Annotated[Positive, about("graphs held back for evaluation")] = 20
     environment: Annotated[
@@ -348,8 +353,18 @@ class GnnCase(Table, frozen=True):
 
 
 class ParallelCase(Table, frozen=True):
-    """How ranks share the work; no key here changes a result."""
+    """How ranks share the work; of these keys only `data` changes a result."""
 
+    data: Annotated[
+        Positive,
+        about(
+            "train: replicas of the agent, each with environments and memory of its own, that share out "
+            "agent.batch and rollout_steps; solve: graphs solved at once, or searches of a single one"
+        ),
+    ] = 1
+    spatial: Annotated[
+        Count, about("ranks that share a graph; 0: ranks / as many groups as divide ranks and data")
+    ] = 0
     exchange: Annotated[
         Literal["auto", "gather", "halo", "staged"],
         about("gather: all rows to all ranks; halo: only the rows needed; staged: one rank's rows at a time"),
