@@ -511,6 +511,10 @@ class StudyCase(Table, frozen=True):
             "inference",
             "gnn_scaling",
             "rgcn",
+            "selection",
+            "strong_scaling",
+            "learners",
+            "progress",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
@@ -521,7 +525,10 @@ class StudyCase(Table, frozen=True):
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
             "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on "
-            "paper; rgcn: time of [rgcn] against the number of parts of its relations"
+            "paper; rgcn: time of [rgcn] against the number of parts of its relations; "
+            "selection: several nodes by one evaluation; strong_scaling: scaling beside the paper's; "
+            "learners: each with each model on each problem; progress: ratio over training time of "
+            "study.variants"
         ),
     ] = "quality"
     datasets: Annotated[
@@ -573,7 +580,10 @@ class StudyCase(Table, frozen=True):
     measured: Annotated[
         list[str],
         Meta(min_length=1),
-        about("scaling: graphs to measure, such as er:1920:0.065 (nodes, p) and ba:14400:4 (nodes, d)"),
+        about(
+            "scaling, selection: graphs to measure, such as er:1920:0.065 (nodes, p) and ba:14400:4 "
+            "(nodes, d); strong_scaling: also files, relative to $LOCKSTEP_DATA"
+        ),
     ] = field(default_factory=lambda: ["er:1920:0.065", "er:2000:0.15", "ba:14400:4"])
     extrapolated: Annotated[
         list[str], about("scaling: further graphs, by counts alone; the files of [graph] are followed too")
@@ -631,6 +641,44 @@ class StudyCase(Table, frozen=True):
         str,
         about('a calibration.json, relative to the working directory; "": measured (dry run: built-in)'),
     ] = ""
+    rules: Annotated[
+        list[str],
+        Meta(min_length=1),
+        about('selection: rules of [select] beside "single", each with its fraction: "fraction 0.01"'),
+    ] = field(default_factory=lambda: ["adaptive", "fraction 0.01", "fraction 0.05", "fraction 0.2"])
+    learners: Annotated[list[str], Meta(min_length=1), about("learners: names of agent.learner")] = field(
+        default_factory=lambda: ["dqn", "ppo", "reinforce"]
+    )
+    embeddings: Annotated[list[str], Meta(min_length=1), about("learners: names of policy.model")] = field(
+        default_factory=lambda: ["structure2vec", "gcn", "gin", "sage", "commnet"]
+    )
+    problems: Annotated[list[str], Meta(min_length=1), about("learners: names of problem.name")] = field(
+        default_factory=lambda: ["mvc", "mis", "mds", "maxcut", "tsp"]
+    )
+    settings: Annotated[
+        list[str],
+        about(
+            'learners: settings of some cells, "WORDS table.key=value ...", where all the words are names of '
+            "the cell's learner, model and problem"
+        ),
+    ] = field(default_factory=list)
+    variants: Annotated[
+        list[str],
+        Meta(min_length=1),
+        about('progress: trainings compared, "NAME table.key=value ..."; NAME alone: the case as it is'),
+    ] = field(default_factory=lambda: ["default"])
+    targets: Annotated[
+        list[AboveZero],
+        Meta(min_length=1),
+        about("progress: approximation ratios to reach, one for each of study.families"),
+    ] = field(default_factory=lambda: [1.02, 1.03])
+    alone: Annotated[
+        bool, about("progress: of a variant: rank 0 trains it by itself while the others sleep")
+    ] = False
+    stop: Annotated[bool, about("progress: end a training where the targets are reached")] = False
+    beside: Annotated[Literal["", "fig_4", "table_3"], about("progress: RL4GO's numbers to print beside")] = (
+        ""
+    )
     latency_us: Annotated[Amount, about("scaling: of a message between ranks, us; 0: as calibrated")] = 0.0
     bandwidth_gbs: Annotated[Amount, about("scaling: into a rank, GB/s; 0: as calibrated")] = 0.0
 
