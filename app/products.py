@@ -269,6 +269,11 @@ class Products:
         both = self.get(xp.stack([xp.concatenate(tops).view(np.int32), xp.concatenate(rows)]))
         return np.ascontiguousarray(both[0]).view(np.float32), both[1].astype(np.int64)
 
+    def top_keys(self, keys: Array, wanted: int) -> np.ndarray:
+        """The `wanted` largest of keys [n] uint64, in no order, as one small host array; all where n is less."""
+        n = len(keys)
+        return self.get(keys if n <= wanted else self.xp.partition(keys, n - wanted)[n - wanted :])
+
     def gated_spread(self, values: Array, index: Array, gate: Array) -> Array:
         """[rows, m], row r is values[index[r]] * (gate[r] > 0)."""
         return values[index] * (gate > 0)
