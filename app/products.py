@@ -219,6 +219,18 @@ class Products:
         """An unset float32 array."""
         return self.xp.empty(shape, dtype=np.float32)
 
+    def stage_out(self, slot: str, X: Array) -> np.ndarray:
+        """A copy of a device array on the host, valid until the next call with this slot."""
+        return self.get(X)
+
+    def stage_buffer(self, slot: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Unset host memory to receive into, for stage_in; the next call with this slot may return it again."""
+        return np.empty(shape, dtype=dtype)
+
+    def stage_in(self, slot: str, host: np.ndarray) -> Array:
+        """A stage_buffer, or its first rows, on the device."""
+        return self.put(host)
+
     def spmm_lookup(self, A: Any, table: Array, code: Array, Y: Array, live: Array | None = None) -> None:
         """Y += A X where the rows of X stand in a table: X[u, s] = table[code[u, s]].
 
