@@ -224,7 +224,7 @@ class Products:
         return self.get(X)
 
     def stage_buffer(self, slot: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Unset host memory to receive into, for stage_in; the next call with this slot may return it again."""
+        """Unset host memory to receive into, for stage_in, until the next call with this slot."""
         return np.empty(shape, dtype=dtype)
 
     def stage_in(self, slot: str, host: np.ndarray) -> Array:
@@ -282,7 +282,7 @@ class Products:
         return np.ascontiguousarray(both[0]).view(np.float32), both[1].astype(np.int64)
 
     def top_keys(self, keys: Array, wanted: int) -> np.ndarray:
-        """The `wanted` largest of keys [n] uint64, in no order, as one small host array; all where n is less."""
+        """The `wanted` largest of keys [n] uint64, in no order, on the host; all where there are fewer."""
         n = len(keys)
         return self.get(keys if n <= wanted else self.xp.partition(keys, n - wanted)[n - wanted :])
 

@@ -81,7 +81,7 @@ def device(request):
 
 
 def stand_in():
-    """The GPU device with its kernels compiled for the host; without a C++ compiler, what does as they would."""
+    """The GPU device, its kernels compiled for the host; without a compiler, what does as they would."""
     return emulator.make_device() if emulator.compiler() else StandInDevice()
 
 

@@ -1,4 +1,4 @@
-"""A module like CuPy whose kernels are the CUDA C sources compiled for the host, on the arrays of tests/standin.py.
+"""A module like CuPy that runs the CUDA C sources on the host, on the arrays of tests/standin.py.
 
 So app/cuda runs as it would on a GPU: the same launches, of the same kernels, with the same bits. An argument
 of another type than the kernel declares is refused, which on a GPU would be read as garbage.
@@ -197,5 +197,3 @@ def make_cupy(devices=1):
     return SimpleNamespace(
         **vars(standin.xp), cuda=cuda, RawModule=RawModule, get_default_memory_pool=Pool, __version__="0"
     )
-
-

@@ -81,19 +81,20 @@ class Hasty(PinnedRing):
         return host
 
 
-def moves(device, rank_of=WORLD):
+def moves(device):
     """Everything that a group moves by rows, several times over the same buffers, as host arrays."""
-    group = Group(rank_of, device, direct=False)
-    counts = [3 + r for r in range(group.size)]
+    group = Group(WORLD, device, direct=False)
+    counts, ones = [4 + r for r in range(group.size)], [1] * group.size
     found = []
     for turn in range(3):
-        own = np.arange(counts[group.rank] * 4, dtype=np.float32).reshape(-1, 4) + 100 * group.rank + 1000 * turn
-        X = device.put(own)
+        own = np.arange(counts[group.rank] * 4, dtype=np.float32).reshape(-1, 4) + 100 * group.rank
+        own += 1000 * turn
+        X, one_each = device.put(own), device.put(own[: group.size].copy())
+        mine = np.where(np.arange(4) == group.rank, own[:1], 0).astype(np.float32)
         found.append(group.gather_rows(X, counts))
-        found.append(group.exchange_rows(device.put(own[: group.size].copy()), [1] * group.size, [1] * group.size)
-                     if len(own) >= group.size else X)
+        found.append(group.exchange_rows(one_each, ones, ones))
         found += [rows for _, rows in group.stage_rows(X, counts)]
-        found.append(group.merge_rows(device.put(np.where(np.arange(4) == group.rank, own[0], 0).astype(np.float32)[None])))
+        found.append(group.merge_rows(device.put(mine)))
     device.synchronize()
     return [np.array(standin.host(each)) for each in found]
 

@@ -1,4 +1,4 @@
-"""What the MPI library is, which GPU a rank gets, and whether MPI may touch device memory: decided once, here.
+"""What the MPI library is, which GPU a rank gets, and whether MPI may touch device memory.
 
 A library that is handed device memory which it cannot read ends in a segmentation fault, and Open MPI answers
 yes also where there is no driver. So what it states is confirmed by a probe (app/comm/probe.py): two ranks of
@@ -82,11 +82,13 @@ def _query() -> bool:
 
 
 def probe() -> str:
-    """ "" where two ranks of a job of their own sent device memory to each other, else what happened instead."""
-    launcher = shutil.which("mpirun", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    """What went wrong when two ranks of a job of their own sent each other device memory; "": nothing."""
+    beside = str(Path(sys.executable).parent)
+    launcher = shutil.which("mpirun", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
     if launcher is None:
         return "no mpirun to probe it with"
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS) or "MCA" in name}
+    kept = (name for name in os.environ if "MCA" in name or not name.startswith(LAUNCHERS))
+    clean = {name: os.environ[name] for name in kept}
     command = [launcher, "-np", "2", sys.executable, "-m", "app.comm.probe"]
     root = Path(__file__).parent.parent.parent
     try:

@@ -47,7 +47,7 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         self.kernels = Kernels(cp)
         self.ring = PinnedRing(self._pinned_bytes, self.stream)
 
-    # ---- arrays ---------------------------------------------------------------------------------------------
+    # ---- arrays -------------------------------------------------------------------------------------------
 
     def put(self, host: np.ndarray) -> Array:
         """A copy of the host array on this GPU."""
@@ -81,7 +81,7 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         free, total = self._cp.cuda.runtime.memGetInfo()
         return {"used": pool.used_bytes(), "held": pool.total_bytes(), "free": free, "total": total}
 
-    # ---- order ----------------------------------------------------------------------------------------------
+    # ---- order --------------------------------------------------------------------------------------------
 
     def synchronize(self) -> None:
         """Wait until the stream is idle; called before every MPI call."""
@@ -110,7 +110,7 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         """Whatever is issued later waits for what was launched beside."""
         self.stream.wait_event(self._side_done)
 
-    # ---- staging --------------------------------------------------------------------------------------------
+    # ---- staging ------------------------------------------------------------------------------------------
 
     def stage_out(self, slot: str, X: Array) -> np.ndarray:
         """The array on the host, in page-locked memory that the next call with this slot gets too."""
@@ -129,4 +129,5 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         cp = self._cp
         about = cp.cuda.runtime.getDeviceProperties(self.index)
         name, memory = about["name"].decode(), about["totalGlobalMem"] / 2**30
-        return f"gpu {self.index} of {self.count} ({name}, {memory:.0f} GiB), CuPy {cp.__version__}, {OPTIONS[0]}"
+        place = f"gpu {self.index} of {self.count} ({name}, {memory:.0f} GiB)"
+        return f"{place}, CuPy {cp.__version__}, {OPTIONS[0]}"

@@ -104,7 +104,5 @@ def vector(values: Array | None, size: int | None = None, kind: Any = np.float32
         return NULL
     flat = values.ndim == 1 and values.dtype == kind and values.flags.c_contiguous
     if not flat or (size is not None and values.shape[0] != size):
-        raise NumericsError(
-            f"kernel: {values.dtype} {values.shape} is not {size or 'some'} {np.dtype(kind)}"
-        )
+        raise NumericsError(f"kernel: {values.dtype} {values.shape} is not {size or 'some'} {np.dtype(kind)}")
     return values

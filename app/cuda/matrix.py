@@ -19,7 +19,12 @@ class CudaMatrix:
     vendor: Any = None
 
     def __init__(
-        self, cp: Any, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
+        self,
+        cp: Any,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        data: np.ndarray | None,
+        shape: tuple[int, int],
     ) -> None:
         self.shape, self.nnz = tuple(shape), len(indices)
         self.indptr = cp.asarray(np.ascontiguousarray(indptr, dtype=np.int64))

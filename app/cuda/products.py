@@ -31,7 +31,7 @@ class CudaProducts(Products):
         self._sums: Array = None
         self._batches: dict[int, tuple[Members, tuple[Array, ...]]] = {}
 
-    # ---- sparse ---------------------------------------------------------------------------------------------
+    # ---- sparse -------------------------------------------------------------------------------------------
 
     def spmm_add(
         self,
@@ -77,9 +77,7 @@ class CudaProducts(Products):
             self.kernels.launch("spmm_256", n * 32, *operands, longest, across=-(-c // 256))
         else:
             width = next((w for w in WIDTHS if w >= c), WIDTHS[-1])
-            self.kernels.launch(
-                f"spmm_{width}", n * width // 4, *operands, longest, across=-(-c // width)
-            )
+            self.kernels.launch(f"spmm_{width}", n * width // 4, *operands, longest, across=-(-c // width))
 
     def spmm_lookup(
         self,
@@ -98,7 +96,7 @@ class CudaProducts(Products):
             whole(table), codes, whole(Y, states * f), vector(live, n * states), np.int32(write),
         )  # fmt: skip
 
-    # ---- dense ----------------------------------------------------------------------------------------------
+    # ---- dense --------------------------------------------------------------------------------------------
 
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; see Products.dense."""
@@ -150,7 +148,7 @@ class CudaProducts(Products):
         )
         return out
 
-    # ---- sums over rows -------------------------------------------------------------------------------------
+    # ---- sums over rows -----------------------------------------------------------------------------------
 
     def _table(self, values: np.ndarray) -> Array:
         """[...] int64 host numbers on the device, kept: the same few are used again and again."""
@@ -255,11 +253,20 @@ class CudaProducts(Products):
         member, nodes, _, counts, first, at = self._batch(members)
         sizes = np.int64(blocks), np.int64(members.states), np.int32(f)
         self.kernels.launch(
-            "fold_members", blocks * members.states * f, *sizes, member, nodes, counts, first, at, whole(X), out
+            "fold_members",
+            blocks * members.states * f,
+            *sizes,
+            member,
+            nodes,
+            counts,
+            first,
+            at,
+            whole(X),
+            out,
         )
         return out
 
-    # ---- choices --------------------------------------------------------------------------------------------
+    # ---- choices ------------------------------------------------------------------------------------------
 
     def _batch(self, members: Members) -> tuple[Array, ...]:
         """A batch on the device, kept while it is the last one but a few: graph of each state, and tables."""

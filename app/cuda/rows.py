@@ -63,17 +63,13 @@ class CudaElementwise(Elementwise):
         """Y += factor * X."""
         rows, m = Y.shape
         sizes = np.int64(rows), np.int32(m)
-        self.kernels.launch(
-            "add_into", rows * m, *sizes, *matrix(Y), *matrix(X, rows, m), np.float32(factor)
-        )
+        self.kernels.launch("add_into", rows * m, *sizes, *matrix(Y), *matrix(X, rows, m), np.float32(factor))
 
     def softmax_loss(self, Z: Array, labels: Array, weight: Array) -> Array:
         """Cross-entropy of softmax; Z becomes the gradient."""
         (rows, c), losses = Z.shape, self.empty(Z.shape[:1])
         marks = vector(labels, rows, np.int32), vector(weight, rows)
-        self.kernels.launch(
-            "softmax_loss", rows, np.int64(rows), np.int32(c), *matrix(Z), *marks, losses
-        )
+        self.kernels.launch("softmax_loss", rows, np.int64(rows), np.int32(c), *matrix(Z), *marks, losses)
         return losses
 
     def sigmoid_loss(self, Z: Array, targets: Array, weight: Array) -> Array:
@@ -117,10 +113,8 @@ class CudaElementwise(Elementwise):
             vector(mean, rows), vector(inverse, rows), vector(gamma, m), *matrix(product, rows, m),
         )  # fmt: skip
 
-    def adam(
-        self, scalars: tuple[float, ...], weights: Array, gradient: Array, m: Array, v: Array
-    ) -> None:
-        """One step of Adam in place; scalars beta1, 1 - beta1, beta2, 1 - beta2, correction 2, epsilon, rate."""
+    def adam(self, scalars: tuple[float, ...], weights: Array, gradient: Array, m: Array, v: Array) -> None:
+        """One step of Adam in place; scalars in the order of the kernel's."""
         size = weights.shape[0]
         operands = (vector(each, size) for each in (weights, gradient, m, v))
         self.kernels.launch("adam", size, np.int64(size), *operands, *map(np.float32, scalars))
@@ -196,5 +190,3 @@ def _heads(L: Array, width: int) -> tuple[int, int, int]:
     """Rows, heads, columns of a head."""
     n, h = L.shape
     return n, h, width // h
-
-

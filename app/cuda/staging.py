@@ -42,7 +42,7 @@ class PinnedRing:
         return host
 
     def into(self, slot: str, host: np.ndarray, X: Array) -> Array:
-        """Begin to copy a buffer of this slot into a device array: later kernels of the stream see it whole."""
+        """Begin to copy a buffer of this slot to the device: later kernels of the stream see it whole."""
         X.set(host, stream=self._stream)
         self._done[slot] = self._stream.record()
         return X

@@ -1,4 +1,4 @@
-"""Products by cuSPARSE and cuBLAS (`run.reproducible = false`): for comparison, their bits promise nothing."""
+"""Products by cuSPARSE and cuBLAS (`run.reproducible = false`), for comparison."""
 
 from typing import Any
 

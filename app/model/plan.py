@@ -117,7 +117,7 @@ def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
 
 
 def memory_line(case: Case, ranks: int, error: MemoryError) -> str:
-    """Of a rank that ran out of memory, in one line: what was asked for, what was planned, what would help."""
+    """Of a rank that ran out of memory: what was asked for, what was planned, what would help."""
     try:
         plan = "; ".join(list(plan_lines(case, ranks))[1:])
     except (LockstepError, OSError, MemoryError) as failure:  # the first error is the one to tell

@@ -36,7 +36,9 @@ def open_group(comm: Any, case: Case) -> Group:
         device = open_device(run.device, rank_here, run.portable, run.reproducible, compiled)
         if case.run.reproducible:
             check_octets(device)
-    check_same(Group(comm, HostDevice()), f"device {device.name}", "all ranks need one kind of device", CaseError)
+    check_same(
+        Group(comm, HostDevice()), f"device {device.name}", "all ranks need one kind of device", CaseError
+    )
     transport = choose_transport(case.parallel.transport, device, comm)
     group = Group(comm, device, transport.direct, case.run.reproducible)
     group.transport = str(transport)
