@@ -216,7 +216,7 @@ class CudaProducts(Products):
         """Sums of the rows of D by subtrees of row blocks; see Products.column_roots."""
         sums, roots = self.fold(starts[0], D), self.empty((len(spans), D.shape[1]))
         for i, (lo, hi, _) in enumerate(spans):
-            roots[i] = self._merge(sums[lo:hi])
+            roots[i] = self._merge(sums[lo:hi].copy())
         return roots
 
     def _room(self, rows: int, width: int) -> Array:

@@ -199,7 +199,8 @@ def fit(
     Raises CaseError where loss or weights are no longer finite.
     """
     case, params = classifier.case, classifier.params
-    optimiser = make_optimiser(case, params.size, classifier.device.xp)
+    device = classifier.device
+    optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
     decay = decayed_parts(classifier)
     result = Fit(params.host())
     best, waited = -math.inf, 0
