@@ -8,7 +8,9 @@ from app.text import printable
 
 USAGE = """\
 usage: python -m app planetoid FOLDER NAME OUT.npz
-    FOLDER/ind.NAME.* (Planetoid's pickles, read without running anything) to one archive of arrays"""
+    FOLDER/ind.NAME.* (Planetoid's pickles, read without running anything) to one archive of arrays
+       python -m app keys
+    the reference of all keys of a case file, as Markdown (docs/cases.md)"""
 
 
 def main(arguments: list[str]) -> int:
@@ -18,6 +20,11 @@ def main(arguments: list[str]) -> int:
             from app.graphs.planetoid import convert
 
             return _say(lambda: convert(folder, name, out))
+        case ["keys"]:
+            from app.casetext import keys_markdown
+
+            print(keys_markdown(), end="")
+            return 0
     print(USAGE, file=sys.stderr)
     return 2
 
