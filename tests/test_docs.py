@@ -127,7 +127,23 @@ def test_files_that_are_named_exist(path):
 
 TABLES = sorted({keys[0] for keys in all_tables()})
 KEY = re.compile(rf"(?<![\w./\"-])((?:{'|'.join(TABLES)})(?:\.[a-z_]+)+)(?![\w(/.]*\()\b")
-SUFFIXES = {"py", "npz", "csv", "json", "tsv", "md", "toml", "txt", "png", "html", "gz", "npy", "mtx", "c", "h"}
+SUFFIXES = {
+    "py",
+    "npz",
+    "csv",
+    "json",
+    "tsv",
+    "md",
+    "toml",
+    "txt",
+    "png",
+    "html",
+    "gz",
+    "npy",
+    "mtx",
+    "c",
+    "h",
+}
 
 
 @pytest.mark.mpi_skip

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.casetext import case_digest
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import check_same, raise_together
 from app.comm.transport import choose_transport
@@ -60,12 +61,13 @@ def _fingerprint(case: Case) -> str:
 
 @dataclass(frozen=True)
 class Context:
-    """A case, the ranks that run it, where they write (None: nowhere) and what they say."""
+    """A case, the ranks that run it, where they write (None: nowhere), what they say, what they keep."""
 
     case: Case
     group: Group
     log: Log
     folder: RunFolder | None
+    keeper: Keeper = NOTHING_KEPT
 
     @property
     def device(self) -> Any:
