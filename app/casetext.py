@@ -166,8 +166,8 @@ keys and values out of range are refused, all at once, with the line and the nea
 read or written.
 
 Paths in a case file are relative to that file; `run.out` and paths on the command line are relative to the
-working directory. `python run.py --help` prints this reference as text. [inputs/README.md](../inputs/README.md)
-says what each of the cases does that come with the program.
+working directory. `python run.py --help` prints this reference as text. The cases that come with the
+program are described in [inputs/README.md](../inputs/README.md).
 """
 
 

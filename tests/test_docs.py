@@ -1,7 +1,8 @@
 """The documents: their commands run, their links lead somewhere, their keys and files exist.
 
-A fenced block marked `sh quick` or `python quick` is run here, one marked `sh long` or `python long` by `make test-long`; the
-blocks of a document run in their order, in one folder of its own that looks like the root of the project.
+A fenced block marked `sh quick` or `python quick` is run here, one marked `sh long` or `python long` by
+`make test-long`; the blocks of a document run in their order, in one folder of its own that looks like the root
+of the project.
 """
 
 import os
@@ -110,7 +111,7 @@ def test_links_lead_somewhere(path):
         assert not anchor or anchor in anchors(linked), f"{identify(path)}: no heading for {target}"
 
 
-# A file of the program: a path below the root or below app/. Names of what one writes oneself are in capitals.
+# A file of the program: a path below the root or below app/; NAME and the like stand for others.
 FILE = re.compile(r"(?<![\w./{$-])((?:\w+/)+\w+\.(?:py|c|h|toml|md|sh|npz))\b")
 OWN = re.compile(r"[A-Z]{4}|(^|/)own_|^(runs|raw|split|solution|predictions|mine)/")
 
