@@ -83,10 +83,10 @@ class GIN:
         """deps, dW1 and dH where the weights came first; frees S and G."""
         engine.dot(self.eps, S, G)
         engine.free(S)
-        dS = engine.neighbours(G, own=True, name="dS", factor=engine.params[self.eps] + 1)
-        engine.free(G)
+        dS = engine.spread(G, own=True, factor=engine.params[self.eps] + 1)
         engine.gram(self.W1, H, dS)
-        dH = engine.dense_back(dS, engine.params[self.W1]) if isinstance(H, Rows) else None
+        back = [(dS, engine.transposed(self.W1))]
+        dH = engine.dense_through(back, H) if isinstance(H, Rows) else None
         engine.free(dS)
         return dH
 
@@ -103,9 +103,7 @@ class GIN:
         dY = engine.dense_back(G, W1, name="dY")
         engine.free(G)
         engine.dot(self.eps, H, dY)
-        dH = engine.neighbours(dY, own=True, name="dH", factor=engine.params[self.eps] + 1)
-        engine.free(dY)
-        return dH
+        return engine.spread(dY, own=True, factor=engine.params[self.eps] + 1)
 
     def release(self, engine: Engine) -> None:
         """Free S or Y, and U."""
