@@ -71,8 +71,8 @@ def node_data(case: GcnCase, block: RowBlock, rows: RowPartition, rank: int) -> 
 
 
 def _padded(case: GcnCase, rows: int) -> np.ndarray:
-    """[rows, f] the dense features with rows of zeros behind them: in their own memory, as the others read the
-    case's array where it lies."""
+    """[rows, f] the dense features with rows of zeros behind them, in their own memory: the other programs
+    read the case's array where it lies, too."""
     width, flat = case.widths[0], case.X if case.X.base is None else case.X.base
     case.X = None
     flat.resize(rows * width, refcheck=False)

@@ -100,8 +100,8 @@ class Engine(Programs):
         return Z
 
     def dense_through(self, terms: list[tuple[Rows, Array]], H: Rows) -> Rows:
-        """The gradient by H, X W + X' W' + ...; of H = drop(relu(U)) that nobody needs (Rows.relu) the gradient
-        by U, in the place of H: its values say through which elements the gradient goes."""
+        """The gradient by H, X W + X' W' + ...: new rows, or, for H = drop(relu(U)) that nobody else needs
+        (Rows.relu), the gradient by U in the place of H, whose values say which elements it goes through."""
         if not H.relu:
             return self.dense_sum(terms, name="dH")
         W = self.device.xp.concatenate([W for _, W in terms])

@@ -50,7 +50,7 @@ class DenseFeatures:
 
 
 class _Entries:
-    """A CSR matrix on the device whose entries can be dropped: rows are nodes, or features where `by_columns`.
+    """A CSR matrix on the device whose entries can be dropped; its rows are nodes, `by_columns` features.
 
     The arrays it is made of are left as they are, so it may share them. What dropping needs beside them, the
     values of the pass, and node and feature of each entry, is made with the first pass that drops some.

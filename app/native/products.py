@@ -74,7 +74,8 @@ GRAM_ROOTS = function("lk_gram_roots", ctypes.POINTER(_Gram), Long, Pointer, Poi
 def available() -> bool:
     """True where the library was built."""
     return None not in (
-        *(SPMM_LIVE, SPMM_COLUMNS, SPMM_MEMBERS, LOOKUP, FOLD, POOL, SPREAD, DENSE, GRAM, GRAM_ROOTS, BEST_ROWS),
+        *(SPMM_LIVE, SPMM_COLUMNS, SPMM_MEMBERS, LOOKUP, FOLD, POOL, SPREAD, DENSE, GRAM, GRAM_ROOTS),
+        BEST_ROWS,
     )
 
 

@@ -56,9 +56,22 @@ class GIN:
             else:
                 kept = engine.neighbours(H, own=True, name="BH", factor=own)
             U = engine.dense(kept, W1, name="U")
-        engine.activate(U, bias=engine.params[self.b1] if self.settings.bias else None, relu=True)
+        U = self._hidden(engine, U)
         self._kept = kept, U
         return engine.dense(U, engine.params[self.W2], name="UW")
+
+    def _hidden(self, engine: Engine, U: Rows) -> Rows:
+        """relu(U + b1), in place."""
+        engine.activate(U, bias=self._bias(engine), relu=True)
+        return U
+
+    def _hidden_back(self, engine: Engine, G: Rows, U: Rows) -> None:
+        """In place, the gradient through `_hidden`, which gave U; frees U."""
+        engine.deactivate(G, U, relu=True)
+        engine.free(U)
+
+    def _bias(self, engine: Engine) -> Array | None:
+        return engine.params[self.b1] if self.settings.bias else None
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
         """None: Z is whole."""
@@ -71,8 +84,7 @@ class GIN:
         engine.gram(self.W2, U, D)
         G = engine.dense_back(D, engine.params[self.W2], name="G")
         engine.free(D)
-        engine.deactivate(G, U, relu=True)
-        engine.free(U)
+        self._hidden_back(engine, G, U)
         if self.settings.bias:
             engine.column_sums(self.b1, G)
         if self._order(H) == "weights":
