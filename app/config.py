@@ -155,7 +155,7 @@ class PolicyCase(Table, frozen=True):
     """The Q-network: structure2vec embedding and evaluation head (Khalil et al. 2017)."""
 
     model: Annotated[
-        Literal["structure2vec", "gcn", "gin", "sage", "commnet"],
+        Literal["structure2vec", "gcn", "gin", "gin_norm", "sage", "commnet"],
         about(
             "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights"
         ),
@@ -303,7 +303,7 @@ class SearchCase(Table, frozen=True):
 class GnnCase(Table, frozen=True):
     """Full-batch node classification: the model and its training."""
 
-    model: Annotated[str, about("layer kind: gcn, gin, commnet, sage, gat")] = "gcn"
+    model: Annotated[str, about("layer kind: gcn, gin, gin_norm, commnet, sage, gat")] = "gcn"
     depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16
     layers: Annotated[

@@ -1,5 +1,7 @@
 """The process grid: replicas of an agent on groups of ranks, the same bits however they are shared out."""
 
+from copy import deepcopy
+
 import msgspec
 import numpy as np
 import pytest
@@ -9,16 +11,20 @@ from standin_device import StandInDevice
 from test_learners import AGENTS, short
 from test_train import changed
 
+from app.checkpoint.checkpoints import Nothing
 from app.comm.grid import cut_grid, fit_groups
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase, ParallelCase
+from app.config import AgentCase, Case, GraphCase, ParallelCase, SearchCase
 from app.device import HostDevice
 from app.errors import CaseError, GraphError, NumericsError
+from app.log import Log
 from app.problems.table import make_problem
 from app.rl.agent import Agent
 from app.rl.learner import Lesson
 from app.rl.training import mean_lesson, share_of, train_policy
+from app.tasks.context import Context
+from app.tasks.solve import run_solve
 
 WORLD = MPI.COMM_WORLD
 GRAPHS = [growing_graph(31, 2, 1), random_graph(26, 0.2, 3), growing_graph(40, 3, 4)]
@@ -33,15 +39,16 @@ def with_replicas(case, replicas):
     )
 
 
-def trained(group, case, groups=1):
+def trained(group, case, groups=1, **more):
     """Digests of the last and the best weights and every record of a training on a grid of ranks."""
     last = []
     grid = cut_grid(group, case.parallel.data, groups)
     result = train_policy(
         grid.group, case, make_problem("mvc"), make_blocks(grid.group, GRAPHS),
         make_blocks(grid.group, HELD), snapshot=lambda step, weights: last.append(digest(weights)), grid=grid,
+        **more,
     )  # fmt: skip
-    assert len(set(last)) > 1  # it did learn
+    assert more or len(set(last)) > 1  # it did learn
     return last, digest(result.weights), repr(result.records), result.best_total
 
 
@@ -206,3 +213,71 @@ def test_what_groups_tell_each_other_is_counted_apart():
     others = world.size - 1
     assert world.sent_bytes == ({"data.sum": 4 * 101 * others} if others else {})
     assert grid.group.sent_bytes is world.sent_bytes
+
+
+# ---- stopping and going on --------------------------------------------------------------------------------
+
+
+class At(Nothing):
+    """Tells the state at a step, or begins from one."""
+
+    def __init__(self, step=-1, state=None):
+        self.step, self.state = step, state
+
+    def recall(self, key):
+        return self.state
+
+    def at(self, step, key="", state=None):
+        if self.step >= 0 and step >= self.step:
+            self.state, self.step = deepcopy(state()), -1
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_grid_goes_on_where_another_stopped(name):
+    """The state is that of the replicas, whichever ranks have them."""
+    case = with_replicas(CASES[name], 2)
+    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case)
+    world, middle = Group(WORLD, HostDevice()), case.train.steps // 2
+    told = []
+    for groups in grids(2):
+        keeper = At(middle)
+        assert trained(world, case, groups, keeper=keeper) == expected
+        told.append(keeper.state)
+    for groups, state in zip(reversed(grids(2)), told):
+        last, *rest = trained(world, case, groups, keeper=At(state=state))
+        assert (last[-1], rest) == (expected[0][-1], [*expected[1:]])
+
+
+# ---- solving ----------------------------------------------------------------------------------------------
+
+SET = Case(
+    seed=3, graph=GraphCase(generator="er", nodes=(30, 60), p=0.2, count=5),
+    search=SearchCase(steps=60, bound_seconds=0.01, reductions=False),
+)  # fmt: skip
+
+
+def solved(group, case):
+    """What a solve says of every instance, but for times and bounds, which depend on the clock."""
+    result = run_solve(Context(case, group, Log(False), None))
+    kept = ("name", "nodes", "edges", "objective", "source", "learned", "greedy", "digest", "baselines")
+    return result["digest"], [{key: each.get(key) for key in kept} for each in result["instances"]]
+
+
+@pytest.mark.parametrize("solver", ["full", "policy"])
+@pytest.mark.parametrize("rest", [{"data": 2}, {"data": 5}, {"data": 4, "spatial": 1}], ids=str)
+def test_a_set_is_solved_at_once_as_one_by_one(solver, rest):
+    case = changed(SET, search={"solver": solver, "bounds": False})
+    if rest.get("spatial") and WORLD.size == 3:
+        case = changed(case, graph={"count": 2})  # fewer graphs than groups
+    expected = solved(Group(MPI.COMM_SELF, HostDevice()), case)
+    parallel = msgspec.structs.replace(case, parallel=ParallelCase(**rest))
+    assert solved(Group(WORLD, HostDevice()), parallel) == expected
+
+
+def test_a_single_graph_is_searched_by_all():
+    """parallel.data independent searches of it, as search.starts would ask for."""
+    one = changed(SET, graph={"count": 1, "nodes": 90}, search={"baselines": False})
+    expected = solved(Group(MPI.COMM_SELF, HostDevice()), changed(one, search={"starts": 3}))
+    world = Group(WORLD, HostDevice())
+    assert solved(world, changed(one, parallel={"data": 3})) == expected
+    assert solved(world, changed(one, parallel={"data": 2}, search={"starts": 3})) == expected

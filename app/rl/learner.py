@@ -125,10 +125,10 @@ class Learner:
 
     def new_optimiser(self, size: int) -> Adam:
         """The optimiser of the case for `size` parameters."""
-        case = self.case
+        case, device = self.case, self.group.device
         return Adam(
-            size, self.group.device.xp, case.learning_rate, case.adam_beta1, case.adam_beta2,
-            case.adam_epsilon,
+            size, device.xp, case.learning_rate, case.adam_beta1, case.adam_beta2, case.adam_epsilon,
+            kernel=device.adam,
         )  # fmt: skip
 
     def check_weights(self) -> None:

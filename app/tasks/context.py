@@ -9,7 +9,7 @@ from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.group import Group
 from app.comm.guard import check_same, raise_together
-from app.comm.transport import choose_transport
+from app.comm.transport import choose_transport, local_rank
 from app.config import VERSION, Case, GraphCase
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
@@ -32,14 +32,19 @@ def open_group(comm: Any, case: Case) -> Group:
 
     Ranks   all call
     """
+    rank_here = local_rank(comm)
     with raise_together(Group(comm, HostDevice()), "opening the device"):
         run = case.run
         compiled = run.kernels == "auto"
-        device = open_device(run.device, comm.Get_rank(), run.portable, run.reproducible, compiled)
-        direct = choose_transport(case.parallel.transport, device)
+        device = open_device(run.device, rank_here, run.portable, run.reproducible, compiled)
         if case.run.reproducible:
             check_octets(device)
-    group = Group(comm, device, direct, case.run.reproducible)
+    check_same(
+        Group(comm, HostDevice()), f"device {device.name}", "all ranks need one kind of device", CaseError
+    )
+    transport = choose_transport(case.parallel.transport, device, comm)
+    group = Group(comm, device, transport.direct, case.run.reproducible)
+    group.transport = str(transport)
     check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
     return group
 
@@ -49,7 +54,8 @@ def check_names(case: Case) -> None:
     make_problem(case.problem.name)
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
-    share_of(case.agent, case.parallel.data)
+    if case.run.task in ("train", "study") or case.policy.weights == "train":
+        share_of(case.agent, case.parallel.data)
     for recipe in case.study.recipes:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":
