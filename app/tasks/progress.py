@@ -28,8 +28,10 @@ from app.rl.rollout import cover_one_at_a_time
 from app.rl.training import train_policy
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
+from app.tasks.counted import counted_seconds
 from app.tasks.quality import digest_text
 from app.tasks.references import References, find_references
+from app.tasks.scaling import calibration_of
 from app.tasks.variants import split_variant, with_variant
 
 COLUMNS = (
@@ -37,7 +39,7 @@ COLUMNS = (
     "ratios",
 )  # fmt: skip
 REACHED_COLUMNS = (
-    "variant", "seed", "reached", "step", "gradient_steps", "agent_s", "environment_s", "seconds",
+    "variant", "seed", "ranks", "reached", "step", "gradient_steps", "agent_s", "environment_s", "seconds",
     "processor_s", "kept",
 )  # fmt: skip
 # RL4GO Table 3: seconds on 6 and on 96 GPUs to AAR 1.04, ER graphs of 3,360 nodes: agent, environment, total.
@@ -115,8 +117,9 @@ def run_progress(context: Context) -> dict[str, Any]:
         for name, each in variants.items():
             part = replace(context, case=msgspec.structs.replace(each, seed=seed))
             courses.append(_followed(part, Course(name, seed, targets), references))
-    reached = [{"variant": c.variant, "seed": c.seed, **c.reached()} for c in courses]
-    _say(context, list(variants), reached, targets)
+    reached = [_reached(context, variants[course.variant], course) for course in courses]
+    reached += _carried(context, variants, reached)
+    _say(context, reached, targets)
     rows = [line for course in courses for line in course.lines]
     if context.folder is not None:
         context.folder.write_csv("progress.csv", COLUMNS, rows)
@@ -125,6 +128,28 @@ def run_progress(context: Context) -> dict[str, Any]:
             _plot(context, courses, list(targets))
     digests = {f"{course.variant}/{course.seed}": course.weights for course in courses}
     return {"digest": digest_text(digests), "rows": rows, "reached": reached, "instances": []}
+
+
+def _reached(context: Context, case: Case, course: Course) -> dict[str, Any]:
+    """A course's line of the table."""
+    ranks = 1 if case.study.alone else context.group.size
+    return {"variant": course.variant, "seed": course.seed, "ranks": ranks, **course.reached()}
+
+
+def _carried(
+    context: Context, variants: dict[str, Case], reached: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The lines of those that arrived, on the ranks of study.counted. Ranks: all call."""
+    if not context.case.study.counted:
+        return []
+    rates, found = calibration_of(context), []
+    for row in reached:
+        for ranks in context.case.study.counted:
+            case = msgspec.structs.replace(variants[row["variant"]], seed=row["seed"])
+            line = counted_seconds(context, case, row, ranks, rates) if row["reached"] else None
+            if line is not None:
+                found.append({**line, "variant": f"{row['variant']}, {ranks} ranks by counts"})
+    return found
 
 
 def _targets(case: Case) -> dict[str, float]:
@@ -243,19 +268,17 @@ def _words(line: dict[str, Any]) -> str:
     )
 
 
-def _say(
-    context: Context, names: list[str], reached: list[dict[str, Any]], targets: dict[str, float]
-) -> None:
+def _say(context: Context, reached: list[dict[str, Any]], targets: dict[str, float]) -> None:
     """One line for each variant: medians over the seeds, with the least and the largest; and the paper's."""
     log = context.log
     log.info("time to AAR %s: median (least-largest) over the seeds", _shown(targets))
     log.info(
-        "%-28s %7s %22s %22s %22s %22s", "variant", "reached", "total s", "agent s", "environment s", "CPU s"
+        "%-36s %7s %22s %22s %22s %22s", "variant", "reached", "total s", "agent s", "environment s", "CPU s"
     )
-    for name in names:
+    for name in dict.fromkeys(row["variant"] for row in reached):
         mine = [row for row in reached if row["variant"] == name]
         log.info(
-            "%-28s %3d/%-3d %22s %22s %22s %22s", name, sum(row["reached"] for row in mine), len(mine),
+            "%-36s %3d/%-3d %22s %22s %22s %22s", name, sum(row["reached"] for row in mine), len(mine),
             *(_spread(mine, key) for key in ("seconds", "agent_s", "environment_s", "processor_s")),
         )  # fmt: skip
     if context.case.study.beside == "fig_4":
@@ -268,7 +291,7 @@ def _say(
 
 def _spread(rows: list[dict[str, Any]], key: str) -> str:
     """Median and extremes of the trainings that arrived."""
-    found = [row[key] for row in rows if row["reached"]]
+    found = [row[key] for row in rows if row["reached"] and row[key] is not None]
     if not found:
         return "-"
     return f"{median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
