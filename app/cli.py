@@ -14,7 +14,7 @@ from app.errors import CaseError
 from app.text import printable, shorten, show, toml_value
 
 VALUES = {"--out": "DIR", "--device": "auto, cpu or gpu", "--check": "FILE"}
-FLAGS = ("--overwrite", "--dry-run", "--version", "--help")
+FLAGS = ("--overwrite", "--dry-run", "--allow-mixed", "--version", "--help")
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MPI_LOCALRANKID")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -23,7 +23,8 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 class Command(Struct, frozen=True):
     """What the command line asks for; `out` and `device` are those of the case, options laid over.
 
-    check   a solution to verify instead of running the task; "": none
+    check         a solution to verify instead of running the task; "": none
+    allow_mixed   ranks may run other versions of the software than each other
     """
 
     case: Case
@@ -33,6 +34,7 @@ class Command(Struct, frozen=True):
     dry_run: bool
     device: str
     check: str
+    allow_mixed: bool = False
 
 
 def parse(arguments: list[str]) -> Command | str:
@@ -61,6 +63,7 @@ def parse(arguments: list[str]) -> Command | str:
         dry_run="--dry-run" in options,
         device=case.run.device,
         check=options.get("--check", ""),
+        allow_mixed="--allow-mixed" in options,
     )
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from app.text import printable
+from app.watchdog import beat
 
 COLUMNS = (
     "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "entropy", "loss", "held_back_nodes",
@@ -69,6 +70,7 @@ class Log:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time spent inside to `seconds[name]`."""
+        beat()
         start = time.perf_counter()
         try:
             yield

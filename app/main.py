@@ -12,13 +12,14 @@ from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, raise_together
 from app.config import Case
 from app.device import product_rate
-from app.errors import CaseError, LockstepError
+from app.errors import CaseError, LockstepError, OutOfMemory
 from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
 from app.graphs.node_files import check_node_file
 from app.graphs.readers import open_edges
 from app.graphs.source import Limits
 from app.log import Log
+from app.model.fits import refuse_too_large
 from app.model.plan import plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
@@ -30,6 +31,7 @@ from app.tasks.solve import run_solve
 from app.tasks.study import run_study
 from app.tasks.train import run_train
 from app.text import printable
+from app.watchdog import watch
 
 TASKS = {"train": run_train, "solve": run_solve, "classify": run_classify, "study": run_study}
 
@@ -38,22 +40,25 @@ def run(command: cli.Command) -> int:
     """Run a parsed command on all ranks of this job; returns the exit code."""
     abort_on_uncaught()
     rank = MPI.COMM_WORLD.Get_rank()
+    watch(command.case.run.watchdog_seconds, f"[rank {rank}]")
+    needs: list[str] = []  # what the case needs by estimate
     try:
-        return _run(command)
+        return _run(command, needs)
     except LockstepError as error:
         # Raised on all ranks alike: raise_together saw to that.
         if rank == 0:
-            cli.say(f"lockstep: error: {error}", error=True)
+            more = needs if isinstance(error, OutOfMemory) else []
+            cli.say("; ".join([f"lockstep: error: {error}", *more]), error=True)
         return error.exit_code
     except (Exception, KeyboardInterrupt, SystemExit) as error:
-        abort(error)
+        abort(error, "\n".join(["by estimate:", *needs]) if needs and isinstance(error, MemoryError) else "")
         raise
 
 
-def _run(command: cli.Command) -> int:
+def _run(command: cli.Command, needs: list[str]) -> int:
     _check_launch(MPI.COMM_WORLD.Get_size())
     case = command.case
-    group = open_group(MPI.COMM_WORLD, case)
+    group = open_group(MPI.COMM_WORLD, case, command.allow_mixed)
     with raise_together(group, "checking the case"):
         check_names(case)
         if group.rank == 0:
@@ -65,6 +70,8 @@ def _run(command: cli.Command) -> int:
     if command.check:
         run_check(Context(case, group, Log(group.rank == 0, None), None), command.check)
         return 0
+    if group.device.name == "cpu" and (words := refuse_too_large(group, case)):
+        needs.append(words)
     folder = RunFolder(group, command.out, command.overwrite)
     folder.begin(case, group.device)
     log = Log(group.rank == 0, command.out, case.output.log_seconds)

@@ -12,7 +12,7 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "rng", "elementary", "text"),
+    ("errors", "rng", "elementary", "text", "watchdog"),
     ("attention", "elementwise", "products"),
     ("config", "cuda", "native"),
     ("casetext", "tomlplaces"),
@@ -44,7 +44,7 @@ ONLY = {
     "casecheck": {"config", "text", "tomlplaces"},
     "casefile": {"casecheck", "config", "errors", "text", "tomlplaces"},
     "cli": {"casefile", "casetext", "config", "errors", "text"},
-    "log": {"text"},
+    "log": {"text", "watchdog"},
     "graphs": {"errors", "rng", "native"},
     "memory": {"errors"},
     "gnn": {
@@ -61,6 +61,7 @@ ONLY = {
         "elementary",
         "errors",
         "rng",
+        "watchdog",
     },
     "reductions": {"graphs", "errors", "native"},
     "bounds": {"graphs", "errors", "native", "reductions", "rng"},

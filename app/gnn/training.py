@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import check_same, digest, raise_together
+from app.comm.guard import check_replicas, raise_together
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
 from app.gnn.engine import Engine
@@ -26,6 +26,7 @@ from app.partition.migrate import move_nodes
 from app.partition.rows import RowPartition
 from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
+from app.watchdog import beat
 
 Array = Any
 SPLITS = ("train", "val", "test")
@@ -204,6 +205,7 @@ def fit(
     result = Fit(params.host())
     best, waited = -math.inf, 0
     for epoch in range(1, case.epochs + 1):
+        beat()
         loss = classifier.epoch(epoch)
         for part in decay:
             classifier.engine.gradient[part] += case.weight_decay * params.flat[part]
@@ -212,7 +214,7 @@ def fit(
         result.epochs = epoch
         refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
-            check_same(classifier.group, digest(params.host())[:16], f"weights after epoch {epoch}")
+            check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every and epoch < case.epochs:
             continue
         scores = classifier.evaluate()

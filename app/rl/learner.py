@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import check_same, digest
+from app.comm.guard import check_replicas
 from app.config import AgentCase
 from app.gnn.optim import Adam
 from app.native.library import keep_freed_memory
@@ -87,11 +87,16 @@ class Learner:
             case.adam_epsilon,
         )  # fmt: skip
 
+    def replicas(self) -> dict[str, np.ndarray]:
+        """Host copies of what every rank holds alike and learning changes, by name."""
+        get, optimiser = self.group.device.get, self.optimiser
+        return {**self.params.host(), "Adam's m": get(optimiser.m), "Adam's v": get(optimiser.v)}
+
     def check_weights(self) -> None:
-        """Compare the weights of all ranks, every check_every gradient steps."""
+        """Compare the replicas of all ranks, every check_every gradient steps."""
         if self.check_every and self.optimiser.step % self.check_every == 0:
             what = f"the weights after {self.optimiser.step} gradient steps"
-            check_same(self.group, digest(self.params.host()), what)
+            check_replicas(self.group, self.replicas(), what)
 
     # ---- what is told of it -----------------------------------------------------------------------------
 

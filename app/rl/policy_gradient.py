@@ -167,3 +167,7 @@ class PolicyLearner(Learner):
         if self.value is not None:
             self.value_optimiser.update(self.value.params.flat, dvalue)
         self.check_weights()
+
+    def replicas(self) -> dict[str, np.ndarray]:
+        """Those of every learner, and the value head."""
+        return {**super().replicas(), **(self.value.params.host() if self.value is not None else {})}

@@ -20,6 +20,7 @@ from app.rl.replay import paper_bytes
 from app.rl.rollout import cover_one_at_a_time
 from app.rng import stream
 from app.sparse.rowblock import RowBlock
+from app.watchdog import beat
 
 
 @dataclass
@@ -64,6 +65,7 @@ def train_policy(
     step, evaluated, losses = 0, -1, []
 
     while step < case.train.steps:
+        beat()
         if step // case.train.evaluate_every > evaluated:
             evaluated = step // case.train.evaluate_every
             _evaluate(learner, held_back, step, begun, losses, result, record)

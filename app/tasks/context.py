@@ -1,7 +1,10 @@
 """Context: what every task needs, made once by app.main and handed down unchanged."""
 
 import importlib.metadata
+import sys
+import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from app.casetext import case_digest
@@ -23,11 +26,14 @@ from app.rl.learners import find_learner
 from app.rl.select import find_rule
 from app.sparse.rowblock import RowBlock
 
+APP = Path(__file__).parent.parent
 
-def open_group(comm: Any, case: Case) -> Group:
+
+def open_group(comm: Any, case: Case, allow_mixed: bool = False) -> Group:
     """The ranks of a communicator, each with its device; what fails on some ranks only is raised on all.
 
-    Ranks   all call
+    allow_mixed   ranks may run different versions of the software
+    Ranks         all call
     """
     with raise_together(Group(comm, HostDevice()), "opening the device"):
         run = case.run
@@ -37,7 +43,11 @@ def open_group(comm: Any, case: Case) -> Group:
         if case.run.reproducible:
             check_octets(device)
     group = Group(comm, device, direct, case.run.reproducible)
-    check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
+    shown = f"case {case_digest(case)[:16]}"
+    check_same(group, shown, "ranks of one job must run the same case", CaseError)
+    if group.size > 1 and not allow_mixed:
+        what = "ranks of one job must run the same software (--allow-mixed tries it all the same)"
+        check_same(group, software(), what, CaseError)
     return group
 
 
@@ -52,10 +62,15 @@ def check_names(case: Case) -> None:
         check_layers(case.gnn)
 
 
-def _fingerprint(case: Case) -> str:
-    """What must agree on all ranks before they can take equal decisions."""
-    versions = " ".join(f"{m} {importlib.metadata.version(m)}" for m in ("numpy", "scipy", "mpi4py"))
-    return f"case {case_digest(case)[:16]}, lockstep {VERSION}, {versions}"
+def software() -> str:
+    """What runs on this rank, in a line: versions, and a check sum of this program's own files."""
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scipy", "mpi4py")]
+    if "cupy" in sys.modules:
+        versions.append(f"cupy {sys.modules['cupy'].__version__}")
+    check_sum = 0
+    for path in sorted(APP.rglob("*.py")):
+        check_sum = zlib.crc32(path.read_bytes(), check_sum)
+    return f"python {sys.version.split()[0]}, lockstep {VERSION} ({check_sum:08x}), {', '.join(versions)}"
 
 
 @dataclass(frozen=True)
