@@ -15,8 +15,10 @@ $(VENV)/ready: pyproject.toml
 run: $(VENV)/ready
 	$(BIN)/mpirun -np $(NP) $(BIN)/python run.py inputs/quickstart.toml --overwrite
 
+# On one rank each with all cores busy, then on 2, 3 and 4 ranks.
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore tests/test_ranks.py
+	$(BIN)/python -m pytest -q tests/test_ranks.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
