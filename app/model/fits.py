@@ -41,8 +41,8 @@ def refuse_too_large(group: Group, case: Case) -> str:
         if case.memory.estimate_first and needed > MARGIN * room:
             ranks = f"each of {here} ranks here" if here > 1 else "it"
             raise CaseError(
-                f"memory: {words}, but {what} leaves {memory.size(room)} to {ranks}; more hosts, or a smaller "
-                "graph, would be right (memory.estimate_first = false tries it all the same)"
+                f"memory: {words}, but {what} leaves {memory.size(room)} to {ranks}; more hosts, or a "
+                "smaller graph, would be right (memory.estimate_first = false tries it all the same)"
             )
     return words
 
