@@ -13,6 +13,7 @@ from app.config import (
     GRAPH_FILES,
     GRAPH_TABLES,
     Case,
+    CheckpointCase,
     GraphCase,
     Keys,
     MemoryCase,
@@ -47,8 +48,9 @@ def to_toml(case: Case) -> str:
 def case_digest(case: Case) -> str:
     """sha256 of all that can change the result.
 
-    Left out: name, folder, device and guards of the run, [parallel], [memory] and [output]. Files count
-    by their names without folders, so that a copy elsewhere has the same digest; their content has its own.
+    Left out: name, folder, device and guards of the run, [parallel], [memory], [checkpoint] and [output].
+    Files count by their names without folders, so that a copy elsewhere has the same digest; their content
+    has its own.
     """
     digested = structs.replace(
         case,
@@ -74,6 +76,7 @@ def case_digest(case: Case) -> str:
         ),
         parallel=ParallelCase(),
         memory=MemoryCase(),
+        checkpoint=CheckpointCase(),
         output=OutputCase(),
     )
     return hashlib.sha256(to_toml(digested).encode()).hexdigest()
@@ -100,6 +103,11 @@ Without mpirun it runs on one rank.
                        train.steps=2000 graph.path=a.mtx 'graph.path=["a.mtx", "b.mtx"]'
   --out DIR            output folder; sets run.out (default: runs/NAME)
   --overwrite          write into an output folder that has results already
+  --resume             go on from the newest valid checkpoint in the output folder, on any number
+                       of ranks, with the bits of a run that was never stopped; from the beginning
+                       where there is none
+  --max-hours H        stop in time with a checkpoint, H hours after the start (see --resume)
+  --force-unlock       take over an output folder that a job has locked which is certainly gone
   --dry-run            check the case and the headers of its graph files, print the case with
                        its defaults, write nothing
   --device DEVICE      auto, cpu or gpu; sets run.device
@@ -115,6 +123,8 @@ exit codes:
   0  complete
   1  any other error
   2  the case, the command line or an input file is wrong
+  3  stopped early by --max-hours or a signal (SIGUSR1, SIGTERM, SIGINT), with a checkpoint;
+     a second SIGINT ends the job at once
 
 environment variables:
   LOCKSTEP_THREADS     threads per rank of the linear algebra libraries (default 1)

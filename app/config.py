@@ -462,6 +462,19 @@ class MemoryCase(Table, frozen=True):
     folder: Annotated[str, about('of that file; "": the system\'s folder for temporary files')] = ""
 
 
+class CheckpointCase(Table, frozen=True):
+    """What a run keeps so that it can go on after a stop; no key here changes a result."""
+
+    enabled: Annotated[bool, about("write checkpoints; false: none, and a signal ends the run at once")] = (
+        True
+    )
+    minutes: Annotated[Amount, about("between two checkpoints, min; one more when the run is stopped")] = 10.0
+    steps: Annotated[
+        Count, about("besides, a checkpoint after so many steps, epochs or answers; 0: by the minutes alone")
+    ] = 0
+    keep: Annotated[Positive, about("the newest ones that are kept")] = 2
+
+
 class OutputCase(Table, frozen=True):
     """What is written."""
 
@@ -632,6 +645,7 @@ class Case(Table, frozen=True):
     rgcn: RgcnCase = RgcnCase()
     parallel: ParallelCase = ParallelCase()
     memory: MemoryCase = MemoryCase()
+    checkpoint: CheckpointCase = CheckpointCase()
     output: OutputCase = OutputCase()
     study: StudyCase = field(default_factory=StudyCase)
 

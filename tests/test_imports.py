@@ -12,7 +12,7 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "rng", "elementary", "text", "watchdog"),
+    ("errors", "faults", "rng", "elementary", "text", "watchdog"),
     ("attention", "elementwise", "products"),
     ("config", "cuda", "native"),
     ("casetext", "tomlplaces"),
@@ -20,6 +20,7 @@ LAYERS = (
     ("casefile",),
     ("cli", "device", "graphs", "log", "memory"),
     ("comm",),
+    ("checkpoint",),
     ("partition",),
     ("sparse",),
     ("gnn", "reductions"),
@@ -47,7 +48,9 @@ ONLY = {
     "log": {"text", "watchdog"},
     "graphs": {"errors", "rng", "native"},
     "memory": {"errors"},
+    "checkpoint": {"casefile", "comm", "config", "errors", "faults", "log", "text", "watchdog"},
     "gnn": {
+        "checkpoint",
         "sparse",
         "native",
         "partition",

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from app.config import GnnCase, RgcnCase
 from app.native import optim as compiled
 
@@ -13,6 +15,7 @@ class SGD:
 
     def __init__(self, rate: float) -> None:
         self.rate, self.step = rate, 0
+        self.moments: dict[str, Array] = {}
 
     def update(self, flat: Array, gradient: Array) -> None:
         """flat [size] -= rate * gradient [size], in place."""
@@ -27,6 +30,20 @@ def make_optimiser(
     if case.optimiser == "sgd":
         return SGD(case.learning_rate)
     return Adam(size, xp, case.learning_rate, moments=moments)
+
+
+def optimiser_arrays(optimiser: "SGD | Adam", device: Any, name: str) -> dict[str, np.ndarray]:
+    """Host copies of what an optimiser keeps beside its step, as NAME.m and so on."""
+    return {f"{name}.{key}": np.array(device.get(each)) for key, each in optimiser.moments.items()}
+
+
+def restore_optimiser(
+    optimiser: "SGD | Adam", device: Any, name: str, step: int, arrays: dict[str, np.ndarray]
+) -> None:
+    """Make an optimiser what optimiser_arrays and its step tell of."""
+    optimiser.step = step
+    for key, each in optimiser.moments.items():
+        each[...] = device.put(arrays[f"{name}.{key}"])
 
 
 class Adam:
@@ -46,6 +63,11 @@ class Adam:
         self.xp, self.rate, self.beta1, self.beta2, self.epsilon = xp, rate, beta1, beta2, epsilon
         self.m, self.v = moments or (xp.zeros(size, dtype=xp.float32), xp.zeros(size, dtype=xp.float32))
         self.step = 0
+
+    @property
+    def moments(self) -> dict[str, Array]:
+        """What it keeps beside `step`, by name."""
+        return {"m": self.m, "v": self.v}
 
     def update(self, flat: Array, gradient: Array) -> None:
         """flat [size] -= the step for gradient [size], in place."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.config import AgentCase
 from app.errors import CaseError, NumericsError
@@ -116,6 +117,21 @@ class Agent(Learner):
     def stored(self) -> tuple[int, int]:
         """Transitions in the replay memory, and its bytes."""
         return len(self.replay), self.replay.nbytes()
+
+    def state(self) -> State:
+        """Besides: the target network and the replay memory."""
+        state = super().state()
+        state.values |= {"added": self.replay.added, "begun": self.replay.begun}
+        state.arrays["target"] = np.array(self.group.device.get(self.target.flat))
+        state.arrays |= self.replay.arrays()
+        return state
+
+    def restore(self, state: State) -> None:
+        """See Learner."""
+        super().restore(state)
+        self.target.flat[:] = self.group.device.put(state.arrays["target"])
+        added, begun = (state.values[key] for key in ("added", "begun"))
+        self.replay.restore(added, begun, state.arrays, self.net.problem.totals)
 
     def learn(self, sample: Sample) -> float:
         """One gradient step on a minibatch; returns its loss. Ranks: all call; identical on all.

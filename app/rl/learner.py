@@ -4,10 +4,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.config import AgentCase
-from app.gnn.optim import Adam
+from app.gnn.optim import Adam, optimiser_arrays, restore_optimiser
 from app.native.library import keep_freed_memory
 from app.rl.dynamics import DYNAMICS
 from app.rl.env import Environment
@@ -97,6 +98,24 @@ class Learner:
         if self.check_every and self.optimiser.step % self.check_every == 0:
             what = f"the weights after {self.optimiser.step} gradient steps"
             check_replicas(self.group, self.replicas(), what)
+
+    # ---- stopping and going on ----------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """All that later steps depend on, on the host, the same on any number of ranks. Ranks: all call.
+
+        A learner that keeps more than this adds to it; random streams are functions of counters.
+        """
+        device = self.group.device
+        arrays = {"params": np.array(device.get(self.params.flat))}
+        arrays |= optimiser_arrays(self.optimiser, device, "optimiser")
+        return State({"gradient_steps": self.optimiser.step}, arrays)
+
+    def restore(self, state: State) -> None:
+        """Make a new learner what `state` told of an earlier one. Ranks: all call."""
+        device, step = self.group.device, state.values["gradient_steps"]
+        self.params.flat[:] = device.put(state.arrays["params"])
+        restore_optimiser(self.optimiser, device, "optimiser", step, state.arrays)
 
     # ---- what is told of it -----------------------------------------------------------------------------
 

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.errors import NumericsError
 from app.rl.agent import cut_states, score_environments
 from app.rl.env import Environment
 from app.rl.learner import Learner
 from app.rl.node_head import ValueHead, node_gradient, node_scores
 from app.rl.qnet import Evaluation, Gradient
-from app.rl.replay import Episode
+from app.rl.replay import Episode, pack_episodes, unpack_episodes
 from app.rl.softmax import Softmax, draw_nodes
 from app.rng import key_of
 
@@ -102,6 +103,21 @@ class PolicyLearner(Learner):
     def notes(self, step: int) -> dict[str, float]:
         """The mean entropy of the policy in the states learned from last, in nats."""
         return {"entropy": self.entropy}
+
+    # ---- stopping and going on ----------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """Besides: the kept episodes, and the entropy that was noted last."""
+        state = super().state()
+        state.values["entropy"] = self.entropy
+        state.arrays |= pack_episodes(self.episodes)
+        return state
+
+    def restore(self, state: State) -> None:
+        """See Learner."""
+        super().restore(state)
+        self.entropy = state.values["entropy"]
+        self.episodes = unpack_episodes(state.arrays, self.net.problem.totals)
 
     # ---- learning ---------------------------------------------------------------------------------------
 

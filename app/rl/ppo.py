@@ -6,7 +6,9 @@ from math import fsum, sqrt
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.elementary import exp
+from app.gnn.optim import optimiser_arrays, restore_optimiser
 from app.rl.env import Environment
 from app.rl.node_head import ValueHead
 from app.rl.policy_gradient import Moment, Played, PolicyLearner, Push
@@ -47,6 +49,23 @@ class ProximalPolicy(PolicyLearner):
         """Append the step to its episode, and to those to learn from."""
         self.fresh.append(Moment(number, len(self.episodes[number].actions)))
         super().remember(number, node, reward, env)
+
+    def state(self) -> State:
+        """Besides: the value head, its optimiser, and the steps not yet learned from."""
+        state, device = super().state(), self.group.device
+        state.values["value_steps"] = self.value_optimiser.step
+        state.arrays["value"] = np.array(device.get(self.value.params.flat))
+        state.arrays |= optimiser_arrays(self.value_optimiser, device, "value")
+        state.arrays["fresh"] = np.array(self.fresh, dtype=np.int64).reshape(-1, 2)
+        return state
+
+    def restore(self, state: State) -> None:
+        """See Learner."""
+        super().restore(state)
+        device, step = self.group.device, state.values["value_steps"]
+        self.value.params.flat[:] = device.put(state.arrays["value"])
+        restore_optimiser(self.value_optimiser, device, "value", step, state.arrays)
+        self.fresh = [Moment(*each) for each in state.arrays["fresh"].tolist()]
 
     def learn_when_due(self, steps: int) -> list[float]:
         """All passes, once there are `rollout_steps` steps."""

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.rl.policy_gradient import Moment, Played, PolicyLearner, Push
 from app.rl.replay import Episode
 
@@ -39,6 +40,17 @@ class Reinforce(PolicyLearner):
     def draw_of(self, number: int) -> int:
         """The rollouts of a graph share its draw."""
         return number // self.case.rollouts
+
+    def state(self) -> State:
+        """Besides: how many episodes were learned from."""
+        state = super().state()
+        state.values["learned"] = self.learned
+        return state
+
+    def restore(self, state: State) -> None:
+        """See Learner."""
+        super().restore(state)
+        self.learned = state.values["learned"]
 
     def learn_when_due(self, steps: int) -> list[float]:
         """One gradient step when all episodes of the round are done."""

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.config import Case
-from app.errors import GraphError, LockstepError
+from app.errors import CaseError, GraphError, LockstepError
 from app.problems.problem import Problem, better
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
@@ -20,7 +23,6 @@ from app.rl.replay import paper_bytes
 from app.rl.rollout import cover_one_at_a_time
 from app.rng import stream
 from app.sparse.rowblock import RowBlock
-from app.watchdog import beat
 
 
 @dataclass
@@ -44,6 +46,7 @@ def train_policy(
     held_back: list[RowBlock],
     record: Callable[[dict[str, float]], None] = lambda row: None,
     snapshot: Callable[[int, dict[str, np.ndarray]], None] = lambda step, weights: None,
+    keeper: Keeper = NOTHING_KEPT,
 ) -> Training:
     """Learn a policy on the graphs `blocks`, keeping the weights that do best on `held_back`.
 
@@ -52,6 +55,7 @@ def train_policy(
     record    called with each evaluation: step, loss, episodes, objective on the held-back graphs, and the
               learner's notes
     snapshot  called with each evaluation: step and host copies of the weights
+    keeper    where the loop may be stopped, and what it goes on from
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
     if not any(block.edges for block in blocks):
@@ -61,11 +65,15 @@ def train_policy(
         group, case.agent, net, blocks, case.seed, case.run.check_every
     )
     result = Training(net, learner.params.host(), best_step=0, best_total=-1)
-    episodes, begun = _renew(group, case, learner, [], 0)
-    step, evaluated, losses = 0, -1, []
+    earlier = keeper.recall("train")
+    if earlier is None:
+        episodes, begun = _renew(group, case, learner, [], 0)
+        step, evaluated, losses = 0, -1, []
+    else:
+        step, evaluated, losses, begun, episodes = _restore(group, case, learner, result, earlier)
 
     while step < case.train.steps:
-        beat()
+        keeper.at(step, "train", partial(_state, learner, result, step, evaluated, losses, begun, episodes))
         if step // case.train.evaluate_every > evaluated:
             evaluated = step // case.train.evaluate_every
             _evaluate(learner, held_back, step, begun, losses, result, record)
@@ -82,6 +90,7 @@ def train_policy(
         # Remember: reward and next state
         for episode, node, totals in zip(episodes, nodes.tolist(), before):
             env = episode.env
+            episode.nodes.append(node)
             reward = problem.reward(totals, env.totals, 1, case.agent.shaping)
             if case.agent.reward_scale == "nodes":
                 reward /= env.block.n
@@ -103,11 +112,12 @@ def train_policy(
 
 @dataclass
 class _Running:
-    """An episode in progress."""
+    """An episode in progress, and the nodes it has chosen."""
 
     number: int
     graph: int
     env: Environment
+    nodes: list[int] = field(default_factory=list)
 
 
 def _renew(
@@ -131,11 +141,16 @@ def _begin(group: Group, case: Case, learner: Learner, number: int) -> _Running:
     draws = stream(case.seed, "episode", learner.draw_of(number))
     while True:
         graph = int(draws.integers(len(learner.blocks)))
-        block, scan = learner.blocks[graph], case.train.environment == "scan"
-        env = begin_environment(group, block, learner.net.problem, scan)
+        env = _environment(group, case, learner, graph)
         if not env.done:
             learner.begin(number, graph, env)
             return _Running(number, graph, env)
+
+
+def _environment(group: Group, case: Case, learner: Learner, graph: int) -> Environment:
+    """The first state of an episode on a training graph. Ranks: all call."""
+    scan = case.train.environment == "scan"
+    return begin_environment(group, learner.blocks[graph], learner.net.problem, scan)
 
 
 def _evaluate(
@@ -165,3 +180,53 @@ def _evaluate(
     }
     result.records.append(row)
     record(row)
+
+
+# ---- stopping and going on --------------------------------------------------------------------------------
+
+
+def _state(
+    learner: Learner, result: Training, step: int, evaluated: int, losses: list[float], begun: int,
+    episodes: list[_Running],
+) -> State:  # fmt: skip
+    """All that the steps from here on depend on; running episodes by what they chose. Ranks: all call."""
+    learned = learner.state()
+    values = {
+        "step": step, "evaluated": evaluated, "begun": begun, "losses": losses,
+        "running": [[e.number, e.graph, e.nodes] for e in episodes],
+        "best_step": result.best_step, "best_total": result.best_total, "records": result.records,
+        "learner": learned.values,
+    }  # fmt: skip
+    best = {f"best/{name}": each for name, each in result.weights.items()}
+    return State(values, {**{f"learner/{name}": each for name, each in learned.arrays.items()}, **best})
+
+
+def _restore(
+    group: Group, case: Case, learner: Learner, result: Training, state: State
+) -> tuple[int, int, list[float], int, list[_Running]]:
+    """Step, evaluations, losses, episodes begun and those running, as `_state` told them. Ranks: all call."""
+    values = state.values
+    if values["step"] > case.train.steps:
+        raise CaseError(
+            f"train.steps: {case.train.steps}, but the checkpoint has made {values['step']} steps; "
+            "at least as many would be right"
+        )
+    arrays = {"learner": {}, "best": {}}
+    for name, each in state.arrays.items():
+        part, _, rest = name.partition("/")
+        arrays[part][rest] = each
+    learner.restore(State(values["learner"], arrays["learner"]))
+    result.weights, result.records = arrays["best"], values["records"]
+    result.best_step, result.best_total = values["best_step"], values["best_total"]
+    running = [_replay(group, case, learner, *each) for each in values["running"]]
+    return values["step"], values["evaluated"], values["losses"], values["begun"], running
+
+
+def _replay(
+    group: Group, case: Case, learner: Learner, number: int, graph: int, nodes: list[int]
+) -> _Running:
+    """An episode as its choices have left it. Ranks: all call."""
+    env = _environment(group, case, learner, graph)
+    for node in nodes:
+        step_together(group, [env], [np.array([node])])
+    return _Running(number, graph, env, nodes)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.casetext import case_digest
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import check_same, raise_together
 from app.comm.transport import choose_transport
@@ -75,12 +76,13 @@ def software() -> str:
 
 @dataclass(frozen=True)
 class Context:
-    """A case, the ranks that run it, where they write (None: nowhere) and what they say."""
+    """A case, the ranks that run it, where they write (None: nowhere), what they say, what they keep."""
 
     case: Case
     group: Group
     log: Log
     folder: RunFolder | None
+    keeper: Keeper = NOTHING_KEPT
 
     @property
     def device(self) -> Any:

@@ -5,17 +5,21 @@ from typing import Any
 
 import msgspec
 
+from app.checkpoint.store import State
 from app.comm.guard import digest
 from app.config import GraphCase
 from app.errors import CaseError
 from app.partition.load import Loaded, with_shared_blocks
+from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.report import plot_learning
+from app.rl.qnet import QNetwork
 from app.rl.training import Training, train_policy
 from app.rl.weights import save_weights
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
 
+SAVED = ("best_step", "best_total", "records", "replay_bytes", "paper_replay_bytes")  # of a Training
 RECORDED = ("step", "episodes", "gradient_steps", "loss", "held_back_nodes", "best_step")  # of every learner
 
 
@@ -65,13 +69,32 @@ def learn(context: Context, given: list[Loaded] | None = None) -> tuple[Training
             row["best_step"],
         )  # fmt: skip
 
-    with log.phase("train"):
-        training = train_policy(context.group, case, problem, blocks, held, record)
+    training = _trained_before(context, problem)
+    if training is None:
+        with log.phase("train"):
+            training = train_policy(context.group, case, problem, blocks, held, record, keeper=context.keeper)
+        _keep(context, training)
     log.info(
         "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",
         case.train.steps, training.best_step, training.replay_bytes, training.paper_replay_bytes,
     )  # fmt: skip
     return training, held_back
+
+
+def _keep(context: Context, training: Training) -> None:
+    """Let checkpoints hold a training that is finished."""
+    values = {key: getattr(training, key) for key in SAVED}
+    values["steps"] = context.case.train.steps
+    context.keeper.keep("trained", State(values, training.weights))
+
+
+def _trained_before(context: Context, problem: Problem) -> Training | None:
+    """The training that an earlier part of the run has finished."""
+    state = context.keeper.recall("trained")
+    if state is None or state.values["steps"] != context.case.train.steps:
+        return None
+    net = QNetwork(context.case.policy, problem)
+    return Training(net, state.arrays, **{key: state.values[key] for key in SAVED})
 
 
 def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], list[Loaded]]:
