@@ -74,12 +74,12 @@ def _run(command: cli.Command, needs: list[str]) -> int:
             if command.dry_run:
                 _print_plan(group, command)
     if command.dry_run:
+        _print_room(group, case)
         return 0
     if command.check:
         run_check(Context(case, group, Log(group.rank == 0, None), None), command.check)
         return 0
-    if group.device.name == "cpu" and (words := refuse_too_large(group, case)):
-        needs.append(words)
+    needs += refuse_too_large(group, case)
     folder = RunFolder(group, command.out, command.overwrite, command.resume, command.force_unlock)
     try:
         return _run_in(folder, command, group)
@@ -185,6 +185,15 @@ def _check_inputs(case: Case, out: str) -> None:
     for path in named_files(case):
         if os.path.realpath(path).startswith(folder + os.sep):
             raise CaseError(f"--out {printable(out)}: holds the input {printable(path)}; name another folder")
+
+
+def _print_room(group: Group, case: Case) -> None:
+    """--dry-run: whether the memory here would do; where the job will run there may be more. Ranks: all."""
+    try:
+        refuse_too_large(group, case)
+    except CaseError as error:
+        if group.rank == 0:
+            print(f"# on this machine it would be refused: {printable(str(error))}")
 
 
 def _print_plan(group: Group, command: cli.Command) -> None:

@@ -18,11 +18,14 @@ from app.model.plan import classified_counts, counts_of, held_solving, held_trai
 MARGIN = 1.15  # an estimate may be so much too high
 
 
-def refuse_too_large(group: Group, case: Case) -> str:
-    """Refuse a case that by estimate needs more memory than a rank may take; the estimate, in words.
+def refuse_too_large(group: Group, case: Case) -> list[str]:
+    """Refuse a case that by estimate needs more memory than a rank may take; the estimate, as a line.
 
-    "" where counts are not known before reading, or arrays may move to a slow tier. Ranks: all call
+    No line where counts are not known before reading, arrays may move to a slow tier, or lie on a GPU.
+    Ranks   all call
     """
+    if group.device.name != "cpu":
+        return []
     words, needed = "", 0
     with raise_together(group, "estimating the memory"):
         if group.rank == 0:
@@ -41,7 +44,7 @@ def refuse_too_large(group: Group, case: Case) -> str:
                 f"memory: {words}, but {what} leaves {memory.size(room)} to {ranks}; more hosts, or a "
                 "smaller graph, would be right (memory.estimate_first = false tries it all the same)"
             )
-    return words
+    return [words] if words else []
 
 
 def memory_tables(case: Case, ranks: int, device: object) -> Iterator[tuple[str, dict[str, int]]]:
