@@ -12,8 +12,9 @@ from app.casefile import named_files
 from app.casetext import to_toml
 from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals
+from app.comm.grid import fit_groups
 from app.comm.group import Group
-from app.comm.guard import abort, abort_on_uncaught, raise_together
+from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case
 from app.device import product_rate
 from app.errors import CaseError, LockstepError, OutOfMemory, Stopped
@@ -24,7 +25,7 @@ from app.graphs.readers import open_edges
 from app.graphs.source import Limits
 from app.log import Log
 from app.model.fits import refuse_too_large
-from app.model.plan import plan_lines
+from app.model.plan import memory_line, plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
 from app.tasks.check import run_check
@@ -58,8 +59,11 @@ def run(command: cli.Command) -> int:
             more = needs if isinstance(error, OutOfMemory) else []
             cli.say("; ".join([f"lockstep: error: {error}", *more]), error=True)
         return error.exit_code
+    except MemoryError as error:  # CuPy's is one too. Only this rank may have seen it: it ends the others
+        abort_short(memory_line(command.case, MPI.COMM_WORLD.Get_size(), error))
+        raise
     except (Exception, KeyboardInterrupt, SystemExit) as error:
-        abort(error, "\n".join(["by estimate:", *needs]) if needs and isinstance(error, MemoryError) else "")
+        abort(error)
         raise
 
 
@@ -69,6 +73,7 @@ def _run(command: cli.Command, needs: list[str]) -> int:
     group = open_group(MPI.COMM_WORLD, case, command.allow_mixed)
     with raise_together(group, "checking the case"):
         check_names(case)
+        fit_groups(group.size, case.parallel.data, case.parallel.spatial)
         if group.rank == 0:
             _check_inputs(case, command.out)
             if command.dry_run:
@@ -132,6 +137,8 @@ def _work(context: Context, said: list[str]) -> None:
             log.info("%s", line)
     log.info("Lockstep %s: %s, task %s, seed %d", cli.VERSION, case.run.name, case.run.task, case.seed)
     log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", group.device.describe())
+    if group.device.name != "cpu":
+        log.info("messages %s", group.transport)
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}

@@ -139,15 +139,23 @@ def abort_on_uncaught() -> None:
     sys.excepthook = hook
 
 
-def abort(error: BaseException, note: str = "") -> None:
-    """Print this rank's traceback, and a note below it, and end every rank of the job with code 1."""
-    _print_trace(error, note)
+def abort(error: BaseException) -> None:
+    """Print this rank's traceback and end every rank of the job."""
+    _print_trace(error)
     MPI.COMM_WORLD.Abort(1)
 
 
-def _print_trace(error: BaseException, note: str = "") -> None:
-    """The traceback and a note on standard error, each line beginning with this rank."""
-    rank, text = MPI.COMM_WORLD.Get_rank(), "".join(traceback.format_exception(error)) + note
+def abort_short(text: str) -> None:
+    """Print one line of this rank and end every rank of the job: the others would wait for ever."""
+    with suppress(OSError):
+        sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {text}\n")
+        sys.stderr.flush()
+    MPI.COMM_WORLD.Abort(1)
+
+
+def _print_trace(error: BaseException) -> None:
+    """The traceback on standard error, each line beginning with this rank."""
+    rank, text = MPI.COMM_WORLD.Get_rank(), "".join(traceback.format_exception(error))
     with suppress(OSError):  # nobody may be there to read it
         sys.stderr.write("".join(f"[rank {rank}] {printable(line)}\n" for line in text.splitlines()))
         sys.stderr.flush()
