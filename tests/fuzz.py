@@ -48,8 +48,8 @@ NUMBERS = (
 )  # fmt: skip
 PIECES = (
     b"\0", b"\r", b"\n", b"\r\n", b"\xef\xbb\xbf", b"\xff\xfe", b"\xff", b"\x1b[2J", b" ", b"\t", b",", b"#",
-    b"%", b'"', b"'", b"[", b"]", b"{", b"}", b"=", b"-", b".", b"<", b">", b"\\", b"\\u0000", b"c ", b"p ", b"e ",
-    b"EOF", b"nan", b"\xc3\xa9", b"\xed\xa0\x80",
+    b"%", b'"', b"'", b"[", b"]", b"{", b"}", b"=", b"-", b".", b"<", b">", b"\\", b"\\u0000",
+    b"c ", b"p ", b"e ", b"EOF", b"nan", b"\xc3\xa9", b"\xed\xa0\x80",
 )  # fmt: skip
 TOKEN = re.compile(rb"[0-9][0-9.eE+-]*")
 PACKERS = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zX": lzma}

@@ -1,6 +1,7 @@
 """What keeps ranks together when something fails: shared errors, equal replicas, an abort."""
 
 import hashlib
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -142,7 +143,7 @@ def abort_on_uncaught() -> None:
 def abort(error: BaseException) -> None:
     """Print this rank's traceback and end every rank of the job."""
     _print_trace(error)
-    MPI.COMM_WORLD.Abort(1)
+    _end_all()
 
 
 def abort_short(text: str) -> None:
@@ -150,7 +151,13 @@ def abort_short(text: str) -> None:
     with suppress(OSError):
         sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {text}\n")
         sys.stderr.flush()
+    _end_all()
+
+
+def _end_all() -> None:
+    """End every rank with exit code 1; an Abort that comes back before the launcher acts ends here."""
     MPI.COMM_WORLD.Abort(1)
+    os._exit(1)
 
 
 def _print_trace(error: BaseException) -> None:
