@@ -20,8 +20,9 @@ from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.config import GraphCase
 from app.errors import CaseError
 from app.graphs.generate import GENERATORS
+from app.memory.room import resident_bytes
 from app.model import memory
-from app.model.calibrate import calibrate, reset_peak, resident_bytes
+from app.model.calibrate import calibrate, reset_peak
 from app.model.curve import Machine, curve
 from app.model.layout import Layout, count, estimate, of_blocks
 from app.model.plan import expected_entries, graph_case
