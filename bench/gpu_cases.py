@@ -164,7 +164,7 @@ def row_cases(rows: int) -> Iterator[Case]:
 
 
 def compare(device: Any, case: Case) -> tuple[bool, float]:
-    """Whether a case has the host's bits, and its largest error against float64, over that of one rounding."""
+    """Whether a case has the host's bits, and its largest error against float64 in roundings."""
     _, work, operands, exact = case
     found = []
     for each in (HostDevice(), device):

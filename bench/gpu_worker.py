@@ -1,7 +1,7 @@
 """A job of several ranks that bench/gpu_check.py starts: what it finds is one JSON object on the last line.
 
 python bench/gpu_worker.py digests DEVICE TRANSPORT SCALE     of trained, solved and classified small graphs
-python bench/gpu_worker.py overlap DEVICE TRANSPORT SCALE     seconds of staged products, broadcasts ahead or not
+python bench/gpu_worker.py overlap DEVICE TRANSPORT SCALE     seconds of staged products, two ways
 python bench/gpu_worker.py starve DEVICE TRANSPORT SCALE      an array that no memory is large enough for
 """
 
@@ -64,7 +64,8 @@ def digests(device: str, transport: str, scale: int) -> dict[str, Any]:
     return {
         "train": learned.digest[:12], "solve": hashlib.sha256(whole).hexdigest()[:12],
         "classify": found.digest[:12], "train_s": trained - start, "solve_s": done - trained,
-        "classify_s": time.perf_counter() - done, "transport": open_group(WORLD, build(keys, False)).transport,
+        "classify_s": time.perf_counter() - done,
+        "transport": open_group(WORLD, build(keys, False)).transport,
     }  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def ring_graph(n: int) -> sp.csr_array:
 
 
 def overlap(device: str, transport: str, scale: int) -> dict[str, Any]:
-    """Seconds of a product whose operand is broadcast rank by rank, with a broadcast under way and without."""
+    """Seconds of a product whose operand is broadcast rank by rank, one ahead of the product or not."""
     group = open_group(WORLD, build(settings(device, transport), False))
     n, c, degree = 512 * scale, 64, 32
     rows = np.arange(n, dtype=np.int64)[:, None]
