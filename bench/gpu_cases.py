@@ -133,8 +133,8 @@ def row_cases(rows: int) -> Iterator[Case]:
 
     def attention(device: Any, E: Array, L: Array, D: Array) -> tuple[Array, ...]:
         n, h, width = L.shape[0], L.shape[1], D.shape[1]
-        ramp = np.arange(2 * n + 1)
-        pattern = device.attention_pattern(device.csr(ramp[::2], ramp[:-1] * 5 % n, None, (n, n)))
+        offsets, columns = np.arange(0, 2 * n + 1, 2), np.arange(2 * n) * 5 % n
+        pattern = device.attention_pattern(device.csr(offsets, columns, None, (n, n)))
         T, V = device.zeros((n, 3 * h)), device.empty((n, 2 * width))
         device.attention_top(pattern, device.xp.ascontiguousarray(E[:, width:]), T)
         device.attention_begin(L, T, V)

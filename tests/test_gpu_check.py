@@ -1,11 +1,10 @@
 """bench/gpu_check.py: a rehearsal of every step, what is kept of it, and what is told."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from jobs import mpirun, run_job
+from jobs import mpirun
 
 from bench import gpu_check, gpu_steps
 from bench.gpu_tools import Report, Where, rehearsal_device, run_ranks
@@ -97,9 +96,8 @@ def test_a_job_that_fails_is_told():
 def test_without_a_gpu_every_step_says_so(tmp_path):
     if not isinstance(gpu_check.open_where(False, 1.0), str):
         pytest.skip("there is a GPU")
-    script = gpu_check.__file__
-    code, printed = run_job([sys.executable, script, "--only", "facts", "--out", tmp_path], 60)
-    assert code == 1 and "CuPy" in printed
+    assert gpu_check.main(["--step", "facts", "--out", str(tmp_path)]) == 1
+    assert "CuPy" in results(tmp_path)["facts"]["failures"][0]
 
 
 def test_times_are_medians():
