@@ -88,6 +88,7 @@ class HostDevice(Products, HostElementwise, HostAttention):
         """Y += A X, each entry a chain over the row's entries in stored order.
 
         A      [n, m] CSR   X [m, c]   Y [n, c], all float32, X and Y row-major
+               (where `adds_into_columns`, without live, write and gate) Y may be columns of a wider array
         live   [n * states] or None: rows of Y are those of `states` states side by side, and where this is
                zero nobody reads them: they may be left as they are
         write  (only where `writes_products`) Y is not read, each chain starts from 0; a row that is not live
@@ -152,6 +153,11 @@ class HostDevice(Products, HostElementwise, HostAttention):
     @property
     def writes_products(self) -> bool:
         """True when a sparse product can write its output, which then need not be zero before."""
+        return self.native is not None
+
+    @property
+    def adds_into_columns(self) -> bool:
+        """True when a sparse product can add into some columns of an array of longer rows."""
         return self.native is not None
 
     @property

@@ -12,6 +12,7 @@ from app.casefile import named_files
 from app.casetext import to_toml
 from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals
+from app.comm.grid import fit_groups
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case
@@ -67,6 +68,7 @@ def _run(command: cli.Command) -> int:
     group = open_group(MPI.COMM_WORLD, case)
     with raise_together(group, "checking the case"):
         check_names(case)
+        fit_groups(group.size, case.parallel.data, case.parallel.spatial)
         if group.rank == 0:
             _check_inputs(case, command.out)
             if command.dry_run:

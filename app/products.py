@@ -121,6 +121,7 @@ class Products:
     """Layer products of a device that has `xp`, `row_product` and `block_gram`."""
 
     xp: Any
+    adds_into_columns = False  # True: spmm_add can (HostDevice)
     multiplies_members = False  # True: the device has spmm_members (HostDevice)
     makes_rows = False  # True: its dense products make the rows of parts that say so (HostDevice)
     writes_products = False  # True: its sparse products can write their output (HostDevice)

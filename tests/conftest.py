@@ -126,6 +126,7 @@ def shared_path():
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     config.addinivalue_line("markers", "mpi_skip: runs in a session of one process only")
+    config.addinivalue_line("markers", "long: runs where LOCKSTEP_LONG=1 is set (make test-long)")
     config.passed_tests = 0
     if PARALLEL and hasattr(config.option, "timeout_method"):
         config.option.timeout_method = "thread"  # a signal handler would wait for the MPI call to return
@@ -140,6 +141,8 @@ def pytest_collection_modifyitems(config, items):
     first, step = map(int, config.getoption("--share").split("/"))
     items[:] = items[first - 1 :: step]
     for item in items:
+        if item.get_closest_marker("long") and os.environ.get("LOCKSTEP_LONG") != "1":
+            item.add_marker(pytest.mark.skip(reason="long: make test-long"))
         if PARALLEL and item.get_closest_marker("mpi_skip"):
             item.add_marker(pytest.mark.skip(reason="runs in a session of one process only"))
 

@@ -29,7 +29,8 @@ class Group:
       decide      small integers: keys, totals, counts    sum        addends of floating-point sums
       merge       rows that one rank each has filled      broadcast  whole values of one rank or of each
     Methods that move rows take another of these names as `phase` where the rows are part of something else.
-    A row that several ranks receive counts once for each of them, whatever tree it takes.
+    A row that several ranks receive counts once for each of them, whatever tree it takes. What a part of the
+    ranks sends counts with the whole, under a prefix where it has one.
     """
 
     def __init__(
@@ -44,7 +45,28 @@ class Group:
         self.processor_s: float | None = None
         self.stages_ahead = 1
         self.calls = 0
+        self.prefix = ""
+        self._parts: dict[tuple[int, str], Group] = {}
         self._scratch: dict[tuple[str, str], Array] = {}
+
+    def part(self, groups: int, colour: int, prefix: str = "") -> "Group":
+        """The ranks that call with the same colour, in order; counted here, under `prefix`.
+
+        groups   how many they are: these colours make one communicator, however often they are asked for
+        Ranks    all call (Split)
+        """
+        if (groups, prefix) not in self._parts:
+            self._parts[groups, prefix] = self._counted(self.comm.Split(colour, self.rank), prefix)
+        return self._parts[groups, prefix]
+
+    def alone(self, prefix: str = "") -> "Group":
+        """This rank by itself, counted here."""
+        return self._counted(MPI.COMM_SELF, prefix)
+
+    def _counted(self, comm: MPI.Comm, prefix: str) -> "Group":
+        part = Group(comm, self.device, self.direct, self.reproducible)
+        part.sent_bytes, part.seconds, part.prefix = self.sent_bytes, self.seconds, prefix
+        return part
 
     def first(self, count: int) -> "Group | None":
         """The group of the first `count` ranks; None on the others. Ranks: all call (Split)."""
@@ -339,6 +361,7 @@ class Group:
         return receive
 
     def _count(self, phase: str, nbytes: int) -> None:
+        phase = self.prefix + phase
         self.sent_bytes[phase] = self.sent_bytes.get(phase, 0) + int(nbytes)
         self.calls += 1
 
@@ -347,7 +370,7 @@ class _Clock:
     """Adds the time spent inside to group.seconds[phase]."""
 
     def __init__(self, group: Group, phase: str) -> None:
-        self.group, self.phase = group, phase
+        self.group, self.phase = group, group.prefix + phase
 
     def __enter__(self) -> None:
         if self.group.processor_s is not None:
