@@ -55,7 +55,13 @@ class RunCase(Table, frozen=True):
         about("auto: the compiled kernels where they were built; plain: NumPy and SciPy; the bits are equal"),
     ] = "auto"
     device: Annotated[Literal["auto", "cpu", "gpu"], about("auto: the GPU where there is one")] = "auto"
-    check_every: Annotated[Count, about("gradient steps between comparisons of the weights; 0: off")] = 500
+    check_every: Annotated[
+        Count, about("steps of learning between comparisons of what is the same on all ranks; 0: off")
+    ] = 500
+    watchdog_seconds: Annotated[
+        Amount,
+        about("time without a step, a message or a piece of a file that ends a job as stuck, s; 0: never"),
+    ] = 3600.0
 
 
 class GraphCase(Table, frozen=True):
@@ -155,7 +161,7 @@ class PolicyCase(Table, frozen=True):
     """The Q-network: structure2vec embedding and evaluation head (Khalil et al. 2017)."""
 
     model: Annotated[
-        Literal["structure2vec", "gcn", "gin", "sage", "commnet"],
+        Literal["structure2vec", "gcn", "gin", "gin_norm", "sage", "commnet"],
         about(
             "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights"
         ),
@@ -303,7 +309,7 @@ class SearchCase(Table, frozen=True):
 class GnnCase(Table, frozen=True):
     """Full-batch node classification: the model and its training."""
 
-    model: Annotated[str, about("layer kind: gcn, gin, commnet, sage, gat")] = "gcn"
+    model: Annotated[str, about("layer kind: gcn, gin, gin_norm, commnet, sage, gat")] = "gcn"
     depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16
     layers: Annotated[
@@ -451,6 +457,9 @@ class MemoryCase(Table, frozen=True):
     whole_graph_mb: Annotated[
         Amount, about("largest graph brought to one rank, MB; beyond it bounds and baselines are skipped")
     ] = 4096.0
+    estimate_first: Annotated[
+        bool, about("refuse a case that by estimate needs more memory than there is; false: try it")
+    ] = True
     max_decompressed_gb: Annotated[AboveZero, about("largest input file once decompressed, GB")] = 64.0
     cache: Annotated[
         str, about('folder, relative to the working one, that keeps graphs read from text; "": none')
@@ -511,6 +520,10 @@ class StudyCase(Table, frozen=True):
             "inference",
             "gnn_scaling",
             "rgcn",
+            "selection",
+            "strong_scaling",
+            "learners",
+            "progress",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
@@ -521,7 +534,10 @@ class StudyCase(Table, frozen=True):
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
             "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on "
-            "paper; rgcn: time of [rgcn] against the number of parts of its relations"
+            "paper; rgcn: time of [rgcn] against the number of parts of its relations; "
+            "selection: several nodes by one evaluation; strong_scaling: scaling beside the paper's; "
+            "learners: each with each model on each problem; progress: ratio over training time of "
+            "study.variants"
         ),
     ] = "quality"
     datasets: Annotated[
@@ -573,7 +589,10 @@ class StudyCase(Table, frozen=True):
     measured: Annotated[
         list[str],
         Meta(min_length=1),
-        about("scaling: graphs to measure, such as er:1920:0.065 (nodes, p) and ba:14400:4 (nodes, d)"),
+        about(
+            "scaling, selection: graphs to measure, such as er:1920:0.065 (nodes, p) and ba:14400:4 "
+            "(nodes, d); strong_scaling: also files, relative to $LOCKSTEP_DATA"
+        ),
     ] = field(default_factory=lambda: ["er:1920:0.065", "er:2000:0.15", "ba:14400:4"])
     extrapolated: Annotated[
         list[str], about("scaling: further graphs, by counts alone; the files of [graph] are followed too")
@@ -631,6 +650,48 @@ class StudyCase(Table, frozen=True):
         str,
         about('a calibration.json, relative to the working directory; "": measured (dry run: built-in)'),
     ] = ""
+    rules: Annotated[
+        list[str],
+        Meta(min_length=1),
+        about('selection: rules of [select] beside "single", each with its fraction: "fraction 0.01"'),
+    ] = field(default_factory=lambda: ["adaptive", "fraction 0.01", "fraction 0.05", "fraction 0.2"])
+    learners: Annotated[list[str], Meta(min_length=1), about("learners: names of agent.learner")] = field(
+        default_factory=lambda: ["dqn", "ppo", "reinforce"]
+    )
+    embeddings: Annotated[list[str], Meta(min_length=1), about("learners: names of policy.model")] = field(
+        default_factory=lambda: ["structure2vec", "gcn", "gin", "sage", "commnet"]
+    )
+    problems: Annotated[list[str], Meta(min_length=1), about("learners: names of problem.name")] = field(
+        default_factory=lambda: ["mvc", "mis", "mds", "maxcut", "tsp"]
+    )
+    settings: Annotated[
+        list[str],
+        about(
+            'learners: settings of some cells, "WORDS table.key=value ...", where all the words are names of '
+            "the cell's learner, model and problem"
+        ),
+    ] = field(default_factory=list)
+    variants: Annotated[
+        list[str],
+        Meta(min_length=1),
+        about('progress: trainings compared, "NAME table.key=value ..."; NAME alone: the case as it is'),
+    ] = field(default_factory=lambda: ["default"])
+    targets: Annotated[
+        list[AboveZero],
+        Meta(min_length=1),
+        about("progress: approximation ratios to reach, one for each of study.families"),
+    ] = field(default_factory=lambda: [1.02, 1.03])
+    alone: Annotated[
+        bool, about("progress: of a variant: rank 0 trains it by itself while the others sleep")
+    ] = False
+    counted: Annotated[
+        list[Positive],
+        about("progress: numbers of ranks to which times are carried by the performance model and by counts"),
+    ] = field(default_factory=list)
+    stop: Annotated[bool, about("progress: end a training where the targets are reached")] = False
+    beside: Annotated[Literal["", "fig_4", "table_3"], about("progress: RL4GO's numbers to print beside")] = (
+        ""
+    )
     latency_us: Annotated[Amount, about("scaling: of a message between ranks, us; 0: as calibrated")] = 0.0
     bandwidth_gbs: Annotated[Amount, about("scaling: into a rank, GB/s; 0: as calibrated")] = 0.0
 

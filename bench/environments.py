@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from app.config import AgentCase, Case, GraphCase, PolicyCase, ProblemCase, TrainCase
+from app.gnn.stopwatch import Stopwatch
 from app.partition.load import generate_set
 from app.problems.table import make_problem
 from app.rl.agent import Agent
@@ -44,7 +45,8 @@ class Loop:
 
     def __init__(self, group: subjects.Group, blocks: list[RowBlock], case: Case) -> None:
         net = QNetwork(case.policy, make_problem(case.problem.name))
-        self.replica = Replica(case, Agent(group, case.agent, net, blocks, case.seed, 0))
+        learner = Agent(group, case.agent, net, blocks, case.seed, 0)
+        self.replica = Replica(case, learner, Stopwatch(group.device))
         self.replica.renew()
 
     def run(self, transitions: int) -> None:

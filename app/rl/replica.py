@@ -8,6 +8,7 @@ import numpy as np
 from app.checkpoint.store import State
 from app.config import Case
 from app.errors import LockstepError
+from app.gnn.stopwatch import Stopwatch
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.fleet import Fleet
@@ -32,11 +33,12 @@ class Replica:
     episodes   those in progress, at most train.environments
     begun      episodes begun so far
     step       environment steps made; made: by the last `act`
+    watch      takes the seconds of the agent and of the environment
     Ranks      as Learner
     """
 
-    def __init__(self, case: Case, learner: Learner) -> None:
-        self.case, self.learner = case, learner
+    def __init__(self, case: Case, learner: Learner, watch: Stopwatch) -> None:
+        self.case, self.learner, self.watch = case, learner, watch
         self.episodes: list[Running] = []
         self.begun = self.step = self.made = 0
         self.fleet = self._make_fleet()
@@ -94,8 +96,10 @@ class Replica:
         self.nodes = np.empty(0, dtype=np.int64)
         if self.envs:
             graphs = [episode.graph for episode in self.episodes]
-            self.nodes = self.learner.act(self.envs, graphs, self.step)
-            self._go()
+            with self.watch("agent"):
+                self.nodes = self.learner.act(self.envs, graphs, self.step)
+            with self.watch("environment"):
+                self._go()
         self.made = len(self.envs)
         self.step += self.made
 

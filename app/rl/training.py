@@ -19,6 +19,7 @@ from app.comm.grid import Grid, cut_grid
 from app.comm.group import Group
 from app.config import AgentCase, Case
 from app.errors import CaseError, GraphError
+from app.gnn.stopwatch import Stopwatch
 from app.problems.problem import Problem, better
 from app.rl.learner import Learner, Lesson
 from app.rl.learners import find_learner
@@ -55,6 +56,8 @@ def train_policy(
     snapshot: Snapshot = lambda step, weights: None,
     keeper: Keeper = NOTHING_KEPT,
     grid: Grid | None = None,
+    enough: Callable[[], bool] = lambda: False,
+    watch: Stopwatch | None = None,
 ) -> Training:
     """Learn a policy on the graphs `blocks`, keeping the weights that do best on `held_back`.
 
@@ -70,13 +73,18 @@ def train_policy(
     snapshot  called with each evaluation: step and host copies of the weights
     keeper    where the loop may be stopped, and what it goes on from
     grid      None: one group, which plays all replicas in turn
+    enough    asked after each evaluation, the same on all ranks: True ends the training
+    watch     takes the seconds of the "agent" (acting, learning), of the "environment" (beginning, stepping,
+              remembering), as in RL4GO Table 3, and of "all", waiting for other groups included; evaluations
+              are in none of them
     Source    RL4GO Alg. 1; several replicas: section 3.2 (Gorila with synchronous sums)
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
     if not any(block.edges for block in blocks):
         raise GraphError("training graphs: none of them has an edge, there is nothing to learn")
     grid = grid or cut_grid(group, case.parallel.data, 1)
-    replicas = _make_replicas(grid, case, problem, blocks)
+    watch = watch or Stopwatch(group.device)
+    replicas = _make_replicas(grid, case, problem, blocks, watch)
     learner = replicas[0].learner
     result = Training(learner.net, learner.params.host(), best_step=0, best_total=-1)
     step, evaluated, losses = 0, -1, []
@@ -92,31 +100,40 @@ def train_policy(
             _evaluate(grid, replicas, held_back, step, losses, result, record)
             losses = []
             snapshot(step, learner.params.host())
+            if enough():
+                break
 
-        # Act and remember, each replica in its own environments
-        with grid.together("playing"):
-            for replica in replicas:
-                replica.act()
-                replica.remember()
-        made, ready = grid.total([sum(r.step for r in replicas), sum(r.learner.ready() for r in replicas)])
-        step = made // grid.replicas
+        with watch("all"):
+            # Act and remember, each replica in its own environments
+            with grid.together("playing"):
+                for replica in replicas:
+                    replica.act()
+                    with watch("environment"):
+                        replica.remember()
+            counts = [sum(r.step for r in replicas), sum(r.learner.ready() for r in replicas)]
+            made, ready = grid.total(counts)
+            step = made // grid.replicas
 
-        # Sample and train, when all replicas are ready: together
-        if ready == grid.replicas:
-            losses += _learn(grid, replicas)
+            # Sample and train, when all replicas are ready: together
+            if ready == grid.replicas:
+                with watch("agent"):
+                    losses += _learn(grid, replicas)
 
-        # Next episode where one is done
-        _renew(grid, replicas)
-
-    _evaluate(grid, replicas, held_back, case.train.steps, losses, result, record)
-    snapshot(case.train.steps, learner.params.host())
+            # Next episode where one is done
+            with watch("environment"):
+                _renew(grid, replicas)
+    else:
+        _evaluate(grid, replicas, held_back, case.train.steps, losses, result, record)
+        snapshot(case.train.steps, learner.params.host())
     stored, result.replay_bytes = grid.total(np.sum([r.learner.stored() for r in replicas], axis=0))
     mean_nodes = sum(b.n for b in blocks) / len(blocks)
     result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
     return result
 
 
-def _make_replicas(grid: Grid, case: Case, problem: Problem, blocks: list[RowBlock]) -> list[Replica]:
+def _make_replicas(
+    grid: Grid, case: Case, problem: Problem, blocks: list[RowBlock], watch: Stopwatch
+) -> list[Replica]:
     """The replicas of this rank's group. Ranks: all call."""
     net, agent = QNetwork(case.policy, problem), share_of(case.agent, grid.replicas)
     kind, replicas = find_learner(agent.learner), []
@@ -126,7 +143,7 @@ def _make_replicas(grid: Grid, case: Case, problem: Problem, blocks: list[RowBlo
         learner.become(number, grid.world)
         if replicas:
             learner.layouts = replicas[0].learner.layouts
-        replicas.append(Replica(case, learner))
+        replicas.append(Replica(case, learner, watch))
     return replicas
 
 
