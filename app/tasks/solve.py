@@ -87,7 +87,7 @@ def _solve_at_once(
     """Each group solves its graphs; then all are told of all, in the order of the case. Ranks: all call."""
     with grid.together("solving"):
         mine = list(_solve_all(context.within(grid), problem, policy, graphs, largest))
-    context.log.info("waiting for the other groups")
+        context.log.info("waiting for the other groups")
     every = context.group.gather_texts(json.dumps([solved.entry for solved in mine], default=plain))
     size, texts = grid.group.size, context.folder is not None and context.case.output.solutions
     entries = [json.loads(text) for text in every[::size]]
