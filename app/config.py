@@ -684,6 +684,10 @@ class StudyCase(Table, frozen=True):
     alone: Annotated[
         bool, about("progress: of a variant: rank 0 trains it by itself while the others sleep")
     ] = False
+    counted: Annotated[
+        list[Positive],
+        about("progress: numbers of ranks to which times are carried by the performance model and by counts"),
+    ] = field(default_factory=list)
     stop: Annotated[bool, about("progress: end a training where the targets are reached")] = False
     beside: Annotated[Literal["", "fig_4", "table_3"], about("progress: RL4GO's numbers to print beside")] = (
         ""

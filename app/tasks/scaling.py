@@ -84,14 +84,14 @@ def follow_scaling(context: Context, more: Sequence[Loaded] = ()) -> Followed:
     study, log = context.case.study, context.log
     _require_counted(context)
     tables = {text: _table(context, text) for text in (*study.measured, *study.extrapolated)}
-    net, before = _network(context), _calibration(context)
+    net, before = _network(context), calibration_of(context)
     timings, digests = [], {}
     with log.phase("measure"):
         for text in study.measured:
             found, same = _measure(context, net, tables[text], text)
             timings += found
             digests |= same
-    calibration = _kept(context, averaged(before, _calibration(context)))
+    calibration = _kept(context, averaged(before, calibration_of(context)))
     rows = [_compared(calibration, timing) for timing in timings]
     for row in rows:
         log.info("%s", _line(row))
@@ -138,7 +138,7 @@ def _require_counted(context: Context) -> None:
 # ---- what is measured -------------------------------------------------------------------------------------
 
 
-def _calibration(context: Context) -> Calibration:
+def calibration_of(context: Context) -> Calibration:
     """The file of the case, or rates measured now. Ranks: all call."""
     case = context.case
     if case.study.calibration:
