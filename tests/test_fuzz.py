@@ -59,7 +59,7 @@ def test_a_fault_is_found(tmp_path, monkeypatch):
                 time.sleep(5)
 
     monkeypatch.setattr(fuzz, "MOST_BYTES", 16 << 20)
-    monkeypatch.setattr(fuzz, "LIMIT_S", 0.1)
+    monkeypatch.setattr(fuzz, "LIMIT_S", 1)
     monkeypatch.setitem(TARGETS, "planted", Target(read, lambda: [Sample({"a": b"1 2"}, "a")]))
     before = signal.signal(signal.SIGALRM, fuzz.ring)
     faults = []
