@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import pickle
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import msgspec
 import numpy as np
 from data import data_dir
 from mpi4py import MPI
+from scipy.sparse import csr_matrix
 
 from app import cli
 from app.comm.group import Group
@@ -197,18 +199,22 @@ def read_folder(path: str, _: random.Random) -> None:
 
 @cache
 def planetoid_samples() -> list[Sample]:
-    """Planetoid's files: pickles, which are read without being run."""
+    """Planetoid's files: pickles, which are read without being run. Small ones, and Cora's."""
+    X, y = csr_matrix(np.arange(5.0 * N).reshape(N, 5) % 3), np.eye(3, dtype=np.int32)[np.arange(N) % 3]
+    parts = {"x": X[:4], "y": y[:4], "allx": X[:8], "ally": y[:8], "tx": X[8:], "ty": y[8:]}
+    parts["graph"] = {node: [(node + 1) % N] for node in range(N)}
+    files = {f"ind.x.{name}": pickle.dumps(part, protocol=2) for name, part in parts.items()}
+    files["ind.x.test.index"] = "".join(f"{node}\n" for node in range(8, N)).encode()
     root = data_dir()
     if root is None:
-        return [Sample({"ind.x.graph": b"\x80\x02}q\x00.", "ind.x.test.index": b"3\n4\n"}, ".")]
-    files = {path.name: path.read_bytes() for path in (root / "gnn" / "planetoid").iterdir()}
-    return [Sample(files, ".")]
+        return [Sample(files, ".")]
+    cora = {path.name: path.read_bytes() for path in (root / "gnn" / "planetoid").iterdir()}
+    return [Sample(files, "."), Sample(files, "."), Sample(cora, ".")]
 
 
 def read_planetoid_folder(path: str, _: random.Random) -> None:
     """The arrays of a converted folder."""
-    name = "cora" if data_dir() else "x"
-    read_planetoid(path, name)
+    read_planetoid(path, "x" if Path(path, "ind.x.graph").exists() else "cora")
 
 
 # ---- files beside a graph ---------------------------------------------------------------------------------
