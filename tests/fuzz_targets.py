@@ -7,6 +7,7 @@ import json
 import lzma
 import pickle
 import random
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -19,9 +20,11 @@ from mpi4py import MPI
 from scipy.sparse import csr_matrix
 
 from app import cli
+from app.checkpoint import store
 from app.comm.group import Group
 from app.config import Case, GnnCase, GraphCase, PolicyCase, RgcnCase
 from app.device import HostDevice
+from app.errors import CaseError
 from app.gnn.archive import save_archive
 from app.gnn.model import Model
 from app.gnn.rgcn_saved import ARCHITECTURE, load_rgcn
@@ -317,10 +320,9 @@ def read_ntriples_folder(path: str, _: random.Random) -> None:
 
 def saved(kind: str, write: Callable[[str], object]) -> Sample:
     """A sample KIND.npz of what a function writes."""
-    path = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") / f"fuzz-{random.randrange(1 << 60)}.npz"
-    write(str(path))
-    data = path.read_bytes()
-    path.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        write(f"{folder}/weights.npz")
+        data = Path(folder, "weights.npz").read_bytes()
     return one(f"{kind}.npz", data)
 
 
@@ -390,6 +392,42 @@ def read_other(path: str, _: random.Random) -> None:
             read_tour(path, LIMITS)
 
 
+# ---- checkpoints ------------------------------------------------------------------------------------------
+
+
+@cache
+def checkpoint_samples() -> list[Sample]:
+    """A folder with a checkpoint."""
+    parts = {"train": store.State({"step": 3}, {"W": np.ones((2, 3), np.float32), "ids": np.arange(4)})}
+    own = ("format", "lockstep", "step", "files")
+    about = {name: kind() for name, kind in store.FIELDS.items() if name not in own}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(store.write(folder, 12, parts, about, 2))
+        files = {f"checkpoint/{path.name}/{each.name}": each.read_bytes() for each in path.iterdir()}
+    return [Sample(files, "checkpoint")]
+
+
+def read_checkpoint(path: str, draw: random.Random) -> None:
+    """The newest valid checkpoint; half of the damaged ones get sizes and sums that fit."""
+    if draw.random() < 0.5:
+        seal(Path(path, "step-000012"))
+    found, skipped = store.newest(path)
+    if found is None:
+        raise CaseError("; ".join(skipped) or "none there")
+
+
+def seal(folder: Path) -> None:
+    """Make the sums of a manifest those of what is there, where it can still be read as JSON."""
+    state, manifest = folder / store.STATE, folder / store.MANIFEST
+    try:
+        body = json.loads(manifest.read_bytes())
+        body.pop("sha256")
+        body["files"][store.STATE] = {"bytes": state.stat().st_size, "sha256": store.file_digest(str(state))}
+        manifest.write_text(store.manifest_text(body))
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+        return
+
+
 # ---- cases ------------------------------------------------------------------------------------------------
 
 
@@ -426,5 +464,6 @@ TARGETS = {
     "ntriples": Target(read_ntriples_folder, ntriples_samples),
     "weights": Target(read_weights, weight_samples),
     "other": Target(read_other, text_samples),
+    "checkpoint": Target(read_checkpoint, checkpoint_samples),
     "case": Target(read_case, case_samples),
 }
