@@ -85,12 +85,10 @@ class Source:
         """More lines than that cannot be in the file, packed or not, by its size."""
         self.check()
         magic, size = self.first_bytes(6), os.path.getsize(self.path)
-        packed = any(magic.startswith(start) for start in COMPRESSIONS)
-        if packed:
-            zipped = COMPRESSIONS.get(magic[:2]) is gzip.open
-            size = min(
-                self.limits.decompressed, size * MOST_SHRINKING if zipped else self.limits.decompressed
-            )
+        if COMPRESSIONS.get(magic[:2]) is gzip.open:
+            size = min(size * MOST_SHRINKING, self.limits.decompressed)
+        elif any(magic.startswith(start) for start in COMPRESSIONS):
+            size = self.limits.decompressed
         return size // 2 + 1
 
     def first_bytes(self, size: int) -> bytes:
