@@ -10,6 +10,7 @@ import numpy as np
 from app.comm.group import Group
 from app.config import Case
 from app.errors import GraphError, LockstepError
+from app.memory.tiers import Budget
 from app.problems.problem import Problem, better
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
@@ -55,7 +56,9 @@ def train_policy(
     """
     if not any(block.edges for block in blocks):
         raise GraphError("training graphs: none of them has an edge, there is nothing to learn")
-    net = QNetwork(case.policy, problem)
+    net, memory = QNetwork(case.policy, problem), case.memory
+    if memory.fast_mb:
+        net.limit_memory(group.device, Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder))
     learner = find_learner(case.agent.learner)(
         group, case.agent, net, blocks, case.seed, case.run.check_every
     )
