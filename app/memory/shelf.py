@@ -48,7 +48,7 @@ class Shelf:
     """Arrays of forward passes under a limit of the fast tier.
 
     A backward pass wants last what was kept first, so that is what leaves first (Belady 1966: the page that
-    is wanted farthest in the future). Nothing here computes: the bits are those of the passes without a limit.
+    is wanted farthest in the future). Nothing here computes: the bits are those without a limit.
 
     loaded, stored   bytes between the tiers so far
     Ranks            each has its own; how much of it is in which tier is nobody else's concern
