@@ -15,6 +15,8 @@ import scipy
 import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
+from app.cuda.device import CudaDevice
+from app.cuda.vendor import VendorDevice
 from app.errors import CaseError, NumericsError
 from app.native import attention, elementwise
 from app.native.attention import HostAttention
@@ -408,18 +410,30 @@ def open_device(
     """The device of this rank.
 
     wanted   "auto": a GPU where one can be used, else the host; "cpu"; "gpu" (an error where there is none)
-    rank     ranks of one machine are dealt round-robin to its GPUs
+    rank     of the ranks of this machine: they are dealt round-robin to its GPUs
     """
     if wanted != "cpu":
-        reason = "CuPy is not installed"
-        try:
-            from app import cuda
-
-            if cuda.available():
-                return cuda.CudaDevice(rank)
-            reason = "CuPy finds no usable GPU"
-        except ImportError:
-            pass
+        found = open_gpu(rank, reproducible)
+        if not isinstance(found, str):
+            return found
         if wanted == "gpu":
-            raise CaseError(f"device gpu: {reason}; use --device cpu or auto")
+            raise CaseError(f"device gpu: {found}; use --device cpu or auto")
     return HostDevice(portable and reproducible, reproducible, compiled)
+
+
+def open_gpu(local_rank: int, reproducible: bool = True) -> Any:
+    """A GPU of this machine, or the reason why there is none.
+
+    reproducible   False: sparse and dense products by cuSPARSE and cuBLAS
+    """
+    try:
+        import cupy
+        import cupyx.cusparse
+        import cupyx.scipy.sparse
+    except ImportError:
+        return "CuPy is not installed"
+    if not cupy.cuda.is_available():
+        return "CuPy finds no usable GPU"
+    if reproducible:
+        return CudaDevice(cupy, local_rank)
+    return VendorDevice(cupy, cupyx, local_rank)

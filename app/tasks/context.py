@@ -1,13 +1,19 @@
 """Context: what every task needs, made once by app.main and handed down unchanged."""
 
 import importlib.metadata
-from dataclasses import dataclass
+import sys
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from app.casetext import case_digest
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.group import Group
 from app.comm.guard import check_same, raise_together
-from app.comm.transport import choose_transport
+from app.comm.transport import choose_transport, local_rank
 from app.config import VERSION, Case, GraphCase
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
@@ -15,29 +21,42 @@ from app.gnn.model import check_layers
 from app.log import Log
 from app.output import RunFolder
 from app.partition.cost import CostModel
-from app.partition.load import Loaded, load_graphs
+from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.recut import read_cost_model
 from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.rl.learners import find_learner
 from app.rl.select import find_rule
+from app.rl.training import share_of
 from app.sparse.rowblock import RowBlock
 
+APP = Path(__file__).parent.parent
+PACKAGES = ("numpy", "scipy", "mpi4py", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 
-def open_group(comm: Any, case: Case) -> Group:
+
+def open_group(comm: Any, case: Case, allow_mixed: bool = False) -> Group:
     """The ranks of a communicator, each with its device; what fails on some ranks only is raised on all.
 
-    Ranks   all call
+    allow_mixed   ranks may run different versions of the software
+    Ranks         all call
     """
-    with raise_together(Group(comm, HostDevice()), "opening the device"):
+    host = Group(comm, HostDevice())
+    shown = f"case {case_digest(case)[:16]}"
+    check_same(host, shown, "ranks of one job must run the same case", CaseError)
+    if host.size > 1 and not allow_mixed:
+        what = "ranks of one job must run the same software (--allow-mixed tries it all the same)"
+        check_same(host, software(), what, CaseError)
+    rank_here = local_rank(comm)
+    with raise_together(host, "opening the device"):
         run = case.run
         compiled = run.kernels == "auto"
-        device = open_device(run.device, comm.Get_rank(), run.portable, run.reproducible, compiled)
-        direct = choose_transport(case.parallel.transport, device)
+        device = open_device(run.device, rank_here, run.portable, run.reproducible, compiled)
         if case.run.reproducible:
             check_octets(device)
-    group = Group(comm, device, direct, case.run.reproducible)
-    check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
+    check_same(host, f"device {device.name}", "all ranks need one kind of device", CaseError)
+    transport = choose_transport(case.parallel.transport, device, comm)
+    group = Group(comm, device, transport.direct, case.run.reproducible)
+    group.transport = str(transport)
     return group
 
 
@@ -46,36 +65,63 @@ def check_names(case: Case) -> None:
     make_problem(case.problem.name)
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
+    if case.run.task in ("train", "study") or case.policy.weights == "train":
+        share_of(case.agent, case.parallel.data)
     for recipe in case.study.recipes:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":
         check_layers(case.gnn)
 
 
-def _fingerprint(case: Case) -> str:
-    """What must agree on all ranks before they can take equal decisions."""
-    versions = " ".join(f"{m} {importlib.metadata.version(m)}" for m in ("numpy", "scipy", "mpi4py"))
-    return f"case {case_digest(case)[:16]}, lockstep {VERSION}, {versions}"
+def software() -> str:
+    """What runs on this rank, in a line: versions, and a check sum of this program's own files."""
+    versions, check_sum = [], 0
+    for name in PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+    for path in sorted(APP.rglob("*.py")):
+        check_sum = zlib.crc32(path.read_bytes(), check_sum)
+    return f"python {sys.version.split()[0]}, lockstep {VERSION} ({check_sum:08x}), {', '.join(versions)}"
 
 
 @dataclass(frozen=True)
 class Context:
-    """A case, the ranks that run it, where they write (None: nowhere) and what they say."""
+    """A case, the ranks that run it, where they write (None: nowhere), what they say, what they keep."""
 
     case: Case
     group: Group
     log: Log
     folder: RunFolder | None
+    keeper: Keeper = NOTHING_KEPT
 
     @property
     def device(self) -> Any:
         """The device of this rank."""
         return self.group.device
 
-    def load(self, table: GraphCase, purpose: str) -> list[Loaded]:
-        """The graphs a table names, with what the files held in the log. Ranks: all call."""
+    def grid(self) -> Grid:
+        """The ranks as groups that share parallel.data replicas. Raises CaseError. Ranks: all call."""
+        parallel = self.case.parallel
+        groups = fit_groups(self.group.size, parallel.data, parallel.spatial)
+        return cut_grid(self.group, parallel.data, groups)
+
+    def solving_grid(self, graphs: int) -> Grid:
+        """The ranks as groups that solve several graphs at once, at most parallel.data. Ranks: all call."""
+        parallel, most = self.case.parallel, max(min(graphs, self.case.parallel.data), 1)
+        if parallel.spatial:
+            groups = fit_groups(self.group.size, parallel.data, parallel.spatial)
+        else:
+            groups = max(g for g in range(1, most + 1) if self.group.size % g == 0)
+        return cut_grid(self.group, max(groups, most), groups)
+
+    def within(self, grid: Grid) -> "Context":
+        """This context for the ranks of one group of a grid, which write nothing by themselves."""
+        return self if grid.groups == 1 else replace(self, group=grid.group, folder=None, keeper=NOTHING_KEPT)
+
+    def load(self, table: GraphCase, purpose: str, share: slice = EVERY) -> list[Loaded]:
+        """The graphs a table names, or some of them, with what the files held in the log. Ranks: all call."""
         with self.log.phase("read"):
-            loaded = load_graphs(self.group, table, purpose, self.case)
+            loaded = load_graphs(self.group, table, purpose, self.case, share)
         for item in loaded:
             for warning in item.warnings:
                 self.log.info("warning: %s", warning)
