@@ -21,7 +21,7 @@ from app.gnn.optim import make_optimiser
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_training import Steps, grid_groups
 from app.gnn.shards import glorot_limit
-from app.graphs.relational import relational_graph
+from app.graphs.relational import RelationalGraph, relational_graph
 from app.graphs.triples import Triples
 from app.partition.relations import place
 from app.rng import stream
@@ -46,10 +46,13 @@ class LinkFit:
     """What training leaves: networks, and how held-out triples rank, beside two baselines.
 
     best_epoch   whose weights these are
+    test         [k, 3] the held-out triples     ranks [k, 2] the learned ranks of their objects and subjects
     """
 
     net: RGCN
     relations: np.ndarray
+    test: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    ranks: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
     best_epoch: int = 0
     records: list[dict[str, float]] = field(default_factory=list)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -176,10 +179,12 @@ def train_links(
     seed: int,
     record: Callable[[dict[str, float]], None] = lambda row: None,
     check_every: int = 0,
+    begin: Callable[[RGCN, Array, RelationalGraph], None] = lambda net, D, graph: None,
 ) -> LinkFit:
     """Train on a share of the triples, rank the others; the result is the same for any partition.
 
     check_every   epochs between comparisons of replicated weights over ranks; 0: never
+    begin         called with network, relations' rows and the graph learned from, before the first epoch
     Ranks         all call
     Raises CaseError where the loss is no longer finite.
     """
@@ -190,6 +195,7 @@ def train_links(
     widths = [case.hidden] * (case.layers - 1) + [case.dimension]
     net = RGCN(group, placement, graph, np.arange(triples.nodes), widths, case.bases, seed, prune=False)
     decoder = DistMult(group, split, triples.relations, case.dimension, seed)
+    begin(net, decoder.D, graph)
     steps = Steps(group, case, net)
     relation_step = make_optimiser(case, decoder.D.size, group.device.xp)
     counts = placement.rows.row_counts()
@@ -222,8 +228,10 @@ def train_links(
     found.best_epoch = best.epoch
     E = group.gather_rows(net.forward()[: hi - lo], counts)
     found.relations = np.array(group.device.get(decoder.D))
+    ranks = rank_learned(group, E, decoder.D, split, split.test)
+    found.test, found.ranks = split.test, ranks.reshape(2, -1).T
     found.scores = {
-        "learned": summary(rank_learned(group, E, decoder.D, split, split.test)),
+        "learned": summary(ranks),
         "most_frequent": summary(rank_frequent(group, triples, split, split.test)),
         "random": random_summary(triples.nodes),
     }
