@@ -1,4 +1,4 @@
-"""Where the time and the bytes went: phases with imbalance, and scaling of runs on different numbers of ranks."""
+"""Where the time and the bytes went: phases with imbalance, and scaling of runs over ranks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
