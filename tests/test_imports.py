@@ -34,6 +34,7 @@ LAYERS = (
     ("report",),
     ("charts",),
     ("tasks",),
+    ("results",),
     ("commands", "main", "api"),
     ("__main__",),
 )

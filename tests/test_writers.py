@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ SUFFIX = {"edges": ".txt", "csv": ".csv", "matrix_market": ".mtx", "metis": ".gr
 
 @st.composite
 def graphs(draw):
-    """A whole graph, perhaps with weights: of any size of numbers, or whole and positive as METIS wants them."""
+    """A whole graph, perhaps with weights: any numbers, or whole and positive as METIS wants them."""
     n = draw(st.integers(1, 12))
     ends = st.integers(0, n - 1)
     pairs = draw(st.lists(st.tuples(ends, ends), max_size=30))
@@ -112,9 +114,9 @@ def test_node_weights_are_kept(format, tmp_path):
 def test_a_graph_of_many_rows_is_written_in_pieces(tmp_path, monkeypatch):
     graph, _ = whole_graph(edge_stream(random_graph(60, 0.2, seed=1, weighted=True)))
     whole = (tmp_path / "a", written(tmp_path, graph, "gset"))
-    text = open(whole[1], "rb").read()
+    text = Path(whole[1]).read_bytes()
     monkeypatch.setattr("app.graphs.written.ROWS", 7)
-    assert open(written(tmp_path, graph, "gset"), "rb").read() == text
+    assert Path(written(tmp_path, graph, "gset")).read_bytes() == text
 
 
 def test_more_nodes_than_the_edges_make_believable_are_refused():
@@ -130,9 +132,9 @@ def test_a_chain_through_all_formats_ends_where_it_began(tmp_path):
     names = ["a.mtx", "b.graph.gz", "c.col", "d.npz", "e.gset.xz", "f.txt", "g.csv.bz2", "h.mtx"]
     paths = [str(tmp_path / name) for name in names]
     generate(["ba", paths[0], "nodes=120", "d=3", "seed=5"])
-    for before, after in zip(paths, paths[1:]):
+    for before, after in pairwise(paths):
         assert "120 nodes, 351 edges" in convert([before, after])
-    weighted = open(paths[-1]).read()  # Gset states weights
+    weighted = Path(paths[-1]).read_text()  # Gset states weights
     assert weighted.replace(" integer ", " pattern ").replace(" 1\n", "\n").count("\n") == 353
     graph, _ = whole_graph(open_edges(paths[-1]))
     expected, _ = whole_graph(GENERATORS["ba"](120, 3, 5))

@@ -10,7 +10,7 @@ from app.files import whole_file
 from app.text import printable
 
 HELP = """\
-usage: python -m app generate FAMILY OUT nodes=N [seed=K] [KEY=VALUE ...] [--to FORMAT] [--overwrite]
+usage: python -m app generate FAMILY OUT nodes=N [seed=K] [KEY=VALUE ...] [--to FORMAT]
 
 Draws a random graph and writes it. It depends on the arguments alone: with the same keys and
 seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N seed=K).
@@ -25,6 +25,7 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
   OUT       the file to write; its suffix says the format (python -m app convert --help)
   KEY=VALUE keys of [graph], as run.py --help lists them. random_classes=C and random_features=F
             give nodes classes, features and splits, which an .npz holds.
+  --to FORMAT, --overwrite   as python -m app convert has them
 
   python -m app generate ba graph.mtx nodes=10000 d=4 seed=1
   python -m app generate sbm nodes.npz nodes=4000 random_classes=4 random_features=32 seed=1

@@ -69,3 +69,9 @@ footer{margin-top:3rem;color:var(--soft);font-size:.8rem}
  .part,.line,.key,.dot{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 )
+
+# For a piece of a page within somebody else's, in a CSS @scope: colours, tables and charts alone.
+_PIECES = (".", "svg", "figure", "table", "caption", "th,", "thead", "tbody", "td,")
+SCOPED = STYLE.split("\n", 1)[0].replace(":root", ":scope") + "".join(
+    line for line in STYLE.split("\n") if line.startswith(_PIECES) and line.endswith("}")
+)
