@@ -26,7 +26,8 @@ GPUS=${LOCKSTEP_GPUS:-1}           # of a resource set; 0 on hosts without
 
 export LOCKSTEP_THREADS=${LOCKSTEP_THREADS:-1}
 
-# LSF says Y where a job runs again; it continues what it began, so nothing is overwritten; where there is no checkpoint yet it starts afresh.
+# LSF says Y where a job runs again; it continues what it began, so nothing is overwritten; where there is no
+# checkpoint yet it starts afresh.
 ARGUMENTS=("$@")
 if [ "${LSB_RESTART:-N}" = Y ]; then
   ARGUMENTS=()
@@ -43,15 +44,19 @@ if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
 fi
 exec "$@"'
 
-step= signalled=no
-pass() { signalled=yes; if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }
+step= early= signalled=no cancelled=no
+pass() { # a signal to the ranks, or noted until there are any
+  signalled=yes
+  if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; else early=$1; fi
+}
 trap 'pass USR1' USR1
-trap 'pass TERM' TERM
+trap 'cancelled=yes; pass TERM' TERM
 
 jsrun --nrs "$SETS" --rs_per_host "$SETS_PER_HOST" --tasks_per_rs 1 --cpu_per_rs "$CORES" \
   --gpu_per_rs "$GPUS" --bind packed:1 \
   bash -c "$bind" lockstep "$PYTHON" "$HERE/run.py" "${ARGUMENTS[@]}" &
 step=$!
+if [ -n "$early" ]; then pass "$early"; fi
 
 # A signal ends `wait` before the ranks have ended: then their exit code is still to come.
 wait "$step"
@@ -63,7 +68,8 @@ while [ "$signalled" = yes ]; do
   if [ "$last" -ne 127 ]; then code=$last; fi # 127: the first `wait` had it already
 done
 
-if [ "$code" -eq 3 ]; then
+# Whoever cancels a job does not want it back.
+if [ "$code" -eq 3 ] && [ "$cancelled" = no ]; then
   echo "stopped with a checkpoint; back into the queue"
   brequeue "$LSB_JOBID" && exit 0
 fi

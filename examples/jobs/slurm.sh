@@ -26,7 +26,8 @@ HERE=${LOCKSTEP_HOME:-${SLURM_SUBMIT_DIR:-.}}
 # One thread for each core that a rank has; LOCKSTEP_THREADS is the only one that counts.
 export LOCKSTEP_THREADS=${SLURM_CPUS_PER_TASK:-1}
 
-# A job that runs again continues what it began, so nothing is overwritten; where there is no checkpoint yet it starts afresh.
+# A job that runs again continues what it began, so nothing is overwritten; where there is no checkpoint yet
+# it starts afresh.
 ARGUMENTS=("$@")
 if [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ]; then
   ARGUMENTS=()
@@ -41,14 +42,18 @@ bind='if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
 fi
 exec "$@"'
 
-step= signalled=no
-pass() { signalled=yes; if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }
+step= early= signalled=no cancelled=no
+pass() { # a signal to the ranks, or noted until there are any
+  signalled=yes
+  if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; else early=$1; fi
+}
 trap 'pass USR1' USR1
-trap 'pass TERM' TERM
+trap 'cancelled=yes; pass TERM' TERM
 
 srun --cpu-bind=cores --kill-on-bad-exit=1 \
   bash -c "$bind" lockstep "$PYTHON" "$HERE/run.py" "${ARGUMENTS[@]}" &
 step=$!
+if [ -n "$early" ]; then pass "$early"; fi
 
 # A signal ends `wait` before the ranks have ended: then their exit code is still to come.
 wait "$step"
@@ -60,7 +65,8 @@ while [ "$signalled" = yes ]; do
   if [ "$last" -ne 127 ]; then code=$last; fi # 127: the first `wait` had it already
 done
 
-if [ "$code" -eq 3 ]; then
+# Whoever cancels a job does not want it back.
+if [ "$code" -eq 3 ] && [ "$cancelled" = no ]; then
   echo "stopped with a checkpoint; back into the queue"
   scontrol requeue "$SLURM_JOB_ID" && exit 0
 fi
