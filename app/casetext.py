@@ -1,4 +1,4 @@
-"""Writing about a case: its TOML text, its digest, and the reference of its keys that --help prints."""
+"""Writing about a case: its TOML text, its digest, and the reference of its keys, as text and as Markdown."""
 
 import hashlib
 import os
@@ -13,6 +13,7 @@ from app.config import (
     GRAPH_FILES,
     GRAPH_TABLES,
     Case,
+    CheckpointCase,
     GraphCase,
     Keys,
     MemoryCase,
@@ -46,8 +47,9 @@ def to_toml(case: Case) -> str:
 def case_digest(case: Case) -> str:
     """sha256 of all that can change the result.
 
-    Left out: name and folder of the run, the device, [parallel], [memory] and [output]. Files count
-    by their names without folders, so that a copy elsewhere has the same digest; their content has its own.
+    Left out: name and folder of the run, the device, [parallel], [memory], [checkpoint] and [output]. Files
+    count by their names without folders, so that a copy elsewhere has the same digest; their content has its
+    own.
     """
     digested = structs.replace(
         case,
@@ -66,6 +68,7 @@ def case_digest(case: Case) -> str:
         ),
         parallel=ParallelCase(),
         memory=MemoryCase(),
+        checkpoint=CheckpointCase(),
         output=OutputCase(),
     )
     return hashlib.sha256(to_toml(digested).encode()).hexdigest()
@@ -92,6 +95,11 @@ Without mpirun it runs on one rank.
                        train.steps=2000 graph.path=a.mtx 'graph.path=["a.mtx", "b.mtx"]'
   --out DIR            output folder; sets run.out (default: runs/NAME)
   --overwrite          write into an output folder that has results already
+  --resume             go on from the newest valid checkpoint in the output folder, on any number
+                       of ranks, with the bits of a run that was never stopped; from the beginning
+                       where there is none
+  --max-hours H        stop in time with a checkpoint, H hours after the start (see --resume)
+  --force-unlock       take over an output folder that a job has locked which is certainly gone
   --dry-run            check the case and the headers of its graph files, print the case with
                        its defaults, write nothing
   --device DEVICE      auto, cpu or gpu; sets run.device
@@ -105,6 +113,8 @@ exit codes:
   0  complete
   1  any other error
   2  the case, the command line or an input file is wrong
+  3  stopped early by --max-hours or a signal (SIGUSR1, SIGTERM, SIGINT), with a checkpoint;
+     a second SIGINT ends the job at once
 
 environment variables:
   LOCKSTEP_THREADS     threads per rank of the linear algebra libraries (default 1)
@@ -129,9 +139,8 @@ def _key_reference() -> Iterator[str]:
             shown = keys[:-1]
             yield from ("", f"[{shown[0]}]  {table.__doc__}")
         info = kinds.type_info(each.type)
-        default = each.default if each.default is not NODEFAULT else each.default_factory()
         meaning = info.extra_json_schema["description"]
-        yield f"  {each.name} = {toml_value(default)}"
+        yield f"  {each.name} = {toml_value(_default_of(each))}"
         yield from _wrap(f"{meaning} ({expected(info)})")
         if keys == ("train", "environment"):
             yield from ("", "[train.graphs]  The training graphs, with the keys of [graph]; absent: [graph].")
@@ -140,3 +149,57 @@ def _key_reference() -> Iterator[str]:
 def _wrap(text: str) -> list[str]:
     """Indented lines of at most 100 columns."""
     return textwrap.wrap(text, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
+
+
+# --------------------------------------------------------------------------------
+# docs/cases.md
+
+CASES = """\
+# Case files and their keys
+
+<!-- `python -m app keys > docs/cases.md` makes this file from the structs of app/config.py: change those. -->
+
+A case file is [TOML](https://toml.io): tables of keys. Every key has a default, so a case holds what differs
+from it; the run folder gets `case.toml`, in which every key has its value. Any key can be set on the command
+line as `section.key=value`, after the case file. A value there is TOML too, but text needs no quotes. Unknown
+keys and values out of range are refused, all at once, with the line and the nearest name, before anything is
+read or written.
+
+Paths in a case file are relative to that file; `run.out` and paths on the command line are relative to the
+working directory. `python run.py --help` prints this reference as text. The cases that come with the
+program are described in [inputs/README.md](../inputs/README.md).
+"""
+
+
+def keys_markdown() -> str:
+    """The reference of all keys as Markdown: a heading and a table of keys for each table of a case."""
+    lines = [CASES]
+    for keys in ((), *(each for each in all_tables() if each != GRAPH_TABLES[1])):
+        entries = [(key[-1], each, table) for key, each, table in all_keys() if key[:-1] == keys]
+        title = f"[{'.'.join(keys)}]" if keys else "Above all tables"
+        lines += [f"## {title}", ""]
+        lines += [entries[0][2].__doc__, ""] if keys else []
+        lines += ["| key | default | meaning | values |", "|---|---|---|---|"]
+        lines += [_row(name, each) for name, each, _ in entries]
+        lines.append("")
+        if keys == ("train",):
+            lines += [
+                "## [train.graphs]",
+                "",
+                "The training graphs: the keys of `[graph]`. Without it those of `[graph]`.",
+                "",
+            ]
+    return "\n".join(lines)
+
+
+def _row(name: str, each: structs.FieldInfo) -> str:
+    """One key as a row of a Markdown table."""
+    info = kinds.type_info(each.type)
+    default, meaning = toml_value(_default_of(each)), info.extra_json_schema["description"]
+    cells = (f"`{name}`", f"`{default}`", meaning, expected(info))
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _default_of(each: structs.FieldInfo) -> Any:
+    """The value of a key that a case leaves out."""
+    return each.default if each.default is not NODEFAULT else each.default_factory()

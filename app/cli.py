@@ -1,8 +1,11 @@
 """The command line: arguments -> Command, and what the launcher's environment variables say of this rank."""
 
 import difflib
+import math
 import os
+import shlex
 import sys
+import time
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -13,8 +16,12 @@ from app.config import VERSION, Case
 from app.errors import CaseError
 from app.text import printable, shorten, show, toml_value
 
-VALUES = {"--out": "DIR", "--device": "auto, cpu or gpu", "--check": "FILE"}
-FLAGS = ("--overwrite", "--dry-run", "--version", "--help")
+BEGUN = time.monotonic()  # of this process, nearly
+VALUES = {
+    "--out": "DIR", "--device": "auto, cpu or gpu", "--check": "FILE",
+    "--max-hours": "hours above 0, such as 1.5",
+}  # fmt: skip
+FLAGS = ("--overwrite", "--resume", "--force-unlock", "--dry-run", "--version", "--help")
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MPI_LOCALRANKID")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -23,7 +30,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 class Command(Struct, frozen=True):
     """What the command line asks for; `out` and `device` are those of the case, options laid over.
 
-    check   a solution to verify instead of running the task; "": none
+    check        a solution to verify instead of running the task; "": none
+    resume       go on from the newest checkpoint
+    max_hours    after which the run must be over; 0: no limit
+    again        the arguments that resume this run, as a shell reads them
     """
 
     case: Case
@@ -33,6 +43,10 @@ class Command(Struct, frozen=True):
     dry_run: bool
     device: str
     check: str
+    resume: bool
+    force_unlock: bool
+    max_hours: float
+    again: str
 
 
 def parse(arguments: list[str]) -> Command | str:
@@ -47,6 +61,8 @@ def parse(arguments: list[str]) -> Command | str:
         errors.append(f"one case file, please, got {names}; keys are set by section.key=value")
     if not files and not errors:
         errors.append("no case file given: run.py CASE.toml [section.key=value ...]; --help says more")
+    if "--resume" in options and "--overwrite" in options:
+        errors.append("--resume goes on with what is there, --overwrite removes it: one of them")
     if errors:
         raise CaseError("\n  ".join(errors))
     for name in ("--out", "--device"):
@@ -61,7 +77,17 @@ def parse(arguments: list[str]) -> Command | str:
         dry_run="--dry-run" in options,
         device=case.run.device,
         check=options.get("--check", ""),
+        resume="--resume" in options,
+        force_unlock="--force-unlock" in options,
+        max_hours=float(options.get("--max-hours", 0)),
+        again=_again(arguments),
     )
+
+
+def _again(arguments: list[str]) -> str:
+    """The command line of this run with --resume, without what is meant for its first part only."""
+    kept = [each for each in arguments if each not in ("--overwrite", "--resume", "--force-unlock")]
+    return shlex.join(["python", "run.py", *kept, "--resume"])
 
 
 def _sort(arguments: list[str]) -> tuple[list[str], list[str], dict[str, str], list[str]]:
@@ -93,10 +119,25 @@ def _value_of(name: str, value: str, options: dict[str, str]) -> Iterator[str]:
         yield f"option {name}: needs a value: {VALUES[name]}"
     elif not all(c.isprintable() for c in value):
         yield f"option {name}: must be text without control characters, got {show(value)}"
-    elif name == "--device" and value not in ("auto", "cpu", "gpu"):
+    elif not RIGHT.get(name, bool)(value):
         yield f"option {name}: must be {VALUES[name]}, got {show(value)}"
     else:
         options[name] = value
+
+
+def _is_device(text: str) -> bool:
+    return text in ("auto", "cpu", "gpu")
+
+
+def _is_hours(text: str) -> bool:
+    """Whether the text is a finite number above 0."""
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
+
+
+RIGHT = {"--device": _is_device, "--max-hours": _is_hours}
 
 
 def _is_file(path: str) -> bool:

@@ -25,3 +25,9 @@ class OtherRankFailed(LockstepError):
 
 class NumericsError(LockstepError):
     """A NaN, or replicated numbers that are no longer equal on all ranks."""
+
+
+class Stopped(LockstepError):
+    """A run that stopped early, with a valid checkpoint to go on from."""
+
+    exit_code = 3

@@ -6,7 +6,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from app.text import printable
@@ -17,6 +18,14 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Mark:
+    """How far a log had come: seconds, and bytes of metrics.csv."""
+
+    seconds: float = 0.0
+    metrics_bytes: int = 0
+
+
 class Log:
     """Lines on standard output and in log.txt, rows in metrics.csv; silent on other ranks than 0.
 
@@ -24,16 +33,34 @@ class Log:
     """
 
     def __init__(
-        self, speaks: bool, folder: str | None = None, pace_s: float = 2.0, echo: bool = True
-    ) -> None:
+        self, speaks: bool, folder: str | None = None, pace_s: float = 2.0, echo: bool = True,
+        mark: Mark | None = None,
+    ) -> None:  # fmt: skip
+        """mark   where the log of an earlier part of the run goes on; None: at the beginning"""
         self.speaks, self.pace_s, self.echo = speaks, pace_s, echo
         self.seconds: dict[str, float] = {}
-        self._start = self._last = time.monotonic()
+        self._last = time.monotonic()
+        self._start = self._last - (mark.seconds if mark else 0.0)
         self._text = self._rows = None
+        self._full = False
         if speaks and folder is not None:
-            self._text = open(f"{folder}/log.txt", "w", encoding="utf-8")  # noqa: SIM115 (closed by close)
-            self._rows = open(f"{folder}/metrics.csv", "w", encoding="utf-8")  # noqa: SIM115
+            how = "a" if mark else "w"
+            self._text = open(f"{folder}/log.txt", how, encoding="utf-8")  # noqa: SIM115 (closed by close)
+            self._rows = open(f"{folder}/metrics.csv", how, encoding="utf-8")  # noqa: SIM115
+            self._begin_rows(mark.metrics_bytes if mark else 0)
+
+    def _begin_rows(self, kept: int) -> None:
+        """Leave the first bytes of metrics.csv, and what comes after them out; they begin with the names."""
+        if self._rows.tell() > kept:
+            self._rows.truncate(kept)
+            self._rows.seek(kept)
+        if not self._rows.tell():
             self._rows.write(",".join(COLUMNS) + "\n")
+            self._rows.flush()
+
+    def mark(self) -> dict[str, float]:
+        """The fields of a Mark, now."""
+        return {"seconds": self.elapsed(), "metrics_bytes": self._rows.tell() if self._rows else 0}
 
     def elapsed(self) -> float:
         """Seconds since the log was opened."""
@@ -41,14 +68,15 @@ class Log:
 
     def info(self, text: str, *values: Any) -> None:
         """One line; the values must have been computed by all ranks before the call."""
-        if not self.speaks:
-            return
-        line = printable(text % values if values else text)
-        if self._text is not None:
-            self._text.write(f"{self.elapsed():9.2f} s  {line}\n")
-            self._text.flush()
-        if self.echo:
-            _print(line)
+        self.note(text, *values)
+        if self.speaks and self.echo:
+            _print(printable(text % values if values else text))
+
+    def note(self, text: str, *values: Any) -> None:
+        """One line in log.txt alone."""
+        if self.speaks:
+            line = printable(text % values if values else text)
+            self._write(self._text, f"{self.elapsed():9.2f} s  {line}\n")
 
     def progress(self, text: str, *values: Any) -> None:
         """info, at most once in `pace_s` seconds."""
@@ -63,8 +91,19 @@ class Log:
         row.setdefault("time_s", round(self.elapsed(), 3))
         text = io.StringIO()
         csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n").writerow(row)
-        self._rows.write(text.getvalue())
-        self._rows.flush()
+        self._write(self._rows, text.getvalue())
+
+    def _write(self, file: Any, text: str) -> None:
+        """Append to a file of the log; a full disk is said once, and is no reason to stop computing."""
+        if file is None:
+            return
+        try:
+            file.write(text)
+            file.flush()
+        except OSError as error:
+            if not self._full:
+                self._full = True
+                _print(f"warning: the log cannot be written: {error.strerror}")
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -79,7 +118,8 @@ class Log:
         """Close the files."""
         for file in (self._text, self._rows):
             if file is not None:
-                file.close()
+                with suppress(OSError):
+                    file.close()
 
 
 def _print(line: str) -> None:

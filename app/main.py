@@ -1,25 +1,30 @@
 """From a command to its result: the case, the ranks, the device, the task it names, result.json."""
 
 import os
+import sys
 import time
+from contextlib import ExitStack
 
 from mpi4py import MPI
 
 from app import cli
 from app.casefile import named_files
 from app.casetext import to_toml
+from app.checkpoint.checkpoints import Checkpoints, Stops
+from app.checkpoint.signals import Signals
+from app.comm.grid import fit_groups
 from app.comm.group import Group
-from app.comm.guard import abort, abort_on_uncaught, raise_together
+from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case
 from app.device import product_rate
-from app.errors import CaseError, LockstepError
+from app.errors import CaseError, LockstepError, Stopped
 from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
 from app.graphs.node_files import check_node_file
 from app.graphs.readers import open_edges
 from app.graphs.source import Limits
 from app.log import Log
-from app.model.plan import plan_lines
+from app.model.plan import memory_line, plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
 from app.tasks.check import run_check
@@ -40,11 +45,18 @@ def run(command: cli.Command) -> int:
     rank = MPI.COMM_WORLD.Get_rank()
     try:
         return _run(command)
+    except Stopped as stopped:
+        if rank == 0:
+            cli.say(f"lockstep: {stopped}")
+        return stopped.exit_code
     except LockstepError as error:
         # Raised on all ranks alike: raise_together saw to that.
         if rank == 0:
             cli.say(f"lockstep: error: {error}", error=True)
         return error.exit_code
+    except MemoryError as error:  # CuPy's is one too. Only this rank may have seen it: it ends the others
+        abort_short(memory_line(command.case, MPI.COMM_WORLD.Get_size(), error))
+        raise
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         abort(error)
         raise
@@ -56,6 +68,7 @@ def _run(command: cli.Command) -> int:
     group = open_group(MPI.COMM_WORLD, case)
     with raise_together(group, "checking the case"):
         check_names(case)
+        fit_groups(group.size, case.parallel.data, case.parallel.spatial)
         if group.rank == 0:
             _check_inputs(case, command.out)
             if command.dry_run:
@@ -65,16 +78,69 @@ def _run(command: cli.Command) -> int:
     if command.check:
         run_check(Context(case, group, Log(group.rank == 0, None), None), command.check)
         return 0
-    folder = RunFolder(group, command.out, command.overwrite)
-    folder.begin(case, group.device)
-    log = Log(group.rank == 0, command.out, case.output.log_seconds)
+    folder = RunFolder(group, command.out, command.overwrite, command.resume, command.force_unlock)
+    try:
+        return _run_in(folder, command, group)
+    finally:
+        folder.release()
+
+
+def _run_in(folder: RunFolder, command: cli.Command, group: Group) -> int:
+    """Run the task of a case in a folder that is this job's; returns the exit code. Ranks: all call."""
+    with ExitStack() as held:
+        checkpoints = Checkpoints(group, command.case, command.out, _stops(command, group, held))
+        mark, said = checkpoints.resume() if command.resume else (None, [])
+        if mark is None and command.resume:
+            with raise_together(group, "looking for an earlier run"):
+                folder.check_same_run(command.case)
+        if command.resume and folder.complete(command.case):
+            cli.say(f"{printable(command.out)}: complete already; nothing to resume")
+            return 0
+        folder.begin(command.case, group.device)
+        log = Log(group.rank == 0, command.out, command.case.output.log_seconds, mark=mark)
+        held.callback(log.close)
+        checkpoints.log = log
+        _work(Context(command.case, group, log, folder, checkpoints), said)
+    return 0
+
+
+def _stops(command: cli.Command, group: Group, held: ExitStack) -> Stops:
+    """What ends the run early: signals, where it writes checkpoints, and a limit of hours."""
+    if not command.case.checkpoint.enabled:
+        if command.max_hours:
+            raise CaseError("--max-hours: stops with a checkpoint, which checkpoint.enabled = false forbids")
+        return Stops()
+    signals = held.enter_context(Signals(_end_at_once))
+    again = f"mpirun -np {group.size} {command.again}" if group.size > 1 else command.again
+    return Stops(signals, 3600 * command.max_hours, cli.BEGUN, printable(again))
+
+
+def _end_at_once() -> None:
+    """At a second SIGINT."""
+    sys.stderr.write("lockstep: interrupted again: ended at once\n")
+    sys.stderr.flush()
+    MPI.COMM_WORLD.Abort(1)
+
+
+def _work(context: Context, said: list[str]) -> None:
+    """The task from its first line in the log to result.json. Ranks: all call."""
+    case, group, log, folder = context.case, context.group, context.log, context.folder
+    for line in (folder.said, *said):
+        if line:
+            log.info("%s", line)
     log.info("Lockstep %s: %s, task %s, seed %d", cli.VERSION, case.run.name, case.run.task, case.seed)
     log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", group.device.describe())
+    if group.device.name != "cpu":
+        log.info("messages %s", group.transport)
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}
     task = run_rgcn if case.run.task == "classify" and is_relational(case) else TASKS[case.run.task]
-    result = task(Context(case, group, log, folder))
+    try:
+        result = task(context)
+    except Stopped as stopped:
+        log.note("%s", stopped)
+        raise
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)
     folder.finish(
@@ -84,9 +150,7 @@ def _run(command: cli.Command) -> int:
         }
     )  # fmt: skip
     log.info("digest %s", result["digest"])
-    log.info("done in %.1f s; results in %s", seconds, printable(command.out))
-    log.close()
-    return 0
+    log.info("done in %.1f s; results in %s", seconds, printable(folder.path))
 
 
 def _check_launch(size: int) -> None:

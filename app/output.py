@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from app.casefile import load
 from app.casetext import to_toml
+from app.checkpoint import lock, store
+from app.checkpoint.identity import described, differences, same_ends
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.transport import mpi_library
@@ -29,14 +32,44 @@ RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a r
 class RunFolder:
     """The folder that a run writes to; only rank 0 touches the disk.
 
-    Ranks   constructing it and `finish` are called by all
+    said    what is to be said of the lock of an earlier job (rank 0)
+    Ranks   constructing it, `complete`, `finish` and `release` are called by all
     """
 
-    def __init__(self, group: Group, path: str, overwrite: bool) -> None:
-        self.group, self.path = group, path
+    def __init__(
+        self, group: Group, path: str, overwrite: bool, resume: bool = False, force_unlock: bool = False
+    ) -> None:
+        """resume   an earlier run's files stay: this run goes on with them"""
+        self.group, self.path, self.said = group, path, ""
         with raise_together(group, f"preparing {path}"):
             if group.rank == 0:
-                _claim(path, overwrite)
+                self.said = _claim(path, overwrite, resume, force_unlock)
+
+    def check_same_run(self, case: Case) -> None:
+        """Refuse to go on with the files of another case (rank 0). Raises CaseError, naming the keys."""
+        path = self.file("case.toml")
+        if self.group.rank or not os.path.isfile(path):
+            return
+        differ = differences({"case": described(load(path, []))}, case, None)
+        if differ:
+            raise CaseError("\n  ".join([f"{path}: belongs to another run:", *differ]))
+
+    def complete(self, case: Case) -> bool:
+        """Whether an earlier run has come to the end of this case; of one that ended before it, the
+        result.json is removed. Ranks: all call."""
+        found = 0
+        with raise_together(self.group, "looking for results"):
+            if self.group.rank == 0 and os.path.isfile(self.file("result.json")):
+                was = load(self.file("case.toml"), []) if os.path.isfile(self.file("case.toml")) else None
+                found = int(was is not None and same_ends(was, case))
+                if not found:
+                    os.remove(self.file("result.json"))
+        return bool(self.group.max_integer(found))
+
+    def release(self) -> None:
+        """Unlock the folder (rank 0)."""
+        if self.group.rank == 0:
+            lock.release(self.path)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file whole or not at all (rank 0)."""
@@ -64,7 +97,7 @@ class RunFolder:
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """write_text of indented JSON."""
-        self.write_text(name, json.dumps(value, indent=1, default=_plain) + "\n")
+        self.write_text(name, json.dumps(value, indent=1, default=plain) + "\n")
 
     def write_csv(self, name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
         """write_text of a table; None becomes an empty cell, keys that are no columns are left out."""
@@ -92,28 +125,33 @@ class RunFolder:
             self.write_json("result.json", {"status": "complete", **result})
 
 
-def _claim(path: str, overwrite: bool) -> None:
-    """Create the folder, or empty it of an earlier run's files when that is asked for."""
+def _claim(path: str, overwrite: bool, resume: bool, force_unlock: bool) -> str:
+    """Create and lock the folder, or empty it of an earlier run's files when that is asked for.
+
+    returns   what is to be said of the lock of an earlier job
+    """
     if os.path.exists(path) and not os.path.isdir(path):
         raise CaseError(f"--out {path}: is a file; name a folder")
-    if os.path.isdir(path) and os.listdir(path):
-        if not overwrite:
-            raise CaseError(f"--out {path}: holds an earlier run; name another folder, or add --overwrite")
-        _clear(path)
+    held = os.path.isdir(path) and bool(set(os.listdir(path)) - {lock.NAME})
+    if held and not (overwrite or resume):
+        raise CaseError(
+            f"--out {path}: holds an earlier run; name another folder, or add --overwrite or --resume"
+        )
+    if held and not any(os.path.isfile(os.path.join(path, name)) for name in RUN_MARKS):
+        raise CaseError(f"--out {path}: is no folder of an earlier run; name another one")
     try:
         os.makedirs(path, exist_ok=True)
-        probe = os.path.join(path, ".probe")
-        with open(probe, "w"):
-            pass
-        os.remove(probe)
+        said = lock.take(path, force_unlock)
     except OSError as error:
         raise CaseError(f"--out {path}: cannot write there: {error.strerror}") from None
+    if held and overwrite:
+        _clear(path)
+    return said
 
 
 def _clear(path: str) -> None:
     """Remove what an earlier run wrote, and nothing else."""
-    if not any(os.path.isfile(os.path.join(path, name)) for name in RUN_MARKS):
-        raise CaseError(f"--out {path}: is no folder of an earlier run; name another one")
+    store.remove_all(os.path.join(path, store.FOLDER))
     for name in os.listdir(path):
         study_weights = name.startswith("weights-") and name.endswith(".npz")
         if name in OWN_FILES or study_weights or name.removesuffix(".tmp") in OWN_FILES:
@@ -126,7 +164,7 @@ def _clear(path: str) -> None:
                     os.remove(os.path.join(found, name))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """NumPy scalars as JSON numbers."""
     if isinstance(value, np.generic):
         return value.item()

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests: what a page becomes in it, what its console says, what it asks the network for."""
+"""A headless Chromium for tests: what a page becomes, what its console says, what it asks the network for."""
 
 import shutil
 import socket

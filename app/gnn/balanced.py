@@ -1,5 +1,6 @@
 """Training whose rows follow the measured time of every rank (ROC section 4; app/partition/balance.py)."""
 
+from app.checkpoint.store import State
 from app.gnn.training import Classifier
 from app.gnn.work_clock import WorkClock
 from app.partition.balance import Balance
@@ -43,3 +44,16 @@ class Balanced:
         if new is not None:
             self.balance.move(new, self.classifier.move)
             self.moves.append(epoch)
+
+    def state(self) -> State:
+        """What was learned of the time that rows take; only rank 0's counts. Ranks: all call."""
+        state = self.balance.state()
+        state.values |= {"moves": self.moves, "since": self._since}
+        return state
+
+    def restore(self, state: State) -> None:
+        """Know what was learned, and hold the rows that it says. Ranks: all call."""
+        self.moves, self._since = state.values["moves"], state.values["since"]
+        new = self.balance.restore(state)
+        if new is not None:
+            self.balance.move(new, self.classifier.move)

@@ -3,14 +3,18 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_same, digest, raise_together
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
+from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import Features, make_features
 from app.gnn.inputs import input_rows
@@ -18,7 +22,7 @@ from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import Scores, count_hits, scores_of
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
-from app.gnn.optim import make_optimiser
+from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
@@ -189,21 +193,31 @@ def fit(
     record: Callable[[dict[str, float]], None] = lambda row: None,
     check_every: int = 0,
     after_epoch: Callable[[int], None] = lambda epoch: None,
+    keeper: Keeper = NOTHING_KEPT,
+    beside: "Resumable | None" = None,
 ) -> Fit:
     """Train for gnn.epochs, or until the validation score has not risen for gnn.patience evaluations.
 
     record        called with each evaluation
     check_every   epochs between comparisons of the weights over ranks; 0: never
     after_epoch   called with each epoch's number once the weights have changed; may move the rows
+    keeper        where training may be stopped, and what it goes on from
+    beside        what else is kept in a checkpoint
     Ranks         all call; the result is identical on all
     Raises CaseError where loss or weights are no longer finite.
     """
     case, params = classifier.case, classifier.params
-    optimiser = make_optimiser(case, params.size, classifier.device.xp)
+    device = classifier.device
+    optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
     decay = decayed_parts(classifier)
-    result = Fit(params.host())
-    best, waited = -math.inf, 0
-    for epoch in range(1, case.epochs + 1):
+    result, run = Fit(params.host()), Watched()
+    tell = partial(_state, classifier, optimiser, result, run, beside)
+    if (earlier := keeper.recall("fit")) is not None:
+        _restore(classifier, optimiser, result, run, beside, earlier)
+    for epoch in range(result.epochs + 1, case.epochs + 1):
+        if run.over(case.patience):
+            break
+        keeper.at(epoch - 1, "fit", tell)
         loss = classifier.epoch(epoch)
         for part in decay:
             classifier.engine.gradient[part] += case.weight_decay * params.flat[part]
@@ -220,20 +234,36 @@ def fit(
         result.records.append(row)
         record(row)
         watched = row["val_score"] if classifier.data.counts["val"] else -loss
-        if watched > best:
-            best, waited, result.best_epoch = watched, 0, epoch
+        if run.rises(watched):
+            result.best_epoch = epoch
             if case.keep == "best":
                 result.weights = params.host()
-        else:
-            waited += 1
-            if case.patience and waited >= case.patience:
-                break
     if case.keep == "best" and result.best_epoch:
         params.set(result.weights)
     result.weights = params.host()
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
     refuse_infinite(largest, result.epochs, case.learning_rate, "the largest weight")
     return result
+
+
+@dataclass
+class Watched:
+    """The score that decides when training ends: its best so far, and evaluations since."""
+
+    best: float = -math.inf
+    waited: int = 0
+
+    def rises(self, score: float) -> bool:
+        """Take an evaluation's score; whether it is the best so far."""
+        if score > self.best:
+            self.best, self.waited = score, 0
+            return True
+        self.waited += 1
+        return False
+
+    def over(self, patience: int) -> bool:
+        """Whether it has not risen for so many evaluations (0: for ever)."""
+        return bool(patience) and self.waited >= patience
 
 
 def decayed_parts(classifier: Classifier) -> list[slice]:
@@ -255,3 +285,61 @@ def _row(epoch: int, loss: float, scores: dict[str, Scores]) -> dict[str, float]
     for name, each in scores.items():
         row[f"{name}_score"] = each.micro_f1
     return row
+
+
+# ---- stopping and going on --------------------------------------------------------------------------------
+
+
+class Resumable(Protocol):
+    """Something else that a checkpoint of training holds."""
+
+    def state(self) -> State:
+        """What there is to keep. Ranks: all call; rank 0's is kept."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Go on from what `state` told. Ranks: all call."""
+        ...
+
+
+def _state(
+    classifier: Classifier, optimiser: Any, result: Fit, run: Watched, beside: Resumable | None
+) -> State:
+    """All that later epochs depend on, after result.epochs of them. Ranks: all call."""
+    device, params = classifier.device, classifier.params
+    values = {
+        "epochs": result.epochs, "best_epoch": result.best_epoch, "records": result.records,
+        "best": run.best, "waited": run.waited,
+    }  # fmt: skip
+    arrays = {"params": np.array(device.get(params.flat))}
+    arrays |= optimiser_arrays(optimiser, device, "optimiser")
+    arrays |= {f"best/{name}": each for name, each in result.weights.items()}
+    if beside is not None:
+        more = beside.state()
+        values["beside"] = more.values
+        arrays |= {f"beside/{name}": each for name, each in more.arrays.items()}
+    return State(values, arrays)
+
+
+def _restore(
+    classifier: Classifier, optimiser: Any, result: Fit, run: Watched, beside: Resumable | None, state: State
+) -> None:
+    """Make a training that has just begun what `_state` told of an earlier one. Ranks: all call."""
+    values, device, params = state.values, classifier.device, classifier.params
+    if values["epochs"] > classifier.case.epochs:
+        raise CaseError(
+            f"gnn.epochs: {classifier.case.epochs}, but the checkpoint has made {values['epochs']}; "
+            "at least as many would be right"
+        )
+    result.epochs, result.best_epoch, result.records = (
+        values[key] for key in ("epochs", "best_epoch", "records")
+    )
+    run.best, run.waited = values["best"], values["waited"]
+    params.flat[:] = device.put(state.arrays["params"])
+    restore_optimiser(optimiser, device, "optimiser", result.epochs, state.arrays)
+    result.weights = {name: state.arrays[f"best/{name}"] for name in result.weights}
+    if beside is not None and "beside" in values:
+        arrays = {
+            name.partition("/")[2]: each for name, each in state.arrays.items() if name.startswith("beside/")
+        }
+        beside.restore(State(values["beside"], arrays))

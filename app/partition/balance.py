@@ -14,13 +14,14 @@ Where the code differs from ROC:
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.comm.group import Group
-from app.partition.cost import CostModel
+from app.partition.cost import CostModel, from_arrays
 from app.partition.cuts import best_cuts
 from app.partition.features import BlockFeatures
 from app.partition.rows import RowPartition
@@ -176,6 +177,30 @@ class Balance:
 
     def _exchanging(self) -> float:
         return self.group.seconds.get("exchange", 0.0)
+
+    def state(self) -> State:
+        """What rank 0 has learned, on rank 0."""
+        values = {"history": [astuple(each) for each in self.history], "cost": astuple(self.cost)}
+        return State(values, {"factors": self.factors.copy(), **self.model.to_arrays()})
+
+    def restore(self, state: State) -> RowPartition | None:
+        """Take what an earlier part of the run had learned, on any number of ranks; rows to move to, or None.
+
+        Ranks   all call (one broadcast)
+        """
+        arrays = dict(state.arrays)
+        self.factors = arrays.pop("factors")
+        self.model = from_arrays(arrays, "the checkpoint")
+        self.history = [Observed(*each) for each in state.values["history"]]
+        self.cost = MoveCost(*state.values["cost"])
+        cuts = np.array(self.rows.cuts, dtype=np.int64)
+        if self.group.rank == 0 and self.adapt and self.model.count:
+            costs = self.model.block_seconds(self.features) * self.factors
+            cuts[:] = best_cuts(costs, self.group.size)
+        cuts = self.group.broadcast(cuts)
+        if np.array_equal(cuts, self.rows.cuts):
+            return None
+        return RowPartition(self.rows.n, self.rows.starts, cuts)
 
     def saved(self) -> dict[str, np.ndarray]:
         """The model's arrays, those of rank 0 on all ranks. Ranks: all call."""

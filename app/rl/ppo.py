@@ -1,13 +1,17 @@
 """Proximal policy optimisation: several passes over fresh steps, held close to the policy that made them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import fsum, sqrt
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.elementary import exp
+from app.gnn.optim import optimiser_arrays, restore_optimiser
 from app.rl.env import Environment
+from app.rl.learner import Lesson
 from app.rl.node_head import ValueHead
 from app.rl.policy_gradient import Moment, Played, PolicyLearner, Push
 from app.rng import stream
@@ -48,21 +52,38 @@ class ProximalPolicy(PolicyLearner):
         self.fresh.append(Moment(number, len(self.episodes[number].actions)))
         super().remember(number, node, reward, env)
 
-    def learn_when_due(self, steps: int) -> list[float]:
-        """All passes, once there are `rollout_steps` steps."""
-        if len(self.fresh) < self.case.rollout_steps:
-            return []
-        targets, losses = self._targets(), []
-        size = self.case.batch
+    def state(self) -> State:
+        """Besides: the value head, its optimiser, and the steps not yet learned from."""
+        state, device = super().state(), self.group.device
+        state.values["value_steps"] = self.value_optimiser.step
+        state.arrays["value"] = np.array(device.get(self.value.params.flat))
+        state.arrays |= optimiser_arrays(self.value_optimiser, device, "value")
+        state.arrays["fresh"] = np.array(self.fresh, dtype=np.int64).reshape(-1, 2)
+        return state
+
+    def restore(self, state: State) -> None:
+        """See Learner."""
+        super().restore(state)
+        device, step = self.group.device, state.values["value_steps"]
+        self.value.params.flat[:] = device.put(state.arrays["value"])
+        restore_optimiser(self.value_optimiser, device, "value", step, state.arrays)
+        self.fresh = [Moment(*each) for each in state.arrays["fresh"].tolist()]
+
+    def ready(self) -> bool:
+        """Once there are `rollout_steps` steps."""
+        return len(self.fresh) >= self.case.rollout_steps
+
+    def lessons(self, steps: int) -> Iterator[Lesson]:
+        """Those of all passes."""
+        targets, size = self._targets(), self.case.batch
         for _ in range(self.case.epochs_per_batch):
             draws = stream(self.seed, "minibatches", self.optimiser.step)
             order = draws.permutation(len(self.fresh)).tolist()
             for lo in range(0, len(order), size):
                 moments = [self.fresh[i] for i in order[lo : lo + size]]
-                losses.append(self.descend(moments, partial(self._push, targets, len(moments))))
+                yield self.lesson(moments, partial(self._push, targets, len(moments)))
         self.fresh.clear()
         self.episodes = {n: each for n, each in self.episodes.items() if not each.finished}
-        return losses
 
     def _targets(self) -> dict[Moment, Target]:
         """What the fresh steps are judged by, with the weights of now. Ranks: all call."""

@@ -6,6 +6,7 @@ does just that, for comparison.
 """
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,47 @@ class Episode:
         """Bytes of the arrays."""
         return 8 * (len(self.actions) + len(self.rewards) + len(self._totals))
 
+    @property
+    def all_totals(self) -> array:
+        """The totals of every state passed, one after the other."""
+        return self._totals
+
+
+def pack_episodes(episodes: dict[int, Episode]) -> dict[str, np.ndarray]:
+    """Episodes as arrays, in their order.
+
+    episodes [k, 4] int64: number, graph, finished, steps; actions, rewards, totals: those of all, end to end
+    """
+    kept = episodes.values()
+    about = [[n, each.graph, each.finished, len(each.actions)] for n, each in episodes.items()]
+    return {
+        "episodes": np.array(about, dtype=np.int64).reshape(-1, 4),
+        "actions": _joined([each.actions for each in kept], np.int64),
+        "rewards": _joined([each.rewards for each in kept], np.float64),
+        "totals": _joined([each.all_totals for each in kept], np.int64),
+    }
+
+
+def unpack_episodes(arrays: dict[str, np.ndarray], totals: Callable[..., StateTotals]) -> dict[int, Episode]:
+    """The episodes of pack_episodes; `totals` makes the totals of a state of its numbers."""
+    about = arrays["episodes"].tolist()
+    states = sum(steps + 1 for *_, steps in about)
+    numbers = arrays["totals"].reshape(states, -1).tolist() if about else []
+    actions, rewards = arrays["actions"].tolist(), arrays["rewards"].tolist()
+    episodes, at, passed = {}, 0, 0
+    for number, graph, finished, steps in about:
+        episode = Episode(graph, totals(*numbers[passed]))
+        for t in range(steps):
+            episode.add(actions[at + t], rewards[at + t], totals(*numbers[passed + t + 1]))
+        episode.finished = bool(finished)
+        episodes[number] = episode
+        at, passed = at + steps, passed + steps + 1
+    return episodes
+
+
+def _joined(parts: list[array], kind: type) -> np.ndarray:
+    return np.concatenate([np.zeros(0, dtype=kind), *(np.frombuffer(each, dtype=kind) for each in parts)])
+
 
 @dataclass
 class Sample:
@@ -71,6 +113,11 @@ class EpisodeReplay:
         self.ring = np.empty((capacity, 2), dtype=np.int32)  # (episode, t)
         self.added = 0
         self._next_episode = 0
+
+    @property
+    def begun(self) -> int:
+        """Episodes that were begun."""
+        return self._next_episode
 
     def __len__(self) -> int:
         return min(self.added, self.capacity)
@@ -137,6 +184,19 @@ class EpisodeReplay:
     def _removed(self, number: int, end: int) -> np.ndarray:
         return np.array(self.episodes[number].actions[:end], dtype=np.int64)
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it, beside the numbers of transitions `added` and of episodes begun."""
+        return {"ring": self.ring[: len(self)].copy(), **pack_episodes(self.episodes)}
+
+    def restore(
+        self, added: int, begun: int, arrays: dict[str, np.ndarray], totals: Callable[..., StateTotals]
+    ) -> None:
+        """Make a new memory what `arrays` told of an earlier one; totals: see unpack_episodes."""
+        self.added = added
+        self.ring[: len(self)] = arrays["ring"]
+        self.episodes = unpack_episodes(arrays, totals)
+        self._next_episode = begun
+
     def nbytes(self) -> int:
         """Bytes held: the ring, and per step of an episode its action, reward and totals."""
         return 8 * len(self) + sum(episode.nbytes() for episode in self.episodes.values())
@@ -159,6 +219,11 @@ class BitsReplay(EpisodeReplay):
         slot = self.added % self.capacity
         if self.slots[slot] is not None:
             del self.tuples[self.slots[slot]]
+        self._store(slot, number, t)
+        super()._push(number, t)
+
+    def _store(self, slot: int, number: int, t: int) -> None:
+        """Keep the state of an episode after t choices."""
         episode = self.episodes[number]
         block = self.blocks[episode.graph]
         bits = np.zeros(1 + block.n_real, dtype=np.int64)
@@ -167,7 +232,14 @@ class BitsReplay(EpisodeReplay):
         bits[1 + chosen[(chosen >= 0) & (chosen < block.n_real)]] = 1
         self.tuples[number, t] = bits
         self.slots[slot] = (number, t)
-        super()._push(number, t)
+
+    def restore(
+        self, added: int, begun: int, arrays: dict[str, np.ndarray], totals: Callable[..., StateTotals]
+    ) -> None:
+        """See EpisodeReplay; the tuples follow from the episodes."""
+        super().restore(added, begun, arrays, totals)
+        for slot, (number, t) in enumerate(self.ring[: len(self)].tolist()):
+            self._store(slot, number, t)
 
     def _collect(self, picks: np.ndarray, graphs: np.ndarray) -> Sample:
         sample = super()._collect(picks, graphs)

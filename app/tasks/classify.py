@@ -74,8 +74,8 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     _say_model(context, loaded, classifier)
     start = time.perf_counter()
     with log.phase("train"):
-        after_epoch = (balanced.after_epoch,) if balanced else ()
-        found = fit(classifier, _recorder(context), case.run.check_every, *after_epoch)
+        hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
+        found = fit(classifier, _recorder(context), case.run.check_every, keeper=context.keeper, **hooks)
     seconds = time.perf_counter() - start
     with log.phase("evaluate"):
         scores = classifier.evaluate()
@@ -128,13 +128,15 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> No
 def _recorder(context: Context) -> Any:
     """What training calls with each record: a row of metrics.csv and, now and then, a line."""
     case, log, start = context.case.gnn, context.log, time.perf_counter()
+    earlier = context.keeper.recall("fit")
+    before = earlier.values["epochs"] if earlier else 0
 
     def record(row: dict[str, float]) -> None:
         sent = sum(context.group.sent_bytes.values())
         log.record(
             phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent, **_splits(row)
         )
-        left = (time.perf_counter() - start) / row["epoch"] * (case.epochs - row["epoch"])
+        left = (time.perf_counter() - start) / (row["epoch"] - before) * (case.epochs - row["epoch"])
         log.progress(
             "epoch %5d  loss %.4f  train %.4f  val %.4f  test %.4f  (%.0f s to go)",
             row["epoch"], row["loss"], row["train_score"], row["val_score"], row["test_score"], left,

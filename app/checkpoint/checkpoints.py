@@ -1,0 +1,327 @@
+"""Checkpoints: when all ranks write one, when they stop, and what a resumed run begins with.
+
+A loop calls `at` once a step with a function that tells its state, and begins with what `recall` returns. The
+state does not depend on the number of ranks, rank 0 alone touches the disk, and random streams are functions
+of counters that are part of the state: so a run goes on with the same bits on any number of ranks.
+"""
+
+import importlib.metadata
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from app import faults
+from app.checkpoint import store
+from app.checkpoint.identity import described, differences, input_digests
+from app.checkpoint.signals import STOPPING, Signals
+from app.checkpoint.store import State
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.config import Case
+from app.errors import CaseError, LockstepError, Stopped
+from app.log import Log, Mark
+from app.text import printable
+
+PACE_S = 0.1  # between two questions to all ranks: a few microseconds each
+NOTHING, SAVE, HOURS, FIRST_SIGNAL = 0, 1, 2, 3  # a wish; a signal's is FIRST_SIGNAL and its place
+MARGIN, LARGEST_MARGIN_S = 0.05, 60.0  # of a limit of hours, kept for what comes after the checkpoint
+PACKAGES = ("numpy", "scipy", "mpi4py")
+
+
+class Keeper(Protocol):
+    """What a loop needs so that it can be stopped and resumed; `Nothing` for loops that never are."""
+
+    def recall(self, key: str) -> State | None:
+        """What an earlier part of the run has left under a key: finished work, or a loop's state."""
+        ...
+
+    def keep(self, key: str, state: State) -> None:
+        """Finished work, which is in every checkpoint from now on. Equal on all ranks."""
+        ...
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """Between two steps of a loop; raises Stopped where the run is to end here.
+
+        step    the number of steps made, the same on all ranks
+        state   tells the state under `key`; all ranks call it together, and only when it is to be written;
+                None: what `keep` was given is all
+        Ranks   all call
+        """
+        ...
+
+
+class Nothing:
+    """Writes nothing, remembers nothing, never stops."""
+
+    def recall(self, key: str) -> State | None:
+        """Nothing."""
+
+    def keep(self, key: str, state: State) -> None:
+        """Nowhere."""
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """On with the loop."""
+
+
+NOTHING_KEPT = Nothing()
+
+
+class Within:
+    """For loops inside a larger piece of work: they may be stopped, and begin anew with that piece."""
+
+    def __init__(self, outer: Keeper) -> None:
+        self.outer = outer
+
+    def recall(self, key: str) -> State | None:
+        """Nothing."""
+
+    def keep(self, key: str, state: State) -> None:
+        """Nowhere."""
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """A checkpoint here holds the pieces that are finished. Ranks: all call"""
+        self.outer.at(step)
+
+
+@dataclass(frozen=True)
+class Stops:
+    """What may end a run early, and what a user types to go on.
+
+    signals     what asked this rank to stop; None: nothing does
+    limit_s     seconds since `begun` (of time.monotonic) after which the run must be over; 0: none
+    again       the command that resumes
+    """
+
+    signals: Signals | None = None
+    limit_s: float = 0.0
+    begun: float = 0.0
+    again: str = "the same command and --resume"
+
+
+class Checkpoints:
+    """The checkpoints of one run in FOLDER/checkpoint/; see Keeper.
+
+    Ranks   all construct; the methods of Keeper are called by all, `at` at the same steps
+    """
+
+    def __init__(self, group: Group, case: Case, folder: str, stops: Stops = Stops()) -> None:
+        self.group, self.case, self.stops = group, case, stops
+        self.path = f"{folder}/{store.FOLDER}"
+        self.kept: dict[str, State] = {}
+        self.log = Log(False)
+        self._running: dict[str, State] = {}
+        self._base = self._step = self._number = 0
+        self._last: tuple[int, str, int] | None = None
+        self._inputs: dict[str, str] | None = None
+        self._valid = ""  # the newest one that was written or read
+        self._saved_at = self._asked_at = time.monotonic()
+        self._last_asked = 0.0  # 0: not yet
+        self._save_s = self._pause_s = 0.0
+        self._every = self._unasked = 1
+
+    # ---- beginning ----------------------------------------------------------------------------------------
+
+    def resume(self) -> tuple[Mark | None, list[str]]:
+        """Take the newest valid checkpoint; where the log goes on, and what is to be said of it.
+
+        Without any checkpoint the run begins anew, and the mark is None.
+        Ranks   all call. Raises CaseError where no checkpoint is valid, or the newest is of another run
+        """
+        found, lines = None, []
+        with raise_together(self.group, "reading the checkpoint"):
+            if self.group.rank == 0:
+                found, lines = self._newest()
+        said = (
+            "" if found is None else json.dumps({"manifest": found.manifest, "parts": _shapes(found.parts)})
+        )
+        said = self.group.broadcast_text(said)
+        if not said:
+            return None, lines
+        manifest, shapes = (json.loads(said)[key] for key in ("manifest", "parts"))
+        parts = self._shared(found, shapes)
+        self._running = {key: each for key, each in parts.items() if key not in manifest["kept"]}
+        self.kept = {key: parts[key] for key in manifest["kept"]}
+        self._number, self._base, self._step = manifest["step"], manifest["base"], manifest["loop_step"]
+        self._valid = store.name_of(self._number)
+        self._last = (self._number if self._running else 0, manifest["stage"], len(self.kept))
+        return Mark(**manifest["log"]), lines
+
+    def _newest(self) -> tuple[store.Saved | None, list[str]]:
+        """The newest valid checkpoint of this run, and what is to be said. Rank 0."""
+        store.clean(self.path)
+        found, skipped = store.newest(self.path)
+        if found is None:
+            if skipped:
+                listed = "; ".join(map(printable, skipped))
+                raise CaseError(f"{self.path}: no valid checkpoint ({listed}); --overwrite would begin anew")
+            return None, ["nothing to resume: the run begins anew"]
+        self._inputs = input_digests(self.case)
+        differ = differences(found.manifest, self.case, self._inputs)
+        if differ:
+            listed = "\n  ".join([f"{self.path}/{found.name}: belongs to another run:", *differ])
+            raise CaseError(listed)
+        lines = [f"warning: checkpoint skipped: {printable(each)}" for each in skipped]
+        for name, version in found.manifest["versions"].items():
+            mine = importlib.metadata.version(name)
+            if mine != version:
+                lines.append(f"warning: the checkpoint was written with {name} {version}, here is {mine}")
+        lines.append(f"resumed from {self.path}/{found.name}, which {found.manifest['ranks']} rank(s) wrote")
+        return found, lines
+
+    def _shared(self, found: store.Saved | None, shapes: dict[str, Any]) -> dict[str, State]:
+        """The parts that rank 0 has read, on all ranks. Ranks: all call."""
+        parts = {}
+        for key, each in shapes.items():
+            arrays = {}
+            for name, (kind, shape) in each["arrays"].items():
+                mine = (
+                    np.empty(shape, dtype=np.dtype(kind)) if found is None else found.parts[key].arrays[name]
+                )
+                arrays[name] = self.group.broadcast(mine) if mine.size else mine
+            parts[key] = State(each["values"], arrays)
+        return parts
+
+    # ---- what a loop calls --------------------------------------------------------------------------------
+
+    def recall(self, key: str) -> State | None:
+        """See Keeper."""
+        return self.kept.get(key) or self._running.get(key)
+
+    def keep(self, key: str, state: State) -> None:
+        """See Keeper."""
+        self.kept[key] = state
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """See Keeper."""
+        faults.strike(self.group.rank, step)
+        if not self.case.checkpoint.enabled:
+            return
+        if step < self._step:  # another loop
+            self._base += self._step
+        before, self._step = self._step, step
+        wish = self._agreed()
+        every = self.case.checkpoint.steps
+        if wish == NOTHING and every and step // every > before // every:
+            wish = SAVE
+        if wish == NOTHING:
+            return
+        written = self._save(key, state)
+        if wish > SAVE:
+            self._stop(wish, written)
+
+    # ---- when ---------------------------------------------------------------------------------------------
+
+    def _agreed(self) -> int:
+        """What the ranks want together, now and then; between two questions nothing. Ranks: all call.
+
+        The pace follows from the slowest rank's clock, so that all ranks ask at the same steps.
+        """
+        now = time.monotonic()
+        if self.group.size == 1:
+            return self._wish(now)
+        self._unasked += 1
+        if self._unasked < self._every:
+            return NOTHING
+        micro = round(1e6 * (now - self._asked_at))
+        wish, micro = self.group.max_integers(np.array([self._wish(now), micro], dtype=np.int64)).tolist()
+        each = max(micro, 1) / self._unasked
+        self._every = max(1, min(int(1e6 * PACE_S / each), 2 * self._every))
+        self._unasked, self._asked_at = 0, now
+        return wish
+
+    def _wish(self, now: float) -> int:
+        """What this rank wants: signals reach any rank, clocks count on rank 0."""
+        signals = self.stops.signals
+        if signals is not None and signals.asked:
+            return FIRST_SIGNAL + [each.name for each in STOPPING].index(signals.asked)
+        if self.group.rank > 0:
+            return NOTHING
+        if self._last_asked:
+            self._pause_s = max(now - self._last_asked, 0.9 * self._pause_s)
+        self._last_asked = now
+        limit = self.stops.limit_s
+        if limit:
+            reserve = 2 * self._save_s + self._pause_s + min(MARGIN * limit, LARGEST_MARGIN_S)
+            if now - self.stops.begun + reserve >= limit:
+                return HOURS
+        return SAVE if now - self._saved_at >= 60 * self.case.checkpoint.minutes else NOTHING
+
+    # ---- writing ------------------------------------------------------------------------------------------
+
+    def _save(self, key: str, state: Callable[[], State] | None) -> bool:
+        """Write a checkpoint; whether it, or the same one before, is on the disk. Ranks: all call."""
+        number = self._base + self._step
+        place = (number if state else 0, key, len(self.kept))
+        if place == self._last:  # nothing is new
+            self._saved_at = time.monotonic()
+            return True
+        number = max(number, self._number + 1)
+        begun = time.monotonic()
+        with self.log.phase("checkpoint"):
+            running = None if state is None else state()
+            failure = ""
+            if self.group.rank == 0:
+                failure = self._written(number, key, running)
+            failed = self.group.max_integer(int(bool(failure)))
+        if failed:
+            self.log.info("warning: no checkpoint at step %d: %s", self._step, failure)
+        else:
+            self._number, self._last, self._valid = number, place, store.name_of(number)
+        now = time.monotonic()
+        self._save_s, self._saved_at = max(now - begun, 0.5 * self._save_s), now
+        self._asked_at = self._last_asked = now  # what a checkpoint takes is no step's time
+        return not failed
+
+    def _written(self, number: int, key: str, running: State | None) -> str:
+        """Write it; why that failed, or "". Rank 0."""
+        parts = dict(self.kept)
+        if running is not None:
+            bad = [name for name, each in running.arrays.items() if not _is_finite(each)]
+            if bad:
+                return f"{', '.join(bad)}: not finite; the earlier checkpoints stay"
+            parts[key] = running
+        if self._inputs is None:
+            self._inputs = input_digests(self.case)
+        about = {
+            "stage": key, "loop_step": self._step, "base": self._base, "kept": sorted(self.kept),
+            "counters": {} if running is None else _counters(running), "ranks": self.group.size,
+            "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
+            "case": described(self.case), "inputs": self._inputs, "log": self.log.mark(),
+        }  # fmt: skip
+        try:
+            store.write(self.path, number, parts, about, self.case.checkpoint.keep)
+        except OSError as error:
+            return f"{error.strerror or error}; the earlier checkpoints stay"
+        return ""
+
+    def _stop(self, wish: int, written: bool) -> None:
+        """Raise Stopped. Ranks: all call."""
+        why = "--max-hours" if wish == HOURS else STOPPING[wish - FIRST_SIGNAL].name
+        if not self._valid:
+            raise LockstepError(f"stopped at step {self._step} by {why}; no checkpoint could be written")
+        where = f"checkpoint {self.path}/{self._valid}" + ("" if written else " (an earlier one)")
+        raise Stopped(f"stopped at step {self._step} by {why}; {where}; go on with: {self.stops.again}")
+
+
+def _is_finite(array: np.ndarray) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def _counters(state: State) -> dict[str, int]:
+    """The whole numbers of a state: where it is, and so where its random streams are."""
+    return {name: value for name, value in state.values.items() if type(value) is int}
+
+
+def _shapes(parts: dict[str, State]) -> dict[str, Any]:
+    """The parts without the numbers of their arrays."""
+    return {
+        key: {
+            "values": each.values,
+            "arrays": {name: [array.dtype.str, array.shape] for name, array in each.arrays.items()},
+        }
+        for key, each in parts.items()
+    }

@@ -1,0 +1,98 @@
+"""Whether a checkpoint belongs to a case: every key that defines the result, and the files that it reads."""
+
+import hashlib
+import os
+from typing import Any
+
+from msgspec import to_builtins
+
+from app.casefile import named_files
+from app.checkpoint.store import file_digest
+from app.config import VERSION, Case
+from app.text import printable, show
+
+# What is written, and how far a training goes that is the whole task, may change between two parts of a run;
+# of [run] and [parallel] only these keys define the result.
+FREE_TABLES = frozenset({"memory", "output", "checkpoint"})
+ENDS = {"train": ("train.steps",), "classify": ("gnn.epochs", "rgcn.epochs")}
+DEFINING = {"run": frozenset({"task", "reproducible", "portable"}), "parallel": frozenset({"data"})}
+
+
+def described(case: Case) -> dict[str, Any]:
+    """The case as a manifest holds it: tables of plain values; files by their names without folders."""
+    names = {path: os.path.basename(path) for path in named_files(case)}
+    return _renamed(to_builtins(case), names)
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _renamed(each, names) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_renamed(each, names) for each in value]
+    return names.get(value, value) if isinstance(value, str) else value
+
+
+def input_digests(case: Case) -> dict[str, str]:
+    """sha256 of every file that the case names, by its name; of a folder over its files."""
+    return {f"{i} {os.path.basename(path)}": _digest(path) for i, path in enumerate(named_files(case))}
+
+
+def _digest(path: str) -> str:
+    if not os.path.isdir(path):
+        return file_digest(path)
+    sha = hashlib.sha256()
+    for inner, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            sha.update(f"{name} {file_digest(os.path.join(inner, name))}\n".encode())
+    return sha.hexdigest()
+
+
+def differences(manifest: dict[str, Any], case: Case, inputs: dict[str, str] | None) -> list[str]:
+    """What a checkpoint has otherwise than this run, a line for each field; [] where it may go on.
+
+    inputs   input_digests of the case; None: only the case is compared
+    """
+    found = []
+    if manifest.get("lockstep", VERSION) != VERSION:
+        found.append(_line("lockstep", manifest["lockstep"], VERSION))
+    was, now = _flat(manifest["case"]), _flat(described(case))
+    for key in sorted({*was, *now}):
+        if _defines(key, case.run.task) and was.get(key) != now.get(key):
+            found.append(_line(key, was.get(key), now.get(key)))
+    if inputs is not None and not found:
+        theirs = manifest["inputs"]
+        for name in sorted({*theirs, *inputs}):
+            if theirs.get(name) != inputs.get(name):
+                mine = (str(each.get(name, "none"))[:12] for each in (theirs, inputs))
+                found.append(_line(f"the file {name.partition(' ')[2]} (sha256)", *mine))
+    return [printable(each) for each in found]
+
+
+def same_ends(one: Case, other: Case) -> bool:
+    """Whether two cases go equally far."""
+    both = [_flat(described(case)) for case in (one, other)]
+    return all(both[0][key] == both[1][key] for key in ENDS.get(other.run.task, ()))
+
+
+def _defines(key: str, task: str) -> bool:
+    table, _, name = key.partition(".")
+    if table in DEFINING:
+        return name in DEFINING[table]
+    return table not in FREE_TABLES and key not in ENDS.get(task, ())
+
+
+def _line(name: str, was: Any, now: Any) -> str:
+    return f"{name}: {_shown(was)} there, {_shown(now)} here"
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is None else show(value)
+
+
+def _flat(value: Any, above: str = "") -> dict[str, Any]:
+    """Values of nested tables by their dotted keys."""
+    if not isinstance(value, dict):
+        return {above: value}
+    inner = (_flat(each, f"{above}.{key}" if above else key) for key, each in value.items())
+    return {key: each for table in inner for key, each in table.items()}

@@ -1,0 +1,48 @@
+"""Signals that ask a run to stop: a handler only sets a flag, which the ranks share at their next step."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from types import FrameType
+
+STOPPING = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGTERM", "SIGINT") if hasattr(signal, name))
+ONE_KEY_S = 0.3  # a launcher may pass on a Ctrl-C that the terminal has sent to the ranks too
+
+
+class Signals:
+    """What asked this rank to stop.
+
+    asked   the name of the first signal that came, "" before
+    abort   called at a second SIGINT: ends the job at once
+    """
+
+    def __init__(self, abort: Callable[[], None]) -> None:
+        self.asked, self.abort = "", abort
+        self._interrupted = -1.0
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> "Signals":
+        for number in STOPPING:
+            self._before[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if number == signal.SIGINT:
+            if self._interrupted >= 0 and now - self._interrupted > ONE_KEY_S:
+                self.abort()
+            if self._interrupted < 0:
+                self._interrupted = now
+        if not self.asked:
+            self.asked = signal.Signals(number).name
+
+
+def say_stopping(text: str) -> None:
+    """A line on standard error that a handler may write."""
+    os.write(2, f"{text}\n".encode())
