@@ -35,7 +35,7 @@ LAYERS = (
     ("report",),
     ("charts",),
     ("tasks",),
-    ("results",),
+    ("results", "summary"),
     ("commands", "main", "api"),
     ("__main__",),
 )

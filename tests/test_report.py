@@ -38,7 +38,15 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     for name, (case, *settings) in SMALL.items():
         assert (
-            main([str(ROOT / "inputs" / f"{case}.toml"), *settings, "--device=cpu", f"--out={folder / name}"])
+            main(
+                [
+                    str(ROOT / "inputs" / f"{case}.toml"),
+                    *settings,
+                    "--device=cpu",
+                    "output.plots=false",
+                    f"--out={folder / name}",
+                ]
+            )
             == 0
         )
     return folder
@@ -128,14 +136,11 @@ def test_nothing_remote_is_named(runs, tmp_path):
     kept = {"href", "src", "action", "data", "xlink:href", "srcset", "poster"}
     links = [value for _, attributes in outline.found for key, value in attributes.items() if key in kept]
     assert all(link.startswith("data:") for link in links)
-    assert outline.count("script") == 0 and not any(
-        key.startswith("on") for _, a in outline.found for key in a
-    )
+    assert outline.count("script") == 0
+    assert not any(key.startswith("on") for _, attributes in outline.found for key in attributes)
     assert "url(" not in page and "@import" not in page and "://" not in page
     policies = [a["content"] for _, a in outline.found if a.get("http-equiv") == "Content-Security-Policy"]
     assert len(policies) == 1 and policies[0].startswith("default-src 'none'")
-        outline.found[4][1]
-    ).items() or "default-src 'none'" in page
 
 
 def test_the_page_goes_into_the_folder_and_replaces_only_a_page(runs):
@@ -176,7 +181,7 @@ def test_the_browser_runs_nothing_that_a_file_slips_in(runs, tmp_path):
     path = tmp_path / "page.html"
     page_of([folder], path)
     document, console, asked = open_page(path, tmp_path)
-    assert "PWNED" not in re.search("<title>(.*?)</title>", document).group(1)
+    assert re.search("<title>(.*?)</title>", document).group(1).startswith("Lockstep: ")
     assert (console, asked) == ([], [])
 
 
@@ -194,7 +199,7 @@ def hostile(runs, tmp_path):
     result = json.loads((runs / "solve" / "result.json").read_text())
     result["instances"] = [poisoned(entry) for entry in result["instances"]]
     result["phases"] = poisoned(result["phases"])
-    result["advice"] = EVIL
+    result["phases"]["advice"] = EVIL
     (folder / "result.json").write_text(json.dumps(result))
     environment = json.loads((runs / "solve" / "environment.json").read_text())
     (folder / "environment.json").write_text(json.dumps(poisoned(environment)))
