@@ -9,7 +9,7 @@ from contextlib import chdir
 
 import pytest
 from browser import open_page
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import ROOT
 
@@ -24,7 +24,8 @@ from run import main
 pytestmark = pytest.mark.mpi_skip
 
 SMALL = {
-    "train": ["mvc", "run.task=train", "train.steps=200", "train.evaluate_every=50", "train.evaluate_graphs=3",
+    "train": ["mvc", "run.task=train",
+              "train.steps=80", "train.evaluate_every=20", "train.evaluate_graphs=3",
               "train.graphs.generator=ba", "train.graphs.nodes=[20, 30]", "train.graphs.count=6"],
     "solve": ["mvc", "graph.generator=ba", "graph.nodes=60", "graph.count=4", "search.steps=20000"],
     "cut": ["maxcut", "graph.generator=er", "graph.nodes=60", "graph.count=1", "search.steps=20000"],
@@ -91,7 +92,7 @@ class Outline(html.parser.HTMLParser):
 @pytest.mark.parametrize("name", SMALL)
 def test_a_run_becomes_a_page(runs, tmp_path, name):
     outline = Outline(page_of([runs / name], tmp_path / "page.html"))
-    assert outline.count("table") >= 3 and outline.count("svg") >= 2
+    assert outline.count("table") >= 3 and outline.count("svg") >= (1 if name == "cut" else 2)
     text = " ".join(outline.text)
     result = json.loads((runs / name / "result.json").read_text())
     assert "complete" in text and result["digest"][:16] in text
@@ -127,7 +128,7 @@ def test_an_unfinished_run_is_shown_as_one(runs, tmp_path):
     (folder / "metrics.csv").write_text(metrics[: len(metrics) - 9])  # cut within its last row
     outline = Outline(page_of([folder], tmp_path / "page.html"))
     text = " ".join(outline.text)
-    assert "not complete" in text and "the last lines of its log" in text and outline.count("svg") == 2
+    assert "not complete" in text and "the last lines of its log" in text and outline.count("svg") == 1
 
 
 def test_nothing_remote_is_named(runs, tmp_path):
@@ -159,8 +160,8 @@ def test_a_browser_shows_the_page_and_asks_for_nothing(runs, tmp_path):
     page_of([runs / name for name in SMALL], path)
     document, console, asked = open_page(path, tmp_path)
     outline = Outline(document)
-    assert outline.count("table") >= 8 and outline.count("svg") >= 6
-    assert outline.count("path") >= 10 and outline.count("rect") >= 4
+    assert outline.count("table") >= 8 and outline.count("svg") >= 5
+    assert outline.count("path") >= 6 and outline.count("rect") >= 4
     assert (console, asked) == ([], [])
 
 
@@ -275,6 +276,7 @@ INNER = (
 entries = st.dictionaries(st.sampled_from(INNER), json_values, max_size=6)
 
 
+@settings(max_examples=10)
 @given(
     result=st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, json_values)),
     instances=st.lists(entries, max_size=3),
@@ -328,7 +330,7 @@ def test_axes_hold_their_values(values, zero):
 def test_ticks_are_round_numbers():
     assert linear_ticks(0, 10) == (0, 2, 4, 6, 8, 10)
     assert linear_ticks(0.12, 0.47) == (0.2, 0.3, 0.4)
-    assert log_ticks(1, 8) == (1, 2, 5, 10) or log_ticks(1, 8) == (1, 2, 5)
+    assert log_ticks(1, 8) == (1, 2, 5) and log_ticks(12, 13) == (10, 20)
     assert log_ticks(1e-3, 1e3) == (1e-3, 1e-2, 1e-1, 1, 10, 100, 1000)
 
 

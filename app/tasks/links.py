@@ -6,6 +6,7 @@ from typing import Any
 from app.comm.guard import digest
 from app.gnn.link_prediction import train_links
 from app.graphs.triples import Triples
+from app.log import ToGo
 from app.tasks.context import Context
 
 
@@ -13,11 +14,13 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     """Train on a share of the triples and rank the others. Ranks: all call."""
     case, log, group = context.case, context.log, context.group
 
+    to_go = ToGo(case.rgcn.epochs)
+
     def record(row: dict[str, float]) -> None:
         score = row.get("val_score")
         log.record(phase="train", name="", step=row["epoch"], loss=row["loss"], val_score=score)
         shown = "" if score is None else f"  MRR of the validation triples {score:.4f}"
-        log.progress("epoch %5d  loss %.4f%s", row["epoch"], row["loss"], shown)
+        log.progress("epoch %5d  loss %.4f%s%s", row["epoch"], row["loss"], shown, to_go(int(row["epoch"])))
 
     start = time.perf_counter()
     with log.phase("train"):
