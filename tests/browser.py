@@ -56,8 +56,8 @@ def open_page(path, folder, *options):
     """The document as the browser has it, the lines of its console, and what it asked the network for."""
     with Proxy() as proxy:
         done = subprocess.run(
-            [find_browser(), *QUIET, f"--user-data-dir={folder}/profile", f"--proxy-server=127.0.0.1:{proxy.port}",
-             "--proxy-bypass-list=<-loopback>", *options, "--dump-dom", f"file://{path}"],
+            [find_browser(), *QUIET, f"--user-data-dir={folder}/profile",
+             f"--proxy-server=127.0.0.1:{proxy.port}", "--proxy-bypass-list=<-loopback>", *options, "--dump-dom", f"file://{path}"],
             capture_output=True, text=True, timeout=90, check=True,
         )  # fmt: skip
         asked = [line for line in proxy.asked if not any(own in line for own in OWN)]

@@ -37,12 +37,12 @@ SMALL = {
 def runs(tmp_path_factory):
     """A folder of small real runs, one of each task."""
     folder = tmp_path_factory.mktemp("runs")
-    for name, (case, *settings) in SMALL.items():
+    for name, (case, *keys) in SMALL.items():
         assert (
             main(
                 [
                     str(ROOT / "inputs" / f"{case}.toml"),
-                    *settings,
+                    *keys,
                     "--device=cpu",
                     "output.plots=false",
                     f"--out={folder / name}",
@@ -220,8 +220,8 @@ def poisoned(value):
     return EVIL if isinstance(value, str) else value
 
 
-KEPT = {"name", "objective", "bound", "baselines", "bound_method", "source", "seconds", "bytes", "min_s", "mean_s",
-        "max_s", "hosts", "device", "versions", "gap"}  # fmt: skip
+KEPT = {"name", "objective", "bound", "baselines", "bound_method", "source", "seconds", "bytes", "min_s",
+        "mean_s", "max_s", "hosts", "device", "versions", "gap"}  # fmt: skip
 
 
 def test_what_files_say_is_text_and_nothing_else(runs, tmp_path):
@@ -273,6 +273,7 @@ INNER = (
     "bound_method",
     "seconds",
 )
+CELLS = ("", "train", "search", "a", "1", "nan", "1e999", "-3.5")
 entries = st.dictionaries(st.sampled_from(INNER), json_values, max_size=6)
 
 
@@ -280,8 +281,7 @@ entries = st.dictionaries(st.sampled_from(INNER), json_values, max_size=6)
 @given(
     result=st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, json_values)),
     instances=st.lists(entries, max_size=3),
-    cells=st.lists(st.lists(st.sampled_from(["", "train", "search", "a", "1", "nan", "1e999", "-3.5"]), min_size=18,
-                            max_size=18), max_size=5),
+    cells=st.lists(st.lists(st.sampled_from(CELLS), min_size=18, max_size=18), max_size=5),
 )  # fmt: skip
 def test_no_content_breaks_the_page(result, instances, cells, tmp_path):
     """Whatever a result of the right outer form holds: a page comes out, and it is whole."""
