@@ -52,14 +52,20 @@ class Proxy:
         self.socket.close()
 
 
-def open_page(path, folder, *options):
+def open_page(path, folder):
     """The document as the browser has it, the lines of its console, and what it asked the network for."""
     with Proxy() as proxy:
-        done = subprocess.run(
-            [find_browser(), *QUIET, f"--user-data-dir={folder}/profile",
-             f"--proxy-server=127.0.0.1:{proxy.port}", "--proxy-bypass-list=<-loopback>", *options, "--dump-dom", f"file://{path}"],
-            capture_output=True, text=True, timeout=90, check=True,
+        options = (
+            f"--user-data-dir={folder}/profile", f"--proxy-server=127.0.0.1:{proxy.port}",
+            "--proxy-bypass-list=<-loopback>", "--dump-dom",
         )  # fmt: skip
+        done = subprocess.run(
+            [find_browser(), *QUIET, *options, f"file://{path}"],
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=True,
+        )
         asked = [line for line in proxy.asked if not any(own in line for own in OWN)]
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line], asked
 

@@ -38,18 +38,8 @@ def runs(tmp_path_factory):
     """A folder of small real runs, one of each task."""
     folder = tmp_path_factory.mktemp("runs")
     for name, (case, *keys) in SMALL.items():
-        assert (
-            main(
-                [
-                    str(ROOT / "inputs" / f"{case}.toml"),
-                    *keys,
-                    "--device=cpu",
-                    "output.plots=false",
-                    f"--out={folder / name}",
-                ]
-            )
-            == 0
-        )
+        where = [f"--out={folder / name}", "--device=cpu", "output.plots=false"]
+        assert main([str(ROOT / "inputs" / f"{case}.toml"), *keys, *where]) == 0
     return folder
 
 
