@@ -1,23 +1,28 @@
 """examples/jobs through a scheduler that is played by shell scripts: signals, requeue, GPUs."""
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 from jobs import ROOT
 
+from run import main
+
 pytestmark = pytest.mark.mpi_skip
 
-# Starts two ranks on one host, hands signals on, and ends with the largest exit code, as srun and jsrun do.
+# Starts ranks on one host, hands signals on, and ends with the largest exit code, as srun and jsrun do.
 LAUNCHER = """\
 #!/bin/bash
 echo "launched $*" >> "$RECORD"
 while [ "$1" != bash ]; do shift; done
 trap 'kill -USR1 "${ranks[@]}"; again=yes' USR1
 trap 'kill -TERM "${ranks[@]}"; again=yes' TERM
-for rank in 0 1; do SLURM_LOCALID=$rank OMPI_COMM_WORLD_LOCAL_RANK=$rank "$@" & ranks+=($!); done
+for rank in ${RANKS:-0 1}; do SLURM_LOCALID=$rank OMPI_COMM_WORLD_LOCAL_RANK=$rank "$@" & ranks+=($!); done
+echo "all started" >> "$RECORD"
 worst=0
 for rank in "${ranks[@]}"; do
   again=yes
@@ -66,30 +71,38 @@ class Scheduler:
             "RECORD": str(self.record), "LOCKSTEP_HOME": str(ROOT), "CUDA_VISIBLE_DEVICES": "4,5,6", **first,
         }  # fmt: skip
 
-    def submit(self, arguments, plan, again=False, sent=None):
-        """Run the script to its end; returns its exit code."""
+    def submit(self, arguments, plan="", again=False, sent=None, when=None):
+        """Run the script to its end; returns its exit code.
+
+        sent   a signal for the script, once `when` says so (default: once both ranks do)
+        """
         variables = {**self.variables, "PLAN": str(plan), **(self.restarted if again else {})}
-        job = subprocess.Popen(
-            ["bash", self.script, *arguments], env=variables, stdout=subprocess.PIPE, text=True
-        )
+        with open(f"{self.record}.out", "ab") as printed:
+            job = subprocess.Popen(
+                ["bash", self.script, *map(str, arguments)], env=variables, stdout=printed, stderr=printed
+            )
         try:
             if sent is not None:
-                self.wait_for("rank 1")
+                wait_for(when or (self.both_run))
                 job.send_signal(sent)
-            job.communicate(timeout=30)
+            return job.wait(timeout=60)
         finally:
             job.kill()
             job.wait()
-        return job.returncode
 
-    def wait_for(self, text):
-        end = time.monotonic() + 20
-        while time.monotonic() < end and text not in self.lines():
-            time.sleep(0.02)
-        assert text in self.lines()
+    def both_run(self):
+        return all(text in self.lines() for text in ("rank 0", "rank 1", "all started"))
 
     def lines(self):
         return self.record.read_text() if self.record.exists() else ""
+
+
+def wait_for(happened, limit_s=30):
+    """Until something has happened."""
+    end = time.monotonic() + limit_s
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert happened()
 
 
 @pytest.fixture(params=SCRIPTS)
@@ -138,3 +151,30 @@ def test_a_stop_before_the_limit_is_queued_again(scheduler):
 def test_a_cancelled_job_does_not_come_back(scheduler):
     assert scheduler.submit(["case.toml"], "wait", sent=signal.SIGTERM) == 3
     assert "queue" not in scheduler.lines() and scheduler.lines().count("checkpoint") == 2
+
+
+def test_the_program_itself_stops_and_comes_back_with_the_same_bits(tmp_path):
+    """One rank of run.py in the middle of its training, which ends where an undisturbed one does."""
+    scheduler = Scheduler(tmp_path, "slurm")
+    scheduler.variables.update(PYTHON=sys.executable, RANKS="0", PYTHONPATH=str(ROOT))
+    scheduler.variables.pop("CUDA_VISIBLE_DEVICES")
+    case = [
+        ROOT / "inputs" / "gcn.toml",
+        "graph.nodes=600",
+        "gnn.epochs=300",
+        "output.plots=false",
+        "--device=cpu",
+    ]
+    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
+
+    def trained():
+        path = stopped / "metrics.csv"
+        return path.exists() and path.read_text().count("train,") > 5
+
+    arguments = [*case, "--out", stopped, "--overwrite"]
+    assert scheduler.submit(arguments, sent=signal.SIGUSR1, when=trained) == 0
+    assert f"queue {scheduler.requeued}\n" in scheduler.lines() and not (stopped / "result.json").exists()
+    assert scheduler.submit(arguments, again=True) == 0
+    assert main([*map(str, case), f"--out={whole}"]) == 0
+    found = [json.loads((folder / "result.json").read_text())["digest"] for folder in (stopped, whole)]
+    assert found[0] == found[1]
