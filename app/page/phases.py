@@ -1,4 +1,4 @@
-"""Where the time and the bytes went: phases with imbalance, and scaling of runs on different numbers of ranks."""
+"""Where the time and the bytes went: phases with imbalance, and scaling of runs over ranks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -93,7 +93,7 @@ def _tables(run: Run) -> Iterator[Markup]:
         yield table(
             ["bytes sent", "least", "mean", "most", "imbalance"], rows, "by kind of message, over the ranks"
         )
-    advice = run.result.get("advice")
+    advice = mapping(run.result.get("phases")).get("advice")
     if isinstance(advice, str) and advice:
         yield tag("p", advice, class_="note")
 
