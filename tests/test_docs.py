@@ -113,7 +113,7 @@ def test_links_lead_somewhere(path):
 
 # A file of the program: a path below the root or below app/; NAME and the like stand for others.
 FILE = re.compile(r"(?<![\w./{$-])((?:\w+/)+\w+\.(?:py|c|h|toml|md|sh|npz))\b")
-OWN = re.compile(r"[A-Z]{4}|(^|/)own_|^(runs|raw|split|solution|predictions|mine)/")
+OWN = re.compile(r"[A-Z]{4}|(^|/)own_|^(runs|raw|split|solution|predictions|embeddings|mine)/")
 
 
 @pytest.mark.mpi_skip
@@ -164,7 +164,7 @@ def test_every_case_is_described():
     cases = {path.name for path in (ROOT / "inputs").glob("*.toml")}
     described = set(re.findall(r"\w+\.toml", (ROOT / "inputs" / "README.md").read_text(encoding="utf-8")))
     assert cases - described == set()
-    assert {name for name in described - cases if name not in ("case.toml", "pyproject.toml")} == set()
+    assert {name for name in described - cases if name not in ("case.toml", "NAME.toml")} == set()
 
 
 @pytest.mark.mpi_skip
