@@ -1,12 +1,19 @@
 """Task solve: answer the problem on every graph of the case, checked, bounded, beside plain heuristics."""
 
 import hashlib
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
+from app.comm.grid import Grid
 from app.comm.guard import raise_together
+from app.config import Case
 from app.errors import CaseError
-from app.partition.load import Loaded
+from app.output import plain
+from app.partition.load import Loaded, count_graphs
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.report import plot_solutions, plot_solves
@@ -15,7 +22,7 @@ from app.tasks.answer import Solved, answer_whole
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
-from app.tasks.rollouts import follow_policy, introduce, policy_alone
+from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
 
 DRAWN = 4  # instances of which the course of the search is drawn
 LISTED = 20  # instances that have a line each in the log
@@ -23,41 +30,90 @@ LISTED = 20  # instances that have a line each in the log
 
 def run_solve(context: Context) -> dict[str, Any]:
     """Answer the problem on every graph; returns the task's part of result.json. Ranks: all call."""
-    problem = make_problem(context.case.problem.name)
+    problem, table = make_problem(context.case.problem.name), context.case.graph
     policy = find_policy(context)
-    graphs = context.load(context.case.graph, "instances")
-    if not graphs:
+    count = count_graphs(table)
+    if not count:
         raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
     context.log.info("policy: %s, weights %s", policy.source, policy.digest[:12])
-    solved, used = [], set()
-    for loaded, each in _solve_all(context, problem, policy, graphs):
-        solved.append(each)
+    if count == 1:
+        context = replace(context, case=with_searches(context.case))
+    grid = context.solving_grid(count)
+    if grid.groups > 1:
+        sharing = f"{grid.group.size} rank{'s' if grid.group.size > 1 else ''}"
+        context.log.info("%d graphs, %d at once, %s each", count, grid.groups, sharing)
+    with grid.together("reading the graphs"):
+        graphs = context.within(grid).load(table, "instances", slice(grid.number, None, grid.groups))
+    sizes = [loaded.graph.n for loaded in graphs if is_small(loaded)]
+    largest = grid.across.max_integer(max(sizes, default=1))
+    solve = _solve_one_by_one if grid.groups == 1 else _solve_at_once
+    used, instances, traced = set(), [], []
+    for entry, text, solved in solve(context, grid, problem, policy, graphs, largest):
+        instances.append(entry)
+        traced += [] if solved is None else [solved]
         if context.folder is not None and context.case.output.solutions:
-            _write_solution(context, _file_name(loaded, used), each.text)
-        if len(graphs) <= LISTED:
-            _say(context, each.entry)
-    instances = [each.entry for each in solved]
+            _write_solution(context, _file_name(entry["name"], used), text)
+        if count <= LISTED:
+            _say(context, entry)
     _table(context, instances)
     if context.folder is not None and context.case.output.plots:
         plot_solutions(context.folder, context.log, instances)
-        plot_solves(context.folder, context.log, solved[:DRAWN])
+        plot_solves(context.folder, context.log, traced[:DRAWN])
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
 
 
+def with_searches(case: Case) -> Case:
+    """The case of a single graph: parallel.data independent searches of it, where search.starts are fewer."""
+    starts = max(case.search.starts, case.parallel.data)
+    return structs.replace(case, search=structs.replace(case.search, starts=starts))
+
+
+# an instance's entry of result.json, the text of its solution, and where it was solved, what is drawn of it
+Told = tuple[dict[str, Any], str, Solved | None]
+
+
+def _solve_one_by_one(
+    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int
+) -> Iterator[Told]:
+    """Every graph on all ranks, in order. Ranks: all call."""
+    for solved in _solve_all(context, problem, policy, graphs, largest):
+        yield solved.entry, solved.text, solved
+
+
+def _solve_at_once(
+    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int
+) -> Iterator[Told]:
+    """Each group solves its graphs; then all are told of all, in the order of the case. Ranks: all call."""
+    with grid.together("solving"):
+        mine = list(_solve_all(context.within(grid), problem, policy, graphs, largest))
+    context.log.info("waiting for the other groups")
+    every = context.group.gather_texts(json.dumps([solved.entry for solved in mine], default=plain))
+    size, texts = grid.group.size, context.folder is not None and context.case.output.solutions
+    entries = [json.loads(text) for text in every[::size]]
+    for number in range(sum(map(len, entries))):
+        place, owner = divmod(number, grid.groups)
+        solved = mine[place] if owner == grid.number else None
+        text = "" if solved is None else solved.text
+        yield (
+            entries[owner][place], context.group.broadcast_text(text, owner * size) if texts else "", solved,
+        )  # fmt: skip
+
+
 def _solve_all(
-    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]
-) -> Iterator[tuple[Loaded, Solved]]:
-    """Every graph with its answer, in order. Ranks: all call."""
+    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int
+) -> Iterator[Solved]:
+    """Some graphs on the ranks of a context, in order; largest: see policy_alone. Ranks: all call."""
     if context.case.search.solver == "policy":
-        yield from follow_policy(context, problem, policy, graphs)
+        for _, solved in follow_policy(context, problem, policy, graphs):
+            yield solved
         return
-    alone = policy_alone(context, problem, policy, graphs)
+    alone = policy_alone(context, problem, policy, graphs, largest)
     for loaded in graphs:
         solved = solve_graph(context, problem, policy, loaded)
         if id(loaded) in alone:
             solved.entry["baselines"]["policy alone"] = alone[id(loaded)]
-        yield loaded, solved
+        yield solved
 
 
 def solve_graph(context: Context, problem: Problem, policy: Policy, loaded: Loaded) -> Solved:
@@ -77,9 +133,9 @@ def solve_graph(context: Context, problem: Problem, policy: Policy, loaded: Load
 # ---- what is written and said -----------------------------------------------------------------------------
 
 
-def _file_name(loaded: Loaded, used: set[str]) -> str:
-    """The graph's name as a file name, with a number where that is taken."""
-    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in loaded.graph.name) or "graph"
+def _file_name(graph: str, used: set[str]) -> str:
+    """The name of a graph as a file name, with a number where that is taken."""
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in graph) or "graph"
     name, number = plain, 1
     while name in used:
         number += 1
