@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.text import printable
+from app.watchdog import beat
 
 COLUMNS = (
     "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "entropy", "loss", "held_back_nodes",
@@ -108,6 +109,7 @@ class Log:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time spent inside to `seconds[name]`."""
+        beat()
         start = time.perf_counter()
         try:
             yield

@@ -12,7 +12,7 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "faults", "rng", "elementary", "text"),
+    ("errors", "faults", "rng", "elementary", "text", "watchdog"),
     ("attention", "elementwise", "products"),
     ("config", "cuda", "native"),
     ("casetext", "tomlplaces"),
@@ -45,10 +45,10 @@ ONLY = {
     "casecheck": {"config", "text", "tomlplaces"},
     "casefile": {"casecheck", "config", "errors", "text", "tomlplaces"},
     "cli": {"casefile", "casetext", "config", "errors", "text"},
-    "log": {"text"},
+    "log": {"text", "watchdog"},
     "graphs": {"errors", "rng", "native"},
     "memory": {"errors"},
-    "checkpoint": {"casefile", "comm", "config", "errors", "faults", "log", "text"},
+    "checkpoint": {"casefile", "comm", "config", "errors", "faults", "log", "text", "watchdog"},
     "gnn": {
         "checkpoint",
         "sparse",
@@ -64,6 +64,7 @@ ONLY = {
         "elementary",
         "errors",
         "rng",
+        "watchdog",
     },
     "reductions": {"graphs", "errors", "native"},
     "bounds": {"graphs", "errors", "native", "reductions", "rng"},

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.comm.guard import check_replicas
 from app.config import RgcnCase
 from app.elementwise import row_sums
 from app.errors import CaseError
+from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_training import Steps, grid_groups
@@ -23,6 +25,7 @@ from app.graphs.relational import relational_graph
 from app.graphs.triples import Triples
 from app.partition.relations import place
 from app.rng import stream
+from app.watchdog import beat
 
 Array = Any
 RANKED_AT_ONCE = 64  # triples that are scored against all nodes together
@@ -172,10 +175,13 @@ def train_links(
     case: RgcnCase,
     seed: int,
     record: Callable[[dict[str, float]], None] = lambda row: None,
+    check_every: int = 0,
 ) -> LinkFit:
     """Train on a share of the triples, rank the others; the result is the same for any partition.
 
-    Ranks   all call
+    check_every   epochs between comparisons of replicated weights over ranks; 0: never
+    Ranks         all call
+    Raises CaseError where the loss is no longer finite.
     """
     split = split_triples(triples, case.held_out, seed, case.validation)
     columns = (split.train[:, k].astype(np.int32) for k in range(3))
@@ -190,6 +196,7 @@ def train_links(
     lo, hi = placement.rows.range_of(group.rank)
     found, best = LinkFit(net, np.zeros(0)), Best()
     for epoch in range(1, case.epochs + 1):
+        beat()
         E_own = net.forward()
         E = group.gather_rows(E_own[: hi - lo], counts)
         wrong = draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives)
@@ -199,6 +206,10 @@ def train_links(
         for gradient in net.gradients(dE_own):
             steps.take(gradient)
         relation_step.update(decoder.D.reshape(-1), dD.reshape(-1))
+        refuse_infinite(loss, epoch, case.learning_rate)
+        if check_every and epoch % check_every == 0:
+            replicas = {**net.replicated(), "links/D": group.device.get(decoder.D)}
+            check_replicas(group, replicas, f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
             row = {"epoch": epoch, "loss": loss}
             if len(split.valid):

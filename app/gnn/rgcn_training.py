@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.guard import check_same, digest
+from app.comm.guard import check_replicas
 from app.comm.ordered import sum_blocks
 from app.config import RgcnCase
 from app.errors import CaseError
@@ -23,6 +23,7 @@ from app.graphs.triples import NodeLabels
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.relations import Placement, fit_turns, place
+from app.watchdog import beat
 
 Array = Any
 NO_LIMIT = Budget(0)
@@ -150,6 +151,7 @@ def train_rgcn(
     targets, steps = Targets(group, net, placement, labels), Steps(group, case, net)
     found = RelationalFit(case, net, placement)
     for epoch in range(1, case.epochs + 1):
+        beat()
         Z_own = net.forward()
         predicted = _classes(group, Z_own)
         with net.clock("loss"):
@@ -159,7 +161,7 @@ def train_rgcn(
                 steps.take(gradient)
         refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
-            check_same(group, digest(net.replicated())[:16], f"weights after epoch {epoch}")
+            check_replicas(group, net.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
             scores = targets.accuracy(predicted)
             row = {"epoch": epoch, "loss": loss, **{f"{split}_score": s for split, s in scores.items()}}

@@ -11,7 +11,7 @@ import numpy as np
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
-from app.comm.guard import check_same, digest, raise_together
+from app.comm.guard import check_replicas, raise_together
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
 from app.errors import CaseError
@@ -226,7 +226,7 @@ def fit(
         result.epochs = epoch
         refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
-            check_same(classifier.group, digest(params.host())[:16], f"weights after epoch {epoch}")
+            check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every and epoch < case.epochs:
             continue
         scores = classifier.evaluate()

@@ -112,6 +112,11 @@ class Agent(Learner):
         """The exploration rate."""
         return {"epsilon": self.epsilon(step)}
 
+    def replicas(self) -> dict[str, np.ndarray]:
+        """Those of every learner, and the target network."""
+        target = {f"target {name}": array for name, array in self.target.host().items()}
+        return {**super().replicas(), **target}
+
     def stored(self) -> tuple[int, int]:
         """Transitions in the replay memory, and its bytes."""
         return len(self.replay), self.replay.nbytes()

@@ -23,8 +23,8 @@ from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.graphs.source import Limits, Source, graph_suffix
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
+from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
-from app.model.calibrate import resident_bytes
 from app.partition.relations import part_sizes
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
