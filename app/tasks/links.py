@@ -21,7 +21,7 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
 
     start = time.perf_counter()
     with log.phase("train"):
-        found = train_links(group, triples, case.rgcn, case.seed, record)
+        found = train_links(group, triples, case.rgcn, case.seed, record, context.keeper)
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
     scores = [row["val_score"] for row in found.records if "val_score" in row]
