@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, Part
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.partition.load import Loaded
@@ -11,7 +12,7 @@ from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.report import plot_solutions, plot_solves
 from app.solver.pipeline import Pipeline
-from app.tasks.answer import Solved, answer_whole
+from app.tasks.answer import Solved, answer_whole, recalled
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
@@ -48,21 +49,42 @@ def run_solve(context: Context) -> dict[str, Any]:
 def _solve_all(
     context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]
 ) -> Iterator[tuple[Loaded, Solved]]:
-    """Every graph with its answer, in order. Ranks: all call."""
+    """Every graph with its answer, in order; some are of an earlier part of the run. Ranks: all call."""
+    known = {}
+    for i, loaded in enumerate(graphs):
+        if (state := context.keeper.recall(f"answer {i}")) is not None:
+            known[id(loaded)] = recalled(context, loaded, state, drawn=i < DRAWN)
+    for i, (loaded, solved) in enumerate(_solve_rest(context, problem, policy, graphs, known)):
+        if id(loaded) not in known:
+            context.keeper.keep(f"answer {i}", solved.state())
+        yield loaded, solved
+        context.keeper.at(i + 1)
+
+
+def _solve_rest(
+    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], known: dict[int, Solved]
+) -> Iterator[tuple[Loaded, Solved]]:
+    """Every graph with its answer, in order, of which some are known by id(loaded). Ranks: all call."""
     if context.case.search.solver == "policy":
-        yield from follow_policy(context, problem, policy, graphs)
+        yield from follow_policy(context, problem, policy, graphs, known)
         return
-    alone = policy_alone(context, problem, policy, graphs)
-    for loaded in graphs:
-        solved = solve_graph(context, problem, policy, loaded)
+    alone = policy_alone(context, problem, policy, graphs) if len(known) < len(graphs) else {}
+    for i, loaded in enumerate(graphs):
+        if id(loaded) in known:
+            yield loaded, known[id(loaded)]
+            continue
+        solved = solve_graph(context, problem, policy, loaded, Part(context.keeper, f"instance {i}"))
         if id(loaded) in alone:
             solved.entry["baselines"]["policy alone"] = alone[id(loaded)]
         yield loaded, solved
 
 
-def solve_graph(context: Context, problem: Problem, policy: Policy, loaded: Loaded) -> Solved:
+def solve_graph(
+    context: Context, problem: Problem, policy: Policy, loaded: Loaded, keeper: Keeper = NOTHING_KEPT
+) -> Solved:
     """One graph by the pipeline; by the policy alone where the graph is too large for one rank.
 
+    keeper  where this solve may be stopped, and what it goes on from
     Ranks   all call; identical on all
     """
     whole = whole_graph(context, loaded) if context.case.search.solver == "full" else None
@@ -70,7 +92,7 @@ def solve_graph(context: Context, problem: Problem, policy: Policy, loaded: Load
         ((_, solved),) = follow_policy(context, problem, policy, [loaded])
         return solved
     introduce(context, loaded)
-    pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params)
+    pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params, keeper)
     return answer_whole(context, pipeline, problem, loaded, whole, None)
 
 
