@@ -1,0 +1,50 @@
+"""Files written whole or not at all: beside their place first, then moved there."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from app.errors import CaseError
+from app.text import printable, shorten
+
+
+@contextmanager
+def whole_file(path: str) -> Iterator[IO[bytes]]:
+    """A file to write; it is where it belongs when the block ends, and nowhere if that fails.
+
+    Raises CaseError where nothing can be written. What is no ordinary file, as /dev/stdout, is written to directly.
+    """
+    if _is_device(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(beside, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CaseError(f"{shorten(printable(path), 200)}: cannot be written: {printable(reason)}") from None
+    finally:
+        if "\0" not in beside and os.path.exists(beside):
+            os.remove(beside)
+
+
+def _is_device(path: str) -> bool:
+    """Whether something is there that must not be replaced by a file."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with whole_file(path) as file:
+        file.write(content)

@@ -1,0 +1,73 @@
+/* What all kernels share. Products round before they are added (no contraction), and an output element is one
+ * left-to-right chain in one thread, so its bits are those of the CPU path (docs/architecture.md). No kernel has a
+ * float atomic or adds across threads: registers, shared memory and lanes hold different outputs or copies of inputs.
+ *
+ * Pointers that may be null say so. Sizes of rows are 64-bit, of columns 32-bit. */
+#ifndef LOCKSTEP_COMMON_CUH
+#define LOCKSTEP_COMMON_CUH
+
+typedef long long i64;
+typedef unsigned long long u64;
+
+#define DEVICE static __device__ __forceinline__
+#define KERNEL extern "C" __global__ void
+
+/* The thread's number in the grid: threads of a block lie in x, blocks in x. */
+DEVICE i64 thread_number() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+
+DEVICE float add(float a, float b) { return __fadd_rn(a, b); }
+DEVICE float sub(float a, float b) { return __fsub_rn(a, b); }
+DEVICE float mul(float a, float b) { return __fmul_rn(a, b); }
+
+/* sum + a b: the next link of a chain. */
+DEVICE float link(float sum, float a, float b) { return __fadd_rn(sum, __fmul_rn(a, b)); }
+
+DEVICE float4 add4(float4 a, float4 b) {
+    return make_float4(add(a.x, b.x), add(a.y, b.y), add(a.z, b.z), add(a.w, b.w));
+}
+
+DEVICE float4 link4(float4 sum, float a, float4 b) {
+    return make_float4(link(sum.x, a, b.x), link(sum.y, a, b.y), link(sum.z, a, b.z), link(sum.w, a, b.w));
+}
+
+DEVICE float open_gate(float z, float gate) { return mul(z, gate > 0.0f ? 1.0f : 0.0f); }
+
+/* ---- exp and log of app/elementary.py: the same exact operations in the same order ------------------------ */
+
+DEVICE float power_of_two(int n) { return __int_as_float((n + 127) << 23); }
+
+DEVICE float exp_float(float x) {
+    const bool inside = x > -87.0f && x < 88.7228f;
+    const float t = inside ? x : 0.0f;
+    const float n = floorf(add(mul(t, (float)(1 / 0.6931471805599453)), 0.5f));
+    const float r = sub(sub(t, mul(n, 0.693359375f)), mul(n, -2.1219444005469057e-4f));
+    const int e = (int)n, half = e >> 1;
+    float p = (float)(1.0 / 5040);
+    p = add(mul(p, r), (float)(1.0 / 720));
+    p = add(mul(p, r), (float)(1.0 / 120));
+    p = add(mul(p, r), (float)(1.0 / 24));
+    p = add(mul(p, r), (float)(1.0 / 6));
+    p = add(mul(p, r), 0.5f);
+    p = add(mul(p, r), 1.0f);
+    p = add(mul(p, r), 1.0f);
+    p = mul(mul(p, power_of_two(half)), power_of_two(e - half));
+    return inside ? p : x <= -87.0f ? 0.0f : x >= 88.7228f ? __int_as_float(0x7F800000) : x;
+}
+
+/* Of a normal number, or NaN. */
+DEVICE float log_float(float x) {
+    const int bits = __float_as_int(x), low_bits = (bits & 0x7FFFFF) | 0x3F000000;
+    float m = __int_as_float(low_bits);
+    const bool low = m < (float)0.7071067811865476;
+    m = low ? add(m, m) : m;
+    const int e = (bits >> 23) - 126 - (low ? 1 : 0);
+    const float s = __fdiv_rn(sub(m, 1.0f), add(m, 1.0f)), t = mul(s, s);
+    float series = add(mul(t, (float)(1.0 / 9)), (float)(1.0 / 7));
+    series = add(mul(series, t), (float)(1.0 / 5));
+    series = add(mul(series, t), (float)(1.0 / 3));
+    const float tail = mul(mul(2.0f, s), add(1.0f, mul(t, series)));
+    const float out = add(mul((float)e, (float)0.6931471805599453), tail);
+    return x == x ? out : x;
+}
+
+#endif

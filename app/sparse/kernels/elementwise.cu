@@ -1,0 +1,187 @@
+/* The operations on rows of app/elementwise.py: the same operations on every element in the same order, and sums over
+ * the columns of a row as chains from the left. Rows of a matrix are its ld apart. */
+#include "common.cuh"
+
+/* Which elements are dropped: see Dropout in app/elementwise.py. threshold < 0: none. */
+typedef struct {
+    u64 key;
+    i64 first_row;
+    int threshold;
+    float factor;
+} Drop;
+
+#define DROP_ARGUMENTS const u64 key, const i64 first_row, const int threshold, const float factor
+#define DROP Drop{key, first_row, threshold, factor}
+
+/* Output i of SplitMix64 (Steele, Lea and Flood 2014) from `state`. */
+DEVICE u64 splitmix(u64 state, u64 i) {
+    u64 z = state + (i + 1) * 0x9E3779B97F4A7C15ULL;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31);
+}
+
+DEVICE bool kept(const Drop& drop, u64 node, u64 column) {
+    const u64 word = splitmix(splitmix(drop.key, node), column / 4);
+    return (int)(word >> column % 4 * 16 & 0xFFFF) >= drop.threshold;
+}
+
+DEVICE float dropped(const Drop& drop, i64 row, int col, float z) {
+    return kept(drop, (u64)(drop.first_row + row), (u64)col) ? mul(z, drop.factor) : 0.0f;
+}
+
+/* Z *= scale[row]; += bias[column]; += add; relu; dropout: each only where given. */
+KERNEL activate(const i64 rows, const int m, float* Z, const i64 ldz, const float* scale, const float* bias,
+                const float* other, const i64 ldo, const int relu, DROP_ARGUMENTS) {
+    const i64 t = thread_number(), row = t / m;
+    const int col = (int)(t % m);
+    if (row >= rows) return;
+    float z = Z[row * ldz + col];
+    if (scale) z = mul(z, scale[row]);
+    if (bias) z = add(z, bias[col]);
+    if (other) z = add(z, other[row * ldo + col]);
+    if (relu) z = z <= 0.0f ? 0.0f : z;
+    if (threshold >= 0) z = dropped(DROP, row, col, z);
+    Z[row * ldz + col] = z;
+}
+
+/* The adjoint, in place over D; H: what activate left, or null: no relu. */
+KERNEL deactivate(const i64 rows, const int m, float* D, const i64 ldd, const float* H, const i64 ldh,
+                  const float* scale, DROP_ARGUMENTS) {
+    const i64 t = thread_number(), row = t / m;
+    const int col = (int)(t % m);
+    if (row >= rows) return;
+    float d = D[row * ldd + col];
+    if (H) d = H[row * ldh + col] <= 0.0f ? 0.0f : threshold >= 0 ? mul(d, factor) : d;
+    else if (threshold >= 0) d = dropped(DROP, row, col, d);
+    if (scale) d = mul(d, scale[row]);
+    D[row * ldd + col] = d;
+}
+
+/* Dropout of stored entries; nodes are numbers of rows. */
+KERNEL drop_entries(const i64 count, const float* values, const i64* nodes, const i64* columns, float* out,
+                    DROP_ARGUMENTS) {
+    const i64 t = thread_number();
+    if (t < count) out[t] = kept(DROP, (u64)nodes[t], (u64)columns[t]) ? mul(values[t], factor) : 0.0f;
+}
+
+/* Y += factor X. */
+KERNEL add_into(const i64 rows, const int m, float* Y, const i64 ldy, const float* X, const i64 ldx,
+                const float factor) {
+    const i64 t = thread_number(), row = t / m, col = t % m;
+    if (row < rows) Y[row * ldy + col] = link(Y[row * ldy + col], X[row * ldx + col], factor);
+}
+
+/* ---- losses: a thread to a row ------------------------------------------------------------------------------ */
+
+KERNEL softmax_loss(const i64 rows, const int c, float* Z, const i64 ldz, const int* labels, const float* weight,
+                    float* losses) {
+    const i64 row = thread_number();
+    if (row >= rows) return;
+    float* z = Z + row * ldz;
+    const int label = labels[row];
+    const float w = weight[row];
+    if (label < 0 || label >= c || w == 0.0f) {
+        for (int j = 0; j < c; ++j) z[j] = 0.0f;
+        losses[row] = 0.0f;
+        return;
+    }
+    float top = z[0], total = 0.0f;
+    for (int j = 1; j < c; ++j) top = z[j] > top ? z[j] : top;
+    const float chosen = sub(z[label], top);
+    for (int j = 0; j < c; ++j) {
+        const float e = exp_float(sub(z[j], top));
+        z[j] = e;
+        total = add(total, e);
+    }
+    for (int j = 0; j < c; ++j) {
+        const float share = __fdiv_rn(z[j], total);
+        z[j] = mul(j == label ? sub(share, 1.0f) : share, w);
+    }
+    losses[row] = mul(sub(log_float(total), chosen), w);
+}
+
+KERNEL sigmoid_loss(const i64 rows, const int c, float* Z, const i64 ldz, const float* targets, const i64 ldt,
+                    const float* weight, float* losses) {
+    const i64 row = thread_number();
+    if (row >= rows) return;
+    float *z = Z + row * ldz, total = 0.0f;
+    const float w = weight[row];
+    for (int j = 0; j < c; ++j) {
+        const float x = z[j], target = targets[row * ldt + j];
+        const float e = exp_float(-fabsf(x)), below = add(1.0f, e);
+        total = add(total, add(sub(x > 0.0f ? x : 0.0f, mul(x, target)), log_float(below)));
+        const float g = mul(sub(__fdiv_rn(x < 0.0f ? e : 1.0f, below), target), w);
+        z[j] = w != 0.0f ? g : 0.0f;
+    }
+    losses[row] = w != 0.0f ? mul(total, w) : 0.0f;
+}
+
+/* The column of each row's largest element: the first of equal ones, NaN above all. */
+KERNEL argmax_rows(const i64 rows, const int c, const float* Z, const i64 ldz, int* out) {
+    const i64 row = thread_number();
+    if (row >= rows) return;
+    const float* z = Z + row * ldz;
+    int best = 0;
+    for (int j = 1; j < c && z[best] == z[best]; ++j)
+        if (z[j] > z[best] || z[j] != z[j]) best = j;
+    out[row] = best;
+}
+
+/* ---- layer normalisation ------------------------------------------------------------------------------------ */
+
+KERNEL normalise_rows(const i64 rows, const int m, const float* Z, const i64 ldz, const float* gamma,
+                      const float* beta, const float epsilon, float* out, const i64 ldo, float* mean,
+                      float* inverse) {
+    const i64 row = thread_number();
+    if (row >= rows) return;
+    const float* z = Z + row * ldz;
+    float *y = out + row * ldo, sum = 0.0f, square = 0.0f;
+    for (int j = 0; j < m; ++j) sum = add(sum, z[j]);
+    const float shift = __fdiv_rn(sum, (float)m);
+    for (int j = 0; j < m; ++j) square = link(square, sub(z[j], shift), sub(z[j], shift));
+    const float scale = __fdiv_rn(1.0f, __fsqrt_rn(add(__fdiv_rn(square, (float)m), epsilon)));
+    for (int j = 0; j < m; ++j) y[j] = link(beta[j], mul(sub(z[j], shift), scale), gamma[j]);
+    mean[row] = shift;
+    inverse[row] = scale;
+}
+
+/* The adjoint in place over D; product or null: D times the normalised rows. */
+KERNEL normalise_rows_back(const i64 rows, const int m, float* D, const i64 ldd, const float* Z, const i64 ldz,
+                           const float* mean, const float* inverse, const float* gamma, float* product,
+                           const i64 ldp) {
+    const i64 row = thread_number();
+    if (row >= rows) return;
+    const float *z = Z + row * ldz, shift = mean[row], scale = inverse[row];
+    float *d = D + row * ldd, first = 0.0f, second = 0.0f;
+    for (int j = 0; j < m; ++j) {
+        const float x = mul(sub(z[j], shift), scale);
+        if (product) product[row * ldp + j] = mul(d[j], x);
+        const float g = mul(d[j], gamma[j]);
+        d[j] = g;
+        first = add(first, g);
+        second = link(second, g, x);
+    }
+    first = __fdiv_rn(first, (float)m);
+    second = __fdiv_rn(second, (float)m);
+    for (int j = 0; j < m; ++j) {
+        const float x = mul(sub(z[j], shift), scale);
+        d[j] = mul(sub(sub(d[j], first), mul(x, second)), scale);
+    }
+}
+
+/* ---- Adam --------------------------------------------------------------------------------------------------- */
+
+/* Kingma and Ba 2015, algorithm 1; step: the rate over m's correction. */
+KERNEL adam(const i64 size, float* weights, const float* gradient, float* m, float* v, const float beta1,
+            const float rest1, const float beta2, const float rest2, const float correction, const float epsilon,
+            const float step) {
+    const i64 t = thread_number();
+    if (t >= size) return;
+    const float g = gradient[t];
+    const float mean = add(mul(m[t], beta1), mul(rest1, g)), square = add(mul(v[t], beta2), mul(rest2, mul(g, g)));
+    const float root = add(__fsqrt_rn(__fdiv_rn(square, correction)), epsilon);
+    m[t] = mean;
+    v[t] = square;
+    weights[t] = sub(weights[t], __fdiv_rn(mul(step, mean), root));
+}
