@@ -1,10 +1,10 @@
-# make run, make test, make lint, make weights, make bench: each creates the environment first and echoes the real command.
+# make run, make test, make test-long, make lint, make weights, make bench: each creates the environment first and echoes the real command.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 NP     ?= 2
 
-.PHONY: run test lint weights bench clean
+.PHONY: run test test-long lint weights bench clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,10 @@ run: $(VENV)/ready
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore tests/test_ranks.py
 	$(BIN)/python -m pytest -q tests/test_ranks.py
+
+# What takes longer: the tests marked `long` (kills and resumes, damaged files, studies, long commands of the documents).
+test-long: $(VENV)/ready
+	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long --ignore tests/test_ranks.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -11,6 +11,7 @@ TOOLS = {
     "report": "one HTML page of one run or of several side by side",
     "convert": "a graph file to another format",
     "generate": "a random graph to a file",
+    "keys": "the reference of all keys of a case file, as Markdown",
     "planetoid": "Planetoid's files to one archive of arrays",
 }
 USAGE = "usage: python -m app TOOL ARGUMENTS; python -m app TOOL --help says more\n\n" + "".join(

@@ -1,6 +1,7 @@
 """The Python interface: train, solve and classify without case files, in notebooks, scripts, MPI programs."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from app.tasks.classify import classify_nodes, gather_predictions, saved_of
 from app.tasks.context import Context, check_names, open_group
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
-from app.tasks.solve import solve_graph
+from app.tasks.solve import solve_graph, with_searches
 from app.tasks.train import learn
 
 
@@ -114,8 +115,9 @@ class TrainingRun:
 
     def run(self) -> TrainedPolicy:
         """Train. Ranks: all call."""
-        given = None if self.graphs is None else [_loaded(self.context, graph)[0] for graph in self.graphs]
-        return _trained(self.context, given)
+        if self.graphs is None:
+            return _trained(self.context)
+        return _trained(self.context, lambda inner: [_loaded(inner, graph)[0] for graph in self.graphs])
 
 
 def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
@@ -148,6 +150,7 @@ def solve(
     """
     named = weights if isinstance(weights, str) else "default"
     context = _context({"policy.weights": named, **(settings or {})}, comm, verbose)
+    context = replace(context, case=with_searches(context.case))
     loaded, labels = _loaded(context, graph)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
     problem = make_problem(context.case.problem.name)
@@ -220,9 +223,9 @@ def classify(
     )  # fmt: skip
 
 
-def _trained(context: Context, given: list[Loaded] | None = None) -> TrainedPolicy:
+def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None = None) -> TrainedPolicy:
     """What learning leaves. Ranks: all call."""
-    training, _ = learn(context, given)
+    training, _ = learn(context, context.grid(), given)
     case = context.case
     return TrainedPolicy(
         training.weights, case.policy, case.problem.name, training.records, digest(training.weights)

@@ -1,4 +1,4 @@
-"""Writing about a case: its TOML text, its digest, and the reference of its keys that --help prints."""
+"""Writing about a case: its TOML text, its digest, and the reference of its keys, as text and as Markdown."""
 
 import hashlib
 import os
@@ -139,9 +139,8 @@ def _key_reference() -> Iterator[str]:
             shown = keys[:-1]
             yield from ("", f"[{shown[0]}]  {table.__doc__}")
         info = kinds.type_info(each.type)
-        default = each.default if each.default is not NODEFAULT else each.default_factory()
         meaning = info.extra_json_schema["description"]
-        yield f"  {each.name} = {toml_value(default)}"
+        yield f"  {each.name} = {toml_value(_default_of(each))}"
         yield from _wrap(f"{meaning} ({expected(info)})")
         if keys == ("train", "environment"):
             yield from ("", "[train.graphs]  The training graphs, with the keys of [graph]; absent: [graph].")
@@ -150,3 +149,57 @@ def _key_reference() -> Iterator[str]:
 def _wrap(text: str) -> list[str]:
     """Indented lines of at most 100 columns."""
     return textwrap.wrap(text, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
+
+
+# --------------------------------------------------------------------------------
+# docs/cases.md
+
+CASES = """\
+# Case files and their keys
+
+<!-- `python -m app keys > docs/cases.md` makes this file from the structs of app/config.py: change those. -->
+
+A case file is [TOML](https://toml.io): tables of keys. Every key has a default, so a case holds what differs
+from it; the run folder gets `case.toml`, in which every key has its value. Any key can be set on the command
+line as `section.key=value`, after the case file. A value there is TOML too, but text needs no quotes. Unknown
+keys and values out of range are refused, all at once, with the line and the nearest name, before anything is
+read or written.
+
+Paths in a case file are relative to that file; `run.out` and paths on the command line are relative to the
+working directory. `python run.py --help` prints this reference as text. The cases that come with the
+program are described in [inputs/README.md](../inputs/README.md).
+"""
+
+
+def keys_markdown() -> str:
+    """The reference of all keys as Markdown: a heading and a table of keys for each table of a case."""
+    lines = [CASES]
+    for keys in ((), *(each for each in all_tables() if each != GRAPH_TABLES[1])):
+        entries = [(key[-1], each, table) for key, each, table in all_keys() if key[:-1] == keys]
+        title = f"[{'.'.join(keys)}]" if keys else "Above all tables"
+        lines += [f"## {title}", ""]
+        lines += [entries[0][2].__doc__, ""] if keys else []
+        lines += ["| key | default | meaning | values |", "|---|---|---|---|"]
+        lines += [_row(name, each) for name, each, _ in entries]
+        lines.append("")
+        if keys == ("train",):
+            lines += [
+                "## [train.graphs]",
+                "",
+                "The training graphs: the keys of `[graph]`. Without it those of `[graph]`.",
+                "",
+            ]
+    return "\n".join(lines)
+
+
+def _row(name: str, each: structs.FieldInfo) -> str:
+    """One key as a row of a Markdown table."""
+    info = kinds.type_info(each.type)
+    default, meaning = toml_value(_default_of(each)), info.extra_json_schema["description"]
+    cells = (f"`{name}`", f"`{default}`", meaning, expected(info))
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _default_of(each: structs.FieldInfo) -> Any:
+    """The value of a key that a case leaves out."""
+    return each.default if each.default is not NODEFAULT else each.default_factory()

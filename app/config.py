@@ -155,7 +155,7 @@ class PolicyCase(Table, frozen=True):
     """The Q-network: structure2vec embedding and evaluation head (Khalil et al. 2017)."""
 
     model: Annotated[
-        Literal["structure2vec", "gcn", "gin", "sage", "commnet"],
+        Literal["structure2vec", "gcn", "gin", "gin_norm", "sage", "commnet"],
         about(
             "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights"
         ),
@@ -193,7 +193,12 @@ class AgentCase(Table, frozen=True):
     discount: Annotated[Share, about("weight of the next step's value")] = 0.5
     n_step: Annotated[int, Meta(ge=1, le=100), about("environment steps summed in a target")] = 1
     batch: Annotated[Positive, about("dqn, ppo: transitions per gradient step")] = 16
-    gradient_steps: Annotated[int, Meta(ge=0, le=64), about("per environment step")] = 1
+    gradient_steps: Annotated[
+        int, Meta(ge=0, le=64), about("dqn: gradient steps per train_every environment steps")
+    ] = 1
+    train_every: Annotated[
+        Positive, about("dqn: environment steps, of all episodes of a replica, between gradient steps")
+    ] = 1
     replay: Annotated[
         Literal["episodes", "bits"], about("what is kept: the actions, or every state's node bits")
     ] = "episodes"
@@ -211,7 +216,7 @@ class AgentCase(Table, frozen=True):
         Literal["one", "nodes"], about("nodes: divide rewards by the number of nodes")
     ] = "one"
     loss: Annotated[Literal["squared", "huber"], about("of the TD error")] = "squared"
-    rollout_steps: Annotated[Positive, about("ppo: environment steps, of all episodes, to learn from")] = 256
+    rollout_steps: Annotated[Positive, about("ppo: environment steps, of all replicas, to learn from")] = 256
     epochs_per_batch: Annotated[int, Meta(ge=1, le=64), about("ppo: passes over them")] = 4
     clip: Annotated[
         float, Meta(gt=0.0, lt=1.0), about("ppo: how far a probability's ratio may move, from one")
@@ -222,7 +227,7 @@ class AgentCase(Table, frozen=True):
         Amount, about("ppo, reinforce: weight of the policy's entropy, in the rewards' unit")
     ] = 0.01
     rollouts: Annotated[int, Meta(ge=2, le=4096), about("reinforce: episodes played on a graph")] = 8
-    rollout_graphs: Annotated[Positive, about("reinforce: graphs of one gradient step")] = 1
+    rollout_graphs: Annotated[Positive, about("reinforce: graphs of one gradient step, for each replica")] = 1
     adam_beta1: Annotated[BelowOne, about("decay of Adam's mean")] = 0.9
     adam_beta2: Annotated[BelowOne, about("decay of Adam's mean square")] = 0.999
     adam_epsilon: Annotated[AboveZero, about("added to Adam's denominator")] = 1e-8
@@ -231,8 +236,8 @@ class AgentCase(Table, frozen=True):
 class TrainCase(Table, frozen=True):
     """The training run."""
 
-    steps: Annotated[Positive, about("environment steps")] = 10_000
-    environments: Annotated[Positive, about("episodes advanced together")] = 1
+    steps: Annotated[Positive, about("environment steps of each replica")] = 10_000
+    environments: Annotated[Positive, about("episodes advanced together, of each replica")] = 1
     evaluate_every: Annotated[Positive, about("environment steps between evaluations")] = 500
     evaluate_graphs: Annotated[Positive, about("graphs held back for evaluation")] = 20
     environment: Annotated[
@@ -298,7 +303,7 @@ class SearchCase(Table, frozen=True):
 class GnnCase(Table, frozen=True):
     """Full-batch node classification: the model and its training."""
 
-    model: Annotated[str, about("layer kind: gcn, gin, commnet, sage, gat")] = "gcn"
+    model: Annotated[str, about("layer kind: gcn, gin, gin_norm, commnet, sage, gat")] = "gcn"
     depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16
     layers: Annotated[
@@ -348,8 +353,18 @@ class GnnCase(Table, frozen=True):
 
 
 class ParallelCase(Table, frozen=True):
-    """How ranks share the work; no key here changes a result."""
+    """How ranks share the work; of these keys only `data` changes a result."""
 
+    data: Annotated[
+        Positive,
+        about(
+            "train: replicas of the agent, each with environments and memory of its own, that share out "
+            "agent.batch and rollout_steps; solve: graphs solved at once, or searches of a single one"
+        ),
+    ] = 1
+    spatial: Annotated[
+        Count, about("ranks that share a graph; 0: ranks / as many groups as divide ranks and data")
+    ] = 0
     exchange: Annotated[
         Literal["auto", "gather", "halo", "staged"],
         about("gather: all rows to all ranks; halo: only the rows needed; staged: one rank's rows at a time"),
@@ -496,6 +511,10 @@ class StudyCase(Table, frozen=True):
             "inference",
             "gnn_scaling",
             "rgcn",
+            "selection",
+            "strong_scaling",
+            "learners",
+            "progress",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
@@ -506,7 +525,10 @@ class StudyCase(Table, frozen=True):
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
             "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on "
-            "paper; rgcn: time of [rgcn] against the number of parts of its relations"
+            "paper; rgcn: time of [rgcn] against the number of parts of its relations; "
+            "selection: several nodes by one evaluation; strong_scaling: scaling beside the paper's; "
+            "learners: each with each model on each problem; progress: ratio over training time of "
+            "study.variants"
         ),
     ] = "quality"
     datasets: Annotated[
@@ -558,7 +580,10 @@ class StudyCase(Table, frozen=True):
     measured: Annotated[
         list[str],
         Meta(min_length=1),
-        about("scaling: graphs to measure, such as er:1920:0.065 (nodes, p) and ba:14400:4 (nodes, d)"),
+        about(
+            "scaling, selection: graphs to measure, such as er:1920:0.065 (nodes, p) and ba:14400:4 "
+            "(nodes, d); strong_scaling: also files, relative to $LOCKSTEP_DATA"
+        ),
     ] = field(default_factory=lambda: ["er:1920:0.065", "er:2000:0.15", "ba:14400:4"])
     extrapolated: Annotated[
         list[str], about("scaling: further graphs, by counts alone; the files of [graph] are followed too")
@@ -616,6 +641,44 @@ class StudyCase(Table, frozen=True):
         str,
         about('a calibration.json, relative to the working directory; "": measured (dry run: built-in)'),
     ] = ""
+    rules: Annotated[
+        list[str],
+        Meta(min_length=1),
+        about('selection: rules of [select] beside "single", each with its fraction: "fraction 0.01"'),
+    ] = field(default_factory=lambda: ["adaptive", "fraction 0.01", "fraction 0.05", "fraction 0.2"])
+    learners: Annotated[list[str], Meta(min_length=1), about("learners: names of agent.learner")] = field(
+        default_factory=lambda: ["dqn", "ppo", "reinforce"]
+    )
+    embeddings: Annotated[list[str], Meta(min_length=1), about("learners: names of policy.model")] = field(
+        default_factory=lambda: ["structure2vec", "gcn", "gin", "sage", "commnet"]
+    )
+    problems: Annotated[list[str], Meta(min_length=1), about("learners: names of problem.name")] = field(
+        default_factory=lambda: ["mvc", "mis", "mds", "maxcut", "tsp"]
+    )
+    settings: Annotated[
+        list[str],
+        about(
+            'learners: settings of some cells, "WORDS table.key=value ...", where all the words are names of '
+            "the cell's learner, model and problem"
+        ),
+    ] = field(default_factory=list)
+    variants: Annotated[
+        list[str],
+        Meta(min_length=1),
+        about('progress: trainings compared, "NAME table.key=value ..."; NAME alone: the case as it is'),
+    ] = field(default_factory=lambda: ["default"])
+    targets: Annotated[
+        list[AboveZero],
+        Meta(min_length=1),
+        about("progress: approximation ratios to reach, one for each of study.families"),
+    ] = field(default_factory=lambda: [1.02, 1.03])
+    alone: Annotated[
+        bool, about("progress: of a variant: rank 0 trains it by itself while the others sleep")
+    ] = False
+    stop: Annotated[bool, about("progress: end a training where the targets are reached")] = False
+    beside: Annotated[Literal["", "fig_4", "table_3"], about("progress: RL4GO's numbers to print beside")] = (
+        ""
+    )
     latency_us: Annotated[Amount, about("scaling: of a message between ranks, us; 0: as calibrated")] = 0.0
     bandwidth_gbs: Annotated[Amount, about("scaling: into a rank, GB/s; 0: as calibrated")] = 0.0
 

@@ -15,6 +15,8 @@ import scipy
 import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
+from app.cuda.device import CudaDevice
+from app.cuda.vendor import VendorDevice
 from app.errors import CaseError, NumericsError
 from app.native import attention, elementwise
 from app.native.attention import HostAttention
@@ -61,6 +63,10 @@ class HostDevice(Products, HostElementwise, HostAttention):
     def synchronize(self) -> None:
         """Wait for the device; nothing to wait for on the host."""
 
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """True where an array did not fit."""
+        return isinstance(error, MemoryError)
+
     def csr(
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
     ) -> Any:
@@ -86,6 +92,7 @@ class HostDevice(Products, HostElementwise, HostAttention):
         """Y += A X, each entry a chain over the row's entries in stored order.
 
         A      [n, m] CSR   X [m, c]   Y [n, c], all float32, X and Y row-major
+               (where `adds_into_columns`, without live, write and gate) Y may be columns of a wider array
         live   [n * states] or None: rows of Y are those of `states` states side by side, and where this is
                zero nobody reads them: they may be left as they are
         write  (only where `writes_products`) Y is not read, each chain starts from 0; a row that is not live
@@ -150,6 +157,11 @@ class HostDevice(Products, HostElementwise, HostAttention):
     @property
     def writes_products(self) -> bool:
         """True when a sparse product can write its output, which then need not be zero before."""
+        return self.native is not None
+
+    @property
+    def adds_into_columns(self) -> bool:
+        """True when a sparse product can add into some columns of an array of longer rows."""
         return self.native is not None
 
     @property
@@ -402,18 +414,30 @@ def open_device(
     """The device of this rank.
 
     wanted   "auto": a GPU where one can be used, else the host; "cpu"; "gpu" (an error where there is none)
-    rank     ranks of one machine are dealt round-robin to its GPUs
+    rank     of the ranks of this machine: they are dealt round-robin to its GPUs
     """
     if wanted != "cpu":
-        reason = "CuPy is not installed"
-        try:
-            from app import cuda
-
-            if cuda.available():
-                return cuda.CudaDevice(rank)
-            reason = "CuPy finds no usable GPU"
-        except ImportError:
-            pass
+        found = open_gpu(rank, reproducible)
+        if not isinstance(found, str):
+            return found
         if wanted == "gpu":
-            raise CaseError(f"device gpu: {reason}; use --device cpu or auto")
+            raise CaseError(f"device gpu: {found}; use --device cpu or auto")
     return HostDevice(portable and reproducible, reproducible, compiled)
+
+
+def open_gpu(local_rank: int, reproducible: bool = True) -> Any:
+    """A GPU of this machine, or the reason why there is none.
+
+    reproducible   False: sparse and dense products by cuSPARSE and cuBLAS
+    """
+    try:
+        import cupy
+        import cupyx.cusparse
+        import cupyx.scipy.sparse
+    except ImportError:
+        return "CuPy is not installed"
+    if not cupy.cuda.is_available():
+        return "CuPy finds no usable GPU"
+    if reproducible:
+        return CudaDevice(cupy, local_rank)
+    return VendorDevice(cupy, cupyx, local_rank)

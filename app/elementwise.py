@@ -70,6 +70,7 @@ class Elementwise:
     """Operations on the rows of a device that has `xp`; a row is a node, its columns are features."""
 
     xp: Any
+    adam: Any = None  # one step of the optimiser in a kernel (app/gnn/optim.py), where the device has one
 
     # ---- between products --------------------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ from app.casefile import named_files
 from app.casetext import to_toml
 from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals
+from app.comm.grid import fit_groups
 from app.comm.group import Group
-from app.comm.guard import abort, abort_on_uncaught, raise_together
+from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case
 from app.device import product_rate
 from app.errors import CaseError, LockstepError, Stopped
@@ -23,7 +24,7 @@ from app.graphs.node_files import check_node_file
 from app.graphs.readers import open_edges
 from app.graphs.source import Limits
 from app.log import Log
-from app.model.plan import plan_lines
+from app.model.plan import memory_line, plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
 from app.tasks.check import run_check
@@ -53,6 +54,9 @@ def run(command: cli.Command) -> int:
         if rank == 0:
             cli.say(f"lockstep: error: {error}", error=True)
         return error.exit_code
+    except MemoryError as error:  # CuPy's is one too. Only this rank may have seen it: it ends the others
+        abort_short(memory_line(command.case, MPI.COMM_WORLD.Get_size(), error))
+        raise
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         abort(error)
         raise
@@ -64,6 +68,7 @@ def _run(command: cli.Command) -> int:
     group = open_group(MPI.COMM_WORLD, case)
     with raise_together(group, "checking the case"):
         check_names(case)
+        fit_groups(group.size, case.parallel.data, case.parallel.spatial)
         if group.rank == 0:
             _check_inputs(case, command.out)
             if command.dry_run:
@@ -125,6 +130,8 @@ def _work(context: Context, said: list[str]) -> None:
             log.info("%s", line)
     log.info("Lockstep %s: %s, task %s, seed %d", cli.VERSION, case.run.name, case.run.task, case.seed)
     log.info("%d rank%s, %s", group.size, "s" if group.size > 1 else "", group.device.describe())
+    if group.device.name != "cpu":
+        log.info("messages %s", group.transport)
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}

@@ -97,7 +97,7 @@ class RunFolder:
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """write_text of indented JSON."""
-        self.write_text(name, json.dumps(value, indent=1, default=_plain) + "\n")
+        self.write_text(name, json.dumps(value, indent=1, default=plain) + "\n")
 
     def write_csv(self, name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
         """write_text of a table; None becomes an empty cell, keys that are no columns are left out."""
@@ -164,7 +164,7 @@ def _clear(path: str) -> None:
                     os.remove(os.path.join(found, name))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """NumPy scalars as JSON numbers."""
     if isinstance(value, np.generic):
         return value.item()

@@ -121,6 +121,7 @@ class Products:
     """Layer products of a device that has `xp`, `row_product` and `block_gram`."""
 
     xp: Any
+    adds_into_columns = False  # True: spmm_add can (HostDevice)
     multiplies_members = False  # True: the device has spmm_members (HostDevice)
     makes_rows = False  # True: its dense products make the rows of parts that say so (HostDevice)
     writes_products = False  # True: its sparse products can write their output (HostDevice)
@@ -219,6 +220,18 @@ class Products:
         """An unset float32 array."""
         return self.xp.empty(shape, dtype=np.float32)
 
+    def stage_out(self, slot: str, X: Array) -> np.ndarray:
+        """A copy of a device array on the host, valid until the next call with this slot."""
+        return self.get(X)
+
+    def stage_buffer(self, slot: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Unset host memory to receive into, for stage_in, until the next call with this slot."""
+        return np.empty(shape, dtype=dtype)
+
+    def stage_in(self, slot: str, host: np.ndarray) -> Array:
+        """A stage_buffer, or its first rows, on the device."""
+        return self.put(host)
+
     def spmm_lookup(self, A: Any, table: Array, code: Array, Y: Array, live: Array | None = None) -> None:
         """Y += A X where the rows of X stand in a table: X[u, s] = table[code[u, s]].
 
@@ -268,6 +281,11 @@ class Products:
                 rows.append(X.argmax(axis=0).astype(np.int32))
         both = self.get(xp.stack([xp.concatenate(tops).view(np.int32), xp.concatenate(rows)]))
         return np.ascontiguousarray(both[0]).view(np.float32), both[1].astype(np.int64)
+
+    def top_keys(self, keys: Array, wanted: int) -> np.ndarray:
+        """The `wanted` largest of keys [n] uint64, in no order, on the host; all where there are fewer."""
+        n = len(keys)
+        return self.get(keys if n <= wanted else self.xp.partition(keys, n - wanted)[n - wanted :])
 
     def gated_spread(self, values: Array, index: Array, gate: Array) -> Array:
         """[rows, m], row r is values[index[r]] * (gate[r] > 0)."""

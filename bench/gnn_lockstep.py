@@ -55,9 +55,11 @@ def node_data(case: GcnCase, block: RowBlock, rows: RowPartition, rank: int) -> 
     train[:real] = np.isin(np.arange(lo, hi), case.train)
     width, classes = case.widths[0], case.widths[-1]
     if case.sparse:
-        X = case.X[lo:hi]
+        X = case.X if real == case.n else case.X[lo:hi]
         indptr = np.concatenate([X.indptr, np.full(block.n_own - real, X.indptr[-1], X.indptr.dtype)])
         features: Any = csr_array((X.data, X.indices, indptr), shape=(block.n_own, width))
+    elif real == case.n:
+        features = _padded(case, block.n_own)
     else:
         features = np.zeros((block.n_own, width), dtype=np.float32)
         features[:real] = case.X[lo:hi]
@@ -66,6 +68,16 @@ def node_data(case: GcnCase, block: RowBlock, rows: RowPartition, rank: int) -> 
         classes=classes, multilabel=False, class_ids=np.arange(classes), width=width, binary=False,
         counts={"train": len(case.train), "val": 0, "test": 0},
     )  # fmt: skip
+
+
+def _padded(case: GcnCase, rows: int) -> np.ndarray:
+    """[rows, f] the dense features with rows of zeros behind them, in their own memory: the other programs
+    read the case's array where it lies, too."""
+    width, flat = case.widths[0], case.X if case.X.base is None else case.X.base
+    case.X = None
+    flat.resize(rows * width, refcheck=False)
+    case.X = flat.reshape(rows, width)
+    return case.X
 
 
 class Model:

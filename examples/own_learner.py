@@ -10,6 +10,7 @@ sees one hop further than the rule, and breaks its ties.
 """
 
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from mpi4py import MPI
 
 from app import TrainingRun, solve
 from app.rl.env import Environment
+from app.rl.learner import Lesson
 from app.rl.policy_gradient import Moment, Played, PolicyLearner, Push
 from app.rl.select import best_of, make_keys
 
@@ -49,14 +51,15 @@ class Imitation(PolicyLearner):
         self.seen.append(Moment(number, len(self.episodes[number].actions)))
         super().remember(number, node, reward, env)
 
-    def learn_when_due(self, steps: int) -> list[float]:
-        """One gradient step for each batch of states."""
-        if len(self.seen) < self.case.batch:
-            return []
-        loss = self.descend(self.seen, partial(self._cross_entropy, len(self.seen)))
+    def ready(self) -> bool:
+        """With a batch of states."""
+        return len(self.seen) >= self.case.batch
+
+    def lessons(self, steps: int) -> Iterator[Lesson]:
+        """One for each batch of states."""
+        yield self.lesson(self.seen, partial(self._cross_entropy, len(self.seen)))
         self.seen.clear()
         self.episodes = {n: each for n, each in self.episodes.items() if not each.finished}
-        return [loss]
 
     @staticmethod
     def _cross_entropy(count: int, played: Played) -> Push:

@@ -14,6 +14,7 @@ from app import cli
 
 os.environ.update(dict.fromkeys(cli.THREADS, "1"))  # before NumPy is imported, which reads them once
 
+import emulator
 import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase
@@ -21,7 +22,7 @@ from mpi4py import MPI
 from standin_device import StandInDevice
 
 from app.comm.group import Group
-from app.device import HostDevice
+from app.device import HostDevice, open_gpu
 from app.native.products import available
 
 WORLD = MPI.COMM_WORLD
@@ -45,11 +46,7 @@ hypothesis.settings.load_profile("lockstep")
 
 def gpu_or_reason():
     """A GPU device, or the reason why there is none."""
-    try:
-        from app import cuda
-    except ImportError:
-        return "CuPy is not installed"
-    return cuda.CudaDevice(WORLD.Get_rank()) if cuda.available() else "CuPy finds no usable GPU"
+    return open_gpu(WORLD.Get_rank())
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +77,20 @@ def device(request):
     if request.param == "plain":
         request.getfixturevalue("compiled")
         return HostDevice(compiled=False)
-    return HostDevice() if request.param == "host" else StandInDevice()
+    return HostDevice() if request.param == "host" else stand_in()
+
+
+def stand_in():
+    """The GPU device, its kernels compiled for the host; without a compiler, what does as they would."""
+    return emulator.make_device() if emulator.compiler() else StandInDevice()
+
+
+@pytest.fixture(scope="session")
+def emulated():
+    """The GPU device with its kernels compiled for the host; skips where there is no C++ compiler."""
+    if not emulator.compiler():
+        pytest.skip("no C++ compiler to run the CUDA kernels on the host")
+    return emulator.make_device()
 
 
 @pytest.fixture
@@ -116,6 +126,7 @@ def shared_path():
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     config.addinivalue_line("markers", "mpi_skip: runs in a session of one process only")
+    config.addinivalue_line("markers", "long: runs where LOCKSTEP_LONG=1 is set (make test-long)")
     config.passed_tests = 0
     if PARALLEL and hasattr(config.option, "timeout_method"):
         config.option.timeout_method = "thread"  # a signal handler would wait for the MPI call to return
@@ -130,6 +141,8 @@ def pytest_collection_modifyitems(config, items):
     first, step = map(int, config.getoption("--share").split("/"))
     items[:] = items[first - 1 :: step]
     for item in items:
+        if item.get_closest_marker("long") and os.environ.get("LOCKSTEP_LONG") != "1":
+            item.add_marker(pytest.mark.skip(reason="long: make test-long"))
         if PARALLEL and item.get_closest_marker("mpi_skip"):
             item.add_marker(pytest.mark.skip(reason="runs in a session of one process only"))
 

@@ -157,10 +157,14 @@ def reference_scores(graph, X, case, classes, W):
         if spec.residual:
             U = U + (H @ w["residual"] if "residual" in w else H)
         if spec.layer_norm:
-            U = U - U.mean(1, keepdims=True)
-            U = U / np.sqrt((U * U).mean(1, keepdims=True) + NORM_EPSILON) * w["gamma"] + w["beta"]
+            U = _normalised(U, w["gamma"], w["beta"])
         H = U if spec.linear else np.maximum(U, 0)
     return H
+
+
+def _normalised(U, gamma, beta):
+    U = U - U.mean(1, keepdims=True)
+    return U / np.sqrt((U * U).mean(1, keepdims=True) + NORM_EPSILON) * gamma + beta
 
 
 def reference_loss(graph, X, labels, case, W):
@@ -207,6 +211,11 @@ def _gin(A, H, w, case, spec):
     return np.maximum(Y @ w["W1"] + w.get("hidden_bias", 0), 0) @ w["W2"]
 
 
+def _gin_norm(A, H, w, case, spec):
+    V = ((1 + w["eps"]) * H + A @ H) @ w["W1"] + w.get("hidden_bias", 0)
+    return np.maximum(_normalised(V, w["hidden_gamma"], w["hidden_beta"]), 0) @ w["W2"]
+
+
 def _gat(A, H, w, case, spec):
     S, near = H @ w["W"], A + np.eye(len(A)) > 0
     out = []
@@ -222,6 +231,7 @@ CONVOLUTIONS = {
     "gat": _gat,
     "gcn": _gcn,
     "gin": _gin,
+    "gin_norm": _gin_norm,
     "sage": _mean("W_self", "W_neigh"),
     "commnet": _mean("W_H", "W_C"),
 }

@@ -149,6 +149,7 @@ class Array:
     itemsize = property(lambda self: self._host.itemsize)
     strides = property(lambda self: self._host.strides)
     T = property(lambda self: self.transpose())
+    data = property(lambda self: SimpleNamespace(ptr=self._host.ctypes.data))
 
     @property
     def flags(self):
@@ -177,7 +178,7 @@ class Array:
         raise TypeError("pickling a device array is an implicit copy to the host: use get()")
 
     # Explicit crossings: counted. As in CuPy there is no __index__: no range(x), no x[:y].
-    def get(self, out=None):
+    def get(self, stream=None, out=None):
         crossings.count += 1
         if out is None:
             return self._host.copy()
@@ -186,7 +187,7 @@ class Array:
         out[...] = self._host
         return out
 
-    def set(self, values):
+    def set(self, values, stream=None):
         crossings.puts += 1
         if not isinstance(values, np.ndarray) or (values.shape, values.dtype) != (self.shape, self.dtype):
             raise ValueError("set: needs a host array of the same shape and dtype")
@@ -394,7 +395,7 @@ def _asarray(a, dtype=None):
     return a.astype(dtype or a.dtype, copy=False) if isinstance(a, Array) else put(np.asarray(a, dtype=dtype))
 
 
-def _asnumpy(a):
+def _asnumpy(a, stream=None):
     return a.get() if isinstance(a, Array) else np.asarray(a)
 
 

@@ -16,7 +16,7 @@ from app.comm.group import Group
 from app.comm.guard import check_same, digest, raise_together
 from app.comm.ordered import sum_blocks
 from app.comm.transport import choose_transport
-from app.device import HostDevice
+from app.device import HostDevice, open_gpu
 from app.errors import CaseError, GraphError, NumericsError, OtherRankFailed
 
 WORLD = MPI.COMM_WORLD
@@ -428,20 +428,38 @@ def test_an_uncaught_error_ends_the_job(tmp_path):
 # ---- how device memory travels ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("takes_device_memory", [False, True])
-def test_transport(monkeypatch, takes_device_memory):
-    monkeypatch.setattr(transport, "mpi_takes_device_memory", lambda: takes_device_memory)
-    device = StandInDevice()
-    assert choose_transport("auto", HostDevice()) is True
-    assert choose_transport("staged", device) is False
-    assert choose_transport("auto", device) is takes_device_memory
-    if takes_device_memory:
-        assert choose_transport("direct", device) is True
+@pytest.mark.parametrize("stated", ["", "mpi_memory_alloc_kinds"])
+@pytest.mark.parametrize("refusal", ["", "the probe failed with code -11"])
+def test_transport(monkeypatch, stated, refusal):
+    """Direct only where the library states support and a probe confirms it; all ranks alike."""
+    monkeypatch.setattr(transport, "mpi_takes_device_memory", lambda: stated)
+    monkeypatch.setattr(transport, "probe", lambda: refusal)
+    device, comm = StandInDevice(), MPI.COMM_WORLD
+    assert choose_transport("auto", HostDevice(), comm).direct
+    assert not choose_transport("staged", device, comm).direct
+    found = choose_transport("auto", device, comm)
+    assert found.direct == (bool(stated) and (not refusal or comm.size == 1))
+    if stated and comm.size > 1:
+        assert refusal in found.reason
+    if stated:
+        assert choose_transport("direct", device, comm).direct
     else:
         with pytest.raises(CaseError, match="CUDA memory"):
-            choose_transport("direct", device)
+            choose_transport("direct", device, comm)
 
 
 def test_what_this_library_says():
-    assert transport.mpi_takes_device_memory() in (False, True)
+    assert transport.mpi_takes_device_memory() in ("", "mpi_memory_alloc_kinds", "MPIX_Query_cuda_support")
     assert transport.mpi_library().isprintable()
+
+
+def test_ranks_of_a_machine_are_numbered():
+    comm = MPI.COMM_WORLD
+    assert sorted(comm.allgather(transport.local_rank(comm))) == list(range(comm.size))
+
+
+@pytest.mark.mpi_skip
+def test_a_probe_without_a_gpu_says_no():
+    """It is a job of its own: what it ends with is an answer here."""
+    if isinstance(open_gpu(0), str):
+        assert transport.probe() in ("the probe failed with code 1", "no mpirun to probe it with")

@@ -15,11 +15,11 @@ from app.products import Finish, Members, Part
 WIDTHS = [(16, 16), (40, 16), (24, 32), (7, 16), (16, 1), (1, 8), (3, 3)]
 
 
-@pytest.fixture(params=["host", "plain", "blas", "blas, plain", "stand-in", "gpu"])
+@pytest.fixture(params=["host", "plain", "blas", "blas, plain", "stand-in", "emulated", "gpu"])
 def kernels(request):
     """Each device, and the host with BLAS for dense products too, both with and without compiled kernels."""
-    if request.param in ("gpu", "stand-in"):
-        return StandInDevice() if request.param == "stand-in" else request.getfixturevalue("gpu")
+    if request.param in ("gpu", "emulated", "stand-in"):
+        return StandInDevice() if request.param == "stand-in" else request.getfixturevalue(request.param)
     if "plain" in request.param:
         request.getfixturevalue("compiled")  # without them this is what the other one is
     return HostDevice(portable="blas" not in request.param, compiled="plain" not in request.param)

@@ -50,7 +50,7 @@ def counted(classifier):
     features, data = classifier.features, classifier.data
     stored = 0
     if features.whole_gradient:
-        stored = int(classifier.group.sum_integers(np.array([len(features._own.values)]))[0])
+        stored = int(classifier.group.sum_integers(np.array([features._own.matrix.nnz]))[0])
     owned = features.owned if features.whole_gradient else None
     inputs = Inputs(features.width, data.classes, stored)
     layout = of_blocks(classifier.group, classifier.block)

@@ -17,7 +17,7 @@ from app.products import Part
 from app.rl.qnet import QNetwork
 from app.sparse.batch import StateBatch
 
-KINDS = ["commnet", "gcn", "gin", "sage"]
+KINDS = ["commnet", "gcn", "gin", "gin_norm", "sage"]
 GRAPHS = [random_graph(19, 0.25, 11), random_graph(9, 0.4, 12)]
 REMOVED = [[[], [3, 4, 10], [17]], [[8, 0], []]]
 STATES = [(graph, removed) for graph, states in zip(GRAPHS, REMOVED) for removed in states]

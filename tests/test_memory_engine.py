@@ -89,7 +89,7 @@ CASES = {
     "cached": msgspec.structs.replace(CASE, first_product="cached", normalisation="in_degree", depth=9),
     "gin": msgspec.structs.replace(CASE, model="gin", depth=5),
     "commnet": msgspec.structs.replace(CASE, model="commnet", depth=10),
-    "sage": msgspec.structs.replace(CASE, model="sage", depth=10, layer_norm=True),
+    "sage": msgspec.structs.replace(CASE, model="sage", depth=9, layer_norm=True),
 }
 
 

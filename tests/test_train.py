@@ -63,11 +63,11 @@ LARGE = [growing_graph(2300, 4, 5), growing_graph(2000, 2, 6)]
 
 
 def watched(method, sha):
-    """The method, its results hashed."""
+    """The method, its results hashed: of a lesson the loss."""
 
     def call(*args):
         result = method(*args)
-        sha.update(np.asarray(result).tobytes())
+        sha.update(np.asarray(getattr(result, "loss", result)).tobytes())
         return result
 
     return call
@@ -77,7 +77,7 @@ def trained(group, case, graphs, exchange="auto", cuts=None):
     """sha256 over the actions and losses of every step, the records, the last and the best weights."""
     sha = hashlib.sha256()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("act", "learn"):
+        for name in ("act", "lesson"):
             patch.setattr(Agent, name, watched(getattr(Agent, name), sha))
         last = []
         result = train_policy(

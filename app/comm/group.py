@@ -19,6 +19,7 @@ class Group:
              For host arrays there is no difference.
     `processor_s` are seconds of the processor spent in MPI calls, where ranks poll while they wait; None, and
     not counted, until somebody sets it to 0: reading that clock takes longer than a small message.
+    `transport` says in words how device arrays travel, for the log.
     `stages_ahead` is how many broadcasts of `stage_rows` are under way while a stage is worked on: 1, or 0 to
     compare; it must agree on all ranks.
     `sent_bytes` and `seconds` count what this rank sent and how long it sat in MPI calls, by phase:
@@ -28,7 +29,8 @@ class Group:
       decide      small integers: keys, totals, counts    sum        addends of floating-point sums
       merge       rows that one rank each has filled      broadcast  whole values of one rank or of each
     Methods that move rows take another of these names as `phase` where the rows are part of something else.
-    A row that several ranks receive counts once for each of them, whatever tree it takes.
+    A row that several ranks receive counts once for each of them, whatever tree it takes. What a part of the
+    ranks sends counts with the whole, under a prefix where it has one.
     """
 
     def __init__(
@@ -37,12 +39,34 @@ class Group:
         self.comm, self.device, self.reproducible = comm, device, reproducible
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self.direct = device.direct if direct is None else direct
+        self.transport = ""
         self.sent_bytes: dict[str, int] = {}
         self.seconds: dict[str, float] = {}
         self.processor_s: float | None = None
         self.stages_ahead = 1
         self.calls = 0
+        self.prefix = ""
+        self._parts: dict[tuple[int, str], Group] = {}
         self._scratch: dict[tuple[str, str], Array] = {}
+
+    def part(self, groups: int, colour: int, prefix: str = "") -> "Group":
+        """The ranks that call with the same colour, in order; counted here, under `prefix`.
+
+        groups   how many they are: these colours make one communicator, however often they are asked for
+        Ranks    all call (Split)
+        """
+        if (groups, prefix) not in self._parts:
+            self._parts[groups, prefix] = self._counted(self.comm.Split(colour, self.rank), prefix)
+        return self._parts[groups, prefix]
+
+    def alone(self, prefix: str = "") -> "Group":
+        """This rank by itself, counted here."""
+        return self._counted(MPI.COMM_SELF, prefix)
+
+    def _counted(self, comm: MPI.Comm, prefix: str) -> "Group":
+        part = Group(comm, self.device, self.direct, self.reproducible)
+        part.sent_bytes, part.seconds, part.prefix = self.sent_bytes, self.seconds, prefix
+        return part
 
     def first(self, count: int) -> "Group | None":
         """The group of the first `count` ranks; None on the others. Ranks: all call (Split)."""
@@ -65,8 +89,9 @@ class Group:
         """
         if self.size == 1:
             return X_own
-        receive = out if self.direct else None
-        return self._incoming(self._gather(self._outgoing(X_own), counts, receive, phase))
+        send = self._outgoing(X_own)
+        receive = out if self.direct else self._receive_buffer(send, sum(counts))
+        return self._incoming(self._gather(send, counts, receive, phase))
 
     def gather_host(self, part: np.ndarray, counts: list[int], phase: str = "gather") -> np.ndarray:
         """gather_rows for a host array, whatever the device. Ranks: all call."""
@@ -90,8 +115,9 @@ class Group:
         """
         if self.size == 1:
             return send
-        receive = out if self.direct else None
-        return self._incoming(self._exchange(self._outgoing(send), send_counts, recv_counts, receive, phase))
+        send = self._outgoing(send)
+        receive = out if self.direct else self._receive_buffer(send, sum(recv_counts))
+        return self._incoming(self._exchange(send, send_counts, recv_counts, receive, phase))
 
     def exchange_host(
         self, send: np.ndarray, send_counts: list[int], recv_counts: list[int], phase: str = "exchange"
@@ -120,7 +146,7 @@ class Group:
             if counts[0]:
                 yield 0, X_own
             return
-        send = self._outgoing(X_own)
+        send = self._outgoing(X_own, "stages")
         order = [rank for rank, count in enumerate(counts) if count]
         started: list[tuple[MPI.Request, Array]] = []
         for turn, rank in enumerate(order):
@@ -129,7 +155,7 @@ class Group:
             request, rows = started[turn]
             with _Clock(self, "stage"):
                 request.Wait()
-            yield rank, X_own if rank == self.rank else self._incoming(rows)
+            yield rank, X_own if rank == self.rank else self._incoming(rows, f"stage {turn % 2}")
 
     def _start_stage(self, send: Array, counts: list[int], rank: int, turn: int) -> tuple[MPI.Request, Array]:
         """Begin the broadcast of a rank's rows; what it will fill, or these rows themselves."""
@@ -140,7 +166,7 @@ class Group:
                 rows = self.scratch(slot, shape, send.dtype)[: counts[rank]]
                 self.device.synchronize()  # a queued product may still read what this buffer held
             else:
-                rows = self._scratch_on(np, slot, shape, send.dtype)[: counts[rank]]
+                rows = self.device.stage_buffer(slot, shape, send.dtype)[: counts[rank]]
         self._count("stage", rows.nbytes * (self.size - 1) if rank == self.rank else 0)
         with _Clock(self, "stage"):
             return self.comm.Ibcast(rows, root=rank), rows
@@ -299,23 +325,30 @@ class Group:
             self._scratch[key] = held = xp.empty(size, dtype=dtype)
         return held[:size].reshape(shape)
 
-    def _outgoing(self, X: Array) -> Array:
-        """A row-major buffer that MPI may read now: device memory, or its copy on the host."""
+    def _outgoing(self, X: Array, slot: str = "send") -> Array:
+        """A row-major buffer that MPI may read now: device memory, or its copy on the host.
+
+        slot   names the copy's memory, which the next call with it gets too
+        """
         if not X.flags.c_contiguous:
             raise NumericsError("communication: the buffer must be row-major")
         if not self.direct:
-            return self._staged(X)
+            return self._staged(X, slot)
         self.device.synchronize()
         return X
 
-    def _staged(self, X: Array) -> np.ndarray:
+    def _staged(self, X: Array, slot: str = "send") -> np.ndarray:
         """The host copy of a device array."""
         self.device.synchronize()
-        return self.device.get(X)
+        return self.device.stage_out(slot, X)
 
-    def _incoming(self, received: Array) -> Array:
+    def _receive_buffer(self, send: np.ndarray, rows: int) -> np.ndarray:
+        """Host memory for as many rows as those of `send`, on their way to the device."""
+        return self.device.stage_buffer("receive", (rows, *send.shape[1:]), send.dtype)
+
+    def _incoming(self, received: Array, slot: str = "receive") -> Array:
         """What MPI wrote, on the device."""
-        return received if self.direct else self.device.put(received)
+        return received if self.direct else self.device.stage_in(slot, received)
 
     def _empty_like(self, send: Array, rows: int) -> Array:
         """A receive buffer where `send` lives."""
@@ -328,6 +361,7 @@ class Group:
         return receive
 
     def _count(self, phase: str, nbytes: int) -> None:
+        phase = self.prefix + phase
         self.sent_bytes[phase] = self.sent_bytes.get(phase, 0) + int(nbytes)
         self.calls += 1
 
@@ -336,7 +370,7 @@ class _Clock:
     """Adds the time spent inside to group.seconds[phase]."""
 
     def __init__(self, group: Group, phase: str) -> None:
-        self.group, self.phase = group, phase
+        self.group, self.phase = group, group.prefix + phase
 
     def __enter__(self) -> None:
         if self.group.processor_s is not None:

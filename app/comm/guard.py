@@ -102,3 +102,10 @@ def abort(error: BaseException, code: int = 1) -> None:
     sys.stderr.write("".join(f"[rank {rank}] {line}\n" for line in text.splitlines()))
     sys.stderr.flush()
     MPI.COMM_WORLD.Abort(code)
+
+
+def abort_short(text: str, code: int = 1) -> None:
+    """Print one line of this rank and end every rank of the job: the others would wait for ever."""
+    sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {text}\n")
+    sys.stderr.flush()
+    MPI.COMM_WORLD.Abort(code)

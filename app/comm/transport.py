@@ -1,18 +1,46 @@
-"""What the MPI library is, and whether it may read and write device memory: decided once, here."""
+"""What the MPI library is, which GPU a rank gets, and whether MPI may touch device memory.
 
+A library that is handed device memory which it cannot read ends in a segmentation fault, and Open MPI answers
+yes also where there is no driver. So what it states is confirmed by a probe (app/comm/probe.py): two ranks of
+a job of their own, which may crash without harm, send device arrays to each other.
+"""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mpi4py import MPI
 
 from app.errors import CaseError
 
+PROBE_SECONDS = 90
+PROBED = "probe: device memory arrived"
+# What launchers tell their processes: a job started from one of these must not take itself for a part of it.
+LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "PRTE_", "MPI_", "HYDI_", "HYDRA_", "SLURM_", "PALS_", "JSM_", "LSB_")
 
-def mpi_takes_device_memory() -> bool:
-    """True where the MPI library states support for CUDA memory (MPI 4.1: mpi_memory_alloc_kinds)."""
-    info = MPI.COMM_WORLD.Get_info()
-    kinds = info.Get("mpi_memory_alloc_kinds") or ""
-    info.Free()
-    return "cuda" in kinds
+
+@dataclass(frozen=True)
+class Transport:
+    """How device arrays reach MPI, and why so."""
+
+    direct: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{'direct' if self.direct else 'staged through pinned host memory'}: {self.reason}"
+
+
+def local_rank(comm: MPI.Comm) -> int:
+    """This rank's number among those that share its memory. Ranks: all call (Split_type)."""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.Get_rank())
+    rank = node.Get_rank()
+    node.Free()
+    return rank
 
 
 def mpi_library() -> str:
@@ -20,18 +48,83 @@ def mpi_library() -> str:
     return MPI.Get_library_version().split("\n")[0].strip("\x00 ")
 
 
-def choose_transport(wanted: str, device: Any) -> bool:
-    """True: device arrays go to MPI as they are; False: they are copied through the host.
+def mpi_takes_device_memory() -> str:
+    """Where the MPI library states support for CUDA memory, "" where it does not."""
+    info = MPI.COMM_WORLD.Get_info()
+    kinds = info.Get("mpi_memory_alloc_kinds") or ""  # MPI 4.1, section 12.4.3
+    info.Free()
+    if "cuda" in kinds:
+        return "mpi_memory_alloc_kinds"
+    if _query():
+        return "MPIX_Query_cuda_support"
+    if "Intel" in mpi_library() and os.environ.get("I_MPI_OFFLOAD", "0") != "0":
+        return "I_MPI_OFFLOAD"
+    return ""
 
-    wanted   "auto": direct where the library states support; "direct"; "staged"
+
+def _query() -> bool:
+    """What MPIX_Query_cuda_support of the loaded library answers; False where it has none.
+
+    mpi4py loads the library privately, so it is found by the file that it was loaded from.
+    """
+    try:
+        lines = Path("/proc/self/maps").read_text("utf-8").splitlines()
+    except OSError:
+        return False
+    for path in sorted({line.split()[-1] for line in lines if "/libmpi" in line}):
+        try:
+            query = ctypes.CDLL(path).MPIX_Query_cuda_support
+        except (OSError, AttributeError):
+            continue
+        query.argtypes, query.restype = [], ctypes.c_int
+        return bool(query())
+    return False
+
+
+def probe() -> str:
+    """What went wrong when two ranks of a job of their own sent each other device memory; "": nothing."""
+    beside = str(Path(sys.executable).parent)
+    launcher = shutil.which("mpirun", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+    if launcher is None:
+        return "no mpirun to probe it with"
+    kept = (name for name in os.environ if "MCA" in name or not name.startswith(LAUNCHERS))
+    clean = {name: os.environ[name] for name in kept}
+    command = [launcher, "-np", "2", sys.executable, "-m", "app.comm.probe"]
+    root = Path(__file__).parent.parent.parent
+    try:
+        done = subprocess.run(
+            command, env=clean, cwd=root, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"the probe did not end: {type(error).__name__}"
+    return "" if done.stdout.count(PROBED) == 2 else f"the probe failed with code {done.returncode}"
+
+
+def choose_transport(wanted: str, device: Any, comm: MPI.Comm) -> Transport:
+    """Whether device arrays go to MPI as they are, or through the host.
+
+    wanted   "auto": direct where the library states support and a probe confirms it; "direct"; "staged"
+    Ranks    all call; the same on all. Raises CaseError, on all alike
     """
     if device.direct:
-        return True
-    if wanted == "auto":
-        return mpi_takes_device_memory()
-    if wanted == "direct" and not mpi_takes_device_memory():
-        raise CaseError(
-            'parallel.transport: "direct" needs an MPI library that takes CUDA memory; this one '
-            'does not say so: use "staged"'
-        )
-    return wanted == "direct"
+        return Transport(True, "arrays lie on the host")
+    if wanted == "staged":
+        return Transport(False, "parallel.transport")
+    stated = mpi_takes_device_memory()
+    if wanted == "direct":
+        if not stated:
+            raise CaseError(
+                'parallel.transport: "direct" needs an MPI library that takes CUDA memory; this one '
+                'does not say so: use "staged"'
+            )
+        return Transport(True, f"parallel.transport; stated by {stated}")
+    if not stated:
+        return Transport(False, f"{mpi_library()} states no support for CUDA memory")
+    if comm.Get_size() == 1:
+        return Transport(True, "one rank")
+    found = bytearray((probe() if comm.Get_rank() == 0 else "").encode()[:200].ljust(200))
+    comm.Bcast(found, root=0)
+    refusal = found.decode().strip()
+    if refusal:
+        return Transport(False, f"{stated} states support for CUDA memory, but {refusal}")
+    return Transport(True, f"stated by {stated}, confirmed by a probe")

@@ -36,10 +36,12 @@ def top_level(blocks: int) -> int:
     return max(blocks - 1, 0).bit_length()
 
 
-def finish_tree(rows: Array, roots: list[tuple[int, int]], blocks: int) -> Array:
-    """[w], the sum of the whole tree from the sums of subtrees that cover it.
+def finish_tree(
+    rows: Array, roots: list[tuple[int, int]], blocks: int, node: tuple[int, int] | None = None
+) -> Array:
+    """[w], the sum of the whole tree, or of the subtree `node`, from the sums of subtrees that cover it.
 
-    rows   [len(roots), w]
+    rows   [len(roots), w], or a list of [w]
     """
     row_of = {root: row for row, root in enumerate(roots)}
 
@@ -51,4 +53,4 @@ def finish_tree(rows: Array, roots: list[tuple[int, int]], blocks: int) -> Array
         left = value(level - 1, 2 * index)
         return left if right << (level - 1) >= blocks else left + value(level - 1, right)
 
-    return value(top_level(blocks), 0)
+    return value(*(node or (top_level(blocks), 0)))

@@ -80,6 +80,9 @@ class Block:
         if self.projects:
             engine.free(add)
         if keep:
+            out.relu, out.drop = relu, drop
+            if self.spec.residual and isinstance(H, Rows):
+                H.relu = False  # the gradient by H is a sum of two
             self._saved = (H, out, drop, norm)
         else:
             engine.free(H)
@@ -92,9 +95,8 @@ class Block:
         """
         H, out, drop, norm = self._saved
         self._saved = None
-        if not self.spec.linear or drop is not None:
+        if out is not D:  # else the gradient has come through relu and dropout (Engine.dense_through)
             engine.deactivate(D, out, None, drop, not self.spec.linear)
-        if out is not D:
             engine.free(out)
         if norm is not None:
             self._normalise_back(engine, D, *norm)

@@ -20,6 +20,8 @@ from app.products import PLAIN, Finish, Part
 Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
 KEPT_COLUMNS = 64  # of the features that are multiplied at a time where their product is kept
+SPREAD_COLUMNS = 64  # of rows that are multiplied by A where they lie
+ROWS_THROUGH = 1 << 10  # rows of a gradient that take the place of others at a time
 NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 # P = diag(left) (A, or A+I) diag(right)
 PRODUCTS = {
@@ -97,6 +99,26 @@ class Engine(Programs):
         self._run("dense", name, [X for X, _ in terms], [Z], work, 2 * W.shape[0] * W.shape[1], shape=W.shape)
         return Z
 
+    def dense_through(self, terms: list[tuple[Rows, Array]], H: Rows) -> Rows:
+        """The gradient by H, X W + X' W' + ...: new rows, or, for H = drop(relu(U)) that nobody else needs
+        (Rows.relu), the gradient by U in the place of H, whose values say which elements it goes through."""
+        if not H.relu:
+            return self.dense_sum(terms, name="dH")
+        W = self.device.xp.concatenate([W for _, W in terms])
+
+        def work() -> None:
+            room = self.device.empty((min(ROWS_THROUGH, len(H.array)), H.width))
+            for lo in range(0, len(H.array), ROWS_THROUGH):
+                rows = slice(lo, lo + ROWS_THROUGH)
+                old = H.array[rows]
+                new = self.device.dense([Part(X.array[rows]) for X, _ in terms], W, PLAIN, room[: len(old)])
+                self.device.deactivate(new, old, None, H.drop, True)
+                old[...] = new
+
+        reads, columns = [X for X, _ in terms] + [H], 2 * W.shape[0] * W.shape[1]
+        self._run("dense", H.name, reads, [H], work, columns, shape=W.shape)
+        return H
+
     def neighbours(
         self, X: Rows | Features, own: bool, name: str = "AH", factor: Array | None = None
     ) -> Rows:
@@ -118,6 +140,40 @@ class Engine(Programs):
 
         self._run("spmm", name, [X], [Y], work, 2 * X.width, exchanges=(X.width,))
         return Y
+
+    def spread(self, X: Rows, own: bool, factor: Array | None = None) -> Rows:
+        """What `neighbours` gives, in the place of X, whose values are lost: some columns at a time.
+
+        Beside X there are rows of SPREAD_COLUMNS columns instead of as many as X has.
+        Ranks   all call (one exchange for each piece of the columns)
+        """
+        widths = [min(SPREAD_COLUMNS, X.width - lo) for lo in range(0, X.width, SPREAD_COLUMNS)]
+        T = self.take(f"part of {X.name}", widths[0])
+
+        def work() -> None:
+            flat = T.array.reshape(-1)
+            for i, width in enumerate(widths):
+                rows = flat[: self.n_own * width].reshape(self.n_own, width)
+                lo = i * SPREAD_COLUMNS
+                self._spread_columns(X.array[:, lo : lo + width], rows, own, factor)
+
+        self._run("spmm", X.name, [X], [X, T], work, 2 * X.width, exchanges=tuple(widths))
+        self.free(T)
+        return X
+
+    def _spread_columns(self, X: Array, rows: Array, own: bool, factor: Array | None) -> None:
+        """`spread` of columns X [n_own, k] of an array; rows [n_own, k]: room for their values."""
+        rows[...] = X
+        if factor is not None:
+            X *= factor
+        elif not own:
+            X[...] = 0
+        if self.device.adds_into_columns or X.flags.c_contiguous:
+            self.neighbours_of.accumulate(rows, X)
+            return
+        sums = self.device.xp.ascontiguousarray(X)
+        self.neighbours_of.accumulate(rows, sums)
+        X[...] = sums
 
     def neighbours_into(self, Y: Rows, X: Rows) -> None:
         """Y += A X; the chain of a row goes on from what Y holds. Ranks: all call (one exchange)."""
@@ -148,11 +204,10 @@ class Engine(Programs):
             rows = X[:, columns].copy()
             if right:
                 self.device.activate(rows, self.scale_of(right))
-            Y = rows.copy() if own else self.device.zeros(rows.shape)
-            self.neighbours_of.accumulate(rows, Y)
-            if left:
-                self.device.activate(Y, self.scale_of(left))
-            out[:, columns] = Y
+            out[:, columns] = rows
+            self._spread_columns(out[:, columns], rows, own, None)
+        if left:
+            self.device.activate(out, self.scale_of(left))
         return out
 
     # ---- gradients --------------------------------------------------------------------------------------

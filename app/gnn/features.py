@@ -7,7 +7,6 @@ the other (a staged broadcast), so each row of X^T D is one chain over nodes in 
 the rows are gathered. Both ways the bits do not depend on the number of ranks.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,27 +49,48 @@ class DenseFeatures:
         self.device.dense([Part(self.array)], W, Finish(scale=scale), out)
 
 
-@dataclass
 class _Entries:
-    """A CSR matrix on the device, the values it was made with, and the node and feature of each entry."""
+    """A CSR matrix on the device whose entries can be dropped; its rows are nodes, `by_columns` features.
 
-    matrix: Any
-    values: Array
-    nodes: Array
-    columns: Array
+    The arrays it is made of are left as they are, so it may share them. What dropping needs beside them, the
+    values of the pass, and node and feature of each entry, is made with the first pass that drops some.
 
-    def drop(self, device: Any, drop: Dropout | None) -> None:
-        """Let the matrix have the dropped values."""
+    first   global numbers of the first node and of the first feature
+    """
+
+    def __init__(
+        self, device: Any, matrix: sp.csr_array, first: tuple[int, int], by_columns: bool = False
+    ) -> None:
+        self.device, self.first, self.by_columns = device, first, by_columns
+        kind = np.int32 if max(matrix.nnz, *matrix.shape) < 1 << 31 else np.int64
+        indptr, indices = (each.astype(kind, copy=False) for each in (matrix.indptr, matrix.indices))
+        self._host = indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape
+        self.matrix = device.csr(*self._host)
+        self._values: Array = None
+        self._places: tuple[Array, Array] | None = None
+
+    def drop(self, drop: Dropout | None) -> None:
+        """Let the matrix have the values of a pass; None: all of them."""
+        if self._places is None:
+            self._prepare()
         if drop is None:
-            self.matrix.data[...] = self.values
+            self.matrix.data[...] = self._values
         else:
-            device.drop_entries(self.values, self.nodes, self.columns, drop, self.matrix.data)
+            self.device.drop_entries(self._values, *self._places, drop, self.matrix.data)
+
+    def _prepare(self) -> None:
+        """Values of the matrix's own, and the node and feature of each entry."""
+        indptr, indices, data, shape = self._host
+        put, along = self.device.put, np.repeat(np.arange(shape[0], dtype=np.int64), np.diff(indptr))
+        across = indices.astype(np.int64)
+        nodes, columns = (across, along) if self.by_columns else (along, across)
+        self._values, self._places = put(data), (put(nodes + self.first[0]), put(columns + self.first[1]))
+        self.matrix = self.device.csr(indptr, indices, data.copy(), shape)
 
 
 class SparseFeatures:
     """X [n_own, f] in CSR, and this rank's columns of it for all nodes, transposed.
 
-    first_row   global number of the first own row
     Ranks       all construct
     """
 
@@ -78,48 +98,34 @@ class SparseFeatures:
     array = None
 
     def __init__(self, group: Group, X_own: sp.csr_array, row_counts: list[int]) -> None:
-        """row_counts   padded rows of each rank."""
+        """X_own is kept, not copied, and never changed; row_counts: padded rows of each rank."""
         self.group, self.device = group, group.device
-        n_own, self.width = X_own.shape
-        first = sum(row_counts[: group.rank])
+        self.width = X_own.shape[1]
         entries = int(group.sum_integers(np.array([X_own.nnz]))[0])
         self.stored = max(1, entries // max(sum(row_counts), 1))
         self.row_counts = row_counts
-        nodes = first + np.repeat(np.arange(n_own, dtype=np.int64), np.diff(X_own.indptr))
-        self._own = self._put(X_own.indptr, X_own.indices, X_own.data, X_own.shape, nodes, X_own.indices)
+        self._own = _Entries(self.device, X_own, (sum(row_counts[: group.rank]), 0))
         self.owned = _share_columns(group, X_own)
-        self._tiles = self._transpose(X_own, nodes)
+        self._tiles = self._transpose(X_own)
         self._dropped = False
 
-    def _put(
-        self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, int],
-        nodes: np.ndarray, columns: np.ndarray,
-    ) -> _Entries:  # fmt: skip
-        put, kind = self.device.put, np.result_type(indptr.dtype, indices.dtype)
-        indptr, indices = indptr.astype(kind), indices.astype(kind)
-        matrix = self.device.csr(indptr, indices, np.array(data, dtype=np.float32), shape)
-        held = put(np.array(data, dtype=np.float32))
-        return _Entries(matrix, held, put(nodes.astype(np.int64)), put(columns.astype(np.int64)))
-
-    def _transpose(self, X_own: sp.csr_array, nodes: np.ndarray) -> list[_Entries]:
+    def _transpose(self, X_own: sp.csr_array) -> list[_Entries]:
         """For each rank its rows of this rank's features, transposed. Ranks: all call."""
         group = self.group
-        owner = np.searchsorted(self.owned[1:], X_own.indices, side="right")
-        order = np.argsort(owner, kind="stable")
-        sizes = np.bincount(owner, minlength=group.size).tolist()
-        into = group.exchange_counts(sizes)
-        triples = (nodes, X_own.indices.astype(np.int64), X_own.data.astype(np.float32))
-        node, column, value = (group.exchange_host(each[order], sizes, into) for each in triples)
         lo, hi = (int(at) for at in self.owned[group.rank : group.rank + 2])
-        ends, tiles, first = np.cumsum(into), [], 0
-        for rank, (size, end) in enumerate(zip(into, ends)):
+        turned = sp.csr_array(X_own).tocsc()  # columns in turn, in each the rows in their order
+        sizes = np.diff(turned.indptr[self.owned]).tolist()
+        into = group.exchange_counts(sizes)
+        column = np.repeat(np.arange(self.width, dtype=np.int32), np.diff(turned.indptr))
+        column = group.exchange_host(column, sizes, into)
+        row, value = (group.exchange_host(each, sizes, into) for each in (turned.indices, turned.data))
+        tiles, ends, first = [], np.cumsum(into), 0
+        for size, end, rows in zip(into, ends, self.row_counts):
             part = slice(end - size, end)
-            tile_order = np.lexsort((node[part], column[part]))
-            rows, at, data = (each[part][tile_order] for each in (node, column, value))
-            indptr = np.concatenate([[0], np.cumsum(np.bincount(at - lo, minlength=hi - lo))])
-            shape = (hi - lo, self.row_counts[rank])
-            tiles.append(self._put(indptr, rows - first, data, shape, rows, at))
-            first += self.row_counts[rank]
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(column[part] - lo, minlength=hi - lo))])
+            tile = sp.csr_array((value[part], row[part], indptr), shape=(hi - lo, rows))
+            tiles.append(_Entries(self.device, tile, (first, lo), by_columns=True))
+            first += rows
         return tiles
 
     def begin(self, drop: Dropout | None) -> None:
@@ -128,7 +134,7 @@ class SparseFeatures:
             return
         self._dropped = drop is not None
         for entries in (self._own, *self._tiles):
-            entries.drop(self.device, drop)
+            entries.drop(drop)
 
     def times(self, W: Array, out: Array, scale: Array | None = None) -> None:
         """out [n_own, m] = scale * (X W)."""
@@ -143,11 +149,13 @@ class SparseFeatures:
         if scale is not None:
             D_own = D_own.copy()
             device.activate(D_own, scale)
-        own = device.zeros((self._tiles[0].matrix.shape[0], m))
+        rows, counts = out.reshape(-1, m), np.diff(self.owned).tolist()
+        own = rows if group.size == 1 else device.empty((counts[group.rank], m))
+        own[...] = 0
         for rank, D in group.stage_rows(D_own, self.row_counts):
             device.spmm_add(self._tiles[rank].matrix, D, own)
-        counts = np.diff(self.owned).tolist()
-        out[...] = group.gather_rows(own, counts, phase="sum").reshape(-1)
+        if own is not rows:
+            rows[...] = group.gather_rows(own, counts, phase="sum")
 
 
 Features = DenseFeatures | SparseFeatures

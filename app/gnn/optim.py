@@ -24,12 +24,16 @@ class SGD:
 
 
 def make_optimiser(
-    case: GnnCase | RgcnCase, size: int, xp: Any, moments: tuple[Array, Array] | None = None
+    case: GnnCase | RgcnCase,
+    size: int,
+    xp: Any,
+    moments: tuple[Array, Array] | None = None,
+    kernel: Any = None,
 ) -> "SGD | Adam":
-    """The optimiser a case names, for `size` parameters; moments: where Adam's lie, see there."""
+    """The optimiser a case names, for `size` parameters; moments and kernel: of Adam, see there."""
     if case.optimiser == "sgd":
         return SGD(case.learning_rate)
-    return Adam(size, xp, case.learning_rate, moments=moments)
+    return Adam(size, xp, case.learning_rate, moments=moments, kernel=kernel)
 
 
 def optimiser_arrays(optimiser: "SGD | Adam", device: Any, name: str) -> dict[str, np.ndarray]:
@@ -52,14 +56,16 @@ class Adam:
     Element-wise operations and square roots only, so equal gradients give equal weights everywhere.
     compiled   False: leave the compiled kernel, which has the same bits, aside
     moments    zeros [size] twice, where m and v are to lie; None: made here
+    kernel     one step of a device, which has the same bits (Elementwise.adam), or None
     """
 
     compiled = True
 
     def __init__(
         self, size: int, xp: Any, rate: float, beta1: float = 0.9, beta2: float = 0.999,
-        epsilon: float = 1e-8, moments: tuple[Array, Array] | None = None,
+        epsilon: float = 1e-8, moments: tuple[Array, Array] | None = None, kernel: Any = None,
     ) -> None:  # fmt: skip
+        self.kernel = kernel
         self.xp, self.rate, self.beta1, self.beta2, self.epsilon = xp, rate, beta1, beta2, epsilon
         self.m, self.v = moments or (xp.zeros(size, dtype=xp.float32), xp.zeros(size, dtype=xp.float32))
         self.step = 0
@@ -74,10 +80,10 @@ class Adam:
         self.step += 1
         correction1 = 1 - self.beta1**self.step
         correction2 = 1 - self.beta2**self.step
-        if self.compiled and compiled.fits(flat, gradient):
+        kernel = compiled.adam if self.compiled and compiled.fits(flat, gradient) else self.kernel
+        if kernel is not None:
             rest = (1 - self.beta1, self.beta2, 1 - self.beta2, correction2, self.epsilon)
-            scalars = (self.beta1, *rest, self.rate / correction1)
-            compiled.adam(scalars, flat, gradient, self.m, self.v)
+            kernel((self.beta1, *rest, self.rate / correction1), flat, gradient, self.m, self.v)
             return
         self.m *= self.beta1
         self.m += (1 - self.beta1) * gradient

@@ -8,7 +8,15 @@ from app.rng import stream
 
 Array = Any
 # What arrays that are not drawn begin with, by the last part of their name.
-CONSTANTS = {"bias": 0.0, "hidden_bias": 0.0, "beta": 0.0, "gamma": 1.0, "eps": 0.0}
+CONSTANTS = {
+    "bias": 0.0,
+    "hidden_bias": 0.0,
+    "beta": 0.0,
+    "gamma": 1.0,
+    "eps": 0.0,
+    "hidden_gamma": 1.0,
+    "hidden_beta": 0.0,
+}
 
 
 class Parameters:

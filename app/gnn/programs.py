@@ -24,12 +24,16 @@ class Rows:
     """[n_own, width] float32 rows of this rank, in a buffer of the engine.
 
     array   None in a dry run; under a limit of memory there only while an operation runs that names the rows
+    relu    the rows are drop(relu(U)) and nobody but the next layer reads them: the gradient by U may take
+            their place (Engine.dense_through)
+    drop    dropout after relu, or None
     """
 
-    __slots__ = ("array", "name", "number", "width")
+    __slots__ = ("array", "drop", "name", "number", "relu", "width")
 
     def __init__(self, name: str, width: int, number: int, array: Array) -> None:
         self.name, self.width, self.number, self.array = name, width, number, array
+        self.relu, self.drop = False, None
 
 
 class Programs:

@@ -69,6 +69,10 @@ class StateEngine(Engine):
         self._run("spmm", name, [X], [Y], work)
         return Y
 
+    def spread(self, X: Rows, own: bool, factor: Array | None = None) -> Rows:
+        """What `neighbours` gives, as new rows. Ranks: all call."""
+        return self.neighbours(X, own, X.name, factor)
+
     def neighbours_into(self, Y: Rows, X: Rows) -> None:
         """Y += A X. Ranks: all call (one exchange)."""
         self.add_into(Y, self.neighbours(X, own=False))

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Stopwatch:
-    """Wall seconds of this rank by kind of work, waiting for others included.
+    """Wall seconds of this rank by kind of work, waiting for others included; and those of its processor.
 
     with watch("forward"): ...
     for each in watch.over("backward", steps): ...      what makes the steps, not what is done with them
@@ -16,23 +16,30 @@ class Stopwatch:
     def __init__(self, device: Any) -> None:
         self.device = device
         self.seconds: dict[str, float] = {}
+        self.processor_s: dict[str, float] = {}
 
     @contextmanager
     def __call__(self, kind: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start = _now()
         yield
         self._add(kind, start)
 
     def over(self, kind: str, steps: Iterator[Any]) -> Iterator[Any]:
         """The same steps, timed."""
         while True:
-            start = time.perf_counter()
+            start = _now()
             step = next(steps, None)
             self._add(kind, start)
             if step is None:
                 return
             yield step
 
-    def _add(self, kind: str, start: float) -> None:
+    def _add(self, kind: str, start: tuple[float, float]) -> None:
         self.device.synchronize()
-        self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - start
+        for kept, before, now in zip((self.seconds, self.processor_s), start, _now()):
+            kept[kind] = kept.get(kind, 0.0) + now - before
+
+
+def _now() -> tuple[float, float]:
+    """The clock on the wall, and the processor's."""
+    return time.perf_counter(), time.process_time()

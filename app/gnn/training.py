@@ -207,7 +207,8 @@ def fit(
     Raises CaseError where loss or weights are no longer finite.
     """
     case, params = classifier.case, classifier.params
-    optimiser = make_optimiser(case, params.size, classifier.device.xp)
+    device = classifier.device
+    optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
     decay = decayed_parts(classifier)
     result, run = Fit(params.host()), Watched()
     tell = partial(_state, classifier, optimiser, result, run, beside)

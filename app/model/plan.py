@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import Case, GraphCase
-from app.errors import CaseError
+from app.errors import CaseError, LockstepError
 from app.graphs.generate import GENERATORS
 from app.graphs.readers import open_edges
 from app.model import memory
@@ -17,6 +17,7 @@ from app.model.work import States, evaluation, learning
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
+from app.text import printable
 
 CANDIDATES = tuple(1 << k for k in range(11))  # numbers of ranks among which the fastest is named
 EPISODE = States(
@@ -113,6 +114,17 @@ def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
         net = _network(case, True)
         for counts in counts_of(case, case.train.graphs or case.graph):
             yield from _training(case, net, calibration, counts, ranks)
+
+
+def memory_line(case: Case, ranks: int, error: MemoryError) -> str:
+    """Of a rank that ran out of memory: what was asked for, what was planned, what would help."""
+    try:
+        plan = "; ".join(list(plan_lines(case, ranks))[1:])
+    except (LockstepError, OSError, MemoryError) as failure:  # the first error is the one to tell
+        plan = f"no plan, {type(failure).__name__}"
+    asked = " ".join(str(error).split()) or "an array did not fit"
+    ways = "more ranks, memory.fast_mb (classify) or a smaller batch would help"
+    return printable(f"out of memory: {asked}; planned: {plan or 'nothing'}; {ways}")
 
 
 def _network(case: Case, trains: bool) -> QNetwork:

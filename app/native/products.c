@@ -62,14 +62,15 @@
         for (int64_t i = 0; i < n; ++i) {                                                                     \
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
             const float *X = X_ + at;                                                                         \
-            float *y = Y + i * ld + at;                                                                       \
+            float *y = Y + i * ldy + at;                                                                      \
             if (first || begin < end) BODY                                                                    \
         }                                                                                                     \
     }
 
 #define WIDTHS(tag, INDEX, T)                                                                                 \
     WIDE static void spmm_##tag(int64_t n, const INDEX *indptr, const INDEX *indices, const float *data,      \
-                                int64_t ld, const float *X_, float *Y, int far, const int first) {            \
+                                int64_t ld, const float *X_, float *Y, int64_t ldy, int far,                  \
+                                const int first) {                                                            \
         const int64_t last = n ? (int64_t)indptr[n] : 0, tiles = ld / 64 * 64;                                \
         (void)data;                                                                                           \
         for (int64_t i = 0; i < n; ++i) {                                                                     \
@@ -77,7 +78,7 @@
             if (first || begin < end)                                                                         \
                 for (int64_t tile = 0, next; tile < tiles; tile = next) {                                     \
                     const float *X = X_ + tile;                                                               \
-                    float *y = Y + i * ld + tile;                                                             \
+                    float *y = Y + i * ldy + tile;                                                            \
                     const int64_t left = far > 1 ? tiles - tile : 64;                                         \
                     next = tile + (left >= 256 ? 256 : left >= 128 ? 128 : 64);                               \
                     if (left >= 256) CHAIN_WIDE(T, 16, 12)                                                    \
@@ -175,12 +176,18 @@ WIDTHS(long_data, int64_t, VALUED)
 enum { FAR_BYTES = 8 << 20 };
 
 static void spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                 const float *X, float *Y, int first) {
+                 const float *X, float *Y, int64_t ldy, int first) {
     const int far = c > 64 && m * c * 4 > FAR_BYTES ? 1 + many_registers() : 0;
-    if (wide && data) spmm_long_data(n, indptr, indices, data, c, X, Y, far, first);
-    else if (wide) spmm_long_ones(n, indptr, indices, data, c, X, Y, far, first);
-    else if (data) spmm_narrow_data(n, indptr, indices, data, c, X, Y, far, first);
-    else spmm_narrow_ones(n, indptr, indices, data, c, X, Y, far, first);
+    if (wide && data) spmm_long_data(n, indptr, indices, data, c, X, Y, ldy, far, first);
+    else if (wide) spmm_long_ones(n, indptr, indices, data, c, X, Y, ldy, far, first);
+    else if (data) spmm_narrow_data(n, indptr, indices, data, c, X, Y, ldy, far, first);
+    else spmm_narrow_ones(n, indptr, indices, data, c, X, Y, ldy, far, first);
+}
+
+/* Y += A X for Y [n, c] that are columns of an array whose rows are ldy long; X [m, c], the rest as in lk_spmm_live. */
+void lk_spmm_columns(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data,
+                     int64_t c, const float *X, float *Y, int64_t ldy) {
+    spmm(n, m, wide, indptr, indices, data, c, X, Y, ldy, 0);
 }
 
 /* Y [n, c] *= (live != 0) * (gate > 0): what live_* do as they go. */
@@ -201,7 +208,7 @@ void lk_spmm_live(int64_t n, int64_t m, int wide, const void *indptr, const void
                   int64_t f, const float *X, float *Y, const float *live, int first, const Gate *gate) {
     const int far = c > 64 && m * c * 4 > FAR_BYTES;
     if (!live || wide || f % 16 || far || c > STATES * f) {
-        spmm(n, m, wide, indptr, indices, data, c, X, Y, first);
+        spmm(n, m, wide, indptr, indices, data, c, X, Y, c, first);
         if (gate) gate_rows(n * (c / f), f, Y, live, gate);
     } else if (data) live_data(n, indptr, indices, data, c, f, X, Y, live, first, gate);
     else live_ones(n, indptr, indices, data, c, f, X, Y, live, first, gate);

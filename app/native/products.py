@@ -53,6 +53,9 @@ SPMM_LIVE = function(
     "lk_spmm_live", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer,
     Pointer, ctypes.c_int, ctypes.POINTER(_Gate),
 )  # fmt: skip
+SPMM_COLUMNS = function(
+    "lk_spmm_columns", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Pointer, Pointer, Long
+)
 SPMM_MEMBERS = function(
     "lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer, ctypes.c_int, ctypes.POINTER(_Gate)
 )
@@ -71,7 +74,8 @@ GRAM_ROOTS = function("lk_gram_roots", ctypes.POINTER(_Gram), Long, Pointer, Poi
 def available() -> bool:
     """True where the library was built."""
     return None not in (
-        *(SPMM_LIVE, SPMM_MEMBERS, LOOKUP, FOLD, POOL, SPREAD, DENSE, GRAM, GRAM_ROOTS, BEST_ROWS),
+        *(SPMM_LIVE, SPMM_COLUMNS, SPMM_MEMBERS, LOOKUP, FOLD, POOL, SPREAD, DENSE, GRAM, GRAM_ROOTS),
+        BEST_ROWS,
     )
 
 
@@ -96,10 +100,14 @@ class NativeProducts:
         gate: Part | None = None,
     ) -> None:
         """Y += A X, or Y = A X; with a gate of rows of f columns, times (gate > 0)."""
+        c = X.shape[1]
+        if not Y.flags.c_contiguous and live is gate is None and not write:
+            _check_rows(X)
+            SPMM_COLUMNS(*record, c, address(X), address(Y), _row_length(Y))
+            return
         _check_rows(X, Y)
         if not record[0]:
             return
-        c = X.shape[1]
         f = c if live is None else c * record[0] // max(len(live), 1)
         f = f if gate is None else gate.X.shape[1]
         SPMM_LIVE(*record, c, f, address(X), address(Y), _vector(live, np.float32), write, _gate(gate))

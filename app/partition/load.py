@@ -64,20 +64,36 @@ class Loaded:
         self.graph = replace(self.graph, indices=columns.astype(self.graph.indices.dtype, copy=False))
 
 
-def load_graphs(group: Group, table: GraphCase, purpose: str, case: Case) -> list[Loaded]:
+EVERY = slice(None)
+
+
+def count_graphs(table: GraphCase) -> int:
+    """How many graphs a table names."""
+    files = 1 if isinstance(table.path, str) else len(table.path)
+    return files + (table.count if table.generator else 0)
+
+
+def load_graphs(
+    group: Group, table: GraphCase, purpose: str, case: Case, share: slice = EVERY
+) -> list[Loaded]:
     """The graphs that a table names: its files in order, then the generated ones.
 
     purpose   names the random streams: graphs of different purposes are independent
+    share     of these graphs, the ones to load
     Ranks     all call
     """
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
+    wanted = range(count_graphs(table))[share]
+    generated = [number - len(paths) for number in wanted if number >= len(paths)]
+    paths = [paths[number] for number in wanted if number < len(paths)]
     model = read_cost_model(group, case)
     loaded = []
     for path in paths:
         item = ordered(group, _load_file(group, table, [path], case), table.order, case)
         loaded += recut_all(group, [item], model)
-    if table.generator:
-        made = generate_set(group, table, case.seed, purpose, int(case.memory.max_decompressed_gb * 1e9))
+    if generated:
+        limit = int(case.memory.max_decompressed_gb * 1e9)
+        made = generate_set(group, table, case.seed, purpose, limit, generated)
         made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
         loaded += recut_all(group, made, model)
     return loaded
@@ -184,14 +200,21 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
 
 
 def generate_set(
-    group: Group, case: GraphCase, seed: int, purpose: str, limit: int = Limits.decompressed
+    group: Group,
+    case: GraphCase,
+    seed: int,
+    purpose: str,
+    limit: int = Limits.decompressed,
+    numbers: list[int] | None = None,
 ) -> list[Loaded]:
     """Generated graphs that share row blocks and cuts, so that batches may mix them.
 
-    limit   bytes of a packed file that degrees are taken from
+    limit     bytes of a packed file that degrees are taken from
+    numbers   of the graphs to make, the same as in the whole set; None: all
 
-    Ranks   all call
+    Ranks     all call
     """
+    numbers = list(range(case.count)) if numbers is None else numbers
     base = seed if case.generator_seed < 0 else case.generator_seed
     draws = stream(base, f"graphs/{purpose}")
     low, high = (case.nodes, case.nodes) if isinstance(case.nodes, int) else case.nodes
@@ -208,9 +231,9 @@ def generate_set(
         parameters = parameters_of(case, family, n, found)
         return GENERATORS[family](n, *parameters, int(seeds[number]), name=f"{family}-{n}-{number}")
 
-    makers = [partial(make, i) for i in range(case.count)]
+    makers = [partial(make, i) for i in numbers]
     made = share_blocks(group, int(sizes.max()), makers, case.generator in BY_PARTS)
-    return [replace(item, source="generator", seed=int(each)) for item, each in zip(made, seeds)]
+    return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
 
 
 def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None = None) -> tuple[Any, ...]:
@@ -246,13 +269,16 @@ def degrees_of_file(group: Group, path: str, limit: int) -> np.ndarray:
     return group.gather_host(built.graph.degrees(), built.rows.row_counts())
 
 
-def with_shared_blocks(group: Group, loaded: list[Loaded], model: CostModel | None = None) -> list[Loaded]:
+def with_shared_blocks(
+    group: Group, loaded: list[Loaded], model: CostModel | None = None, largest: int = 1
+) -> list[Loaded]:
     """The graphs with one number of row blocks and one set of cuts, so that batches may mix them.
 
-    model   balances the predicted time of all of them; None: equal blocks
-    Ranks   all call
+    model     balances the predicted time of all of them; None: equal blocks
+    largest   nodes of the largest graph of a set of which these are a part
+    Ranks     all call
     """
-    blocks = block_count(max((item.graph.n for item in loaded), default=1))
+    blocks = block_count(max([largest, *(item.graph.n for item in loaded)]))
     cuts = cut_blocks(np.ones(blocks, dtype=np.int64), group.size)
     out = []
     for item in loaded:

@@ -9,10 +9,10 @@ import numpy as np
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.config import AgentCase
-from app.errors import CaseError, NumericsError
+from app.errors import CaseError
 from app.gnn.loss import td_loss
 from app.rl.env import Environment, codes_of
-from app.rl.learner import Learner
+from app.rl.learner import Learner, Lesson
 from app.rl.qnet import Gradient, QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay, Sample
 from app.rl.select import best_nodes, best_values, random_candidates
@@ -48,6 +48,7 @@ class Agent(Learner):
     ) -> None:
         super().__init__(group, case, net, blocks, seed, check_every)
         self.target = self.params.copy()
+        self.untrained = 0  # environment steps since the last gradient step
         if case.replay == "bits" and net.problem.ordered:
             raise CaseError(f"agent.replay: states of {net.problem.name!r} need the order of the choices")
         memory = (case.replay_capacity, case.n_step, case.discount)
@@ -95,15 +96,17 @@ class Agent(Learner):
         """Put the step into the replay memory."""
         self.replay.remember(number, node, reward, env.totals, env.done)
 
-    def learn_when_due(self, steps: int) -> list[float]:
-        """After the warm-up `gradient_steps` gradient steps for each environment step. Ranks: all call."""
-        if len(self.replay) < max(self.case.warmup, 1):
-            return []
-        losses = []
-        for _ in range(self.case.gradient_steps * steps):
+    def ready(self) -> bool:
+        """After the warm-up."""
+        return len(self.replay) >= max(self.case.warmup, 1)
+
+    def lessons(self, steps: int) -> Iterator[Lesson]:
+        """`gradient_steps` minibatches for every `train_every` environment steps."""
+        self.untrained += steps
+        due, self.untrained = divmod(self.untrained, self.case.train_every)
+        for _ in range(self.case.gradient_steps * due):
             draws = stream(self.seed, "sample", self.optimiser.step)
-            losses.append(self.learn(self.replay.sample(draws, self.case.batch)))
-        return losses
+            yield self.lesson(self.replay.sample(draws, self.case.batch))
 
     def notes(self, step: int) -> dict[str, float]:
         """The exploration rate."""
@@ -114,9 +117,9 @@ class Agent(Learner):
         return len(self.replay), self.replay.nbytes()
 
     def state(self) -> State:
-        """Besides: the target network and the replay memory."""
+        """Besides: the target network, the replay memory, and steps that count for the next gradient step."""
         state = super().state()
-        state.values |= {"added": self.replay.added, "begun": self.replay.begun}
+        state.values |= {"added": self.replay.added, "begun": self.replay.begun, "untrained": self.untrained}
         state.arrays["target"] = np.array(self.group.device.get(self.target.flat))
         state.arrays |= self.replay.arrays()
         return state
@@ -125,11 +128,17 @@ class Agent(Learner):
         """See Learner."""
         super().restore(state)
         self.target.flat[:] = self.group.device.put(state.arrays["target"])
-        added, begun = (state.values[key] for key in ("added", "begun"))
+        added, begun, self.untrained = (state.values[key] for key in ("added", "begun", "untrained"))
         self.replay.restore(added, begun, state.arrays, self.net.problem.totals)
 
     def learn(self, sample: Sample) -> float:
-        """One gradient step on a minibatch; returns its loss. Ranks: all call; identical on all.
+        """One gradient step on a minibatch; returns its loss. Ranks: all call; identical on all."""
+        lesson = self.lesson(sample)
+        self.follow(lesson)
+        return lesson.loss
+
+    def lesson(self, sample: Sample) -> Lesson:
+        """The mean loss of a minibatch, and its gradient. Ranks: all call; identical on all.
 
         The minibatch goes through the network in parts whose arrays stay in the cache; the gradient is their
         sum. How it is cut depends on the graphs alone.
@@ -143,14 +152,13 @@ class Agent(Learner):
             else:
                 gradient.add(more)
         loss = float(np.concatenate(losses).sum() / np.float32(len(sample.graphs)))
-        if not np.isfinite(loss):
-            raise NumericsError(f"the loss is {loss}: training diverged; lower agent.learning_rate")
-        self.optimiser.update(self.params.flat, self.net.flatten(self.params, batch, gradient))
+        return Lesson(loss, self.net.flatten(self.params, batch, gradient))
 
+    def update(self, gradient: Array) -> None:
+        """The optimiser's step, and every `target_every` steps a copy to the target network."""
+        super().update(gradient)
         if self.optimiser.step % self.case.target_every == 0:
             self.target.flat[:] = self.params.flat
-        self.check_weights()
-        return loss
 
     def _cut(self, sample: Sample) -> Iterator["_SamplePart"]:
         """Consecutive parts of a sample whose arrays stay in the cache."""

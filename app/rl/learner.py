@@ -1,5 +1,7 @@
 """Learner: what the training loop (app/rl/training.py) asks of whatever learns, and what learners share."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,27 +10,43 @@ from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_same, digest
 from app.config import AgentCase
+from app.errors import NumericsError
 from app.gnn.optim import Adam, optimiser_arrays, restore_optimiser
 from app.native.library import keep_freed_memory
 from app.rl.dynamics import DYNAMICS
 from app.rl.env import Environment
 from app.rl.layouts import Layouts
 from app.rl.qnet import QNetwork
+from app.rng import key_of
 from app.sparse.rowblock import RowBlock
 
 Array = Any
 
 
+@dataclass
+class Lesson:
+    """What one replica would have a gradient step follow: a loss, and its gradient [all weights], flat."""
+
+    loss: float
+    gradient: Array
+
+
 class Learner:
     """A network whose scores choose nodes, and how its weights follow from the episodes it plays.
 
-    A learner overrides `act`, `remember` and `learn_when_due`, and of the others what it needs.
+    A learner overrides `act`, `remember`, `ready` and `lessons`, and of the others what it needs.
     app/rl/learners.py maps names to classes.
+
+    Of several replicas each is a learner with episodes and draws of its own. They take equally many gradient
+    steps, on the mean of their lessons, so their weights stay the same.
 
     net, params   the network, and its weights: a view of one flat vector, replicated
     optimiser     Adam on them; its `step` counts the gradient steps
     blocks        this rank's rows of the training graphs
-    Ranks         every method is called by all ranks with the same arguments, and returns the same on all
+    seed          of this replica's draws
+    world         the ranks whose weights must agree: those of all replicas
+    Ranks         every method is called by all ranks of `group`, those that share the graphs, with the same
+                  arguments, and returns the same on all; `follow` by all ranks of `world`
     """
 
     name: ClassVar[str] = ""
@@ -43,12 +61,18 @@ class Learner:
         check_every: int,
     ) -> None:
         self.group, self.case, self.net, self.blocks = group, case, net, blocks
-        self.seed, self.check_every = seed, check_every
+        self.seed, self.check_every, self.world = seed, check_every, group
         keep_freed_memory()
         self.params = net.new_parameters(group.device, seed)
         self.optimiser = self.new_optimiser(self.params.size)
         self.dynamics = DYNAMICS[net.problem.dynamics]
         self.layouts = Layouts(group, blocks)
+
+    def become(self, replica: int, world: Group) -> None:
+        """Be one of several replicas, the first of which draws as a single one would."""
+        self.world = world
+        if replica > 0:
+            self.seed = key_of(self.seed, "replica", replica)
 
     # ---- episodes ---------------------------------------------------------------------------------------
 
@@ -76,23 +100,42 @@ class Learner:
 
     # ---- learning ---------------------------------------------------------------------------------------
 
-    def learn_when_due(self, steps: int) -> list[float]:
-        """After `steps` more environment steps, the losses of the gradient steps that were due."""
+    def ready(self) -> bool:
+        """Whether there is something to learn from; once it is so, it stays so until it is learned from."""
+        return False
+
+    def lessons(self, steps: int) -> Iterator[Lesson]:
+        """A lesson for every gradient step that is due after `steps` more environment steps.
+
+        When the next one is asked for, the step for the last one has been taken. All replicas have equally
+        many; they are asked when all are ready.
+        """
         raise NotImplementedError
+
+    def follow(self, lesson: Lesson) -> None:
+        """A gradient step. Raises NumericsError where the loss is not finite."""
+        if not np.isfinite(lesson.loss):
+            raise NumericsError(f"the loss is {lesson.loss}: training diverged; lower agent.learning_rate")
+        self.update(lesson.gradient)
+        self.check_weights()
+
+    def update(self, gradient: Array) -> None:
+        """The optimiser's step."""
+        self.optimiser.update(self.params.flat, gradient)
 
     def new_optimiser(self, size: int) -> Adam:
         """The optimiser of the case for `size` parameters."""
-        case = self.case
+        case, device = self.case, self.group.device
         return Adam(
-            size, self.group.device.xp, case.learning_rate, case.adam_beta1, case.adam_beta2,
-            case.adam_epsilon,
+            size, device.xp, case.learning_rate, case.adam_beta1, case.adam_beta2, case.adam_epsilon,
+            kernel=device.adam,
         )  # fmt: skip
 
     def check_weights(self) -> None:
-        """Compare the weights of all ranks, every check_every gradient steps."""
+        """Compare the weights of all ranks of all replicas, every check_every gradient steps."""
         if self.check_every and self.optimiser.step % self.check_every == 0:
             what = f"the weights after {self.optimiser.step} gradient steps"
-            check_same(self.group, digest(self.params.host()), what)
+            check_same(self.world, digest(self.params.host()), what)
 
     # ---- stopping and going on ----------------------------------------------------------------------------
 

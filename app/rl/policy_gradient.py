@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.checkpoint.store import State
-from app.errors import NumericsError
 from app.rl.agent import cut_states, score_environments
 from app.rl.env import Environment
-from app.rl.learner import Learner
+from app.rl.learner import Learner, Lesson
 from app.rl.node_head import ValueHead, node_gradient, node_scores
-from app.rl.qnet import Evaluation, Gradient
+from app.rl.qnet import Evaluation
 from app.rl.replay import Episode, pack_episodes, unpack_episodes
 from app.rl.softmax import Softmax, draw_nodes
 from app.rng import key_of
@@ -61,7 +60,7 @@ class PolicyLearner(Learner):
     """A policy pi(v) = softmax of the network's scores over the candidates; choices are drawn from it.
 
     A learner on top of this one says with `Push` how the loss changes with log-probabilities, entropies and
-    values; `descend` carries that through softmax, heads and embedding, by their derivations
+    values; `lesson` carries that through softmax, heads and embedding, by their derivations
     (app/rl/softmax.py, node_head.py, app/gnn/).
 
     episodes   those that are kept, by number: choices, rewards, totals. A state is told again from them.
@@ -152,9 +151,15 @@ class PolicyLearner(Learner):
             yield part, batch, self.net.evaluate(self.params, batch, inputs, totals, pool=pool)
 
     def descend(self, moments: list[Moment], push: Callable[[Played], Push]) -> float:
-        """One gradient step on the sum of the losses of some moments; returns it. Ranks: all call.
+        """One gradient step on the sum of the losses of some moments; returns it. Ranks: all call."""
+        lesson = self.lesson(moments, push)
+        self.follow(lesson)
+        return lesson.loss
 
-        The moments go through the network in parts whose arrays stay in the cache, as in Agent.learn.
+    def lesson(self, moments: list[Moment], push: Callable[[Played], Push]) -> Lesson:
+        """The sum of the losses of some moments, and its gradient. Ranks: all call.
+
+        The moments go through the network in parts whose arrays stay in the cache, as in Agent.lesson.
         """
         gradient, dvalue, losses, entropies = None, None, [], []
         for played in self.replay(moments):
@@ -172,14 +177,13 @@ class PolicyLearner(Learner):
             else:
                 gradient.add(part)
         loss, self.entropy = fsum(losses), fsum(entropies) / len(entropies)
-        if not np.isfinite(loss):
-            raise NumericsError(f"the loss is {loss}: training diverged; lower agent.learning_rate")
-        self._update(gradient, batch, dvalue)
-        return loss
+        flat = self.net.flatten(self.params, batch, gradient)
+        if dvalue is not None:
+            flat = self.group.device.xp.concatenate([flat, dvalue])
+        return Lesson(loss, flat)
 
-    def _update(self, gradient: Gradient, batch: Any, dvalue: Array | None) -> None:
-        """The optimisers' steps. Ranks: all call."""
-        self.optimiser.update(self.params.flat, self.net.flatten(self.params, batch, gradient))
+    def update(self, gradient: Array) -> None:
+        """The optimisers' steps: of the network, and of the value head where there is one."""
+        super().update(gradient[: self.params.size])
         if self.value is not None:
-            self.value_optimiser.update(self.value.params.flat, dvalue)
-        self.check_weights()
+            self.value_optimiser.update(self.value.params.flat, gradient[self.params.size :])

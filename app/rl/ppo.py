@@ -1,5 +1,6 @@
 """Proximal policy optimisation: several passes over fresh steps, held close to the policy that made them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import fsum, sqrt
@@ -10,6 +11,7 @@ from app.checkpoint.store import State
 from app.elementary import exp
 from app.gnn.optim import optimiser_arrays, restore_optimiser
 from app.rl.env import Environment
+from app.rl.learner import Lesson
 from app.rl.node_head import ValueHead
 from app.rl.policy_gradient import Moment, Played, PolicyLearner, Push
 from app.rng import stream
@@ -67,21 +69,21 @@ class ProximalPolicy(PolicyLearner):
         restore_optimiser(self.value_optimiser, device, "value", step, state.arrays)
         self.fresh = [Moment(*each) for each in state.arrays["fresh"].tolist()]
 
-    def learn_when_due(self, steps: int) -> list[float]:
-        """All passes, once there are `rollout_steps` steps."""
-        if len(self.fresh) < self.case.rollout_steps:
-            return []
-        targets, losses = self._targets(), []
-        size = self.case.batch
+    def ready(self) -> bool:
+        """Once there are `rollout_steps` steps."""
+        return len(self.fresh) >= self.case.rollout_steps
+
+    def lessons(self, steps: int) -> Iterator[Lesson]:
+        """Those of all passes."""
+        targets, size = self._targets(), self.case.batch
         for _ in range(self.case.epochs_per_batch):
             draws = stream(self.seed, "minibatches", self.optimiser.step)
             order = draws.permutation(len(self.fresh)).tolist()
             for lo in range(0, len(order), size):
                 moments = [self.fresh[i] for i in order[lo : lo + size]]
-                losses.append(self.descend(moments, partial(self._push, targets, len(moments))))
+                yield self.lesson(moments, partial(self._push, targets, len(moments)))
         self.fresh.clear()
         self.episodes = {n: each for n, each in self.episodes.items() if not each.finished}
-        return losses
 
     def _targets(self) -> dict[Moment, Target]:
         """What the fresh steps are judged by, with the weights of now. Ranks: all call."""

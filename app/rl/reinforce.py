@@ -1,10 +1,12 @@
 """REINFORCE with several rollouts of each graph, which are each other's baseline."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from app.checkpoint.store import State
+from app.rl.learner import Lesson
 from app.rl.policy_gradient import Moment, Played, PolicyLearner, Push
 from app.rl.replay import Episode
 
@@ -52,16 +54,16 @@ class Reinforce(PolicyLearner):
         super().restore(state)
         self.learned = state.values["learned"]
 
-    def learn_when_due(self, steps: int) -> list[float]:
-        """One gradient step when all episodes of the round are done."""
-        done = [episode for episode in self.episodes.values() if episode.finished]
-        if len(done) < self.round_size:
-            return []
+    def ready(self) -> bool:
+        """When all episodes of the round are done."""
+        return sum(episode.finished for episode in self.episodes.values()) >= self.round_size
+
+    def lessons(self, steps: int) -> Iterator[Lesson]:
+        """One for the round."""
         advantage = self._advantages()
-        loss = self.descend(list(advantage), partial(self._push, advantage))
+        yield self.lesson(list(advantage), partial(self._push, advantage))
         self.learned += self.round_size
         self.episodes.clear()
-        return [loss]
 
     def _advantages(self) -> dict[Moment, float]:
         """A of every choice of the round."""

@@ -88,10 +88,7 @@ def top_nodes(group: Group, device: Any, keys_own: Array, wanted: int) -> np.nda
     keys_own     [n_own] uint64, 0 where a node is no candidate
     Ranks        all call; each rank's best keys are gathered
     """
-    xp, keys = device.xp, keys_own
-    if len(keys) > wanted:
-        keys = xp.partition(keys, len(keys) - wanted)[len(keys) - wanted :]
-    keys = device.get(keys)
+    keys = device.top_keys(keys_own, wanted)
     keys = keys[keys > 0]
     counts = group.gather_integers(np.array([len(keys)]))[:, 0].tolist()
     keys_all = np.sort(group.gather_host(keys, counts), kind="stable")[::-1]

@@ -1,4 +1,7 @@
-"""Training: RL4GO Alg. 1 on row partitions, from the first episode to the best weights seen."""
+"""Training: RL4GO Alg. 1 on row partitions, from the first episode to the best weights seen.
+
+One agent plays and learns, or several replicas of it do (data parallelism, as Gorila): see `train_policy`.
+"""
 
 import math
 from collections.abc import Callable
@@ -6,23 +9,28 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
+from app.comm.grid import Grid, cut_grid
 from app.comm.group import Group
-from app.config import Case
-from app.errors import CaseError, GraphError, LockstepError
+from app.config import AgentCase, Case
+from app.errors import CaseError, GraphError
+from app.gnn.stopwatch import Stopwatch
 from app.problems.problem import Problem, better
-from app.rl.dynamics import begin_environment
-from app.rl.env import Environment, step_together
-from app.rl.learner import Learner
+from app.rl.learner import Learner, Lesson
 from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
 from app.rl.replay import paper_bytes
+from app.rl.replica import Replica
 from app.rl.rollout import cover_one_at_a_time
-from app.rng import stream
 from app.sparse.rowblock import RowBlock
+
+Recorder = Callable[[dict[str, float]], None]
+Snapshot = Callable[[int, dict[str, np.ndarray]], None]
 
 
 @dataclass
@@ -44,136 +52,172 @@ def train_policy(
     problem: Problem,
     blocks: list[RowBlock],
     held_back: list[RowBlock],
-    record: Callable[[dict[str, float]], None] = lambda row: None,
-    snapshot: Callable[[int, dict[str, np.ndarray]], None] = lambda step, weights: None,
+    record: Recorder = lambda row: None,
+    snapshot: Snapshot = lambda step, weights: None,
     keeper: Keeper = NOTHING_KEPT,
+    grid: Grid | None = None,
+    enough: Callable[[], bool] = lambda: False,
+    watch: Stopwatch | None = None,
 ) -> Training:
     """Learn a policy on the graphs `blocks`, keeping the weights that do best on `held_back`.
 
     The learner that agent.learner names (app/rl/learner.py) decides how to act and when to learn.
 
+    Replicas of the agent (parallel.data) have environments, memory and draws of their own and the same
+    weights: a gradient step is on the mean of their lessons. agent.batch and rollout_steps are shared out, so
+    that one replica and several have equally large minibatches. The groups of a grid play some of them each.
+
+    group     the ranks that share the graphs; of a grid, those of its group
     record    called with each evaluation: step, loss, episodes, objective on the held-back graphs, and the
               learner's notes
     snapshot  called with each evaluation: step and host copies of the weights
     keeper    where the loop may be stopped, and what it goes on from
+    grid      None: one group, which plays all replicas in turn
+    enough    asked after each evaluation, the same on all ranks: True ends the training
+    watch     takes the seconds of the "agent" (acting, learning), of the "environment" (beginning, stepping,
+              remembering), as in RL4GO Table 3, and of "all", waiting for other groups included; evaluations
+              are in none of them
+    Source    RL4GO Alg. 1; several replicas: section 3.2 (Gorila with synchronous sums)
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
     if not any(block.edges for block in blocks):
         raise GraphError("training graphs: none of them has an edge, there is nothing to learn")
-    net = QNetwork(case.policy, problem)
-    learner = find_learner(case.agent.learner)(
-        group, case.agent, net, blocks, case.seed, case.run.check_every
-    )
-    result = Training(net, learner.params.host(), best_step=0, best_total=-1)
-    earlier = keeper.recall("train")
-    if earlier is None:
-        episodes, begun = _renew(group, case, learner, [], 0)
-        step, evaluated, losses = 0, -1, []
+    grid = grid or cut_grid(group, case.parallel.data, 1)
+    watch = watch or Stopwatch(group.device)
+    replicas = _make_replicas(grid, case, problem, blocks, watch)
+    learner = replicas[0].learner
+    result = Training(learner.net, learner.params.host(), best_step=0, best_total=-1)
+    step, evaluated, losses = 0, -1, []
+    if (earlier := keeper.recall("train")) is not None:
+        step, evaluated, losses = _restore(case, grid, replicas, result, earlier)
     else:
-        step, evaluated, losses, begun, episodes = _restore(group, case, learner, result, earlier)
+        _renew(grid, replicas)
 
     while step < case.train.steps:
-        keeper.at(step, "train", partial(_state, learner, result, step, evaluated, losses, begun, episodes))
+        keeper.at(step, "train", partial(_state, grid, replicas, result, step, evaluated, losses))
         if step // case.train.evaluate_every > evaluated:
             evaluated = step // case.train.evaluate_every
-            _evaluate(learner, held_back, step, begun, losses, result, record)
+            _evaluate(grid, replicas, held_back, step, losses, result, record)
             losses = []
             snapshot(step, learner.params.host())
+            if enough():
+                break
 
-        # Act: the same node on every rank
-        envs = [e.env for e in episodes]
-        nodes = learner.act(envs, [e.graph for e in episodes], step)
-        before = [env.totals for env in envs]
-        step_together(group, envs, [nodes[i : i + 1] for i in range(len(envs))])
-        step += len(envs)
+        with watch("all"):
+            # Act and remember, each replica in its own environments
+            with grid.together("playing"):
+                for replica in replicas:
+                    replica.act()
+                    with watch("environment"):
+                        replica.remember()
+            counts = [sum(r.step for r in replicas), sum(r.learner.ready() for r in replicas)]
+            made, ready = grid.total(counts)
+            step = made // grid.replicas
 
-        # Remember: reward and next state
-        for episode, node, totals in zip(episodes, nodes.tolist(), before):
-            env = episode.env
-            episode.nodes.append(node)
-            reward = problem.reward(totals, env.totals, 1, case.agent.shaping)
-            if case.agent.reward_scale == "nodes":
-                reward /= env.block.n
-            learner.remember(episode.number, node, reward, env)
+            # Sample and train, when all replicas are ready: together
+            if ready == grid.replicas:
+                with watch("agent"):
+                    losses += _learn(grid, replicas)
 
-        # Sample and train
-        losses += learner.learn_when_due(len(envs))
-
-        # Next episode where one is done
-        episodes, begun = _renew(group, case, learner, episodes, begun)
-
-    _evaluate(learner, held_back, case.train.steps, begun, losses, result, record)
-    snapshot(case.train.steps, learner.params.host())
-    stored, result.replay_bytes = learner.stored()
+            # Next episode where one is done
+            with watch("environment"):
+                _renew(grid, replicas)
+    else:
+        _evaluate(grid, replicas, held_back, case.train.steps, losses, result, record)
+        snapshot(case.train.steps, learner.params.host())
+    stored, result.replay_bytes = grid.total(np.sum([r.learner.stored() for r in replicas], axis=0))
     mean_nodes = sum(b.n for b in blocks) / len(blocks)
     result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
     return result
 
 
-@dataclass
-class _Running:
-    """An episode in progress, and the nodes it has chosen."""
-
-    number: int
-    graph: int
-    env: Environment
-    nodes: list[int] = field(default_factory=list)
-
-
-def _renew(
-    group: Group, case: Case, learner: Learner, episodes: list[_Running], begun: int
-) -> tuple[list[_Running], int]:
-    """New episodes in the places of those that are done, and how many have begun. Ranks: all call."""
-    running = []
-    for episode in [*episodes, *[None] * (case.train.environments - len(episodes))]:
-        if episode is not None and not episode.env.done:
-            running.append(episode)
-        elif learner.begins(begun):
-            running.append(_begin(group, case, learner, begun))
-            begun += 1
-    if not running:
-        raise LockstepError(f"agent.learner = {case.agent.learner!r} begins no episode")
-    return running, begun
+def _make_replicas(
+    grid: Grid, case: Case, problem: Problem, blocks: list[RowBlock], watch: Stopwatch
+) -> list[Replica]:
+    """The replicas of this rank's group. Ranks: all call."""
+    net, agent = QNetwork(case.policy, problem), share_of(case.agent, grid.replicas)
+    kind, replicas = find_learner(agent.learner), []
+    for number in grid.mine:
+        check_every = 0 if replicas else case.run.check_every
+        learner = kind(grid.group, agent, net, blocks, case.seed, check_every)
+        learner.become(number, grid.world)
+        if replicas:
+            learner.layouts = replicas[0].learner.layouts
+        replicas.append(Replica(case, learner, watch))
+    return replicas
 
 
-def _begin(group: Group, case: Case, learner: Learner, number: int) -> _Running:
-    """Start episode `number` on a random training graph that has an edge."""
-    draws = stream(case.seed, "episode", learner.draw_of(number))
+def _renew(grid: Grid, replicas: list[Replica]) -> None:
+    """New episodes in the places of those that are done. Ranks: all call."""
+    with grid.together("beginning episodes"):
+        for replica in replicas:
+            replica.renew()
+
+
+def share_of(agent: AgentCase, replicas: int) -> AgentCase:
+    """What one of several replicas does: its share of the samples of a gradient step. Raises CaseError."""
+    if agent.batch % replicas and agent.learner != "reinforce":
+        raise CaseError(
+            f"agent.batch: must be a multiple of parallel.data = {replicas}, that every replica has an equal "
+            f"share; got {agent.batch}"
+        )
+    batch = max(agent.batch // replicas, 1)
+    steps = -(-agent.rollout_steps // replicas)
+    return msgspec.structs.replace(agent, batch=batch, rollout_steps=steps)
+
+
+def _learn(grid: Grid, replicas: list[Replica]) -> list[float]:
+    """The gradient steps that are due, the same in all replicas; returns their losses. Ranks: all call."""
+    losses, plans = [], [replica.lessons() for replica in replicas]
     while True:
-        graph = int(draws.integers(len(learner.blocks)))
-        env = _environment(group, case, learner, graph)
-        if not env.done:
-            learner.begin(number, graph, env)
-            return _Running(number, graph, env)
+        with grid.together("learning"):
+            lessons = [next(plan, None) for plan in plans]
+        if lessons[0] is None:
+            return losses
+        lesson = mean_lesson(grid, lessons)
+        for replica in replicas:
+            replica.learner.follow(lesson)
+        losses.append(lesson.loss)
 
 
-def _environment(group: Group, case: Case, learner: Learner, graph: int) -> Environment:
-    """The first state of an episode on a training graph. Ranks: all call."""
-    scan = case.train.environment == "scan"
-    return begin_environment(group, learner.blocks[graph], learner.net.problem, scan)
+def mean_lesson(grid: Grid, lessons: list[Lesson]) -> Lesson:
+    """The mean over all replicas, from the lessons of those of this group. Ranks: all call."""
+    if grid.replicas == 1:
+        return lessons[0]
+    device = grid.group.device
+    xp = device.xp
+    rows = [xp.concatenate([each.gradient, _one(xp, each.loss)]) for each in lessons]
+    mean = grid.mean(rows)
+    return Lesson(float(device.get(mean[-1:])[0]), mean[:-1])
+
+
+def _one(xp: Any, value: float) -> Any:
+    return xp.full(1, value, dtype=xp.float32)
 
 
 def _evaluate(
-    learner: Learner,
+    grid: Grid,
+    replicas: list[Replica],
     held_back: list[RowBlock],
     step: int,
-    episodes: int,
     losses: list[float],
     result: Training,
-    record: Callable[[dict[str, float]], None],
+    record: Recorder,
 ) -> None:
-    """Solve the held-back graphs greedily; keep the weights when no earlier ones did as well."""
-    envs = cover_one_at_a_time(learner.group, learner.net, learner.params, held_back)
-    problem = learner.net.problem
-    total = sum(problem.objective(env.chosen, env.totals) for env in envs)
-    if not result.records or better(problem, total, result.best_total):
+    """Solve the held-back graphs greedily; keep the weights when no earlier ones did as well.
+
+    Ranks   all call
+    """
+    learner = replicas[0].learner
+    total, episodes = grid.total([_held_back(grid, learner, held_back), sum(r.begun for r in replicas)])
+    if not result.records or better(learner.net.problem, total, result.best_total):
         result.best_total, result.best_step = total, step
         result.weights = learner.params.host()
     row: dict[str, Any] = {
         "step": step,
         "episodes": episodes,
         "gradient_steps": learner.optimiser.step,
-        **learner.notes(step),
+        **_mean_notes(grid, replicas, step),
         "loss": sum(losses) / len(losses) if losses else math.nan,
         "held_back_nodes": total,
         "best_step": result.best_step,
@@ -182,51 +226,59 @@ def _evaluate(
     record(row)
 
 
+def _held_back(grid: Grid, learner: Learner, held_back: list[RowBlock]) -> int:
+    """The sum of the objectives of this group's share of the held-back graphs. Ranks: all call."""
+    problem, mine = learner.net.problem, held_back[grid.number :: grid.groups]
+    with grid.together("evaluating"):
+        envs = cover_one_at_a_time(learner.group, learner.net, learner.params, mine) if mine else []
+    return sum(problem.objective(env.chosen, env.totals) for env in envs)
+
+
+def _mean_notes(grid: Grid, replicas: list[Replica], step: int) -> dict[str, float]:
+    """What learners note, the means over replicas. Ranks: all call."""
+    notes = [replica.learner.notes(step) for replica in replicas]
+    if grid.replicas == 1:
+        return notes[0]
+    means = grid.means(np.array([list(each.values()) for each in notes]).reshape(len(notes), -1))
+    return dict(zip(notes[0], means.tolist()))
+
+
 # ---- stopping and going on --------------------------------------------------------------------------------
 
 
 def _state(
-    learner: Learner, result: Training, step: int, evaluated: int, losses: list[float], begun: int,
-    episodes: list[_Running],
-) -> State:  # fmt: skip
-    """All that the steps from here on depend on; running episodes by what they chose. Ranks: all call."""
-    learned = learner.state()
+    grid: Grid, replicas: list[Replica], result: Training, step: int, evaluated: int, losses: list[float]
+) -> State:
+    """All that the steps from here on depend on, the same on all ranks of all groups. Ranks: all call."""
+    mine = dict(zip(grid.mine, [replica.state() for replica in replicas]))
+    every = [share_state(grid.across, mine.get(r), grid.owner(r)) for r in range(grid.replicas)]
     values = {
-        "step": step, "evaluated": evaluated, "begun": begun, "losses": losses,
-        "running": [[e.number, e.graph, e.nodes] for e in episodes],
+        "step": step, "evaluated": evaluated, "losses": losses,
         "best_step": result.best_step, "best_total": result.best_total, "records": result.records,
-        "learner": learned.values,
+        "replicas": [each.values for each in every],
     }  # fmt: skip
-    best = {f"best/{name}": each for name, each in result.weights.items()}
-    return State(values, {**{f"learner/{name}": each for name, each in learned.arrays.items()}, **best})
+    arrays = {f"best/{name}": each for name, each in result.weights.items()}
+    for number, each in enumerate(every):
+        arrays |= {f"{number}/{name}": array for name, array in each.arrays.items()}
+    return State(values, arrays)
 
 
 def _restore(
-    group: Group, case: Case, learner: Learner, result: Training, state: State
-) -> tuple[int, int, list[float], int, list[_Running]]:
-    """Step, evaluations, losses, episodes begun and those running, as `_state` told them. Ranks: all call."""
+    case: Case, grid: Grid, replicas: list[Replica], result: Training, state: State
+) -> tuple[int, int, list[float]]:
+    """Step, evaluations and losses, as `_state` told them. Ranks: all call."""
     values = state.values
     if values["step"] > case.train.steps:
         raise CaseError(
             f"train.steps: {case.train.steps}, but the checkpoint has made {values['step']} steps; "
             "at least as many would be right"
         )
-    arrays = {"learner": {}, "best": {}}
+    arrays: dict[str, dict[str, np.ndarray]] = {}
     for name, each in state.arrays.items():
         part, _, rest = name.partition("/")
-        arrays[part][rest] = each
-    learner.restore(State(values["learner"], arrays["learner"]))
+        arrays.setdefault(part, {})[rest] = each
+    for number, replica in zip(grid.mine, replicas):
+        replica.restore(State(values["replicas"][number], arrays[str(number)]))
     result.weights, result.records = arrays["best"], values["records"]
     result.best_step, result.best_total = values["best_step"], values["best_total"]
-    running = [_replay(group, case, learner, *each) for each in values["running"]]
-    return values["step"], values["evaluated"], values["losses"], values["begun"], running
-
-
-def _replay(
-    group: Group, case: Case, learner: Learner, number: int, graph: int, nodes: list[int]
-) -> _Running:
-    """An episode as its choices have left it. Ranks: all call."""
-    env = _environment(group, case, learner, graph)
-    for node in nodes:
-        step_together(group, [env], [np.array([node])])
-    return _Running(number, graph, env, nodes)
+    return values["step"], values["evaluated"], values["losses"]

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
+HURRIED = 5.0  # s: under a shorter limit nearly all of the time goes to the local search
 RESERVED = 0.02  # of the seconds, for what an answer takes beside the check of its bound
 
 
@@ -26,6 +27,11 @@ class Budget:
         if steps < 0:
             steps = (1 << 62) if seconds else usual
         return cls(steps, seconds, bound_seconds)
+
+    @property
+    def hurried(self) -> bool:
+        """Whether the time limit is short."""
+        return 0 < self.seconds < HURRIED
 
     def elapsed(self) -> float:
         """Seconds since the budget was made."""

@@ -16,10 +16,12 @@ from app.rl.rollout import cover_graph, drop_redundant
 from app.rl.select import independent, top_nodes
 from app.rl.tour_rollout import insert_tour
 from app.search.toolbox import Peeler, Toolbox
+from app.solver.budget import HURRIED
 from app.sparse.rowblock import RowBlock
 
 DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need not wait for the next evaluation
 TIME_SHARE = 0.1  # of a time limit, for the policy
+HURRIED_SHARE = 0.03  # of a short one, for reduce and peel
 LOOK = 8  # evaluations between looks at the clock
 MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
@@ -71,10 +73,11 @@ def peel(
     """Reduce and peel, again with smaller parts while few evaluations were needed; the best counts.
 
     limits    fraction of the first pass; what one evaluation costs decides by how much it is enlarged
-    passes    0: as many as fit MOST_EVALUATIONS, and TIME_SHARE of a time limit
+    passes    0: as many as fit MOST_EVALUATIONS, and their share of a time limit
     Ranks     all call; identical on all
     """
-    seconds, begun = TIME_SHARE * limits.seconds, time.perf_counter()
+    share = TIME_SHARE if limits.seconds >= HURRIED else HURRIED_SHARE
+    seconds, begun = share * limits.seconds, time.perf_counter()
     fraction, spent = _affordable(group, net, params, toolbox, exchange, limits.fraction, seconds)
     made, least = Peeled(None, spent, fraction, 0, spent), 0
     if fraction > LARGEST_PART:

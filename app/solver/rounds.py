@@ -24,6 +24,7 @@ FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
+HURRIED_SHARE = 0.05  # the same under a short time limit
 FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
 CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
 TINY = 1e-4  # s: a call of the bounds that makes one step
@@ -64,6 +65,7 @@ class Rounds:
         self.bound_rank = self.count % group.size
         self.mine: dict[int, Search] = {}
         self.bounds: Bounds | None = None
+        self.bound_share = HURRIED_SHARE if budget.hurried else BOUND_SHARE
         self.more = False
         self.told: int | None = None
         self.bound_seconds = self.search_seconds = self.overrun = 0.0
@@ -175,9 +177,9 @@ class Rounds:
         if not self.made:  # no search is left to wait for
             wanted = max(LONGEST, least)
         elif self.mine:
-            wanted = BOUND_SHARE * self.search_seconds - self.bound_seconds
+            wanted = self.bound_share * self.search_seconds - self.bound_seconds
         elif least > LONGEST:  # the other ranks wait for this one
-            wanted = BOUND_SHARE * self.progress.elapsed() - self.bound_seconds
+            wanted = self.bound_share * self.progress.elapsed() - self.bound_seconds
         else:
             wanted = self._target()
         if self.made and wanted < 2 * least:  # a call would be mostly overrun

@@ -52,7 +52,8 @@ def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Sol
     values = state.values
     whole = whole_graph(context, loaded) if drawn and values["trace"] else None
     trace = [Event(*each) for each in values["trace"]]
-    return Solved(values["entry"], values["text"], state.arrays["solution"], trace, whole, loaded.metric)
+    solution = state.arrays.get("solution", np.zeros(0, dtype=np.int64))
+    return Solved(values["entry"], values["text"], solution, trace, whole, loaded.metric)
 
 
 def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Graph) -> Toolbox:

@@ -1,14 +1,15 @@
 """Context: what every task needs, made once by app.main and handed down unchanged."""
 
 import importlib.metadata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.casetext import case_digest
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.group import Group
 from app.comm.guard import check_same, raise_together
-from app.comm.transport import choose_transport
+from app.comm.transport import choose_transport, local_rank
 from app.config import VERSION, Case, GraphCase
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
@@ -16,12 +17,13 @@ from app.gnn.model import check_layers
 from app.log import Log
 from app.output import RunFolder
 from app.partition.cost import CostModel
-from app.partition.load import Loaded, load_graphs
+from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.recut import read_cost_model
 from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.rl.learners import find_learner
 from app.rl.select import find_rule
+from app.rl.training import share_of
 from app.sparse.rowblock import RowBlock
 
 
@@ -30,14 +32,19 @@ def open_group(comm: Any, case: Case) -> Group:
 
     Ranks   all call
     """
+    rank_here = local_rank(comm)
     with raise_together(Group(comm, HostDevice()), "opening the device"):
         run = case.run
         compiled = run.kernels == "auto"
-        device = open_device(run.device, comm.Get_rank(), run.portable, run.reproducible, compiled)
-        direct = choose_transport(case.parallel.transport, device)
+        device = open_device(run.device, rank_here, run.portable, run.reproducible, compiled)
         if case.run.reproducible:
             check_octets(device)
-    group = Group(comm, device, direct, case.run.reproducible)
+    check_same(
+        Group(comm, HostDevice()), f"device {device.name}", "all ranks need one kind of device", CaseError
+    )
+    transport = choose_transport(case.parallel.transport, device, comm)
+    group = Group(comm, device, transport.direct, case.run.reproducible)
+    group.transport = str(transport)
     check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
     return group
 
@@ -47,6 +54,8 @@ def check_names(case: Case) -> None:
     make_problem(case.problem.name)
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
+    if case.run.task in ("train", "study") or case.policy.weights == "train":
+        share_of(case.agent, case.parallel.data)
     for recipe in case.study.recipes:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":
@@ -74,10 +83,29 @@ class Context:
         """The device of this rank."""
         return self.group.device
 
-    def load(self, table: GraphCase, purpose: str) -> list[Loaded]:
-        """The graphs a table names, with what the files held in the log. Ranks: all call."""
+    def grid(self) -> Grid:
+        """The ranks as groups that share parallel.data replicas. Raises CaseError. Ranks: all call."""
+        parallel = self.case.parallel
+        groups = fit_groups(self.group.size, parallel.data, parallel.spatial)
+        return cut_grid(self.group, parallel.data, groups)
+
+    def solving_grid(self, graphs: int) -> Grid:
+        """The ranks as groups that solve several graphs at once, at most parallel.data. Ranks: all call."""
+        parallel, most = self.case.parallel, max(min(graphs, self.case.parallel.data), 1)
+        if parallel.spatial:
+            groups = fit_groups(self.group.size, parallel.data, parallel.spatial)
+        else:
+            groups = max(g for g in range(1, most + 1) if self.group.size % g == 0)
+        return cut_grid(self.group, max(groups, most), groups)
+
+    def within(self, grid: Grid) -> "Context":
+        """This context for the ranks of one group of a grid, which write nothing by themselves."""
+        return self if grid.groups == 1 else replace(self, group=grid.group, folder=None, keeper=NOTHING_KEPT)
+
+    def load(self, table: GraphCase, purpose: str, share: slice = EVERY) -> list[Loaded]:
+        """The graphs a table names, or some of them, with what the files held in the log. Ranks: all call."""
         with self.log.phase("read"):
-            loaded = load_graphs(self.group, table, purpose, self.case)
+            loaded = load_graphs(self.group, table, purpose, self.case, share)
         for item in loaded:
             for warning in item.warnings:
                 self.log.info("warning: %s", warning)

@@ -28,7 +28,7 @@ def find_policy(context: Context) -> Policy:
     problem = make_problem(case.problem.name)
     wanted = case.policy.weights
     if wanted == "train":
-        training, _ = learn(context)
+        training, _ = learn(context, context.grid())
         params = Parameters(context.device, training.net.shapes())
         params.set(training.weights)
         return Policy(training.net, params, "trained in this run", save_training(context, training))

@@ -46,19 +46,22 @@ def follow_policy(
             yield loaded, _account(context, problem, *next(found))
 
 
-def policy_alone(context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]) -> dict[int, int]:
+def policy_alone(
+    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int = 1
+) -> dict[int, int]:
     """Objectives of the policy by itself on small graphs, by id(loaded), to stand beside the baselines.
 
+    largest   nodes of the largest small graph of a set of which these are a part
     None under a time limit, with fixed or weighted nodes, and where the learned start is the policy's own
     rollout. Ranks: all call
     """
     search = context.case.search
-    small = [g for g in graphs if g.graph.n <= COMPARED_NODES and g.graph.node_weights is None]
+    small = [g for g in graphs if is_small(g)]
     others = search.seconds or search.inside or search.outside or not search.baselines
     if not small or others or problem.dynamics in ROLLOUTS:
         return {}
     with context.log.phase("policy"):
-        alike = with_shared_blocks(context.group, small)
+        alike = with_shared_blocks(context.group, small, largest=largest)
         blocks = [context.rows(loaded) for loaded in alike]
         envs = cover_one_at_a_time(context.group, policy.net, policy.params, blocks)
     covers = [
@@ -66,6 +69,11 @@ def policy_alone(context: Context, problem: Problem, policy: Policy, graphs: lis
         for e in envs
     ]
     return {id(loaded): cover.objective for loaded, cover in zip(small, covers)}
+
+
+def is_small(loaded: Loaded) -> bool:
+    """Whether `policy_alone` has the policy solve this graph."""
+    return loaded.graph.n <= COMPARED_NODES and loaded.graph.node_weights is None
 
 
 def introduce(context: Context, loaded: Loaded) -> None:
@@ -88,7 +96,7 @@ def _solve_all(
     todo   id(loaded) of the graphs to solve
     """
     case, group = context.case, context.group
-    generated = [g for g in graphs[len(case.graph.path) :] if id(g) in todo]
+    generated = [g for g in graphs if g.source == "generator" and id(g) in todo]
     small = [g for g in generated if g.graph.n <= SIDE_BY_SIDE_NODES]
     together: dict[int, Environment] = {}
     start = time.perf_counter()

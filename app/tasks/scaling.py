@@ -5,8 +5,8 @@ extrapolated (RL4GO section 7.5, Fig. 7), and says so.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from operator import itemgetter
 from statistics import median
@@ -29,7 +29,7 @@ from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, ave
 from app.model.steps import Step, make_step
 from app.model.work import States, sent_bytes
 from app.partition.assemble import gather_whole
-from app.partition.load import Loaded, load_stream, parameters_of
+from app.partition.load import Loaded, load_graphs, load_stream, parameters_of
 from app.problems.table import make_problem
 from app.report import plot_scaling
 from app.rl.qnet import QNetwork
@@ -53,12 +53,36 @@ class Timing:
     sent: np.ndarray
 
 
+@dataclass(frozen=True)
+class Followed:
+    """Steps as measured beside their predictions, the curves to many ranks, and where the rates come from."""
+
+    measured: list[dict[str, Any]]
+    curves: list[dict[str, Any]]
+    title: str
+    digests: dict[str, str]
+
+
 def run_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, extrapolate. Ranks: all call."""
+    memory_row = _peak_memory(context) if context.case.study.memory_graph else None
+    found = follow_scaling(context, _files(context))
+    if context.folder is not None:
+        write_curves(context, found.curves, found.title)
+    return {
+        "digest": digest_of(found.digests), "measured": found.measured, "memory": memory_row,
+        "curves": found.curves, "instances": [],
+    }  # fmt: skip
+
+
+def follow_scaling(context: Context, more: Sequence[Loaded] = ()) -> Followed:
+    """The graphs of study.measured on one rank and on all, then all of these and more on many.
+
+    Ranks   all call
+    """
     study, log = context.case.study, context.log
     _require_counted(context)
-    tables = {text: graph_case(text) for text in (*study.measured, *study.extrapolated)}
-    memory_row = _peak_memory(context) if study.memory_graph else None
+    tables = {text: _table(context, text) for text in (*study.measured, *study.extrapolated)}
     net, before = _network(context), _calibration(context)
     timings, digests = [], {}
     with log.phase("measure"):
@@ -70,16 +94,37 @@ def run_scaling(context: Context) -> dict[str, Any]:
     rows = [_compared(calibration, timing) for timing in timings]
     for row in rows:
         log.info("%s", _line(row))
-    curves = _curves(context, calibration, net, _layouts(context, tables))
+    curves = _curves(context, calibration, net, _layouts(context, tables, more))
     _mark_measured(curves, rows)
-    log.info("extrapolated strong scaling, ms per step (speedup); %s", _title(context, calibration))
+    title = _title(context, calibration)
+    log.info("extrapolated strong scaling, ms per step (speedup); %s", title)
     _say_curves(context, curves)
-    if context.folder is not None:
-        context.folder.write_csv("scaling.csv", COLUMNS, curves)
-        if context.case.output.plots:
-            plot_scaling(context.folder, log, curves, _title(context, calibration))
-    whole = digest({name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in digests.items()})
-    return {"digest": whole, "measured": rows, "memory": memory_row, "curves": curves, "instances": []}
+    return Followed(rows, curves, title, digests)
+
+
+def write_curves(context: Context, curves: list[dict[str, Any]], title: str) -> None:
+    """The curves as a table, and where wanted as a plot. Ranks: all call; rank 0 writes."""
+    context.folder.write_csv("scaling.csv", COLUMNS, curves)
+    if context.case.output.plots:
+        plot_scaling(context.folder, context.log, curves, title)
+
+
+def digest_of(digests: dict[str, str]) -> str:
+    """One digest of those of the steps."""
+    return digest({name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in digests.items()})
+
+
+def _table(context: Context, text: str) -> GraphCase:
+    """A generated graph such as er:1920:0.065, or a file relative to the data's folder."""
+    path = data_path(context, text)
+    return graph_case(text) if path is None else GraphCase(path=[path])
+
+
+def data_path(context: Context, text: str) -> str | None:
+    """The file that an entry of study.measured names, None for a generated graph."""
+    if text.count(":") == 2:
+        return None
+    return os.path.join(os.path.dirname(context.case.study.data), text)
 
 
 def _require_counted(context: Context) -> None:
@@ -118,7 +163,10 @@ def _network(context: Context) -> QNetwork:
 
 
 def _loaded(context: Context, group: Group, table: GraphCase, name: str) -> Loaded:
-    """A generated graph, partitioned like one that is read. Ranks of the group: all call."""
+    """A file, or a generated graph partitioned like one that is read. Ranks of the group: all call."""
+    if table.path:
+        loaded = load_graphs(group, table, "instances", context.case)[0]
+        return replace(loaded, graph=replace(loaded.graph, name=name))
     family, n, seed = table.generator, int(table.nodes), context.case.seed
     source = None
     if group.rank == 0:
@@ -226,7 +274,9 @@ def _peak_memory(context: Context) -> dict[str, Any]:
 # ---- what is extrapolated ---------------------------------------------------------------------------------
 
 
-def _layouts(context: Context, tables: dict[str, GraphCase]) -> Iterator[Callable[[int], Layout]]:
+def _layouts(
+    context: Context, tables: dict[str, GraphCase], more: Sequence[Loaded]
+) -> Iterator[Callable[[int], Layout]]:
     """For each graph, layouts by the number of ranks, one graph at a time. Ranks: all call, and take all."""
     study = context.case.study
     for text in study.measured:
@@ -234,7 +284,7 @@ def _layouts(context: Context, tables: dict[str, GraphCase]) -> Iterator[Callabl
     for text in study.extrapolated:
         table = tables[text]
         yield _expected(context, text, int(table.nodes), expected_entries(table), 0)
-    for loaded in _files(context):
+    for loaded in more:
         yield _counted(context, loaded)
 
 

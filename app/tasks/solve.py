@@ -1,13 +1,21 @@
 """Task solve: answer the problem on every graph of the case, checked, bounded, beside plain heuristics."""
 
 import hashlib
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, Part
+from app.checkpoint.store import State
+from app.comm.grid import Grid
 from app.comm.guard import raise_together
+from app.config import Case
 from app.errors import CaseError
-from app.partition.load import Loaded
+from app.output import plain
+from app.partition.load import Loaded, count_graphs
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.report import plot_solutions, plot_solves
@@ -16,67 +24,146 @@ from app.tasks.answer import Solved, answer_whole, recalled
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
-from app.tasks.rollouts import follow_policy, introduce, policy_alone
+from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
 
 DRAWN = 4  # instances of which the course of the search is drawn
+TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
 LISTED = 20  # instances that have a line each in the log
 
 
 def run_solve(context: Context) -> dict[str, Any]:
     """Answer the problem on every graph; returns the task's part of result.json. Ranks: all call."""
-    problem = make_problem(context.case.problem.name)
+    problem, table = make_problem(context.case.problem.name), context.case.graph
     policy = find_policy(context)
-    graphs = context.load(context.case.graph, "instances")
-    if not graphs:
+    count = count_graphs(table)
+    if not count:
         raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
     context.log.info("policy: %s, weights %s", policy.source, policy.digest[:12])
-    solved, used = [], set()
-    for loaded, each in _solve_all(context, problem, policy, graphs):
-        solved.append(each)
+    if count == 1:
+        context = replace(context, case=with_searches(context.case))
+    grid = context.solving_grid(count)
+    if grid.groups > 1:
+        sharing = f"{grid.group.size} rank{'s' if grid.group.size > 1 else ''}"
+        context.log.info("%d graphs, %d at once, %s each", count, grid.groups, sharing)
+    with grid.together("reading the graphs"):
+        graphs = context.within(grid).load(table, "instances", slice(grid.number, None, grid.groups))
+    sizes = [loaded.graph.n for loaded in graphs if is_small(loaded)]
+    largest = grid.across.max_integer(max(sizes, default=1))
+    solve = _solve_one_by_one if grid.groups == 1 else _solve_at_once
+    used, instances, traced = set(), [], []
+    answers = {i: context.keeper.recall(f"answer {i}") for i in range(count)}
+    known = {i: state for i, state in answers.items() if state is not None}
+    for entry, text, solved in solve(context, grid, problem, policy, graphs, largest, known):
+        instances.append(entry)
+        traced += [] if solved is None else [solved]
         if context.folder is not None and context.case.output.solutions:
-            _write_solution(context, _file_name(loaded, used), each.text)
-        if len(graphs) <= LISTED:
-            _say(context, each.entry)
-    instances = [each.entry for each in solved]
+            _write_solution(context, _file_name(entry["name"], used), text)
+        if count <= LISTED:
+            _say(context, entry)
     _table(context, instances)
     if context.folder is not None and context.case.output.plots:
         plot_solutions(context.folder, context.log, instances)
-        plot_solves(context.folder, context.log, solved[:DRAWN])
+        plot_solves(context.folder, context.log, traced[:DRAWN])
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
 
 
-def _solve_all(
-    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]
-) -> Iterator[tuple[Loaded, Solved]]:
-    """Every graph with its answer, in order; some are of an earlier part of the run. Ranks: all call."""
-    known = {}
-    for i, loaded in enumerate(graphs):
-        if (state := context.keeper.recall(f"answer {i}")) is not None:
-            known[id(loaded)] = recalled(context, loaded, state, drawn=i < DRAWN)
-    for i, (loaded, solved) in enumerate(_solve_rest(context, problem, policy, graphs, known)):
-        if id(loaded) not in known:
+def with_searches(case: Case) -> Case:
+    """The case of a single graph: parallel.data independent searches of it, where search.starts are fewer."""
+    starts = max(case.search.starts, case.parallel.data)
+    return structs.replace(case, search=structs.replace(case.search, starts=starts))
+
+
+# an instance's entry of result.json, the text of its solution, and where it was solved, what is drawn of it
+Told = tuple[dict[str, Any], str, Solved | None]
+
+
+def _solve_one_by_one(
+    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
+    known: dict[int, State],
+) -> Iterator[Told]:  # fmt: skip
+    """Every graph on all ranks, in order. Ranks: all call."""
+    found = {id(graphs[i]): recalled(context, graphs[i], known[i], drawn=i < DRAWN) for i in known}
+    for i, solved in enumerate(_solve_all(context, problem, policy, graphs, largest, found)):
+        yield solved.entry, solved.text, solved
+        if i not in known:
             context.keeper.keep(f"answer {i}", solved.state())
-        yield loaded, solved
         context.keeper.at(i + 1)
 
 
-def _solve_rest(
-    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], known: dict[int, Solved]
-) -> Iterator[tuple[Loaded, Solved]]:
-    """Every graph with its answer, in order, of which some are known by id(loaded). Ranks: all call."""
+def _solve_at_once(
+    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
+    known: dict[int, State],
+) -> Iterator[Told]:  # fmt: skip
+    """Each group solves its graphs; all are told of all, in the order of the case. Ranks: all call.
+
+    A run can be stopped between turns, when every group has solved some.
+    """
+    apart, most = context.within(grid), context.group.max_integer(len(graphs))
+    for turn in range(min(TURNS, most)):
+        places = range(most * turn // TURNS, most * (turn + 1) // TURNS) if most > TURNS else [turn]
+        part = {i: graphs[i] for i in places if i < len(graphs)}
+        with grid.together("solving"):
+            numbers = {i: grid.number + i * grid.groups for i in part}
+            found = {
+                id(part[i]): recalled(apart, part[i], known[n], drawn=n < DRAWN)
+                for i, n in numbers.items()
+                if n in known
+            }
+            mine = dict(zip(part, _solve_all(apart, problem, policy, list(part.values()), largest, found)))
+        for number, entry, text, solved in _exchange(context, grid, mine):
+            yield entry, text, solved
+            if number not in known:
+                told = State({"entry": entry, "text": text, "trace": []})
+                context.keeper.keep(f"answer {number}", told if solved is None else solved.state())
+        context.keeper.at(turn + 1)
+
+
+def _exchange(
+    context: Context, grid: Grid, mine: dict[int, Solved]
+) -> Iterator[tuple[int, dict[str, Any], str, Solved | None]]:
+    """(number in the case, entry, text, where it was solved the rest) of what all groups have solved.
+
+    mine    this group's, by their place among its graphs
+    Ranks   all call
+    """
+    context.log.info("waiting for the other groups")
+    size, texts = grid.group.size, context.folder is not None and context.case.output.solutions
+    entries = json.dumps([[i, solved.entry] for i, solved in mine.items()], default=plain)
+    every = context.group.gather_texts(entries)[::size]
+    told = {
+        place * grid.groups + owner: (owner, place, entry)
+        for owner, text in enumerate(every)
+        for place, entry in json.loads(text)
+    }
+    for number, (owner, place, entry) in sorted(told.items()):
+        solved = mine[place] if owner == grid.number else None
+        text = "" if solved is None else solved.text
+        yield number, entry, context.group.broadcast_text(text, owner * size) if texts else "", solved
+
+
+def _solve_all(
+    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
+    known: dict[int, Solved],
+) -> Iterator[Solved]:  # fmt: skip
+    """Some graphs on the ranks of a context, in order; largest: see policy_alone. Ranks: all call.
+
+    known   answers of an earlier part of the run, by id(loaded)
+    """
     if context.case.search.solver == "policy":
-        yield from follow_policy(context, problem, policy, graphs, known)
+        for _, solved in follow_policy(context, problem, policy, graphs, known):
+            yield solved
         return
-    alone = policy_alone(context, problem, policy, graphs) if len(known) < len(graphs) else {}
+    todo = [loaded for loaded in graphs if id(loaded) not in known]
+    alone = policy_alone(context, problem, policy, todo, largest)
     for i, loaded in enumerate(graphs):
         if id(loaded) in known:
-            yield loaded, known[id(loaded)]
+            yield known[id(loaded)]
             continue
         solved = solve_graph(context, problem, policy, loaded, Part(context.keeper, f"instance {i}"))
         if id(loaded) in alone:
             solved.entry["baselines"]["policy alone"] = alone[id(loaded)]
-        yield loaded, solved
+        yield solved
 
 
 def solve_graph(
@@ -99,9 +186,9 @@ def solve_graph(
 # ---- what is written and said -----------------------------------------------------------------------------
 
 
-def _file_name(loaded: Loaded, used: set[str]) -> str:
-    """The graph's name as a file name, with a number where that is taken."""
-    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in loaded.graph.name) or "graph"
+def _file_name(graph: str, used: set[str]) -> str:
+    """The name of a graph as a file name, with a number where that is taken."""
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in graph) or "graph"
     name, number = plain, 1
     while name in used:
         number += 1

@@ -10,10 +10,14 @@ from app.tasks.gnn_sampling import run_sampling
 from app.tasks.gnn_scaling import run_gnn_scaling
 from app.tasks.gnn_speed import run_breakdown, run_density
 from app.tasks.gnn_stages import run_overlap, run_permutation
+from app.tasks.learners import run_learners
 from app.tasks.partition import run_partition
+from app.tasks.progress import run_progress
 from app.tasks.quality import run_quality
 from app.tasks.relations import run_relations
 from app.tasks.scaling import run_scaling
+from app.tasks.selection import run_selection
+from app.tasks.strong_scaling import run_strong_scaling
 
 STUDIES = {
     "quality": run_quality,
@@ -30,6 +34,10 @@ STUDIES = {
     "inference": run_inference,
     "gnn_scaling": run_gnn_scaling,
     "rgcn": run_relations,
+    "selection": run_selection,
+    "strong_scaling": run_strong_scaling,
+    "learners": run_learners,
+    "progress": run_progress,
 }
 
 

@@ -1,11 +1,13 @@
 """Task train: learn a policy on training graphs, beside the plain baselines on held-back graphs."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from app.checkpoint.store import State
+from app.comm.grid import Grid
 from app.comm.guard import digest
 from app.config import GraphCase
 from app.errors import CaseError
@@ -25,8 +27,11 @@ RECORDED = ("step", "episodes", "gradient_steps", "loss", "held_back_nodes", "be
 
 def run_train(context: Context) -> dict[str, Any]:
     """Train, save weights.npz, and return the task's part of result.json. Ranks: all call."""
-    training, held_back = learn(context)
-    totals = {name: sum(values) for name, values in compare_graphs(context, held_back).items()}
+    grid = context.grid()
+    training, held_back = learn(context, grid)
+    with grid.together("comparing"):
+        compared = compare_graphs(context.within(grid), held_back)
+    totals = {name: sum(values) for name, values in compared.items()}
     context.log.info("held-back graphs: %d nodes learned; %s", training.best_total, _listed(totals))
     weights = save_training(context, training)
     if context.folder is not None and context.case.output.plots:
@@ -43,21 +48,30 @@ def _listed(totals: dict[str, int]) -> str:
     return ", ".join(f"{value} {name}" for name, value in totals.items()) or "no baselines"
 
 
-def learn(context: Context, given: list[Loaded] | None = None) -> tuple[Training, list[Loaded]]:
-    """Load training and held-back graphs and train. Ranks: all call; identical on all.
+def learn(
+    context: Context, grid: Grid, given: Callable[[Context], list[Loaded]] | None = None
+) -> tuple[Training, list[Loaded]]:
+    """Load training and held-back graphs and train.
 
-    given   graphs from memory, of which some are held back; None: those that the case names
+    given     loads graphs from memory, of which some are held back; None: those that the case names
+    returns   what was learned, and the held-back graphs on the ranks of this one's group
+    Ranks     all call; identical on all
     """
-    case, log = context.case, context.log
+    case, log, inner = context.case, context.log, context.within(grid)
     problem = make_problem(case.problem.name)
-    table = case.train.graphs or case.graph
-    graphs, held_back = training_graphs(context, table) if given is None else hold_back(context, given)
+    if grid.replicas > 1:
+        log.info("%s", grid)
+    with grid.together("loading the training graphs"):
+        if given is None:
+            graphs, held_back = training_graphs(inner, case.train.graphs or case.graph)
+        else:
+            graphs, held_back = hold_back(inner, given(inner))
+        width = case.policy.dimension
+        blocks, held = [inner.rows(g, width) for g in graphs], [inner.rows(g, width) for g in held_back]
     nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
     log.info(
         "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)
     )
-    width = case.policy.dimension
-    blocks, held = [context.rows(g, width) for g in graphs], [context.rows(g, width) for g in held_back]
 
     def record(row: dict[str, float]) -> None:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
@@ -72,7 +86,9 @@ def learn(context: Context, given: list[Loaded] | None = None) -> tuple[Training
     training = _trained_before(context, problem)
     if training is None:
         with log.phase("train"):
-            training = train_policy(context.group, case, problem, blocks, held, record, keeper=context.keeper)
+            training = train_policy(
+                inner.group, case, problem, blocks, held, record, keeper=context.keeper, grid=grid
+            )
         _keep(context, training)
     log.info(
         "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",

@@ -126,7 +126,8 @@ class GAT:
             engine.free(back, G)
         engine.free(S)
         engine.gram(self.W, H, dS)
-        dH = engine.dense_back(dS, engine.params[self.W]) if isinstance(H, Rows) else None
+        back = [(dS, engine.transposed(self.W))]
+        dH = engine.dense_through(back, H) if isinstance(H, Rows) else None
         engine.free(dS)
         return dH
 

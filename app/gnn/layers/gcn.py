@@ -48,14 +48,12 @@ class GCN:
             return engine.dense(engine.product_of(H, self.settings.normalisation), W)
         if order == "product":
             scaled = H if t is None else engine.copy(H, "tH", t)
-            self._kept = engine.neighbours(scaled, own=True, name="AH")
-            if scaled is not H:
-                engine.free(scaled)
+            if scaled is H:
+                self._kept = engine.neighbours(H, own=True, name="AH")
+            else:
+                self._kept = engine.spread(scaled, own=True)
             return engine.dense(self._kept, W)
-        S = engine.dense(H, W, t)
-        Y = engine.neighbours(S, own=True, name="AHW")
-        engine.free(S)
-        return Y
+        return engine.spread(engine.dense(H, W, t), own=True)
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
         """s; none where the product is kept whole."""
@@ -77,18 +75,16 @@ class GCN:
                 return None
             G = engine.dense_back(D, W)
             engine.free(D)
-            dH = engine.neighbours(G, own=True, name="dH")
-            engine.free(G)
+            dH = engine.spread(G, own=True)
             engine.activate(dH, t)
             return dH
         if first and self.settings.first_product == "mg_gcn":
             dS = D
         else:
-            dS = engine.neighbours(D, own=True, name="dS")
-            engine.free(D)
+            dS = engine.spread(D, own=True)
         engine.activate(dS, t)
         engine.gram(name, H, dS)
-        dH = None if first else engine.dense_back(dS, W)
+        dH = None if first else engine.dense_through([(dS, engine.transposed(name))], H)
         engine.free(dS)
         return dH
 

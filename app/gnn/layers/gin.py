@@ -56,9 +56,22 @@ class GIN:
             else:
                 kept = engine.neighbours(H, own=True, name="BH", factor=own)
             U = engine.dense(kept, W1, name="U")
-        engine.activate(U, bias=engine.params[self.b1] if self.settings.bias else None, relu=True)
+        U = self._hidden(engine, U)
         self._kept = kept, U
         return engine.dense(U, engine.params[self.W2], name="UW")
+
+    def _hidden(self, engine: Engine, U: Rows) -> Rows:
+        """relu(U + b1), in place."""
+        engine.activate(U, bias=self._bias(engine), relu=True)
+        return U
+
+    def _hidden_back(self, engine: Engine, G: Rows, U: Rows) -> None:
+        """In place, the gradient through `_hidden`, which gave U; frees U."""
+        engine.deactivate(G, U, relu=True)
+        engine.free(U)
+
+    def _bias(self, engine: Engine) -> Array | None:
+        return engine.params[self.b1] if self.settings.bias else None
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
         """None: Z is whole."""
@@ -71,8 +84,7 @@ class GIN:
         engine.gram(self.W2, U, D)
         G = engine.dense_back(D, engine.params[self.W2], name="G")
         engine.free(D)
-        engine.deactivate(G, U, relu=True)
-        engine.free(U)
+        self._hidden_back(engine, G, U)
         if self.settings.bias:
             engine.column_sums(self.b1, G)
         if self._order(H) == "weights":
@@ -83,10 +95,10 @@ class GIN:
         """deps, dW1 and dH where the weights came first; frees S and G."""
         engine.dot(self.eps, S, G)
         engine.free(S)
-        dS = engine.neighbours(G, own=True, name="dS", factor=engine.params[self.eps] + 1)
-        engine.free(G)
+        dS = engine.spread(G, own=True, factor=engine.params[self.eps] + 1)
         engine.gram(self.W1, H, dS)
-        dH = engine.dense_back(dS, engine.params[self.W1]) if isinstance(H, Rows) else None
+        back = [(dS, engine.transposed(self.W1))]
+        dH = engine.dense_through(back, H) if isinstance(H, Rows) else None
         engine.free(dS)
         return dH
 
@@ -103,9 +115,7 @@ class GIN:
         dY = engine.dense_back(G, W1, name="dY")
         engine.free(G)
         engine.dot(self.eps, H, dY)
-        dH = engine.neighbours(dY, own=True, name="dH", factor=engine.params[self.eps] + 1)
-        engine.free(dY)
-        return dH
+        return engine.spread(dY, own=True, factor=engine.params[self.eps] + 1)
 
     def release(self, engine: Engine) -> None:
         """Free S or Y, and U."""

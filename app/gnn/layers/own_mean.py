@@ -52,9 +52,7 @@ class OwnAndMean:
             self._kept = engine.neighbours(H, own=False, name="MH")
             engine.activate(self._kept, engine.scale_of(MEAN))
             return engine.dense_sum([(H, W_own), (self._kept, W_mean)])
-        S = engine.dense(H, W_mean)
-        Z = engine.neighbours(S, own=False, name="AHW")
-        engine.free(S)
+        Z = engine.spread(engine.dense(H, W_mean), own=False)
         T = engine.dense(H, W_own, name="HW_own")
         engine.activate(Z, engine.scale_of(MEAN), add=T)
         engine.free(T)
@@ -80,13 +78,12 @@ class OwnAndMean:
     def _weights_back(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
         """dW_mean and dH where the weights came first; frees D."""
         scaled = engine.copy(D, "sD", engine.scale_of(MEAN))
-        dS = engine.neighbours(scaled, own=False, name="dS")
-        engine.free(scaled)
+        dS = engine.spread(scaled, own=False)
         engine.gram(self.names[1], H, dS)
         dH = None
         if isinstance(H, Rows):
             W_own, W_mean = (engine.transposed(name) for name in self.names)
-            dH = engine.dense_sum([(D, W_own), (dS, W_mean)], name="dH")
+            dH = engine.dense_through([(D, W_own), (dS, W_mean)], H)
         engine.free(dS, D)
         return dH
 

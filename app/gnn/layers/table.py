@@ -5,6 +5,7 @@ from app.gnn.layers.commnet import CommNet
 from app.gnn.layers.gat import GAT
 from app.gnn.layers.gcn import GCN
 from app.gnn.layers.gin import GIN
+from app.gnn.layers.gin_norm import NormedGIN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
 from app.gnn.layers.sage import Sage
 
@@ -13,6 +14,7 @@ LAYERS: dict[str, type] = {
     "gat": GAT,
     "gcn": GCN,
     "gin": GIN,
+    "gin_norm": NormedGIN,
     "sage": Sage,
 }
 

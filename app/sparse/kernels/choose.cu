@@ -33,9 +33,8 @@ KERNEL best_rows(const i64 states, const i64 threads, const int* member, const i
 KERNEL next_key(const i64 n, const i64 threads, const u64* keys, const int place, u64* top) {
     const i64 t = thread_number();
     if (t >= threads) return;
-    const u64 below = place ? top[place - 1] : ~0ull;
     u64 best = 0;
     for (i64 i = t; i < n; i += threads)
-        if (keys[i] < below && keys[i] > best) best = keys[i];
+        if ((!place || keys[i] < top[place - 1]) && keys[i] > best) best = keys[i];
     if (best) atomicMax(top + place, best);
 }

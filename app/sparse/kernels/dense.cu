@@ -73,9 +73,9 @@ DEVICE void tile_product(i64 rows, int m, const Part (&parts)[3], const float* W
     for (int i = 0; i < HIGH; ++i)
 #pragma unroll
         for (int j = 0; j < WIDE; ++j) sum[i][j] = 0.0f;
-#pragma unroll
+#pragma unroll 1
     for (int q = 0; q < 3; ++q) {
-        const Part& part = parts[q];
+        const Part part = q == 0 ? parts[0] : q == 1 ? parts[1] : parts[2]; /* an index would need memory */
         for (int at = 0; at < part.k; at += DEEP) {
             for (int t = thread; t < TALL * DEEP; t += 256) {
                 const i64 row = row0 + t / DEEP;

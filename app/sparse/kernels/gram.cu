@@ -69,8 +69,8 @@ template <int TALL, int BROAD, int HIGH, int WIDE> DEVICE void gram_tile(GRAM_AR
 
 #define GRAM_NAMES                                                                                            \
     graphs, blocks, first_block, k, m, starts, X, ld, index, scale, D, ldd, out, stride, first
-KERNEL __launch_bounds__(256) gram_16(GRAM_ARGUMENTS) { gram_tile<32, 16, 2, 1>(GRAM_NAMES); }
-KERNEL __launch_bounds__(256) gram_64(GRAM_ARGUMENTS) { gram_tile<64, 64, 4, 4>(GRAM_NAMES); }
+KERNEL __launch_bounds__(256, 3) gram_16(GRAM_ARGUMENTS) { gram_tile<32, 16, 2, 1>(GRAM_NAMES); }
+KERNEL __launch_bounds__(256, 3) gram_64(GRAM_ARGUMENTS) { gram_tile<64, 64, 4, 4>(GRAM_NAMES); }
 
 /* One level of the tree over rows [count][width]: row i += row i + step, for i a multiple of 2 step. A row without a
  * partner stays as it is. */

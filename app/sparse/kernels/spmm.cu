@@ -154,10 +154,10 @@ DEVICE void one_column(const Product& p, i64 row, int col) {
 }
 
 /* lanes: a power of two up to 32 */
-KERNEL __launch_bounds__(256, 5) spmm_any(PRODUCT_ARGUMENTS, const int lanes) {
+KERNEL __launch_bounds__(256, 5) spmm_any(PRODUCT_ARGUMENTS, const int longest, const int lanes) {
     const i64 row = thread_number() / lanes;
     const int col = (int)blockIdx.y * lanes + (int)threadIdx.x % lanes;
-    if (row < n && col < c) one_column(PRODUCT, row, col);
+    if (row < n && col < c && offsets[row + 1] - offsets[row] <= longest) one_column(PRODUCT, row, col);
 }
 
 /* ---- rows with many entries ---------------------------------------------------------------------------------

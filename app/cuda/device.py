@@ -1,0 +1,133 @@
+"""The GPU device: CuPy arrays, and the kernels that keep the order of additions of app/device.py.
+
+CuPy itself is handed in by app/device.py, and is imported nowhere else.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from app.cuda.kernels import OPTIONS, Kernels
+from app.cuda.matrix import CudaMatrix
+from app.cuda.products import CudaProducts
+from app.cuda.rows import CudaAttention, CudaElementwise
+from app.cuda.staging import PinnedRing
+
+Array = Any
+
+
+class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
+    """One GPU; several ranks of a machine may share it.
+
+    cp            the module cupy
+    local_rank    of the ranks of this machine: they are dealt round-robin to its GPUs
+    Kernels run on one non-blocking stream, `stream`. Copies that may overlap them, and the few rows that a
+    product sums apart, run on others, which the two wait for by events.
+    """
+
+    name = "gpu"
+    product = "own kernels, a sub-warp to a row"
+    portable = True  # the kernels' chains are those of the portable host path
+    reproducible = True
+
+    def __init__(self, cp: Any, local_rank: int = 0) -> None:
+        super().__init__()
+        self.xp = self._cp = cp
+        self.count = cp.cuda.runtime.getDeviceCount()
+        self.index = local_rank % self.count
+        cp.cuda.Device(self.index).use()
+        self.stream = cp.cuda.Stream(non_blocking=True)
+        self.stream.use()
+        self._copies = cp.cuda.Stream(non_blocking=True)
+        self._side = cp.cuda.Stream(non_blocking=True)
+        self._side_done: Any = None
+        self.direct = False  # app/comm/transport.py finds out whether MPI may read device memory
+        self.kernels = Kernels(cp)
+        self.ring = PinnedRing(self._pinned_bytes, self.stream)
+
+    # ---- arrays -------------------------------------------------------------------------------------------
+
+    def put(self, host: np.ndarray) -> Array:
+        """A copy of the host array on this GPU."""
+        return self._cp.asarray(host)
+
+    def get(self, array: Array) -> np.ndarray:
+        """A copy of the array on the host; waits for the device."""
+        return self._cp.asnumpy(array, stream=self.stream)
+
+    def csr(
+        self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
+    ) -> CudaMatrix:
+        """A CSR matrix on this GPU from host arrays (no data: all values one)."""
+        return CudaMatrix(self._cp, indptr, indices, data, shape)
+
+    def pinned(self, count: int) -> np.ndarray:
+        """[count] float32 on the host, page-locked: copies to and from it need not wait for the processor."""
+        return self._pinned_bytes(4 * count).view(np.float32)
+
+    def _pinned_bytes(self, size: int) -> np.ndarray:
+        memory = self._cp.cuda.alloc_pinned_memory(max(size, 1))
+        return np.frombuffer(memory, np.uint8, size)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """True for CuPy's own error, whatever raised it."""
+        return isinstance(error, self._cp.cuda.memory.OutOfMemoryError)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of this GPU: used by arrays here, held by the pool, free and total on the device."""
+        pool = self._cp.get_default_memory_pool()
+        free, total = self._cp.cuda.runtime.memGetInfo()
+        return {"used": pool.used_bytes(), "held": pool.total_bytes(), "free": free, "total": total}
+
+    # ---- order --------------------------------------------------------------------------------------------
+
+    def synchronize(self) -> None:
+        """Wait until the stream is idle; called before every MPI call."""
+        self.stream.synchronize()
+
+    def set_ahead(self, array: Array, host: np.ndarray) -> Callable[[], None]:
+        """Begin to copy a host array into a device array, beside what is computed meanwhile.
+
+        It starts when all that was issued so far is done; the function that is returned lets whatever is
+        issued later wait for its end.
+        """
+        self._copies.wait_event(self.stream.record())
+        array.set(host, stream=self._copies)
+        done = self._copies.record()
+        return lambda: self.stream.wait_event(done)
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """What is launched inside starts after all that was issued so far, and runs beside what follows."""
+        self._side.wait_event(self.stream.record())
+        with self._side:
+            yield
+        self._side_done = self._side.record()
+
+    def join(self) -> None:
+        """Whatever is issued later waits for what was launched beside."""
+        self.stream.wait_event(self._side_done)
+
+    # ---- staging ------------------------------------------------------------------------------------------
+
+    def stage_out(self, slot: str, X: Array) -> np.ndarray:
+        """The array on the host, in page-locked memory that the next call with this slot gets too."""
+        return self.ring.out(slot, X)
+
+    def stage_buffer(self, slot: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Page-locked host memory to receive into, for stage_in."""
+        return self.ring.buffer(slot, shape, dtype)
+
+    def stage_in(self, slot: str, host: np.ndarray) -> Array:
+        """A received buffer on the device; the copy may still be under way when this returns."""
+        return self.ring.into(slot, host, self._cp.empty(host.shape, dtype=host.dtype))
+
+    def describe(self) -> str:
+        """One line for the log."""
+        cp = self._cp
+        about = cp.cuda.runtime.getDeviceProperties(self.index)
+        name, memory = about["name"].decode(), about["totalGlobalMem"] / 2**30
+        place = f"gpu {self.index} of {self.count} ({name}, {memory:.0f} GiB)"
+        return f"{place}, CuPy {cp.__version__}, {OPTIONS[0]}"

@@ -1,0 +1,108 @@
+"""The CUDA C sources of app/sparse/kernels, compiled when first used, and their launches.
+
+Nothing here imports CuPy: the module is handed in by app/device.py, which is also how tests put one in its
+place whose kernels are the same sources compiled for the host.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.errors import NumericsError
+
+Array = Any
+FOLDER = Path(__file__).parent.parent / "sparse" / "kernels"
+# Products are rounded by name in the sources (__fmul_rn); the option keeps all else from being contracted.
+OPTIONS = ("--fmad=false", "--std=c++17")
+THREADS = 256
+NULL = np.uint64(0)  # a pointer that is not given
+KERNELS = {
+    "spmm": (
+        "spmm_16", "spmm_32", "spmm_64", "spmm_128", "spmm_256", "spmm_any", "spmm_long", "spmm_lookup",
+    ),
+    "dense": ("dense_16", "dense_32", "dense_64", "dense_128", "dense_thin", "gated_spread"),
+    "gram": ("gram_16", "gram_64", "merge_pairs", "fold", "fold_members"),
+    "elementwise": (
+        "activate", "deactivate", "drop_entries", "add_into", "softmax_loss", "sigmoid_loss", "argmax_rows",
+        "normalise_rows", "normalise_rows_back", "adam",
+    ),
+    "attention": (
+        "attention_top", "attention_begin", "attention_add", "attention_finish", "attention_pack",
+        "attention_back_rows", "attention_back_heads", "row_dots",
+    ),
+    "choose": ("best_rows", "next_key"),
+}  # fmt: skip
+FILE_OF = {name: file for file, names in KERNELS.items() for name in names}
+
+
+def source(file: str) -> str:
+    """The text of a file with the common header in place: compilers need no search path."""
+    common, text = ((FOLDER / name).read_text("utf-8") for name in ("common.cuh", f"{file}.cu"))
+    return text.replace('#include "common.cuh"\n', common, 1)
+
+
+class Kernels:
+    """Kernels by name, on the current stream of one device."""
+
+    def __init__(self, cp: Any) -> None:
+        self._cp = cp
+        self._modules: dict[str, Any] = {}
+        self._functions: dict[str, Any] = {}
+
+    def launch(self, name: str, threads: int, *arguments: Any, across: int = 1) -> None:
+        """Start a kernel with at least `threads` threads, and `across` blocks in y for each in x."""
+        if threads > 0:
+            self.launch_blocks(name, -(-threads // THREADS), *arguments, across=across)
+
+    def launch_blocks(self, name: str, blocks: int, *arguments: Any, across: int = 1) -> None:
+        """Start a kernel of `blocks` x `across` blocks of THREADS threads."""
+        if blocks > 0 and across > 0:
+            self._function(name)((blocks, across), (THREADS,), arguments)
+
+    def _function(self, name: str) -> Any:
+        if name not in self._functions:
+            file = FILE_OF[name]
+            if file not in self._modules:
+                self._modules[file] = self._cp.RawModule(code=source(file), options=OPTIONS)
+            self._functions[name] = self._modules[file].get_function(name)
+        return self._functions[name]
+
+
+# ---- operands ---------------------------------------------------------------------------------------------
+
+
+def matrix(X: Array | None, rows: int | None = None, columns: int | None = None) -> tuple[Any, np.int64]:
+    """A float32 matrix whose rows are contiguous, and the elements from one row to the next; or a null one.
+
+    Raises NumericsError for anything else, also where it has not `rows` rows or `columns` columns.
+    """
+    if X is None:
+        return NULL, np.int64(0)
+    step, inside = X.strides
+    fits = (rows is None or X.shape[0] == rows) and (columns is None or X.shape[1] == columns)
+    plain = X.dtype == np.float32 and (inside == 4 or X.shape[1] == 1 or not X.size)
+    if not (fits and plain):
+        raise NumericsError(
+            f"kernel: {X.dtype} {X.shape} of strides {X.strides} is not a row-major float32 matrix "
+            f"[{rows or '*'}, {columns or '*'}]"
+        )
+    return X, np.int64(step // 4)
+
+
+def whole(X: Array, columns: int | None = None) -> Array:
+    """A float32 matrix without gaps between its rows. Raises NumericsError."""
+    X, step = matrix(X, None, columns)
+    if X.shape[0] > 1 and step != X.shape[1]:
+        raise NumericsError(f"kernel: {X.shape} of strides {X.strides} must be row-major, without gaps")
+    return X
+
+
+def vector(values: Array | None, size: int | None = None, kind: Any = np.float32) -> Any:
+    """`size` contiguous numbers of a kind, or null. Raises NumericsError."""
+    if values is None:
+        return NULL
+    flat = values.ndim == 1 and values.dtype == kind and values.flags.c_contiguous
+    if not flat or (size is not None and values.shape[0] != size):
+        raise NumericsError(f"kernel: {values.dtype} {values.shape} is not {size or 'some'} {np.dtype(kind)}")
+    return values

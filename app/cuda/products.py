@@ -1,0 +1,330 @@
+"""Products of app/products.py by the kernels spmm.cu, dense.cu, gram.cu and choose.cu."""
+
+from typing import Any
+
+import numpy as np
+
+from app.cuda.kernels import NULL, Kernels, matrix, vector, whole
+from app.cuda.matrix import LONG, CudaMatrix
+from app.errors import NumericsError
+from app.products import PLAIN, Finish, Members, Part, Products
+
+Array = Any
+NO_LIMIT = np.int32(2**31 - 1)
+WIDTHS = (16, 32, 64, 128)  # columns of the kernels of four columns a lane
+THIN = 4  # columns up to which a dense product has a thread for each element
+PARTS = 3  # that dense.cu takes
+GRAM_BYTES = 64 << 20  # of the sums of row blocks that are merged at a time
+TABLES = 64  # arrays of row offsets that stay on the device
+KEY_THREADS = 1 << 15  # that look for the largest key of all states
+MOST_TOPS = 16  # keys that are found one after the other; more are found by sorting
+
+
+class CudaProducts(Products):
+    """Layer products of a device with `kernels` and `beside`, a stream for work that may overlap."""
+
+    kernels: Kernels
+    writes_products = True
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[Any, ...], Array] = {}
+        self._sums: Array = None
+        self._batches: dict[int, tuple[Members, tuple[Array, ...]]] = {}
+
+    # ---- sparse -------------------------------------------------------------------------------------------
+
+    def spmm_add(
+        self,
+        A: CudaMatrix,
+        X: Array,
+        Y: Array,
+        live: Array | None = None,
+        write: bool = False,
+        gate: Part | None = None,
+    ) -> None:
+        """Y += A X; see HostDevice.spmm_add."""
+        n, c = Y.shape
+        if A.shape[0] != n or A.shape[1] != X.shape[0] or X.shape[1] != c:
+            raise NumericsError(f"sparse product: {A.shape} times {X.shape} does not fit {Y.shape}")
+        if not n or not c:
+            return
+        f = c if live is None else c * n // live.shape[0]
+        f = f if gate is None else gate.X.shape[1]
+        states = n * (c // f)
+        values, index = (NULL, NULL) if gate is None else (whole(gate.X), vector(gate.index, None, np.int32))
+        operands = (
+            np.int64(n), np.int32(c), np.int32(f), A.indptr, A.indices, vector(A.data, A.nnz), whole(X),
+            whole(Y), vector(live, states), np.int32(write), values, index,
+        )  # fmt: skip
+        if A.long is None:
+            self._short_rows(operands, c, f, n, live is not None, NO_LIMIT)
+            return
+        with self.beside():
+            self.kernels.launch_blocks("spmm_long", A.long.shape[0], *operands, A.long, across=-(-c // 32))
+        self._short_rows(operands, c, f, n, live is not None, np.int32(LONG))
+        self.join()
+
+    def _short_rows(
+        self, operands: tuple[Any, ...], c: int, f: int, n: int, masked: bool, longest: np.int32
+    ) -> None:
+        """All rows of at most `longest` entries."""
+        ends = [a.data.ptr % 16 for a in (operands[6], operands[7], operands[10]) if a is not NULL]
+        if c % 4 or f % 4 or any(ends):
+            lanes = min(1 << (c - 1).bit_length(), 32)
+            across = -(-c // lanes)
+            self.kernels.launch("spmm_any", n * lanes, *operands, longest, np.int32(lanes), across=across)
+        elif c > WIDTHS[-1] and not masked:
+            self.kernels.launch("spmm_256", n * 32, *operands, longest, across=-(-c // 256))
+        else:
+            width = next((w for w in WIDTHS if w >= c), WIDTHS[-1])
+            self.kernels.launch(f"spmm_{width}", n * width // 4, *operands, longest, across=-(-c // width))
+
+    def spmm_lookup(
+        self,
+        A: CudaMatrix,
+        table: Array,
+        code: Array,
+        Y: Array,
+        live: Array | None = None,
+        write: bool = False,
+    ) -> None:
+        """Y += A X for rows of X that stand in a table; see Products.spmm_lookup."""
+        n, (_, states), f = A.shape[0], code.shape, table.shape[1]
+        codes = vector(code.reshape(-1), A.shape[1] * states, np.int32)
+        self.kernels.launch(
+            "spmm_lookup", n * states * f, np.int64(n), np.int32(states), np.int32(f), A.indptr, A.indices,
+            whole(table), codes, whole(Y, states * f), vector(live, n * states), np.int32(write),
+        )  # fmt: skip
+
+    # ---- dense --------------------------------------------------------------------------------------------
+
+    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
+        """[parts] W and what follows it; see Products.dense."""
+        if len(parts) > PARTS:
+            parts = [Part(self.xp.concatenate([part.rows() for part in parts], axis=1))]
+        rows, m = _rows_of(parts, then), W.shape[1] if parts else then.base.shape[1]
+        Z = self.empty((rows, m)) if out is None else out
+        if not rows or not m:
+            return Z
+        k = sum(part.X.shape[1] for part in parts)
+        W = whole(self.xp.ascontiguousarray(W), m) if parts else NULL
+        if parts and W.shape[0] != k:
+            raise NumericsError(f"dense product: {k} columns times {W.shape}")
+        operands = (
+            np.int64(rows), np.int32(m), *self._parts(parts, rows), W, *matrix(Z, rows, m),
+            *_finish(then, rows, m),
+        )  # fmt: skip
+        if m <= THIN:
+            self.kernels.launch("dense_thin", rows * m, *operands)
+            return Z
+        width = next((w for w in WIDTHS if w >= m), WIDTHS[-1])
+        self.kernels.launch_blocks(f"dense_{width}", -(-rows // 128), *operands, across=-(-m // width))
+        return Z
+
+    def _parts(self, parts: list[Part], rows: int) -> list[Any]:
+        """The arguments of dense.cu for its three parts."""
+        found: list[Any] = []
+        for part in parts:
+            X, ld = matrix(part.X)
+            index = self._index(part.index, rows)
+            found += [X, ld, np.int32(part.X.shape[1]), index, vector(part.scale, rows)]
+        missing = [NULL, np.int64(0), np.int32(0), NULL, NULL]
+        return found + missing * (PARTS - len(parts))
+
+    def _index(self, index: Array | None, rows: int) -> Any:
+        return NULL if index is None else vector(index.astype(np.int32, copy=False), rows, np.int32)
+
+    def row_product(self, X: Array, W: Array) -> Array:
+        """X W; see HostDevice.row_product."""
+        return self.dense([Part(X)], W)
+
+    def gated_spread(self, values: Array, index: Array, gate: Array) -> Array:
+        """values[index] * (gate > 0); see Products.gated_spread."""
+        rows, m = gate.shape
+        out = self.empty((rows, m))
+        numbers = self._index(index, rows)
+        self.kernels.launch(
+            "gated_spread", rows * m, np.int64(rows), np.int32(m), whole(values, m), numbers, whole(gate), out
+        )
+        return out
+
+    # ---- sums over rows -----------------------------------------------------------------------------------
+
+    def _table(self, values: np.ndarray) -> Array:
+        """[...] int64 host numbers on the device, kept: the same few are used again and again."""
+        values = np.ascontiguousarray(values, dtype=np.int64)
+        key = (values.shape, values.tobytes())
+        if key not in self._tables:
+            if len(self._tables) == TABLES:
+                del self._tables[next(iter(self._tables))]
+            self._tables[key] = self.put(values)
+        return self._tables[key]
+
+    def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
+        """[parts]^T D by row blocks; see Products.gram."""
+        blocks = starts.shape[1] - 1
+        out = self.empty((blocks, sum(part.X.shape[1] for part in parts) * D.shape[1]))
+        self._gram(parts, D, starts, 0, out)
+        return out
+
+    def _gram(self, parts: list[Part], D: Array, starts: np.ndarray, first: int, out: Array) -> None:
+        """out [count, k*m] becomes the addends of `count` row blocks from `first` on."""
+        graphs, blocks = starts.shape[0], starts.shape[1] - 1
+        (rows, m), at = D.shape, 0
+        left, ldd = matrix(D)
+        for part in parts:
+            k = part.X.shape[1]
+            tall, broad, name = (64, 64, "gram_64") if k > 32 or m > 16 else (32, 16, "gram_16")
+            sizes = np.int64(graphs), np.int64(blocks), np.int64(first), np.int32(k), np.int32(m)
+            X, ld = matrix(part.X)
+            self.kernels.launch_blocks(
+                name, out.shape[0], *sizes, self._table(starts), X, ld, self._index(part.index, rows),
+                vector(part.scale, rows), left, ldd, out, np.int64(out.shape[1]), np.int64(at),
+                across=-(-k // tall) * -(-m // broad),
+            )  # fmt: skip
+            at += k * m
+
+    def block_gram(self, X: Array, D: Array, starts: np.ndarray) -> Array:
+        """X^T D by blocks of rows; see HostDevice.block_gram."""
+        return self.gram([Part(X)], D, starts)
+
+    def gram_roots(
+        self,
+        parts: list[Part],
+        D: Array,
+        starts: np.ndarray,
+        spans: list[tuple[int, int, int]],
+        live: Array | None = None,
+    ) -> Array:
+        """[parts]^T D by subtrees of row blocks; see Products.gram_roots.
+
+        Whole subtrees of as many blocks as GRAM_BYTES hold are made and merged at a time.
+        """
+        width = sum(part.X.shape[1] for part in parts) * D.shape[1]
+        roots = self.empty((len(spans), width))
+        most = 1 << max(GRAM_BYTES // (4 * max(width, 1)), 1).bit_length() - 1
+        for i, (lo, hi, _) in enumerate(spans):
+            tops = self.empty((-(-(hi - lo) // most), width))
+            for j, first in enumerate(range(lo, hi, most)):
+                sums = self._room(min(most, hi - first), width)
+                self._gram(parts, D, starts, first, sums)
+                tops[j] = self._merge(sums)
+            roots[i] = self._merge(tops)
+        return roots
+
+    def column_roots(self, D: Array, starts: np.ndarray, spans: list[tuple[int, int, int]]) -> Array:
+        """Sums of the rows of D by subtrees of row blocks; see Products.column_roots."""
+        sums, roots = self.fold(starts[0], D), self.empty((len(spans), D.shape[1]))
+        for i, (lo, hi, _) in enumerate(spans):
+            roots[i] = self._merge(sums[lo:hi].copy())
+        return roots
+
+    def _room(self, rows: int, width: int) -> Array:
+        """[rows, width] unset, in memory that is kept."""
+        if self._sums is None or self._sums.shape[0] < rows * width:
+            self._sums = None  # the old memory may go before the new one comes
+            self._sums = self.empty((rows * width,))
+        return self._sums[: rows * width].reshape(rows, width)
+
+    def _merge(self, sums: Array) -> Array:
+        """[width], the subtree over rows [count, width], which are overwritten."""
+        count, width = sums.shape
+        step = 1
+        while step < count:
+            pairs = (count + step - 1) // (2 * step)
+            self.kernels.launch(
+                "merge_pairs", pairs * width, np.int64(count), np.int64(width), np.int64(step), sums
+            )
+            step *= 2
+        return sums[0]
+
+    def fold(self, starts: np.ndarray, X: Array) -> Array:
+        """Sums of consecutive rows; see HostDevice.fold."""
+        count, c = len(starts) - 1, X.shape[1]
+        out = self.empty((count, c))
+        sizes = np.int64(count), np.int32(c)
+        self.kernels.launch("fold", count * c, *sizes, self._table(starts), whole(X), out)
+        return out
+
+    def fold_members(self, members: Members, X: Array) -> Array:
+        """Sums over the rows of each block and state; see Products.fold_members."""
+        f, blocks = X.shape[1], members.nodes.shape[1] - 1
+        out = self.empty((blocks, members.states * f))
+        member, nodes, _, counts, first, at = self._batch(members)
+        sizes = np.int64(blocks), np.int64(members.states), np.int32(f)
+        self.kernels.launch(
+            "fold_members",
+            blocks * members.states * f,
+            *sizes,
+            member,
+            nodes,
+            counts,
+            first,
+            at,
+            whole(X),
+            out,
+        )
+        return out
+
+    # ---- choices ------------------------------------------------------------------------------------------
+
+    def _batch(self, members: Members) -> tuple[Array, ...]:
+        """A batch on the device, kept while it is the last one but a few: graph of each state, and tables."""
+        kept = self._batches.get(id(members))
+        if kept is None or kept[0] is not members:
+            if len(self._batches) == TABLES:
+                del self._batches[next(iter(self._batches))]
+            member = np.repeat(np.arange(len(members.counts), dtype=np.int32), members.counts)
+            tables = (members.nodes, members.nodes[:, -1], members.counts, members.first, members.at)
+            kept = members, (self.put(member), *(self._table(each) for each in tables))
+            self._batches[id(members)] = kept
+        return kept[1]
+
+    def best_rows(
+        self, members: Members, score: Array, candidate: Array, lowest: np.float32, least: np.float32
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best candidate of every state; see Products.best_rows."""
+        states = members.states
+        keys = self.xp.zeros(states, dtype=np.uint64)
+        threads = max(min(int(members.nodes[:, -1].max(initial=0)), KEY_THREADS // max(states, 1)), 1)
+        member, _, nodes, counts, first, at = self._batch(members)
+        self.kernels.launch(
+            "best_rows", states * threads, np.int64(states), np.int64(threads), member, nodes, counts, first,
+            at, vector(score), vector(candidate, score.shape[0], np.bool_), np.float32(least), keys,
+        )  # fmt: skip
+        found = self.get(keys)
+        bits = found >> np.uint64(32)
+        value = np.where(bits >= 1 << 31, bits - (1 << 31), 0xFFFFFFFF - bits).astype(np.uint32)
+        value = np.where(bits == 0xFFFFFFFF, np.float32(np.nan), value.view(np.float32))
+        row = np.uint64(0xFFFFFFFF) - (found & np.uint64(0xFFFFFFFF))
+        none = found == 0
+        return np.where(none, lowest, value), np.where(none, np.uint64(0), row).astype(np.int64)
+
+    def top_keys(self, keys: Array, wanted: int) -> np.ndarray:
+        """The largest keys, in no order; see Products.top_keys."""
+        n = keys.shape[0]
+        if wanted > MOST_TOPS or n <= wanted:
+            return super().top_keys(keys, wanted)
+        top, threads = self.xp.zeros(wanted, dtype=np.uint64), min(n, KEY_THREADS)
+        for place in range(wanted):
+            sizes = np.int64(n), np.int64(threads)
+            self.kernels.launch("next_key", threads, *sizes, vector(keys, n, np.uint64), np.int32(place), top)
+        return self.get(top)
+
+
+def _rows_of(parts: list[Part], then: Finish) -> int:
+    """Rows of a product."""
+    if not parts:
+        return then.base.shape[0]
+    first = parts[0]
+    return first.X.shape[0] if first.index is None else first.index.shape[0]
+
+
+def _finish(then: Finish, rows: int, m: int) -> tuple[Any, ...]:
+    """The arguments of dense.cu for what follows a product."""
+    table = None if then.gate_index is not None else rows
+    index = None if then.gate_index is None else then.gate_index.astype(np.int32, copy=False)
+    return (
+        *matrix(then.base, rows, m), vector(then.base_scale, rows), np.int32(then.relu),
+        vector(then.scale, rows), *matrix(then.gate, table, m), vector(index, rows, np.int32),
+    )  # fmt: skip

@@ -1,0 +1,192 @@
+"""Operations on rows by the kernels of elementwise.cu and attention.cu: those of the modules of that name."""
+
+from typing import Any
+
+import numpy as np
+
+from app.attention import Attention
+from app.cuda.kernels import Kernels, matrix, vector, whole
+from app.cuda.matrix import CudaMatrix
+from app.elementwise import MASK, Dropout, Elementwise
+from app.errors import NumericsError
+
+Array = Any
+NO_DROP = (np.uint64(0), np.int64(0), np.int32(-1), np.float32(1))
+
+
+class CudaElementwise(Elementwise):
+    """Elementwise in one kernel for each operation; arrays are float32, their rows contiguous."""
+
+    kernels: Kernels
+
+    def activate(
+        self,
+        Z: Array,
+        scale: Array | None = None,
+        bias: Array | None = None,
+        add: Array | None = None,
+        relu: bool = False,
+        drop: Dropout | None = None,
+    ) -> None:
+        """What follows a product, in place."""
+        rows, m = Z.shape
+        self.kernels.launch(
+            "activate", rows * m, np.int64(rows), np.int32(m), *matrix(Z), vector(scale, rows),
+            vector(bias, m), *matrix(add, rows, m), np.int32(relu), *_drop(drop),
+        )  # fmt: skip
+
+    def deactivate(
+        self,
+        D: Array,
+        H: Array | None = None,
+        scale: Array | None = None,
+        drop: Dropout | None = None,
+        relu: bool = False,
+    ) -> None:
+        """The adjoint of activate by its Z, in place."""
+        rows, m = D.shape
+        left = matrix(H if relu else None, rows, m)
+        self.kernels.launch(
+            "deactivate", rows * m, np.int64(rows), np.int32(m), *matrix(D), *left, vector(scale, rows),
+            *_drop(drop),
+        )  # fmt: skip
+
+    def drop_entries(self, values: Array, rows: Array, columns: Array, drop: Dropout, out: Array) -> Array:
+        """Dropout of the stored entries of a sparse matrix."""
+        count = values.shape[0]
+        numbers = (vector(each.astype(np.int64, copy=False), count, np.int64) for each in (rows, columns))
+        operands = vector(values, count), *numbers, vector(out, count)
+        self.kernels.launch("drop_entries", count, np.int64(count), *operands, *_drop(drop))
+        return out
+
+    def add_into(self, Y: Array, X: Array, factor: float = 1.0) -> None:
+        """Y += factor * X."""
+        rows, m = Y.shape
+        sizes = np.int64(rows), np.int32(m)
+        self.kernels.launch("add_into", rows * m, *sizes, *matrix(Y), *matrix(X, rows, m), np.float32(factor))
+
+    def softmax_loss(self, Z: Array, labels: Array, weight: Array) -> Array:
+        """Cross-entropy of softmax; Z becomes the gradient."""
+        (rows, c), losses = Z.shape, self.empty(Z.shape[:1])
+        marks = vector(labels, rows, np.int32), vector(weight, rows)
+        self.kernels.launch("softmax_loss", rows, np.int64(rows), np.int32(c), *matrix(Z), *marks, losses)
+        return losses
+
+    def sigmoid_loss(self, Z: Array, targets: Array, weight: Array) -> Array:
+        """Binary cross-entropy of sigmoid; Z becomes the gradient."""
+        (rows, c), losses = Z.shape, self.empty(Z.shape[:1])
+        operands = *matrix(Z), *matrix(targets, rows, c), vector(weight, rows)
+        self.kernels.launch("sigmoid_loss", rows, np.int64(rows), np.int32(c), *operands, losses)
+        return losses
+
+    def argmax_rows(self, Z: Array) -> Array:
+        """The column of the largest element of each row."""
+        (rows, c), out = Z.shape, self.xp.empty(Z.shape[0], dtype=np.int32)
+        self.kernels.launch("argmax_rows", rows, np.int64(rows), np.int32(c), *matrix(Z), out)
+        return out
+
+    def normalise_rows(
+        self, Z: Array, gamma: Array, beta: Array, epsilon: float, out: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Layer normalisation."""
+        (rows, m), out = Z.shape, self.empty(Z.shape) if out is None else out
+        mean, inverse = self.empty((rows,)), self.empty((rows,))
+        self.kernels.launch(
+            "normalise_rows", rows, np.int64(rows), np.int32(m), *matrix(Z), vector(gamma, m),
+            vector(beta, m), np.float32(epsilon), *matrix(out, rows, m), mean, inverse,
+        )  # fmt: skip
+        return out, mean, inverse
+
+    def normalise_rows_back(
+        self,
+        D: Array,
+        Z: Array,
+        mean: Array,
+        inverse: Array,
+        gamma: Array,
+        product: Array | None = None,
+    ) -> None:
+        """The adjoint of normalise_rows by Z, in place."""
+        rows, m = D.shape
+        self.kernels.launch(
+            "normalise_rows_back", rows, np.int64(rows), np.int32(m), *matrix(D), *matrix(Z, rows, m),
+            vector(mean, rows), vector(inverse, rows), vector(gamma, m), *matrix(product, rows, m),
+        )  # fmt: skip
+
+    def adam(self, scalars: tuple[float, ...], weights: Array, gradient: Array, m: Array, v: Array) -> None:
+        """One step of Adam in place; scalars in the order of the kernel's."""
+        size = weights.shape[0]
+        operands = (vector(each, size) for each in (weights, gradient, m, v))
+        self.kernels.launch("adam", size, np.int64(size), *operands, *map(np.float32, scalars))
+
+
+def _drop(drop: Dropout | None) -> tuple[Any, ...]:
+    """The arguments of elementwise.cu for what is dropped."""
+    if drop is None:
+        return NO_DROP
+    key, first = np.uint64(drop.key & MASK), np.int64(drop.first_row)
+    return key, first, np.int32(drop.threshold), np.float32(drop.factor)
+
+
+class CudaAttention(Attention):
+    """Attention in one or two kernels for each operation; arrays are float32 and row-major."""
+
+    kernels: Kernels
+
+    def attention_pattern(self, A: CudaMatrix) -> CudaMatrix:
+        """The matrix: its entries are gone through as they are stored."""
+        return A
+
+    def attention_top(self, pattern: CudaMatrix, R_ext: Array, T: Array) -> None:
+        """T[:, :h] = the largest r_j of the row's entries and of itself."""
+        n, h = pattern.shape[0], R_ext.shape[1]
+        operands = pattern.indptr, pattern.indices, whole(R_ext), whole(T, 3 * h)
+        self.kernels.launch("attention_top", n * h, np.int64(n), np.int32(h), *operands)
+
+    def attention_begin(self, L: Array, T: Array, V: Array) -> None:
+        """m from the largest r, and sums of nothing: T = [m | 0 | 0], V = 0."""
+        n, h = L.shape
+        self.kernels.launch("attention_begin", n * h, np.int64(n), np.int32(h), whole(L), whole(T, 3 * h))
+        V.fill(0)
+
+    def attention_add(self, pattern: CudaMatrix, E_ext: Array, L: Array, T: Array, V: Array) -> None:
+        """Add every entry's w and w S_j, and both times the slope of e there."""
+        n, h, k = _heads(L, V.shape[1] // 2)
+        operands = pattern.indptr, pattern.indices, whole(E_ext, h * k + h), whole(L), whole(T), whole(V)
+        self.kernels.launch("attention_add", n * h * k, np.int64(n), np.int32(h), np.int32(k), *operands)
+
+    def attention_finish(self, T: Array, V: Array) -> None:
+        """Divide by the sum of w."""
+        n, h = T.shape[0], T.shape[1] // 3
+        sizes = np.int64(n), np.int32(h), np.int32(V.shape[1] // (2 * h))
+        self.kernels.launch("attention_finish", n * h, *sizes, whole(T), whole(V))
+
+    def attention_pack(self, D: Array, L: Array, T: Array, V: Array, F: Array, dL: Array) -> None:
+        """What other rows need of a row for their gradient, and its own dl."""
+        n, h, k = _heads(L, D.shape[1])
+        operands = [whole(each) for each in (D, L, T, V, F, dL)]
+        self.kernels.launch("attention_pack", n * h, np.int64(n), np.int32(h), np.int32(k), *operands)
+
+    def attention_back(
+        self, pattern: CudaMatrix, F_ext: Array, S: Array, R: Array, dS: Array, dR: Array
+    ) -> None:
+        """Add every entry's part of the gradients by S_j and r_j."""
+        n, h, k = _heads(R, S.shape[1])
+        common = np.int64(n), np.int32(h), np.int32(k), pattern.indptr, pattern.indices
+        F = whole(F_ext, h * k + 4 * h)
+        self.kernels.launch("attention_back_rows", n * h * k, *common, F, whole(R), whole(dS))
+        self.kernels.launch("attention_back_heads", n * h, *common, F, whole(S), whole(R), whole(dR))
+
+    def row_dots(self, X: Array, D: Array) -> Array:
+        """[rows], each the chain from 0 over the columns of X * D."""
+        (n, m), out = X.shape, self.empty(X.shape[:1])
+        if D.shape != X.shape:
+            raise NumericsError(f"row products: {X.shape} with {D.shape}")
+        self.kernels.launch("row_dots", n, np.int64(n), np.int32(m), whole(X), whole(D), out)
+        return out
+
+
+def _heads(L: Array, width: int) -> tuple[int, int, int]:
+    """Rows, heads, columns of a head."""
+    n, h = L.shape
+    return n, h, width // h

@@ -1,0 +1,124 @@
+"""Replica: an agent with environments of its own; what it does between two gradient steps."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.checkpoint.store import State
+from app.config import Case
+from app.errors import LockstepError
+from app.gnn.stopwatch import Stopwatch
+from app.rl.dynamics import begin_environment
+from app.rl.env import Environment, step_together
+from app.rl.learner import Learner, Lesson
+from app.rng import stream
+
+
+@dataclass
+class Running:
+    """An episode in progress, on training graph `graph`, and the nodes it has chosen."""
+
+    number: int
+    graph: int
+    env: Environment
+    nodes: list[int] = field(default_factory=list)
+
+
+class Replica:
+    """A learner and the episodes it plays: all the state of a training run but the best weights.
+
+    episodes   those in progress, at most train.environments
+    begun      episodes begun so far
+    step       environment steps made; made: by the last `act`
+    watch      takes the seconds of the agent and of the environment
+    Ranks      as Learner
+    """
+
+    def __init__(self, case: Case, learner: Learner, watch: Stopwatch) -> None:
+        self.case, self.learner, self.watch = case, learner, watch
+        self.episodes: list[Running] = []
+        self.begun = self.step = self.made = 0
+
+    def renew(self) -> None:
+        """New episodes in the places of those that are done. Ranks: all call."""
+        places: list[Running | None] = [*self.episodes]
+        places += [None] * (self.case.train.environments - len(places))
+        self.episodes = []
+        for episode in places:
+            if episode is not None and not episode.env.done:
+                self.episodes.append(episode)
+            elif self.learner.begins(self.begun):
+                self.episodes.append(self._begin(self.begun))
+                self.begun += 1
+        if not self.episodes and not self.learner.ready():
+            raise LockstepError(f"agent.learner = {self.case.agent.learner!r} begins no episode")
+
+    def _begin(self, number: int) -> Running:
+        """Start episode `number` on a random training graph that has an edge."""
+        learner = self.learner
+        draws = stream(learner.seed, "episode", learner.draw_of(number))
+        while True:
+            graph = int(draws.integers(len(learner.blocks)))
+            env = self._environment(graph)
+            if not env.done:
+                learner.begin(number, graph, env)
+                return Running(number, graph, env)
+
+    def _environment(self, graph: int) -> Environment:
+        """The first state of an episode on a training graph. Ranks: all call."""
+        learner, scan = self.learner, self.case.train.environment == "scan"
+        return begin_environment(learner.group, learner.blocks[graph], learner.net.problem, scan)
+
+    def act(self) -> None:
+        """Choose a node in every environment, the same on all ranks, and go to the next state."""
+        self.envs = [episode.env for episode in self.episodes]
+        self.before = [env.totals for env in self.envs]
+        self.nodes = np.empty(0, dtype=np.int64)
+        if self.envs:
+            graphs = [episode.graph for episode in self.episodes]
+            with self.watch("agent"):
+                self.nodes = self.learner.act(self.envs, graphs, self.step)
+            with self.watch("environment"):
+                choices = [self.nodes[i : i + 1] for i in range(len(self.envs))]
+                step_together(self.learner.group, self.envs, choices)
+        self.made = len(self.envs)
+        self.step += self.made
+
+    def remember(self) -> None:
+        """Tell the learner of every step and what it earned."""
+        problem, agent = self.learner.net.problem, self.case.agent
+        for episode, node, totals in zip(self.episodes, self.nodes.tolist(), self.before):
+            env = episode.env
+            episode.nodes.append(node)
+            reward = problem.reward(totals, env.totals, 1, agent.shaping)
+            if agent.reward_scale == "nodes":
+                reward /= env.block.n
+            self.learner.remember(episode.number, node, reward, env)
+
+    def lessons(self) -> Iterator[Lesson]:
+        """What is to be learned after the steps just made."""
+        return self.learner.lessons(self.made)
+
+    # ---- stopping and going on ----------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """All that its later steps depend on; running episodes by what they chose. Ranks: all call."""
+        learned = self.learner.state()
+        running = [[each.number, each.graph, each.nodes] for each in self.episodes]
+        values = {"step": self.step, "begun": self.begun, "running": running, "learner": learned.values}
+        return State(values, learned.arrays)
+
+    def restore(self, state: State) -> None:
+        """Make a new replica what `state` told of an earlier one. Ranks: all call."""
+        values = state.values
+        self.learner.restore(State(values["learner"], state.arrays))
+        self.step, self.begun = values["step"], values["begun"]
+        self.episodes = [self._replayed(*each) for each in values["running"]]
+
+    def _replayed(self, number: int, graph: int, nodes: list[int]) -> Running:
+        """An episode as its choices have left it. Ranks: all call."""
+        env = self._environment(graph)
+        for node in nodes:
+            step_together(self.learner.group, [env], [np.array([node])])
+        return Running(number, graph, env, nodes)

@@ -1,0 +1,43 @@
+"""References: what approximation ratios are taken to, found by the program's own exact and local search."""
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from app.comm.group import Group
+from app.config import Case
+from app.log import Log
+from app.partition.assemble import gather_whole
+from app.partition.load import Loaded
+from app.problems.table import make_problem
+from app.search.toolbox import Instance
+from app.solver.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class References:
+    """Values of the best solutions known of some graphs, and which are proved optimal; both [graphs]."""
+
+    values: np.ndarray
+    proved: np.ndarray
+
+    def words(self) -> str:
+        """What the ratios are to."""
+        if self.proved.all():
+            return "the optimum, proved for each"
+        return f"the best found ({int(self.proved.sum())} of {len(self.proved)} proved optimal)"
+
+
+def find_references(group: Group, case: Case, graphs: list[Loaded]) -> References:
+    """Solve each graph without the policy, by the budget of [search]. Ranks: all call; identical on all."""
+    problem = make_problem(case.problem.name)
+    search = msgspec.structs.replace(case.search, start="greedy", inside="", outside="")
+    pipeline = Pipeline(group, Log(False), msgspec.structs.replace(case, search=search), None, None)
+    values, proved = [], []
+    for loaded in graphs:
+        whole = gather_whole(group, loaded.graph, loaded.rows)
+        answer = pipeline.answer(problem.toolbox(Instance(whole, loaded.metric)), whole.name)
+        values.append(answer.value)
+        proved.append(answer.value == answer.bound)
+    return References(np.array(values), np.array(proved))

@@ -1,0 +1,442 @@
+"""app/cuda on the host: the CUDA sources themselves, thread by thread, against the CPU path, bit for bit."""
+
+import itertools
+
+import emulator
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import standin
+
+from app.cuda import matrix as cuda_matrix
+from app.device import HostDevice
+from app.elementwise import Dropout
+from app.errors import NumericsError
+from app.gnn.optim import Adam
+from app.products import Finish, Members, Part
+
+pytestmark = pytest.mark.mpi_skip
+ROWS = (1, 7, 32, 133)
+WIDTHS = (1, 3, 16, 20, 32, 64, 100, 128, 192, 256, 300, 512)
+
+
+def normal(seed, *shape):
+    """Numbers of very different sizes: another order of additions shows at once."""
+    draws = np.random.default_rng(seed)
+    return (draws.standard_normal(shape) * 10.0 ** draws.integers(-3, 4, shape)).astype(np.float32)
+
+
+def share(seed, rows, zeros=0.4):
+    """[rows] factors of which some are zero."""
+    draws = np.random.default_rng(seed)
+    return (draws.random(rows) * (draws.random(rows) > zeros)).astype(np.float32)
+
+
+def put(device, value):
+    """An array, or a Part or Finish, on a device."""
+    if isinstance(value, (Part, Finish)):
+        return type(value)(**{name: put(device, each) for name, each in vars(value).items()})
+    return device.put(value) if isinstance(value, np.ndarray) else value
+
+
+class Pair:
+    """The same call on the host, in portable chains without compiled kernels, and on the emulated GPU."""
+
+    def __init__(self, device):
+        self.devices = [HostDevice(compiled=False), device]
+
+    def same(self, work, *operands):
+        """Run work(device, *operands) on both; its result and what it wrote must have the same bits."""
+        seen = []
+        for device in self.devices:
+            own = [put(device, each.copy() if isinstance(each, np.ndarray) else each) for each in operands]
+            found = work(device, *own)
+            found = found if isinstance(found, tuple) else (found,)
+            arrays = [each for each in (*found, *own) if isinstance(each, (np.ndarray, standin.Array))]
+            seen.append([np.array(standin.host(each)) for each in arrays])
+        assert len(seen[0]) == len(seen[1])
+        for one, other in zip(*seen):
+            assert (one.shape, one.dtype) == (other.shape, other.dtype)
+            assert np.array_equal(bits(one), bits(other))
+        return seen[0]
+
+
+def bits(array):
+    """Integers that tell floats apart; NaN is one whatever it carries, -0 is not 0."""
+    if array.dtype != np.float32:
+        return array
+    return np.where(np.isnan(array), np.int32(-1), np.ascontiguousarray(array).view(np.int32))
+
+
+@pytest.fixture
+def pair(emulated):
+    return Pair(emulated)
+
+
+def rows_of(seed, n, m, most=9):
+    """CSR arrays of a matrix with empty rows, among others."""
+    draws = np.random.default_rng(seed)
+    counts = np.minimum(draws.integers(0, most, n) * (draws.random(n) > 0.2), m)
+    indices = [np.sort(draws.permutation(m)[:count]) for count in counts]
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return indptr, np.concatenate([*indices, []]).astype(np.int32), (n, m)
+
+
+# ---- sparse products --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("c", WIDTHS)
+@pytest.mark.parametrize("valued", [False, True])
+def test_sparse_products(pair, c, valued):
+    """Every kernel of every width; sums go on from what Y holds."""
+    for n in ROWS:
+        indptr, indices, shape = rows_of(c + n, n, n + 5)
+        data = normal(1, len(indices)) if valued else None
+
+        def add(device, X, Y, arrays=(indptr, indices, data, shape)):
+            device.spmm_add(device.csr(*arrays), X, Y)
+
+        pair.same(add, normal(2, n + 5, c), normal(3, n, c))
+
+
+@pytest.mark.parametrize("c", [4, 16, 33, 64, 256])
+def test_rows_with_many_entries(pair, monkeypatch, c):
+    """They are summed apart, from shared memory, in the same order; odd counts of entries and columns."""
+    monkeypatch.setattr(cuda_matrix, "LONG", 60)
+    monkeypatch.setattr("app.cuda.products.LONG", 60)
+    indptr, indices, shape = rows_of(c, 9, 400, 300)
+    assert pair.devices[1].csr(indptr, indices, None, shape).long is not None
+    for data in (None, normal(1, len(indices))):
+
+        def add(device, X, Y, data=data):
+            device.spmm_add(device.csr(indptr, indices, data, shape), X, Y)
+
+        pair.same(add, normal(2, 400, c), normal(3, 9, c))
+
+
+@pytest.mark.parametrize(("states", "f"), [(1, 16), (3, 16), (2, 5), (4, 64), (2, 256)])
+@pytest.mark.parametrize("gated", ["", "rows", "table"])
+def test_states_side_by_side(emulated, states, f, gated):
+    """Rows that are not live, a gate, and an output that is written."""
+    n, host = 21, HostDevice(compiled=False)
+    indptr, indices, shape = rows_of(5, n, n)
+    live, X = share(1, n * states), normal(2, n, states * f)
+    X.reshape(n, states, f)[live.reshape(n, states) == 0] = 0
+    wanted = np.zeros((n, states * f), np.float32)
+    host.spmm_add(host.csr(indptr, indices, None, shape), X, wanted)
+    wanted = wanted.reshape(n * states, f) * (live != 0)[:, None]
+    gate = None
+    if gated:
+        index = np.random.default_rng(3).integers(0, 6, n * states).astype(np.int32)
+        gate = Part(normal(4, 6, f), index) if gated == "table" else Part(normal(4, n * states, f))
+        wanted = wanted * (gate.rows() > 0)
+    Y = emulated.empty((n, states * f))  # NaN
+    A = emulated.csr(indptr, indices, None, shape)
+    emulated.spmm_add(A, emulated.put(X), Y, emulated.put(live), write=True, gate=put(emulated, gate))
+    assert np.array_equal(emulated.get(Y).reshape(n * states, f), wanted)
+
+
+@pytest.mark.parametrize(("states", "f"), [(1, 16), (3, 7)])
+def test_rows_of_a_table(pair, states, f):
+    indptr, indices, shape = rows_of(6, 40, 40)
+    code = np.random.default_rng(1).integers(0, 5, (40, states)).astype(np.int32)
+
+    def add(device, table, code, Y):
+        device.spmm_lookup(device.csr(indptr, indices, None, shape), table, code, Y)
+
+    pair.same(add, normal(2, 5, f), code, normal(3, 40, states * f))
+
+
+def test_operands_that_do_not_fit(emulated):
+    A = emulated.csr(*rows_of(1, 8, 8)[:2], None, (8, 8))
+    X, Y = emulated.zeros((8, 16)), emulated.zeros((8, 16))
+    with pytest.raises(NumericsError, match="does not fit"):
+        emulated.spmm_add(A, X, emulated.zeros((8, 17)))
+    with pytest.raises(NumericsError, match="row-major"):
+        emulated.spmm_add(A, X, emulated.zeros((16, 8)).T)
+    with pytest.raises(NumericsError, match="without gaps"):
+        emulated.spmm_add(A, emulated.zeros((8, 20))[:, :16], Y)
+    with pytest.raises(NumericsError, match="float32"):
+        emulated.spmm_add(A, X.astype(np.float64), Y)
+
+
+# ---- dense products ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1, 3, 5, 16, 30, 64, 128, 150])
+def test_dense_products(pair, m):
+    """Tiles that do not come out even, and operands in up to four parts."""
+    for rows, widths in itertools.product((8, 136, 264), ((1,), (37,), (16, 5), (3, 17, 33), (1, 2, 3, 4))):
+        parts = [normal(i, rows, k) for i, k in enumerate(widths)]
+
+        def dense(device, W, *parts):
+            return device.dense([Part(X) for X in parts], W)
+
+        pair.same(dense, normal(9, sum(widths), m), *parts)
+
+
+@pytest.mark.parametrize("m", [2, 16, 47])
+def test_what_follows_a_dense_product(pair, m):
+    rows = 136
+    index = np.random.default_rng(1).integers(0, 6, rows).astype(np.int32)
+    parts = [Part(normal(1, 6, 9), index, share(2, rows)), Part(normal(3, rows, 12)[:, 2:7])]
+    wide = normal(4, rows, m + 3)[:, 1 : m + 1]
+    for relu, scaled, base, gate in itertools.product((False, True), repeat=4):
+        then = Finish(
+            wide if base else None, share(5, rows) if base and relu else None, relu,
+            share(6, rows) if scaled else None, normal(7, 6 if relu else rows, m) if gate else None,
+            index if gate and relu else None,
+        )  # fmt: skip
+        found = [
+            device.get(device.dense([put(device, part) for part in parts], put(device, W), put(device, then)))
+            for device in pair.devices
+            for W in [normal(8, 14, m)]
+        ]
+        assert np.array_equal(bits(found[0]), bits(found[1]))
+        found = [device.get(device.dense([], None, put(device, Finish(wide)))) for device in pair.devices]
+        assert found[0].tobytes() == found[1].tobytes()
+
+
+def test_gated_spread_and_scores(pair):
+    index = np.random.default_rng(1).integers(0, 3, 40).astype(np.int32)
+    pair.same(lambda device, *each: device.gated_spread(*each), normal(1, 3, 5), index, normal(2, 40, 5))
+
+    def score(device, X, W, w):
+        return device.score([Part(X)], W, w, Finish(relu=True))
+
+    pair.same(score, normal(1, 40, 9), normal(2, 9, 32), normal(3, 32, 1))
+
+
+# ---- sums over rows ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "m"), [(5, 3), (16, 16), (40, 16), (33, 1), (70, 65), (1, 130)])
+def test_weight_gradients(pair, k, m):
+    cuts = np.array([[0, 8, 8, 104], [104, 130, 155, 160]])
+    pair.same(lambda device, X, D: device.block_gram(X, D, cuts), normal(1, 160, k), normal(2, 160, m))
+
+
+@pytest.mark.parametrize("room", [1, 700, 1 << 26])
+def test_subtrees_of_blocks(emulated, monkeypatch, room):
+    """However many of them fit at a time; against a merge of the host's, block by block."""
+    monkeypatch.setattr("app.cuda.products.GRAM_BYTES", room)
+    host = HostDevice(compiled=False)
+    starts = np.array([[0, 8, 8, 24, 32, 48, 56, 64, 72, 96, 104, 136]])
+    spans = [(0, 8, 3), (8, 11, 2), (2, 3, 0), (0, 11, 4), (4, 7, 2)]
+    X, D, scale = normal(1, 136, 7), normal(2, 136, 5), share(3, 136)
+    parts = [Part(X, scale=scale), Part(normal(4, 136, 2))]
+    wanted = host.gram_roots(parts, D, starts, spans)
+    found = emulated.gram_roots([put(emulated, part) for part in parts], emulated.put(D), starts, spans)
+    assert emulated.get(found).tobytes() == wanted.tobytes()
+    wanted = host.column_roots(D, starts, spans)
+    assert emulated.get(emulated.column_roots(emulated.put(D), starts, spans)).tobytes() == wanted.tobytes()
+    assert emulated.gram_roots([Part(emulated.put(X))], emulated.put(D), starts, []).shape == (0, 35)
+
+
+def test_folds(pair):
+    starts = np.array([0, 0, 1, 20, 20, 47])
+    for c in (1, 3, 64):
+        pair.same(lambda device, X: device.fold(starts, X), normal(1, 50, c))
+
+
+def batch():
+    """Three graphs in four blocks, of two, one and three states; the second has an empty block."""
+    nodes = np.array([[0, 8, 16, 24, 30], [0, 0, 8, 8, 9], [0, 3, 6, 9, 11]])
+    return Members(nodes, [2, 1, 3], [0, 2, 3], [0, 60, 69], 6), 60 + 9 + 33
+
+
+def test_sums_over_the_nodes_of_states(pair):
+    members, rows = batch()
+    pair.same(lambda device, X: device.fold_members(members, X), normal(1, rows, 5))
+
+
+# ---- choices ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["distinct", "equal", "nan", "none", "low"])
+def test_best_rows(emulated, kind):
+    members, rows = batch()
+    score, candidate = normal(1, rows), share(2, rows) > 0
+    if kind == "equal":
+        score = np.round(score)
+    elif kind == "nan":
+        score[[3, 5, 70]], candidate[[3, 5, 70]] = np.nan, True
+    elif kind == "none":
+        candidate[60:69] = False
+    elif kind == "low":
+        score = np.full_like(score, -np.inf)
+    lowest, least = np.float32(-3e38), np.float32(-2.9e38)
+    wanted = HostDevice(compiled=False).best_rows(members, score, candidate, lowest, least)
+    found = emulated.best_rows(members, emulated.put(score), emulated.put(candidate), lowest, least)
+    assert np.array_equal(*(each[0] for each in (wanted, found)), equal_nan=True)
+    some = wanted[0] != lowest
+    assert np.array_equal(wanted[1][some], found[1][some])
+
+
+def test_top_keys(emulated):
+    draws = np.random.default_rng(1)
+    keys = draws.permutation(np.concatenate([np.zeros(30), draws.integers(1, 1 << 63, 70)])).astype(np.uint64)
+    keys[17] = np.uint64(0xFFFFFFFFFFFFFFFF)
+    host = HostDevice(compiled=False)
+    for wanted in (1, 2, 8, 40, 100, 200):
+        found = (np.sort(device.top_keys(put(device, keys), wanted)) for device in (host, emulated))
+        assert np.array_equal(*found)
+    few = np.array([0, 5, 0, 9], np.uint64)
+    assert sorted(emulated.top_keys(emulated.put(few), 3).tolist()) == [0, 5, 9]
+
+
+# ---- rows -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1, 16, 37])
+def test_activations(pair, m):
+    drop = Dropout(key=0x123456789ABCDEF, share=0.3, first_row=41)
+    scale, bias, rows = share(1, 50), normal(2, m), (normal(3, 50, m), normal(4, 50, m))
+    for flags in itertools.product((False, True), repeat=5):
+
+        def ahead(device, Z, scale, bias, add, flags=flags):
+            given = [x if flag else None for x, flag in zip((scale, bias, add), flags)]
+            device.activate(Z, *given, relu=flags[3], drop=drop if flags[4] else None)
+
+        def back(device, D, scale, bias, H, flags=flags):
+            left = None if flags[1] else drop
+            device.deactivate(D, H, scale if flags[0] else None, left, relu=flags[3])
+
+        pair.same(ahead, rows[0], scale, bias, rows[1])
+        pair.same(back, rows[0], scale, bias, np.maximum(rows[1], 0))
+
+
+def test_dropped_entries_and_sums_of_rows(pair):
+    drop = Dropout(key=77, share=0.5)
+    numbers = [np.random.default_rng(i).integers(0, 1 << 33, 200) for i in (1, 2)]
+
+    def entries(device, values, rows, columns):
+        return device.drop_entries(values, rows, columns, drop, values)
+
+    pair.same(entries, normal(3, 200), *numbers)
+    for factor in (1.0, -0.3):
+        pair.same(lambda device, Y, X, f=factor: device.add_into(Y, X, f), normal(1, 9, 5), normal(2, 9, 5))
+
+
+@pytest.mark.parametrize("c", [1, 2, 47])
+def test_losses(pair, c):
+    labels = np.random.default_rng(1).integers(-1, c + 1, 60).astype(np.int32)
+    Z, weight, targets = normal(2, 60, c) / 30, share(3, 60), (share(4, 60 * c) > 0).astype(np.float32)
+    Z[5], Z[6, 0], Z[7] = 200, np.nan, -200
+    pair.same(lambda device, *each: device.softmax_loss(*each), Z[8:], labels[8:], weight[8:])
+    pair.same(lambda device, *each: device.sigmoid_loss(*each), Z, targets.reshape(60, c), weight)
+    pair.same(lambda device, Z: device.argmax_rows(Z), Z)
+
+
+@pytest.mark.parametrize("m", [1, 16, 100])
+def test_layer_normalisation(pair, m):
+    Z, gamma, beta, D = normal(1, 30, m), normal(2, m), normal(3, m), normal(4, 30, m)
+
+    def both(device, Z, gamma, beta, D):
+        out, mean, inverse = device.normalise_rows(Z, gamma, beta, 1e-5)
+        product = device.xp.zeros_like(D)
+        device.normalise_rows_back(D, Z, mean, inverse, gamma, product)
+        return out, mean, inverse, product
+
+    pair.same(both, Z, gamma, beta, D)
+
+
+def test_adam(emulated):
+    """Three steps of each: the optimiser's own operations, and the kernel."""
+    gradients, found = [normal(i, 50) for i in range(3)], []
+    for device in (HostDevice(compiled=False), emulated):
+        flat, kernel = device.put(normal(9, 50)), device.adam
+        optimiser = Adam(50, device.xp, 1e-2, kernel=kernel)
+        optimiser.compiled = False
+        for gradient in gradients:
+            optimiser.update(flat, device.put(gradient))
+        found.append(b"".join(standin.host(each).tobytes() for each in (flat, optimiser.m, optimiser.v)))
+    assert found[0] == found[1]
+
+
+# ---- attention --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("h", "k"), [(1, 8), (4, 3)])
+def test_attention(pair, h, k):
+    """The whole pass over two tiles, as a layer makes it, and back."""
+    n, width = 37, h * k
+    tiles = [rows_of(1, n, 20), rows_of(2, n, 31)]
+    E, L = [normal(i, t[2][1], width + h) / 20 for i, t in enumerate(tiles)], normal(5, n, h) / 20
+
+    def ahead(device, L, D, *E):
+        patterns = [device.attention_pattern(device.csr(*t[:2], None, t[2])) for t in tiles]
+        T, V = device.zeros((n, 3 * h)), device.empty((n, 2 * width))
+        T[:, :h] = L
+        for pattern, rows in zip(patterns, E):
+            device.attention_top(pattern, device.xp.ascontiguousarray(rows[:, width:]), T)
+        device.attention_begin(L, T, V)
+        own = device.attention_pattern(device.csr(np.arange(n + 1), np.arange(n), None, (n, n)))
+        device.attention_add(own, device.xp.concatenate([D, L], axis=1), L, T, V)
+        for pattern, rows in zip(patterns, E):
+            device.attention_add(pattern, rows, L, T, V)
+        device.attention_finish(T, V)
+        F, dL = device.empty((n, width + 4 * h)), device.empty((n, h))
+        device.attention_pack(D, L, T, V, F, dL)
+        dS, dR = device.zeros((n, width)), device.zeros((n, h))
+        device.attention_back(own, F, D, L, dS, dR)
+        return T, V, F, dL, dS, dR, device.row_dots(D, dS)
+
+    pair.same(ahead, L, normal(6, n, width) / 20, *E)
+
+
+# ---- the emulator itself ----------------------------------------------------------------------------------
+
+
+def test_arguments_are_checked(emulated):
+    X = emulated.zeros((4, 4))
+    launch = emulated.kernels.launch
+    with pytest.raises(TypeError, match="rows is int32, not i64"):
+        launch("argmax_rows", 4, np.int32(4), np.int32(4), X, np.int64(4), X)
+    with pytest.raises(TypeError, match="out is float32, not an array of int"):
+        launch("argmax_rows", 4, np.int64(4), np.int32(4), X, np.int64(4), X)
+    with pytest.raises(AssertionError, match="arguments"):
+        launch("argmax_rows", 4, np.int64(4))
+
+
+DIVERGENT = 'extern "C" __global__ void f(const int n) { if ((int)threadIdx.x < n) __syncthreads(); }'
+BACKWARDS = """
+extern "C" __global__ void f(const int n, const float* X, float* Y) {
+    __shared__ float tile[64];
+    const int t = (int)threadIdx.x;
+    tile[t] = X[t];
+    __syncthreads();
+    Y[t] = tile[n - 1 - t];
+}"""
+
+
+def test_barriers(emulated):
+    module = emulator.RawModule(BACKWARDS, ("--fmad=false",))
+    X, Y = emulated.put(normal(1, 64)), emulated.empty((64,))
+    module.get_function("f")((1, 1), (64,), (np.int32(64), X, Y))
+    assert np.array_equal(emulated.get(Y), emulated.get(X)[::-1])
+
+
+def test_a_divergent_barrier_ends_the_process():
+    import subprocess
+    import sys
+
+    text = (
+        "import emulator, numpy as np\n"
+        f"f = emulator.RawModule({DIVERGENT!r}, ('--fmad=false',)).get_function('f')\n"
+        "f((1, 1), (8,), (np.int32(3),))"
+    )
+    if emulator.compiler() is None:
+        pytest.skip("no C++ compiler")
+    env = {"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True, timeout=60)
+    assert "a barrier that 3 of 8 threads" in done.stderr
+
+
+def test_the_sum_of_a_row_is_what_scipy_makes(emulated):
+    """The reference of the reference."""
+    indptr, indices, shape = rows_of(3, 50, 50)
+    X, Y = normal(1, 50, 16), emulated.zeros((50, 16))
+    emulated.spmm_add(emulated.csr(indptr, indices, None, shape), emulated.put(X), Y)
+    ones = np.ones(len(indices), np.float32)
+    assert (sp.csr_array((ones, indices, indptr), shape) @ X).tobytes() == emulated.get(Y).tobytes()

@@ -1,0 +1,173 @@
+"""The documents: their commands run, their links lead somewhere, their keys and files exist.
+
+A fenced block marked `sh quick` or `python quick` is run here, one marked `sh long` or `python long` by
+`make test-long`; the blocks of a document run in their order, in one folder of its own that looks like the root
+of the project.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import ROOT, mpirun, run_job
+
+from app.casetext import keys_markdown
+from app.config import GRAPH_TABLES, all_keys, all_tables
+
+NAMES = ["README.md", "inputs/README.md", "docs/*.md", "examples/*.md", "SECURITY.md", "CHANGELOG.md"]
+DOCUMENTS = sorted(path for name in NAMES for path in ROOT.glob(name))
+TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINKED = ("app", "bench", "docs", "examples", "inputs", "tests", "run.py", "README.md", "pyproject.toml")
+LIMIT_S = {"quick": 120, "long": 3600}
+
+
+def identify(path):
+    """A document's name in the reports."""
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path, length):
+    """(language, text) of the blocks of a document that are marked quick or long."""
+    found = [(info.split(), text) for info, text in FENCE.findall(TEXTS[path])]
+    return [(words[0], text) for words, text in found if length in words[1:]]
+
+
+def having(length):
+    """The documents that have blocks of this kind."""
+    return [path for path in DOCUMENTS if blocks(path, length)]
+
+
+# ---- commands ---------------------------------------------------------------------------------------------
+
+
+def run_blocks(path, length, folder):
+    """Run the blocks of a document, all quick ones before a long one; the first that fails ends the test."""
+    launcher = Path(mpirun(1)[0]).parent
+    for name in LINKED:
+        (folder / name).symlink_to(ROOT / name)
+    places = [str(Path(sys.executable).parent), str(launcher), os.environ["PATH"]]
+    variables = {
+        "PATH": os.pathsep.join(places), "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg",
+        # What Open MPI wants to hear before it starts more ranks than there are cores, or runs as root
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }  # fmt: skip
+    for kind in ("quick", "long") if length == "long" else ("quick",):
+        for language, text in blocks(path, kind):
+            start = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}[language]
+            code, printed = run_job([*start, text], LIMIT_S[kind], folder, **variables)
+            assert code == 0, f"{identify(path)}:\n{text}\n{printed[-4000:]}"
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("path", having("quick"), ids=identify)
+def test_the_quick_commands_run(path, tmp_path):
+    run_blocks(path, "quick", tmp_path)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("path", having("long"), ids=identify)
+def test_the_long_commands_run(path, tmp_path):
+    run_blocks(path, "long", tmp_path)
+
+
+@pytest.mark.mpi_skip
+def test_the_tutorials_have_commands():
+    tutorials = [path for path in DOCUMENTS if path.name.startswith("tutorial_")]
+    assert len(tutorials) >= 3
+    assert set(tutorials) <= set(having("quick"))
+
+
+# ---- what is named ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+def test_the_reference_of_keys_is_what_the_program_prints():
+    found = (ROOT / "docs" / "cases.md").read_text(encoding="utf-8")
+    assert found == keys_markdown(), "python -m app keys > docs/cases.md"
+
+
+def anchors(path):
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("path", DOCUMENTS, ids=identify)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", TEXTS[path])):
+        if target.startswith(("https://", "http://")):
+            continue
+        name, _, anchor = target.partition("#")
+        linked = (path.parent / name).resolve() if name else path
+        assert linked.exists(), f"{identify(path)}: no {target}"
+        assert linked.is_relative_to(ROOT), f"{identify(path)}: {target} is outside of the project"
+        assert not anchor or anchor in anchors(linked), f"{identify(path)}: no heading for {target}"
+
+
+# A file of the program: a path below the root or below app/; NAME and the like stand for others.
+FILE = re.compile(r"(?<![\w./{$-])((?:\w+/)+\w+\.(?:py|c|h|toml|md|sh|npz))\b")
+OWN = re.compile(r"[A-Z]{4}|(^|/)own_|^(runs|raw|split|solution|predictions|mine)/")
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("path", DOCUMENTS, ids=identify)
+def test_files_that_are_named_exist(path):
+    for name in FILE.findall(TEXTS[path]):
+        # A file that a block of the document writes, or one to be written
+        if OWN.search(name) or re.search(rf"(> ?|--out |cp \S+ ){re.escape(name)}", TEXTS[path]):
+            continue
+        assert (ROOT / name).exists() or (ROOT / "app" / name).exists(), f"{identify(path)}: no {name}"
+
+
+TABLES = sorted({keys[0] for keys in all_tables()})
+KEY = re.compile(rf"(?<![\w./\"-])((?:{'|'.join(TABLES)})(?:\.[a-z_]+)+)(?![\w(/.]*\()\b")
+SUFFIXES = {
+    "py",
+    "npz",
+    "csv",
+    "json",
+    "tsv",
+    "md",
+    "toml",
+    "txt",
+    "png",
+    "html",
+    "gz",
+    "npy",
+    "mtx",
+    "c",
+    "h",
+}
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("path", DOCUMENTS, ids=identify)
+def test_keys_that_are_named_exist(path):
+    known = {".".join(keys) for keys, _, _ in all_keys()} | {".".join(keys) for keys in GRAPH_TABLES}
+    quoted = [text for _, text in FENCE.findall(TEXTS[path])]
+    quoted += re.findall(r"`([^`\n]+)`", FENCE.sub("", TEXTS[path]))
+    for text in quoted:
+        for name in KEY.findall(text):
+            if name.rpartition(".")[2] not in SUFFIXES:
+                assert name in known, f"{identify(path)}: no key {name}"
+
+
+@pytest.mark.mpi_skip
+def test_every_case_is_described():
+    cases = {path.name for path in (ROOT / "inputs").glob("*.toml")}
+    described = set(re.findall(r"\w+\.toml", (ROOT / "inputs" / "README.md").read_text(encoding="utf-8")))
+    assert cases - described == set()
+    assert {name for name in described - cases if name not in ("case.toml", "pyproject.toml")} == set()
+
+
+@pytest.mark.mpi_skip
+def test_every_document_is_in_the_list_of_documents():
+    linked = set(re.findall(r"\]\(docs/(\w+\.md)", TEXTS[ROOT / "README.md"]))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} - linked == set()

@@ -1,0 +1,283 @@
+"""The process grid: replicas of an agent on groups of ranks, the same bits however they are shared out."""
+
+from copy import deepcopy
+
+import msgspec
+import numpy as np
+import pytest
+from helpers import growing_graph, make_blocks, random_graph
+from mpi4py import MPI
+from standin_device import StandInDevice
+from test_learners import AGENTS, short
+from test_train import changed
+
+from app.checkpoint.checkpoints import Nothing
+from app.comm.grid import cut_grid, fit_groups
+from app.comm.group import Group
+from app.comm.guard import digest
+from app.config import AgentCase, Case, GraphCase, ParallelCase, SearchCase
+from app.device import HostDevice
+from app.errors import CaseError, GraphError, NumericsError
+from app.log import Log
+from app.problems.table import make_problem
+from app.rl.agent import Agent
+from app.rl.learner import Lesson
+from app.rl.training import mean_lesson, share_of, train_policy
+from app.tasks.context import Context
+from app.tasks.solve import run_solve
+
+WORLD = MPI.COMM_WORLD
+GRAPHS = [growing_graph(31, 2, 1), random_graph(26, 0.2, 3), growing_graph(40, 3, 4)]
+HELD = [growing_graph(12, 2, 8), random_graph(9, 0.3, 9), growing_graph(11, 3, 5)]
+
+
+def with_replicas(case, replicas):
+    """The case with D replicas, and minibatches that they can share."""
+    batch = 6 if case.agent.learner == "dqn" else 12
+    return msgspec.structs.replace(
+        changed(case, agent={"batch": batch}), parallel=ParallelCase(data=replicas)
+    )
+
+
+def trained(group, case, groups=1, **more):
+    """Digests of the last and the best weights and every record of a training on a grid of ranks."""
+    last = []
+    grid = cut_grid(group, case.parallel.data, groups)
+    result = train_policy(
+        grid.group, case, make_problem("mvc"), make_blocks(grid.group, GRAPHS),
+        make_blocks(grid.group, HELD), snapshot=lambda step, weights: last.append(digest(weights)), grid=grid,
+        **more,
+    )  # fmt: skip
+    assert more or len(set(last)) > 1  # it did learn
+    return last, digest(result.weights), repr(result.records), result.best_total
+
+
+def grids(replicas):
+    """All numbers of groups that this session's ranks can form."""
+    return [g for g in range(1, replicas + 1) if WORLD.size % g == 0]
+
+
+# ---- how ranks are cut ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ranks", "replicas", "spatial", "groups"),
+    [
+        (1, 1, 0, 1), (1, 5, 0, 1), (4, 1, 0, 1), (4, 2, 0, 2), (4, 4, 0, 4), (3, 2, 0, 1), (4, 3, 0, 1),
+        (6, 4, 0, 2), (4, 3, 2, 2), (4, 8, 1, 4), (4, 2, 4, 1), (6, 96, 1, 6),
+    ],
+)  # fmt: skip
+def test_groups_divide_the_ranks(ranks, replicas, spatial, groups):
+    assert fit_groups(ranks, replicas, spatial) == groups
+
+
+@pytest.mark.parametrize(
+    ("ranks", "replicas", "spatial", "right"),
+    [(4, 2, 3, "2, 4"), (4, 2, 1, "2, 4"), (3, 1, 1, "3"), (1, 2, 2, "1")],
+)
+def test_ranks_that_do_not_fit_are_refused(ranks, replicas, spatial, right):
+    with pytest.raises(CaseError, match=rf"parallel.spatial: .*: {right}; got {spatial}$"):
+        fit_groups(ranks, replicas, spatial)
+
+
+def test_a_minibatch_is_shared_out_evenly_or_refused():
+    agent = AgentCase(batch=12, rollout_steps=10)
+    assert share_of(agent, 1) == agent
+    assert (share_of(agent, 4).batch, share_of(agent, 4).rollout_steps) == (3, 3)
+    with pytest.raises(CaseError, match=r"agent\.batch: must be a multiple of parallel\.data = 5"):
+        share_of(agent, 5)
+    assert share_of(AgentCase(learner="reinforce", batch=16), 3).rollouts == 8
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4, 7])
+def test_every_replica_has_one_group(replicas):
+    world = Group(WORLD, HostDevice())
+    for groups in grids(replicas):
+        grid = cut_grid(world, replicas, groups)
+        assert grid.group.size * grid.groups == world.size
+        assert grid.total([len(grid.mine)]) == [replicas]
+        assert grid.total([sum(grid.mine)]) == [sum(range(replicas))]
+        assert len(grid.mine) in (replicas // groups, replicas // groups + 1)
+        assert grid.number == world.rank // grid.group.size
+
+
+# ---- sums over replicas -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3, 5, 8])
+def test_a_mean_over_replicas_is_one_tree(device, replicas):
+    """Numbers whose sum depends on the order; every grid has the same bits, near the exact mean."""
+    world = Group(WORLD, device)
+    rows = np.random.default_rng(replicas).standard_normal((replicas, 300)).astype(np.float32)
+    rows *= np.float32(10.0) ** np.arange(replicas, dtype=np.float32)[:, None]
+    alone = Group(MPI.COMM_SELF, device)
+    found = []
+    for group, groups in [(alone, 1), *((world, g) for g in grids(replicas))]:
+        grid = cut_grid(group, replicas, groups)
+        lessons = [Lesson(float(rows[r, 0]), device.put(rows[r])) for r in grid.mine]
+        mean = mean_lesson(grid, lessons)
+        found.append((mean.loss, device.get(mean.gradient).tobytes()))
+    assert len(set(found)) == 1
+    mean = np.frombuffer(found[0][1], dtype=np.float32)
+    np.testing.assert_allclose(mean, rows.astype(float).mean(axis=0), rtol=1e-5, atol=1e-5 * abs(rows).max())
+
+
+def test_what_one_group_cannot_do_ends_all(solo):
+    """One error on all ranks, whichever group it came from; and none where all went well."""
+    world = Group(WORLD, HostDevice())
+    grid = cut_grid(world, world.size, world.size)
+    with grid.together("nothing"):
+        pass
+    with pytest.raises(GraphError, match=r"^group 0$"), grid.together("working"):
+        if grid.number == 0:
+            raise GraphError("group 0")
+    if world.size > 1:
+        with pytest.raises(NumericsError, match="diverged"), grid.together("working"):
+            if grid.number == 1:
+                raise NumericsError("diverged")
+
+
+# ---- training ---------------------------------------------------------------------------------------------
+
+CASES = {name: short(name) for name in AGENTS}
+CASES["reinforce"] = changed(short("reinforce", 4), train={"steps": 150, "evaluate_every": 60})
+CASES["n-step"] = changed(short("dqn", 2), agent={"n_step": 3, "discount": 0.9, "train_every": 2})
+CASES["double"] = changed(short("dqn", 1), agent={"double": True, "gradient_steps": 2})
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("name", CASES)
+def test_a_grid_trains_what_one_rank_emulates(name, replicas):
+    """Every learner, every number of groups: as D replicas on one rank, one after the other."""
+    case = with_replicas(CASES[name], replicas)
+    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case)
+    world = Group(WORLD, HostDevice())
+    for groups in grids(replicas) if WORLD.size > 1 else ():
+        assert trained(world, case, groups) == expected
+    if WORLD.size == 1:
+        assert trained(world, with_replicas(CASES[name], 1)) != expected
+
+
+def test_the_stand_in_trains_on_a_grid():
+    case = with_replicas(CASES["ppo"], 2)
+    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case)
+    for groups in grids(2):
+        assert trained(Group(WORLD, StandInDevice()), case, groups) == expected
+
+
+@pytest.mark.mpi_skip
+def test_a_replica_is_the_agent_of_its_seed(solo):
+    """Two replicas take the mean of the lessons that two agents of their seeds would take."""
+    case = with_replicas(CASES["dqn"], 2)
+    asked = []
+
+    def watched(self, sample):
+        asked.append((self.seed, sample.nodes.tolist(), len(sample.graphs)))
+        return lesson(self, sample)
+
+    lesson = Agent.lesson
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Agent, "lesson", watched)
+        trained(solo, case)
+    assert {size for _, _, size in asked} == {3}  # half a minibatch of 6
+    assert asked[0][0] == case.seed != asked[1][0]
+    assert asked[0][1] != asked[1][1]
+
+
+def test_weights_that_differ_between_groups_are_noticed():
+    world = Group(WORLD, HostDevice())
+    grid = cut_grid(world, world.size, world.size)
+    case = with_replicas(changed(CASES["dqn"], run={"check_every": 1}), world.size)
+    case = changed(case, agent={"batch": 2 * world.size})
+    update = Agent.update
+
+    def skewed(self, gradient):
+        update(self, gradient)
+        self.params.flat[0] += grid.number
+
+    if world.size == 1:
+        trained(world, case)
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Agent, "update", skewed)
+        with pytest.raises(NumericsError, match="the weights after 1 gradient steps: rank 1"):
+            trained(world, case, world.size)
+
+
+def test_what_groups_tell_each_other_is_counted_apart():
+    """A gradient and the loss to every other group; nothing about rows where a rank has whole graphs."""
+    world = Group(WORLD, HostDevice())
+    grid = cut_grid(world, world.size, world.size)
+    rows = [np.ones(100, dtype=np.float32)]
+    mean_lesson(grid, [Lesson(1.0, rows[0])])
+    others = world.size - 1
+    assert world.sent_bytes == ({"data.sum": 4 * 101 * others} if others else {})
+    assert grid.group.sent_bytes is world.sent_bytes
+
+
+# ---- stopping and going on --------------------------------------------------------------------------------
+
+
+class At(Nothing):
+    """Tells the state at a step, or begins from one."""
+
+    def __init__(self, step=-1, state=None):
+        self.step, self.state = step, state
+
+    def recall(self, key):
+        return self.state
+
+    def at(self, step, key="", state=None):
+        if self.step >= 0 and step >= self.step:
+            self.state, self.step = deepcopy(state()), -1
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_grid_goes_on_where_another_stopped(name):
+    """The state is that of the replicas, whichever ranks have them."""
+    case = with_replicas(CASES[name], 2)
+    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case)
+    world, middle = Group(WORLD, HostDevice()), case.train.steps // 2
+    told = []
+    for groups in grids(2):
+        keeper = At(middle)
+        assert trained(world, case, groups, keeper=keeper) == expected
+        told.append(keeper.state)
+    for groups, state in zip(reversed(grids(2)), told):
+        last, *rest = trained(world, case, groups, keeper=At(state=state))
+        assert (last[-1], rest) == (expected[0][-1], [*expected[1:]])
+
+
+# ---- solving ----------------------------------------------------------------------------------------------
+
+SET = Case(
+    seed=3, graph=GraphCase(generator="er", nodes=(30, 60), p=0.2, count=5),
+    search=SearchCase(steps=60, bound_seconds=0.01, reductions=False),
+)  # fmt: skip
+
+
+def solved(group, case):
+    """What a solve says of every instance, but for times and bounds, which depend on the clock."""
+    result = run_solve(Context(case, group, Log(False), None))
+    kept = ("name", "nodes", "edges", "objective", "source", "learned", "greedy", "digest", "baselines")
+    return result["digest"], [{key: each.get(key) for key in kept} for each in result["instances"]]
+
+
+@pytest.mark.parametrize("solver", ["full", "policy"])
+@pytest.mark.parametrize("rest", [{"data": 2}, {"data": 5}, {"data": 4, "spatial": 1}], ids=str)
+def test_a_set_is_solved_at_once_as_one_by_one(solver, rest):
+    case = changed(SET, search={"solver": solver, "bounds": False})
+    if rest.get("spatial") and WORLD.size == 3:
+        case = changed(case, graph={"count": 2})  # fewer graphs than groups
+    expected = solved(Group(MPI.COMM_SELF, HostDevice()), case)
+    parallel = msgspec.structs.replace(case, parallel=ParallelCase(**rest))
+    assert solved(Group(WORLD, HostDevice()), parallel) == expected
+
+
+def test_a_single_graph_is_searched_by_all():
+    """parallel.data independent searches of it, as search.starts would ask for."""
+    one = changed(SET, graph={"count": 1, "nodes": 90}, search={"baselines": False})
+    expected = solved(Group(MPI.COMM_SELF, HostDevice()), changed(one, search={"starts": 3}))
+    world = Group(WORLD, HostDevice())
+    assert solved(world, changed(one, parallel={"data": 3})) == expected
+    assert solved(world, changed(one, parallel={"data": 2}, search={"starts": 3})) == expected

@@ -1,0 +1,257 @@
+"""The studies of learned policies: tiny grids, whose tables hold what was run and do not depend on ranks."""
+
+import csv
+import json
+import sys
+
+import numpy as np
+import pytest
+from jobs import mpirun, run_job
+from mpi4py import MPI
+
+from app.casefile import build
+from app.comm.group import Group
+from app.config import Case
+from app.device import HostDevice
+from app.errors import CaseError
+from app.log import Log
+from app.model.defaults import DEFAULTS
+from app.output import RunFolder
+from app.partition.assemble import gather_whole
+from app.partition.load import generate_set
+from app.tasks.context import Context
+from app.tasks.learners import compared, run_learners
+from app.tasks.progress import Course, run_progress
+from app.tasks.references import find_references
+from app.tasks.selection import read_rule, run_selection
+from app.tasks.strong_scaling import PAPER, speedups
+from app.tasks.variants import split_variant, with_variant
+
+WORLD = MPI.COMM_WORLD
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    """All ranks, on the host: no study does arithmetic of its own on the device."""
+    return Group(WORLD, HostDevice())
+
+
+def study_of(group, settings, path=None):
+    """A context of a tiny study; it writes where a path is given."""
+    folder = RunFolder(group, str(path), True) if path else None
+    return Context(build({"run.task": "study", **settings}), group, Log(False), folder)
+
+
+def without(rows, *columns):
+    """A table without what clocks say."""
+    return [{key: value for key, value in row.items() if key not in columns} for row in rows]
+
+
+# ---- several nodes by one evaluation ----------------------------------------------------------------------
+
+SELECTION = {
+    "study.kind": "selection", "study.measured": ["er:40:0.2", "ba:60:3"], "study.seeds": [1, 2],
+    "study.rules": ["adaptive", "fraction 0.1"],
+}  # fmt: skip
+
+
+def test_the_study_of_selection(ranks, shared_path):
+    found = run_selection(study_of(ranks, SELECTION, shared_path / "out"))
+    alone = run_selection(study_of(Group(MPI.COMM_SELF, HostDevice()), SELECTION))
+    times = ("full_s", "full_ratio", "following_s", "following_ratio")
+    assert found["digest"] == alone["digest"]
+    assert without(found["rows"], *times) == without(alone["rows"], *times)
+    assert [row["rule"] for row in found["rows"]] == ["single", "adaptive", "fraction 0.1"] * 2
+    for one, adaptive, tenth in (found["rows"][:3], found["rows"][3:]):
+        assert one["evaluations"] == one["cover"]  # a node each, nothing dropped
+        assert one["cover_ratio"] == one["evaluations_ratio"] == one["full_ratio"] == 1
+        for row in (adaptive, tenth):
+            assert row["evaluations"] < one["evaluations"]
+            assert row["evaluations_ratio"] == one["evaluations"] / row["evaluations"]
+            assert row["cover_ratio"] == row["cover"] / one["cover"]
+    if ranks.rank == 0:
+        rows = list(csv.DictReader((shared_path / "out" / "selection.csv").open()))
+        assert [int(row["cover"]) for row in rows] == [row["cover"] for row in found["rows"]]
+
+
+def test_a_rule_is_read_with_its_fraction():
+    assert (read_rule("adaptive").name, read_rule("fraction 0.01").fraction) == ("adaptive", 0.01)
+    for wrong in ("fraction", "fraction 0", "fraction x", "adaptive 0.1", "fraction 0.1 0.2"):
+        with pytest.raises(CaseError, match=r"study\.rules"):
+            read_rule(wrong)
+    with pytest.raises(CaseError, match="known: single"):
+        read_rule("best")
+
+
+# ---- learners, models, problems ---------------------------------------------------------------------------
+
+CELLS = {
+    "study.kind": "learners", "graph.generator": "mixed", "graph.nodes": [10, 14], "graph.count": 4,
+    "study.problems": ["mvc", "tsp", "maxcut"], "study.learners": ["dqn", "reinforce"],
+    "study.embeddings": ["structure2vec"], "study.graphs_per_size": 4, "study.steps": 30,
+    "train.evaluate_graphs": 2, "train.evaluate_every": 20, "train.environments": 2, "agent.warmup": 8,
+    "study.settings": ["dqn mvc train.steps=40", "reinforce agent.rollouts=2"],
+}  # fmt: skip
+
+
+def test_the_study_of_learners(ranks, shared_path):
+    found = run_learners(study_of(ranks, CELLS, shared_path / "out"))
+    alone = run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), CELLS))
+    assert found["digest"] == alone["digest"]
+    assert without(found["rows"], "cpu_s") == without(alone["rows"], "cpu_s")
+    names = [(row["problem"], row["learner"]) for row in found["rows"]]
+    assert names == [(p, a) for p in ("mvc", "tsp", "maxcut") for a in ("dqn", "reinforce")]
+    assert all(row["graphs"] == 4 and not row["excluded"] for row in found["rows"])
+    by_hand = [row["policy"] / row["random"] for row in found["rows"]]
+    assert np.allclose(by_hand, [row["ratio"] for row in found["rows"]], rtol=0.1)
+
+
+def test_what_a_case_refuses_is_excluded_with_the_reason():
+    settings = {**CELLS, "study.problems": ["maxcut"], "agent.replay": "bits"}
+    rows = run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))["rows"]
+    assert "order of the choices" in rows[0]["excluded"]
+    assert rows[0]["beats"] is None
+    assert not rows[1]["excluded"]  # reinforce has no replay memory
+
+
+def test_better_is_less_of_a_cover_and_more_of_a_cut():
+    policy, random = np.array([9.0, 8.0, 9.0]), np.array([10.0, 10.0, 10.0])
+    less, more = (compared(policy, random, sense) for sense in ("minimise", "maximise"))
+    assert (less["won"], less["beats"]) == (3, True)
+    assert (more["won"], more["beats"]) == (0, False)
+    assert compared(np.array([5.0, 14.9]), np.array([10.0, 10.0]), "minimise")["beats"] is False  # one lucky
+
+
+# ---- ratio over training time -----------------------------------------------------------------------------
+
+COURSE = {
+    "study.kind": "progress", "graph.generator": "mixed", "graph.nodes": [12, 16], "graph.count": 4,
+    "study.families": ["er", "ba"], "study.targets": [1.0, 1.0], "study.seeds": [1], "train.steps": 40,
+    "study.graphs_per_size": 6, "train.evaluate_graphs": 2, "train.evaluate_every": 10, "agent.warmup": 8,
+    "study.variants": ["dqn", "ppo agent.learner=ppo agent.rollout_steps=16"],
+}  # fmt: skip
+CLOCKS = ("agent_s", "environment_s", "seconds", "processor_s")
+
+
+def test_the_study_of_progress(ranks, shared_path):
+    found = run_progress(study_of(ranks, COURSE, shared_path / "out"))
+    alone = run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), COURSE))
+    assert found["digest"] == alone["digest"]
+    assert without(found["rows"], *CLOCKS) == without(alone["rows"], *CLOCKS)
+    assert [row["step"] for row in found["rows"]] == [0, 10, 20, 30, 40] * 2
+    for row in found["rows"]:
+        assert set(row["ratios"]) == {"ba", "er"}
+        assert min(row["ratios"].values()) >= 1  # to the proved optimum
+        assert row["seconds"] >= row["agent_s"] + row["environment_s"]
+    assert found["rows"][-1]["agent_s"] > found["rows"][-1]["environment_s"] > 0
+    if ranks.rank == 0:
+        assert len(list(csv.DictReader((shared_path / "out" / "reached.csv").open()))) == 2
+
+
+def test_a_training_stops_at_its_targets():
+    settings = {**COURSE, "study.stop": True, "study.targets": [9.0, 9.0]}
+    found = run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))
+    assert [row["step"] for row in found["rows"]] == [0, 0]
+    assert all(row["reached"] for row in found["reached"])
+
+
+def test_the_first_line_at_all_targets_counts():
+    course = Course("a", 1, {"ba": 1.1, "er": 1.2})
+    for step, ba, er in ((0, 1.3, 1.1), (5, 1.1, 1.3), (9, 1.1, 1.2), (12, 1.0, 1.0)):
+        course.lines.append({"step": step, "ratios": {"ba": ba, "er": er}})
+    assert (course.reached()["step"], course.reached()["reached"]) == (9, True)
+    course.lines = course.lines[:2]
+    assert (course.reached()["step"], course.reached()["reached"]) == (5, False)
+
+
+@pytest.mark.parametrize("settings", [{"study.targets": [1.02]}, {"graph.generator": "er"}])
+def test_targets_go_with_families(settings):
+    with pytest.raises(CaseError, match=r"study\.(targets|families)"):
+        run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), {**COURSE, **settings}))
+
+
+def test_references_are_optima_of_small_graphs(ranks):
+    case = build({"graph.generator": "mixed", "graph.nodes": [10, 13], "graph.count": 4})
+    graphs = generate_set(ranks, case.graph, 3, "test")
+    found = find_references(ranks, case, graphs)
+    assert found.proved.all()
+    assert found.words() == "the optimum, proved for each"
+    for loaded, value in zip(graphs, found.values.tolist()):
+        assert value == smallest_cover(gather_whole(ranks, loaded.graph, loaded.rows))
+
+
+def smallest_cover(graph):
+    """By trying every set of nodes."""
+    u, v = graph.row_of(), graph.indices
+    sets = (np.arange(1 << graph.n)[:, None] >> np.arange(graph.n)) & 1
+    covers = sets[(sets[:, u] | sets[:, v]).all(axis=1)]
+    return int(covers.sum(axis=1).min())
+
+
+# ---- strong scaling beside the paper ----------------------------------------------------------------------
+
+
+def test_speedups_stand_beside_the_papers():
+    here = PAPER[0].here
+    curves = [
+        {"graph": here, "step": step, "ranks": ranks, "seconds": 1 / ranks, "counts": "expected",
+         "measured_s": {1: 1.0, 2: 0.625}.get(ranks, "")}
+        for step in ("evaluation", "training B=8") for ranks in (1, 2, 6, 192)
+    ]  # fmt: skip
+    rows = speedups(curves)
+    assert [(row["step"], row["paper_speedup"]) for row in rows] == [
+        ("evaluation", 54.5), ("training B=8", 31.3),
+    ]  # fmt: skip
+    assert all(row["speedup"] == pytest.approx(32) for row in rows)
+    assert all((row["measured_ranks"], row["measured_speedup"]) == (2, 1.6) for row in rows)
+    assert speedups(curves[:2]) == []
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("kind", ["strong_scaling", "learning", "selection"])
+def test_a_case_file_runs_with_one_command(kind, tmp_path):
+    rates = tmp_path / "calibration.json"
+    rates.write_text(DEFAULTS.text())
+    small = {
+        "strong_scaling": [
+            'study.variants=["a study.measured=[\\"er:40:0.2\\"] study.extrapolated=[\\"er:19200:0.15\\"]", '
+            '"b study.measured=[\\"large/none.txt\\"]"]', "study.ranks=[1,6,192]", "study.rounds=1",
+            "study.batches=[2]", f"study.calibration={rates}",
+        ],
+        "learning": [
+            "study.seeds=[1]", "graph.count=4", "study.graphs_per_size=2", 'study.variants=["dqn"]',
+            "train.steps=16", "graph.nodes=[12,14]", "train.evaluate_every=16",
+        ],
+        "selection": ['study.measured=["er:40:0.2"]', "study.seeds=[1]"],
+    }[kind]  # fmt: skip
+    out = tmp_path / "out"
+    ranks = mpirun(2) if kind == "learning" else []
+    command = [*ranks, sys.executable, "run.py", f"inputs/study_{kind}.toml", *small, "--out", out]
+    code, printed = run_job(command, limit_s=200, LOCKSTEP_DATA="")
+    assert code == 0, printed
+    assert json.loads((out / "result.json").read_text())["digest"]
+    if kind == "strong_scaling":
+        assert "RL4GO, ER 19,200: 54.5 times" in printed
+        assert "large/none.txt: left out, no such file" in printed
+
+
+# ---- settings in a line -----------------------------------------------------------------------------------
+
+
+def test_a_variant_is_a_name_and_settings():
+    name, settings = split_variant("two B=4 agent.batch=4 train.environment=scan")
+    assert (name, settings) == ("two B=4", {"agent.batch": "4", "train.environment": "scan"})
+    case = with_variant(Case(), settings, "here")
+    assert (case.agent.batch, case.train.environment, case.agent.discount) == (4, "scan", 0.5)
+
+
+@pytest.mark.parametrize("text", ["a agent.batch=", "a agent.batch=1 agent.batch=2", "a x.y.z=1"])
+def test_a_variant_that_cannot_be_read_is_refused(text):
+    with pytest.raises(CaseError, match=r"table\.key=value"):
+        split_variant(text)
+
+
+@pytest.mark.parametrize("text", ["a agent.batch=0", "a agent.bacth=4", "a nothing.here=4", "a run.task=dig"])
+def test_settings_of_a_variant_are_checked(text):
+    with pytest.raises(CaseError, match="here: "):
+        with_variant(Case(), split_variant(text)[1], "here")
