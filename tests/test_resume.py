@@ -21,7 +21,7 @@ LONG = bool(os.environ.get("LOCKSTEP_LONG"))
 KILLS = 50 if LONG else 2  # of each soak; the others below are kills, too
 SMALL = ("output.plots=false", "search.baselines=false")
 TRAIN = (
-    ROOT / "inputs" / "mvc.toml", "run.task=train", "train.graphs.count=5", "train.graphs.nodes=[16,24]",
+    ROOT / "inputs" / "weights_mvc.toml", "graph.count=8", "graph.nodes=[16,24]",
     "train.steps=160", "train.evaluate_every=40", "train.environments=3", "agent.warmup=20",
     "agent.batch=8", "train.evaluate_graphs=3", *SMALL,
 )  # fmt: skip
@@ -260,7 +260,7 @@ def test_what_may_not_go_on_is_refused_and_left_alone(tmp_path):
     (out / ".lock").unlink()
     before = files_of(out)
     for more, said in (
-        (["seed=9", "--resume"], "seed: 0 there, 9 here"),
+        (["seed=9", "--resume"], "seed: 3 there, 9 here"),
         (["train.environments=4", "--resume"], "train.environments: 3 there, 4 here"),
         (["train.steps=50", "--resume"], "train.steps: 50, but the checkpoint has made"),
         (["--resume", "--overwrite"], "one of them"),
