@@ -38,7 +38,9 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
 
     start = time.perf_counter()
     with log.phase("train"):
-        found = train_links(group, triples, rgcn, case.seed, _recorder(context), case.run.check_every, begin)
+        found = train_links(
+            group, triples, rgcn, case.seed, _recorder(context), case.run.check_every, begin, context.keeper
+        )
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
     scores = [row["val_score"] for row in found.records if "val_score" in row]
@@ -79,7 +81,7 @@ def _recorder(context: Context) -> Any:
     """What training calls with each record: a row of metrics.csv and, now and then, a line."""
     log = context.log
 
-    to_go = ToGo(case.rgcn.epochs)
+    to_go = ToGo(context.case.rgcn.epochs)
 
     def record(row: dict[str, float]) -> None:
         score = row.get("val_score")
