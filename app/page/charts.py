@@ -45,19 +45,21 @@ def line_chart(
     x_label: str,
     y_label: str,
     *,
-    log_x: bool = False,
+    ticks_x: Sequence[float] = (),
     log_y: bool = False,
     zero: bool = False,
 ) -> Markup:
     """A figure of lines with a legend; nothing where no line has a point.
 
-    log_x, log_y   a logarithmic axis; what is not positive is left out      zero   the y axis begins at zero
+    log_y     a logarithmic axis; what is not positive is left out      zero   it begins at zero
+    ticks_x   the places of the x axis that have a label, on a logarithmic axis; none: a linear axis
     """
-    kept = [_positive(line, log_x, log_y) for line in lines]
+    kept = [_positive(line, bool(ticks_x), log_y) for line in lines]
     kept = [line for line in kept if line.x]
     if not kept:
         return Markup("")
-    across = make_axis([x for line in kept for x in line.x], LEFT, WIDTH - RIGHT, log_x)
+    across = make_axis([x for line in kept for x in line.x], LEFT, WIDTH - RIGHT, bool(ticks_x))
+    across = replace(across, ticks=tuple(sorted(set(ticks_x)))) if ticks_x else across
     up = make_axis([y for line in kept for y in line.y], HEIGHT - BOTTOM, TOP, log_y, zero, 0.04)
     drawing = tag(
         "svg",

@@ -73,7 +73,8 @@ def _cell(column: int, cell: object, right: bool) -> Markup:
     if column == 0:
         short = len(str(cell)) < 28
         return tag("th", cell, scope="row", class_="n" if right else "short" if short else None)
-    return tag("td", "-" if cell is None else cell, class_="n" if right else None)
+    word = len(str(cell)) < 28 and " " not in str(cell)
+    return tag("td", "-" if cell is None else cell, class_="n" if right else "short" if word else None)
 
 
 def is_number(text: object) -> bool:

@@ -34,7 +34,8 @@ def summary(run: Run) -> str:
     words += [f"test accuracy {percent(tested)} %"] if tested is not None else []
     held = mapping(run.result.get("held_back"))
     words += [f"held-back total {shown(held['learned'], 8)}"] if "learned" in held else []
-    words += [f"{seconds(run.result.get('seconds'))} on {run.ranks} rank{'s' if run.ranks != 1 else ''}"]
+    took = seconds(run.result.get("seconds"))
+    words += [f"{f'{took} ' if took else ''}on {run.ranks} rank{'s' if run.ranks != 1 else ''}"]
     return "; ".join(words)
 
 
