@@ -31,6 +31,7 @@ PARTS = {
     "compaction": "Compaction of the residual graph",
     "gnn": "Full-batch training of graph convolutional networks",
     "rgcn": "Full-batch training of a relational network",
+    "startup": "Start-up",
     "ranks": "Two ranks against one",
     "gnn_ranks": "Two ranks against one: full-batch training",
 }

@@ -120,6 +120,12 @@ class StateBatch:
         mask[row[row >= 0]] = 0
         return self.device.put(mask)
 
+    @property
+    def most_rows(self) -> int:
+        """`rows` of the rank that has most, the same on all."""
+        owned = (np.diff(block.rows.offsets) * count for block, count in zip(self.blocks, self.counts))
+        return int(sum(owned).max())
+
     # ---- products ---------------------------------------------------------------------------------------
 
     def times(self, X_own: Array, live_own: Array | None = None, gate_own: Part | None = None) -> Array:
