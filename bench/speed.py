@@ -27,6 +27,7 @@ PARTS = {
     "training": "Training step beside PyTorch",
     "solve": "A whole solution, one node at a time",
     "products": "The sparse product against the memory bus",
+    "environments": "Training with 32 environments against one",
     "compaction": "Compaction of the residual graph",
     "gnn": "Full-batch training of graph convolutional networks",
     "rgcn": "Full-batch training of a relational network",

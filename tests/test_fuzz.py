@@ -1,11 +1,13 @@
 """Damaged input: tests/fuzz.py in a process of its own, some hundred inputs, and many in the long mode."""
 
 import os
+import pickle
 import random
 import re
 import signal
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import fuzz
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from fuzz_targets import PAIRS, TARGETS, Sample, Target, npz, read_graph
 from jobs import ROOT, run_job
+from scipy.sparse import csr_matrix
 
 from app.errors import CaseError, GraphError, NumericsError
 from app.memory.room import resident_bytes
@@ -132,3 +135,15 @@ def test_a_catalogue_that_is_none(tmp_path, content):
     with pytest.raises(CaseError, match=f"^{re.escape(str(path))}: no catalogue of graphs: ") as caught:
         read_catalogue(str(path), ["mvc"])
     assert "\n" not in str(caught.value)
+
+
+def test_planetoid_features_that_do_not_fit_32_bits_are_refused(tmp_path):
+    """They became infinite, with a warning of NumPy's."""
+    for name, content in TARGETS["planetoid"].samples()[0].files.items():
+        (tmp_path / name).write_bytes(content)
+    values = csr_matrix(np.full((4, 5), 1e300))
+    (tmp_path / "ind.x.tx").write_bytes(pickle.dumps(values, protocol=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(GraphError, match=r"ind\.x\.tx: holds no sound CSR matrix"):
+            TARGETS["planetoid"].read(str(tmp_path), random.Random(4))
