@@ -82,8 +82,8 @@ OWNERS = {
     "mpi4py": ("comm/", "main.py", "api.py"),
 }
 BANNED_MODULES = {
-    "pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "random", "yaml", "ruamel", "code",
-    "runpy", "socketserver",
+    "pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "random", "yaml", "ruamel",
+    "code", "runpy", "socketserver",
 }  # fmt: skip
 BANNED_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint"}
 BANNED_ATTRIBUTES = {"np.fromstring", "os.system", "os.popen"}
