@@ -133,7 +133,8 @@ class Checkpoints:
         self.kept: dict[str, State] = {}
         self.log = Log(False)
         self._running: dict[str, State] = {}
-        self._base = self._step = self._number = 0
+        self._base = self._step = 0
+        self._number = -1  # of the checkpoint written last
         self._last: tuple[int, str, int] | None = None
         self._inputs: dict[str, str] | None = None
         self._valid = ""  # the newest one that was written or read
