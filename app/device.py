@@ -63,10 +63,6 @@ class HostDevice(Products, HostElementwise, HostAttention):
     def synchronize(self) -> None:
         """Wait for the device; nothing to wait for on the host."""
 
-    def is_out_of_memory(self, error: BaseException) -> bool:
-        """True where an array did not fit."""
-        return isinstance(error, MemoryError)
-
     def csr(
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
     ) -> Any:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import standin
 
 from app.cuda import matrix as cuda_matrix
+from app.cuda.vendor import VendorDevice
 from app.device import HostDevice
 from app.elementwise import Dropout
 from app.errors import NumericsError
@@ -383,6 +384,62 @@ def test_attention(pair, h, k):
         return T, V, F, dL, dS, dR, device.row_dots(D, dS)
 
     pair.same(ahead, L, normal(6, n, width) / 20, *E)
+
+
+# ---- the device -------------------------------------------------------------------------------------------
+
+
+def test_ranks_are_dealt_to_the_gpus_of_their_machine():
+    devices = [emulator.make_device(rank, devices=3) for rank in range(5)]
+    assert [device.index for device in devices] == [0, 1, 2, 0, 1]
+    assert devices[4].describe().startswith("gpu 1 of 3 (emulated, 1 GiB), CuPy 0")
+
+
+def test_page_locked_memory_is_the_devices(emulated):
+    held = emulated.pinned(6)
+    held[:] = np.arange(6)
+    X = emulated.empty((6,))
+    emulated.load(X, held)
+    emulated.store(held[::-1].copy(), X)
+    out = np.zeros(6, np.float32)
+    emulated.store(out, X)
+    assert out.tolist() == held.tolist() == list(range(6))
+    assert emulated.memory() == {"used": 0, "held": 0, "free": 1 << 30, "total": 1 << 30}
+
+
+# ---- the vendor's products --------------------------------------------------------------------------------
+
+
+class Vendor:
+    """What of cupyx a VendorDevice calls: products of column-major operands, which are column-major."""
+
+    class scipy:
+        class sparse:
+            csr_matrix = staticmethod(standin.csr_matrix)
+
+    class cusparse:
+        @staticmethod
+        def spmm(A, X, transb):
+            assert X.flags.f_contiguous and transb
+            return A @ X.T
+
+
+def test_the_vendors_products():
+    """The same sums in any order, added or written; masks are left to our kernels."""
+    if emulator.compiler() is None:
+        pytest.skip("no C++ compiler to run the CUDA kernels on the host")
+    device = VendorDevice(emulator.make_cupy(), Vendor)
+    assert not device.reproducible and not device.portable
+    indptr, indices, shape = rows_of(3, 40, 40)
+    dense = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=shape).toarray()
+    X, Y, W = (np.round(normal(i, *size)) for i, size in enumerate(((40, 8), (40, 8), (8, 4))))
+    A, out = device.csr(indptr, indices, None, shape), device.put(Y.copy())
+    device.spmm_add(A, device.put(X), out)
+    assert np.allclose(device.get(out), Y + dense @ X, rtol=1e-5)
+    device.spmm_add(A, device.put(X), out, write=True)
+    assert np.allclose(device.get(out), dense @ X, rtol=1e-5)
+    found = device.get(device.dense([Part(device.put(X))], device.put(W), Finish(relu=True)))
+    assert np.allclose(found, np.maximum(X @ W, 0), rtol=1e-5)
 
 
 # ---- the emulator itself ----------------------------------------------------------------------------------

@@ -265,7 +265,7 @@ def test_ranks_with_different_cases_are_refused(case_file, tmp_path):
     code, printed = run_job(command)
     assert code == 2
     assert printed.count("\n") == 1
-    assert "ranks of one job must run the same: rank 1 has case" in printed
+    assert "ranks of one job must run the same case: rank 1 has case" in printed
     assert not (tmp_path / "out").exists()
 
 
@@ -289,6 +289,31 @@ def test_a_device_that_one_rank_lacks_ends_all(case_file, tmp_path):
     command = [*mpirun(2), sys.executable, program, case_file, "--out", tmp_path / "out"]
     code, printed = run_job(command)
     assert (code, printed) == (2, "lockstep: error: device gpu: none here\n")
+
+
+def test_a_rank_without_memory_ends_all_with_one_line(case_file, tmp_path):
+    """CuPy's error is a MemoryError too."""
+    program = tmp_path / "each.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "import run\n"
+        "import app.main\n"
+        "def starved(context):\n"
+        "    if context.group.rank == 1:\n"
+        "        raise MemoryError('Out of memory allocating 9 bytes\\n(allocated so far: 1)')\n"
+        "    context.group.barrier()\n"
+        "app.main.TASKS = dict.fromkeys(app.main.TASKS, starved)\n"
+        "sys.exit(run.main(sys.argv[1:]))\n"
+    )
+    command = [*mpirun(2), sys.executable, program, case_file, "--out", tmp_path / "out"]
+    code, printed = run_job(command)
+    told = [line for line in printed.splitlines() if "out of memory" in line]
+    assert code != 0 and len(told) == 1 and "Traceback" not in printed
+    assert (
+        "rank 1: out of memory: Out of memory allocating 9 bytes (allocated so far: 1); planned: " in told[0]
+    )
+    assert "more ranks" in told[0]
 
 
 def test_overwrite_removes_only_what_a_run_wrote(tmp_path):

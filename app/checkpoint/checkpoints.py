@@ -25,6 +25,7 @@ from app.config import Case
 from app.errors import CaseError, LockstepError, Stopped
 from app.log import Log, Mark
 from app.text import printable
+from app.watchdog import beat
 
 PACE_S = 0.1  # between two questions to all ranks: a few microseconds each
 NOTHING, SAVE, HOURS, FIRST_SIGNAL = 0, 1, 2, 3  # a wish; a signal's is FIRST_SIGNAL and its place
@@ -217,6 +218,7 @@ class Checkpoints:
 
     def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
         """See Keeper."""
+        beat()
         faults.strike(self.group.rank, step)
         if not self.case.checkpoint.enabled:
             return

@@ -57,8 +57,9 @@ def mpi_takes_device_memory() -> str:
         return "mpi_memory_alloc_kinds"
     if _query():
         return "MPIX_Query_cuda_support"
-    if "Intel" in mpi_library() and os.environ.get("I_MPI_OFFLOAD", "0") != "0":
-        return "I_MPI_OFFLOAD"
+    for library, switch in (("Intel", "I_MPI_OFFLOAD"), ("CRAY", "MPICH_GPU_SUPPORT_ENABLED")):
+        if library in mpi_library() and os.environ.get(switch, "0") != "0":
+            return switch
     return ""
 
 

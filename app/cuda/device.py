@@ -55,7 +55,18 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
 
     def get(self, array: Array) -> np.ndarray:
         """A copy of the array on the host; waits for the device."""
-        return self._cp.asnumpy(array, stream=self.stream)
+        host = self._cp.asnumpy(array, stream=self.stream)
+        self.stream.synchronize()
+        return host
+
+    def load(self, array: Array, host: np.ndarray) -> None:
+        """Begin to copy host memory into a device array, in the order of the kernels."""
+        array.set(host, stream=self.stream)
+
+    def store(self, host: np.ndarray, array: Array) -> None:
+        """Copy a device array into host memory; waits for the device."""
+        array.get(stream=self.stream, out=host)
+        self.stream.synchronize()
 
     def csr(
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
@@ -70,10 +81,6 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
     def _pinned_bytes(self, size: int) -> np.ndarray:
         memory = self._cp.cuda.alloc_pinned_memory(max(size, 1))
         return np.frombuffer(memory, np.uint8, size)
-
-    def is_out_of_memory(self, error: BaseException) -> bool:
-        """True for CuPy's own error, whatever raised it."""
-        return isinstance(error, self._cp.cuda.memory.OutOfMemoryError)
 
     def memory(self) -> dict[str, int]:
         """Bytes of this GPU: used by arrays here, held by the pool, free and total on the device."""

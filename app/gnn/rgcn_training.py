@@ -10,7 +10,7 @@ import numpy as np
 
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
-from app.comm.guard import check_same, digest
+from app.comm.guard import check_replicas
 from app.comm.ordered import sum_blocks
 from app.config import RgcnCase
 from app.errors import CaseError
@@ -26,6 +26,7 @@ from app.graphs.triples import NodeLabels
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.relations import Placement, fit_turns, place
+from app.watchdog import beat
 
 Array = Any
 NO_LIMIT = Budget(0)
@@ -205,6 +206,7 @@ def train_rgcn(
         made = rgcn_kept.restore(group, net, steps, case.epochs, earlier)
         found.records = earlier.values["records"]
     for epoch in range(made + 1, case.epochs + 1):
+        beat()
         keeper.at(epoch - 1, "fit", partial(rgcn_kept.state_of, group, net, steps, epoch - 1, found.records))
         Z_own = net.forward()
         predicted = _classes(group, Z_own)
@@ -215,7 +217,7 @@ def train_rgcn(
                 steps.take(gradient)
         refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
-            check_same(group, digest(net.replicated())[:16], f"weights after epoch {epoch}")
+            check_replicas(group, net.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
             scores = targets.accuracy(predicted)
             row = {"epoch": epoch, "loss": loss, **{f"{split}_score": s for split, s in scores.items()}}

@@ -129,7 +129,7 @@ class DeviceCopies:
 
     def load(self, fast: Array, slow: np.ndarray) -> None:
         """Slow to fast."""
-        fast.set(slow)
+        self._device.load(fast, slow)
 
     def load_ahead(self, fast: Array, slow: np.ndarray) -> Callable[[], Any]:
         """Begin to copy; the function that is returned makes later operations wait for the end."""
@@ -137,7 +137,7 @@ class DeviceCopies:
 
     def store(self, slow: np.ndarray, fast: Array) -> None:
         """Fast to slow; waits for the device."""
-        fast.get(out=slow)
+        self._device.store(slow, fast)
 
     def shift(self, block: Array, source: int, target: int, count: int) -> None:
         """Move towards the front, in pieces that do not overlap: no second buffer is needed."""

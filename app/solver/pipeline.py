@@ -12,8 +12,10 @@ import numpy as np
 
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
+from app.comm.guard import check_replicas
 from app.config import Case
 from app.errors import LockstepError
+from app.graphs.graph import Graph
 from app.log import Log
 from app.rng import stream
 from app.search.toolbox import Toolbox
@@ -94,11 +96,14 @@ class Pipeline:
                 self.log.info("%s: %s, %.2f s", name, said, progress.elapsed())
         elif search.reductions:
             self.replay.append("search.reductions=false")
+        self._check_replicas(f"{name}: after reductions", toolbox.core)
         with self.log.phase("start"):
             best, values = self._starts(toolbox, progress, budget, given, learned)
+        self._check_replicas(f"{name}: before the search", toolbox.core, best)
         outcome, verified = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution
         solution = toolbox.lift(core)
+        self._check_replicas(f"{name}: after the search", toolbox.core, solution)
         value = toolbox.value(solution)
         if value != progress.best:
             raise LockstepError(f"{name}: the solution's value is {value}, the search said {progress.best}")
@@ -108,6 +113,13 @@ class Pipeline:
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
             progress.elapsed(), progress.trace, self._replay(outcome.steps, resumed=earlier is not None),
         )  # fmt: skip
+
+    def _check_replicas(self, what: str, core: Graph, solution: np.ndarray | None = None) -> None:
+        """Refuse to go on where the ranks' copies of core and solution differ. Ranks: all call."""
+        if self.case.run.check_every:
+            held = {"core graph's offsets": core.indptr, "core graph's columns": core.indices}
+            held |= {} if solution is None else {"solution": solution}
+            check_replicas(self.group, held, what)
 
     def _replay(self, steps: int, resumed: bool) -> list[str]:
         """Keys that give the same answer; none where it began with what a stopped search had found."""

@@ -1,0 +1,187 @@
+"""Every kernel with operands of all its forms, for bench/gpu_check.py to compare with the CPU path."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from app.device import HostDevice
+from app.elementwise import Dropout
+from app.gnn.optim import Adam
+from app.products import Finish, Members, Part
+from bench.gpu_tools import normal
+
+Array = Any
+# A name, the same work on any device, its host operands, and where there is one the result in float64.
+Case = tuple[str, Callable[..., Any], list[np.ndarray], Callable[..., np.ndarray] | None]
+WIDTHS = (1, 16, 20, 64, 100, 256, 300)
+
+
+def csr(n: int, longest: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
+    """A matrix with empty rows and one row of `longest` entries."""
+    draws = np.random.Generator(np.random.Philox(key=n))
+    counts = draws.integers(0, 12, n) * (draws.random(n) > 0.2)
+    counts[n // 2] = longest
+    m = max(2 * longest, n)
+    columns = [np.sort(draws.choice(m, count, replace=False)) for count in counts]
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return indptr, np.concatenate(columns).astype(np.int32), (n, m)
+
+
+def sparse_cases(n: int, longest: int) -> Iterator[Case]:
+    """Sparse products by width, with and without stored values."""
+    indptr, indices, shape = csr(n, longest)
+    rows = np.repeat(np.arange(n), np.diff(indptr))
+    for c in WIDTHS:
+        for data in (None, normal("data", len(indices))):
+
+            def work(device: Any, X: Array, Y: Array, data: Any = data) -> Array:
+                device.spmm_add(device.csr(indptr, indices, data, shape), X, Y)
+                return Y
+
+            def exact(X: np.ndarray, Y: np.ndarray, data: Any = data) -> np.ndarray:
+                out = Y.astype(np.float64)
+                values = np.ones(len(indices)) if data is None else data.astype(np.float64)
+                np.add.at(out, rows, values[:, None] * X[indices].astype(np.float64))
+                return out
+
+            name = f"spmm, {c} columns, {'ones' if data is None else 'values'}"
+            yield name, work, [normal("X", shape[1], c), normal("Y", n, c)], exact
+
+
+def dense_cases(rows: int) -> Iterator[Case]:
+    """Dense products by width, their forms, and sums over blocks of rows."""
+    index = (np.arange(rows) * 7 % 11).astype(np.int32)
+    scale = np.where(np.arange(rows) % 3 == 0, 0, 1.25).astype(np.float32)
+    cuts = np.array([[0, 8, 8, rows // 16 * 8, rows]])
+    for k, m in ((16, 1), (40, 16), (33, 30), (128, 64), (256, 256), (602, 16)):
+
+        def product(device: Any, X: Array, W: Array) -> Array:
+            return device.dense([Part(X)], W)
+
+        def exact(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+            return X.astype(np.float64) @ W.astype(np.float64)
+
+        def gram(device: Any, X: Array, W: Array, m: int = m) -> Array:
+            return device.gram([Part(X)], device.xp.ascontiguousarray(X[:, :1] * W[:1]), cuts)
+
+        operands = [normal("X", rows, k), normal("W", k, m)]
+        yield f"dense, {k} to {m}", product, operands, exact
+        yield f"gram, {k} by {m}", gram, operands, None
+
+    def layer(
+        device: Any, X: Array, table: Array, W: Array, base: Array, scale: Array, index: Array
+    ) -> Array:
+        then = Finish(base, scale, True, scale, table[:, :5].copy(), index)
+        return device.dense([Part(X, scale=scale), Part(table, index)], W, then)
+
+    widths = normal("X", rows, 9), normal("table", 11, 8), normal("W", 17, 5), normal("base", rows, 5)
+    yield "layer in parts, with all that follows", layer, [*widths, scale, index], None
+
+    def sums(device: Any, X: Array) -> tuple[Array, Array]:
+        spans = [(0, 4, 2), (1, 4, 2)]
+        return device.fold(cuts[0], X), device.gram_roots([Part(X)], X, cuts, spans)
+
+    yield "sums of rows, gradient by subtrees", sums, [normal("X", rows, 20)], None
+
+
+def row_cases(rows: int) -> Iterator[Case]:
+    """Activations, losses, layer normalisation, Adam, choices."""
+    drop = Dropout(key=0xABCDEF0123456789, share=0.4, first_row=1 << 33)
+    labels = (np.arange(rows) % 9 - 1).astype(np.int32)
+    weight = np.where(np.arange(rows) % 5 == 0, 0, 0.01).astype(np.float32)
+
+    def activate(device: Any, Z: Array, add: Array, bias: Array, scale: Array) -> Array:
+        device.activate(Z, scale, bias, add, True, drop)
+        device.deactivate(add, Z, scale, drop, True)
+        return add
+
+    m = 37
+    yield (
+        "activation and back",
+        activate,
+        [normal("Z", rows, m), normal("A", rows, m), normal("b", m), weight],
+        None,
+    )
+
+    def losses(device: Any, Z: Array, labels: Array, weight: Array) -> tuple[Array, ...]:
+        Y, best = Z.copy(), device.argmax_rows(Z)
+        targets = (Z > 0.5).astype(np.float32)
+        return device.softmax_loss(Z, labels, weight), device.sigmoid_loss(Y, targets, weight), Z, Y, best
+
+    yield "losses", losses, [normal("Z", rows, 8), labels, weight], None
+
+    def normalise(device: Any, Z: Array, D: Array, gamma: Array) -> tuple[Array, ...]:
+        out, mean, inverse = device.normalise_rows(Z, gamma, gamma, 1e-5)
+        device.normalise_rows_back(D, Z, mean, inverse, gamma, None)
+        return out, D
+
+    yield (
+        "layer normalisation and back",
+        normalise,
+        [normal("Z", rows, m), normal("D", rows, m), normal("g", m)],
+        None,
+    )
+
+    def adam(device: Any, flat: Array, gradient: Array) -> Array:
+        optimiser = Adam(flat.shape[0], device.xp, 1e-2, kernel=device.adam)
+        for _ in range(3):
+            optimiser.update(flat, gradient)
+        return flat
+
+    yield "Adam", adam, [normal("w", rows), normal("g", rows)], None
+
+    def attention(device: Any, E: Array, L: Array, D: Array) -> tuple[Array, ...]:
+        n, h, width = L.shape[0], L.shape[1], D.shape[1]
+        offsets, columns = np.arange(0, 2 * n + 1, 2), np.arange(2 * n) * 5 % n
+        pattern = device.attention_pattern(device.csr(offsets, columns, None, (n, n)))
+        T, V = device.zeros((n, 3 * h)), device.empty((n, 2 * width))
+        device.attention_top(pattern, device.xp.ascontiguousarray(E[:, width:]), T)
+        device.attention_begin(L, T, V)
+        device.attention_add(pattern, E, L, T, V)
+        device.attention_finish(T, V)
+        F, dL = device.empty((n, width + 4 * h)), device.empty((n, h))
+        device.attention_pack(D, L, T, V, F, dL)
+        dS, dR = device.zeros((n, width)), device.zeros((n, h))
+        device.attention_back(pattern, F, D, L, dS, dR)
+        return T, V, F, dL, dS, dR
+
+    yield (
+        "attention and back",
+        attention,
+        [normal("E", rows, 27), normal("L", rows, 3), normal("D", rows, 24)],
+        None,
+    )
+
+    def choices(device: Any, score: Array, keys: Array) -> tuple[np.ndarray, ...]:
+        nodes = np.array([[0, rows // 2], [0, rows - rows // 2]])
+        members = Members(nodes, [1, 1], [0, 1], [0, rows // 2], 2)
+        best = device.best_rows(members, score, score > 0, np.float32(-3e38), np.float32(-2.9e38))
+        return (*best, np.sort(device.top_keys(keys, 8)))
+
+    numbers = np.random.Generator(np.random.Philox(key=1)).integers(1, 1 << 63, rows).astype(np.uint64)
+    yield "choices", choices, [normal("s", rows), numbers], None
+
+
+def compare(device: Any, case: Case) -> tuple[bool, float]:
+    """Whether a case has the host's bits, and its largest error against float64 in roundings."""
+    _, work, operands, exact = case
+    found = []
+    for each in (HostDevice(), device):
+        moved = [each.put(operand.copy()) for operand in operands]
+        out = work(each, *moved)
+        out = out if isinstance(out, tuple) else (out,)
+        found.append([a if isinstance(a, np.ndarray) else each.get(a) for a in out])
+    same = all(_bits(a) == _bits(b) for a, b in zip(*found))
+    if exact is None:
+        return same, 0.0
+    wanted = exact(*operands)
+    size = np.abs(wanted).max()
+    return same, float(np.abs(found[1][0] - wanted).max() / size / np.finfo(np.float32).eps)
+
+
+def _bits(array: np.ndarray) -> bytes:
+    """All NaN are one."""
+    if array.dtype == np.float32:
+        array = np.where(np.isnan(array), np.float32(np.nan), array)
+    return np.ascontiguousarray(array).tobytes()

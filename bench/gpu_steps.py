@@ -1,0 +1,371 @@
+"""The steps of bench/gpu_check.py, each on its own: a function of Where that returns a Report."""
+
+import importlib.util
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from app.comm.group import Group
+from app.comm.guard import digest
+from app.comm.transport import mpi_library, mpi_takes_device_memory, probe
+from app.config import GnnCase
+from app.device import HostDevice
+from app.gnn.optim import make_optimiser
+from app.gnn.training import Classifier
+from app.graphs.nodedata import NodeData
+from app.memory.tiers import Budget
+from app.rng import stream
+from app.sparse.batch import StateBatch
+from bench import gpu_cases, gpu_tools, subjects
+from bench.gpu_tools import SHAPES, SMALL, Report, Where, make_graph, normal, row_block, run_ranks
+
+GATHERED = 64  # rows that a sub-warp of gpu_gather.cu adds
+
+
+# ---- 1: the device ----------------------------------------------------------------------------------------
+
+
+def facts(where: Where) -> Report:
+    """What the device and the MPI library are, and how fast bytes move."""
+    found, device, xp = Report(), where.device, where.device.xp
+    found.notes.append(device.describe())
+    found.notes.append(
+        f"{mpi_library()}; stated support for CUDA memory: {mpi_takes_device_memory() or 'none'}"
+    )
+    if not where.rehearse:
+        runtime = xp.cuda.runtime
+        found.notes.append(f"CUDA driver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}")
+        found.notes.append(f"probe of two ranks that share the device: {probe() or 'device memory arrived'}")
+    add = found.table("Copies", "what", "MB", "GB/s")
+    size = where.size(1 << 28, 1 << 14)
+    X, Y = device.put(normal("copy", size)), xp.empty(size, dtype=np.float32)
+    host = device.stage_buffer("copy", (size,), np.float32)
+    host[:] = 1
+
+    def copy() -> None:
+        Y[...] = X
+
+    add("on the device, read and written", 4e-6 * size, 8e-9 * size / where.time(copy))
+    add(
+        "page-locked host to device",
+        4e-6 * size,
+        4e-9 * size / where.time(lambda: device.stage_in("copy", host)),
+    )
+    add(
+        "device to page-locked host",
+        4e-6 * size,
+        4e-9 * size / where.time(lambda: device.stage_out("copy", X)),
+    )
+    return found
+
+
+# ---- 2: kernels -------------------------------------------------------------------------------------------
+
+
+def kernels(where: Where) -> Report:
+    """Every kernel against the CPU path, bit for bit, and sums against float64."""
+    found = Report()
+    add = found.table("Kernels against the CPU", "kernel", "same bits", "error in units of float32 rounding")
+    rows, longest = where.size(1 << 13, 264), where.size(9000, 5000)
+    cases = [
+        *gpu_cases.sparse_cases(where.size(4001, 50), longest), *gpu_cases.dense_cases(rows),
+        *gpu_cases.row_cases(rows),
+    ]  # fmt: skip
+    for case in cases:
+        same, error = gpu_cases.compare(where.device, case)
+        found.check(same, f"{case[0]}: other bits than on the CPU")
+        found.check(error < longest, f"{case[0]}: {error:.0f} roundings from float64")
+        add(case[0], "yes" if same else "NO", error if case[3] else "")
+    return found
+
+
+# ---- 3: digests -------------------------------------------------------------------------------------------
+
+
+def digests(where: Where) -> Report:
+    """Of trained, solved and classified graphs on 1, 2 and 4 ranks that share the GPU, staged and direct."""
+    found = Report()
+    add = found.table(
+        "Digests", "ranks", "device", "transport", "train", "solve", "classify", "seconds of the three"
+    )
+    gpu, seen, scale = "cpu" if where.rehearse else "gpu", set(), where.size(4, 1)
+    runs = [(1, "cpu", "staged"), (1, gpu, "staged"), (2, gpu, "staged"), (4, gpu, "staged")]
+    runs = runs[:3:2] if where.rehearse else runs
+    if not where.rehearse and mpi_takes_device_memory():
+        runs += [(2, gpu, "direct"), (4, gpu, "direct")]
+    for ranks, device, transport in runs:
+        code, answer, printed = run_ranks(
+            ranks, ["digests", device, transport, str(scale)], where.seconds / len(runs)
+        )
+        if not found.check(answer is not None, f"{ranks} ranks, {transport}: code {code}: {printed[-300:]}"):
+            continue
+        three = tuple(answer[task] for task in ("train", "solve", "classify"))
+        seen.add(three)
+        taken = ", ".join(f"{answer[f'{task}_s']:.3g}" for task in ("train", "solve", "classify"))
+        add(ranks, device, answer["transport"], *three, taken)
+    found.check(len(seen) == 1, f"{len(seen)} different digests")
+    return found
+
+
+# ---- 4: sparse products -----------------------------------------------------------------------------------
+
+
+def spmm(where: Where) -> Report:
+    """GB/s of sparse products by width, against what gathers of the same table reach, and cuSPARSE."""
+    found, device = Report(), where.device
+    add = found.table(
+        "Sparse products", "graph", "columns", "ms", "GB/s gathered", "gather alone, GB/s", "share, %",
+        "cuSPARSE, ms",
+    )  # fmt: skip
+    for name, (n, edges, _) in shapes(where):
+        graph = make_graph(where, name, n, edges, gpu_tools.EXPONENT)
+        A = device.csr(graph.indptr, graph.indices, None, (n, n))
+        for c in (16, 64, 256):
+            X, Y = device.put(normal("X", n, c)), device.put(normal("Y", n, c))
+            nbytes = A_bytes(graph, c)
+            seconds = where.time(lambda A=A, X=X, Y=Y: device.spmm_add(A, X, Y))
+            best = gather_rate(where, graph.indices, X)
+            share = 100 * nbytes / seconds / best
+            vendor = vendor_seconds(where, A, X, Y)
+            add(name, c, 1e3 * seconds, 1e-9 * nbytes / seconds, 1e-9 * best, share, vendor)
+            if not where.rehearse:
+                found.check(share >= 70, f"{name}, {c} columns: {share:.0f} % of the gather rate, not 70")
+    return found
+
+
+def shapes(where: Where) -> list[tuple[str, tuple[int, int, list[int]]]]:
+    """The graphs; in a rehearsal a small one."""
+    return [("small", SMALL)] if where.rehearse else list(SHAPES.items())
+
+
+def A_bytes(graph: Any, c: int) -> int:
+    """That a product gathers: a row of X and a column number for every entry."""
+    return len(graph.indices) * (4 * c + 4)
+
+
+def gather_rate(where: Where, columns: np.ndarray, X: Any) -> float:
+    """Bytes a second at which rows of X are gathered by the column numbers of a graph, in their order."""
+    device, c = where.device, X.shape[1]
+    groups, lanes = len(columns) // GATHERED, min(max(c // 4, 1), 32)
+    if not hasattr(device.xp, "RawModule") or not groups:
+        return float("nan")
+    source = (gpu_tools.ROOT / "bench" / "gpu_gather.cu").read_text("utf-8")
+    kernel = device.xp.RawModule(code=source, options=("--fmad=false",)).get_function("gather")
+    numbers, out = device.put(columns[: groups * GATHERED]), device.empty((groups, c))
+    sizes = np.int64(groups), np.int32(GATHERED), np.int32(c), np.int32(lanes)
+    blocks = -(-groups * lanes // 256)
+    seconds = where.time(lambda: kernel((blocks, 1), (256,), (*sizes, numbers, X, out)))
+    return groups * GATHERED * (4 * c + 4) / seconds
+
+
+def vendor_seconds(where: Where, A: Any, X: Any, Y: Any) -> float:
+    """Milliseconds of cuSPARSE for the same product; NaN in a rehearsal."""
+    if where.rehearse:
+        return float("nan")
+    from app.device import open_gpu
+
+    vendor = open_gpu(0, reproducible=False)
+    vendor.stream.synchronize()
+    seconds = 1e3 * Where(vendor, False, rounds=where.rounds).time(
+        lambda: vendor.spmm_add(A, X, Y, write=True)
+    )
+    where.device.stream.use()
+    return seconds
+
+
+# ---- 5: policies ------------------------------------------------------------------------------------------
+
+
+def policy(where: Where) -> Report:
+    """A full evaluation, a training step of 16 states, and whole solutions beside the CPU path."""
+    found, group = Report(), where.group()
+    add = found.table("Policy, K=16, L=2", "graph", "what", "ms", "goal, ms")
+    n = where.size(24_000, 200)
+    graph = make_graph(where, "ER", n, int(0.075 * n * n), None)
+    block, _ = row_block(group, graph)
+    net, arrays = subjects.shipped_network(2, 16)
+    params = subjects.parameters(group, net, arrays)
+    batch, env = StateBatch(group, [(block, 1)]), subjects.GraphEnv(group, block)
+    seconds = wall(where, lambda: subjects.evaluate(group, net, params, batch, env))
+    add(f"ER n={n:,}, {len(graph.indices):,} entries", "evaluation and choice", 1e3 * seconds, 3.0)
+    agent = filled_agent(group, block, where.size(48, 12))
+    samples = subjects.draw_samples(agent, where.size(16, 4), 4)
+    turn = iter(range(1 << 30))
+    seconds = wall(where, lambda: agent.learn(samples[next(turn) % 4]))
+    add(f"ER n={n:,}", f"training step, B={where.size(16, 4)}", 1e3 * seconds, 120.0)
+    add_solution = found.table("Whole solutions", "graph", "GPU, s", "CPU, s", "the same nodes")
+    for name, nodes, edges in (("ER", where.size(2000, 60), where.size(300_000, 300)),):
+        graph = make_graph(where, f"{name} {nodes}", nodes, edges, None)
+        answers = []
+        for device in (where.device, HostDevice()):
+            side = Group(MPI.COMM_SELF, device)
+            block = row_block(side, graph)[0]
+            start = time.perf_counter()
+            cover = subjects.solve(side, net, subjects.parameters(side, net, arrays), block)
+            answers.append((time.perf_counter() - start, cover.chosen_at_own.tolist()))
+        same = found.check(answers[0][1] == answers[1][1], f"{name}: other nodes than on the CPU")
+        add_solution(f"{name} n={nodes:,}", answers[0][0], answers[1][0], "yes" if same else "NO")
+    return found
+
+
+def filled_agent(group: Group, block: Any, steps: int) -> Any:
+    """A learner with the paper's settings, its replay filled by the beginning of a random episode."""
+    agent = subjects.Agent(group, subjects.PAPER_AGENT, subjects.paper_network(), [block], 0, 0)
+    env = subjects.GraphEnv(group, block)
+    episode, draws = agent.replay.begin(0, env.totals), stream(0, "bench/gpu/episode")
+    for _ in range(steps):
+        node = subjects.random_candidates(group, [env], [int(draws.integers(env.totals.alive))])
+        subjects.step_together(group, [env], [node])
+        agent.replay.remember(episode, int(node[0]), -1.0, env.totals, env.totals.degree_sum == 0)
+    return agent
+
+
+def wall(where: Where, work: Callable[[], Any]) -> float:
+    """Median seconds of the wall, host included, the device waited for."""
+    taken = []
+    for _ in range(where.rounds + 1):
+        where.device.synchronize()
+        start = time.perf_counter()
+        work()
+        where.device.synchronize()
+        taken.append(time.perf_counter() - start)
+    return float(np.median(taken[1:]))
+
+
+# ---- 6: graph networks ------------------------------------------------------------------------------------
+
+
+def gcn(where: Where) -> Report:
+    """Epochs of a graph convolutional network, beside PyTorch Geometric's on the same device."""
+    found = Report()
+    add = found.table(
+        "GCN epochs", "graph", "widths", "A X kept, ms", "each epoch, ms", "PyG, ms", "times faster"
+    )
+    for name, (n, edges, widths) in shapes(where):
+        graph = make_graph(where, name, n, edges, gpu_tools.EXPONENT)
+        ours = []
+        for form in ("cached", "live"):
+            trainer = make_trainer(where, graph, widths, form)
+            ours.append(wall(where, trainer))
+            del trainer
+        theirs = pyg_seconds(where, graph, widths, found)
+        ratio = theirs / ours[1]
+        add(name, "-".join(map(str, widths)), 1e3 * ours[0], 1e3 * ours[1], 1e3 * theirs, ratio)
+        if theirs == theirs:
+            found.check(theirs / ours[0] >= 2, f"{name}: {theirs / ours[0]:.2f} times as fast as PyG, not 2")
+    return found
+
+
+def make_trainer(
+    where: Where, graph: Any, widths: list[int], form: str, budget: Budget | None = None
+) -> Callable[[], float]:
+    """One epoch with its Adam step at each call; `params` and `classifier` are its attributes."""
+    group = where.group()
+    block, _ = row_block(group, graph)
+    case = GnnCase(
+        model="gcn", depth=len(widths) - 1, hidden=widths[1], dropout=0.0, input_dropout=0.0,
+        first_product=form, feature_rows="as_given", weight_decay=0.0,
+    )  # fmt: skip
+    classifier = Classifier(group, case, block, node_data(block, widths, graph.n), 1, budget=budget)
+    params, device, done = classifier.params, where.device, iter(range(1, 1 << 30))
+    optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
+
+    def epoch() -> float:
+        loss = classifier.epoch(next(done))
+        optimiser.update(params.flat, classifier.engine.gradient)
+        return loss
+
+    epoch.params = params
+    return epoch
+
+
+def node_data(block: Any, widths: list[int], n: int) -> NodeData:
+    """Random features, classes and training nodes."""
+    own, classes = block.n_own, widths[-1]
+    features = np.zeros((own, widths[0]), dtype=np.float32)
+    features[:n] = normal("features", n, widths[0])
+    labels = np.full(own, -1, dtype=np.int32)
+    labels[:n] = stream(1, "bench/gpu/labels").integers(0, classes, n)
+    train, none = np.zeros(own, dtype=bool), np.zeros(own, dtype=bool)
+    train[:n:2] = True
+    return NodeData(
+        features=features, labels=labels, labelled=labels >= 0, train=train, val=none, test=none,
+        classes=classes, multilabel=False, class_ids=np.arange(classes), width=widths[0], binary=False,
+        counts={"train": int(train.sum()), "val": 0, "test": 0},
+    )  # fmt: skip
+
+
+def pyg_seconds(where: Where, graph: Any, widths: list[int], found: Report) -> float:
+    """Seconds of an epoch of GCNConv with a CSR adjacency on the same GPU; NaN where it cannot be run."""
+    if where.rehearse or importlib.util.find_spec("torch_geometric") is None:
+        found.notes.append(
+            "PyTorch Geometric was not measured: " + ("a rehearsal" if where.rehearse else "absent")
+        )
+        return float("nan")
+    from bench.gpu_pyg import epoch_seconds
+
+    where.device.xp.get_default_memory_pool().free_all_blocks()
+    return epoch_seconds(graph, widths, where.rounds)
+
+
+# ---- 7: memory --------------------------------------------------------------------------------------------
+
+
+def memory(where: Where) -> Report:
+    """Training in less memory than it wants: the same bits; and what is said where an array does not fit."""
+    found = Report()
+    n, edges = where.size(100_000, 300), where.size(1_000_000, 1500)
+    graph = make_graph(where, "memory", n, edges, gpu_tools.EXPONENT)
+    add = found.table("Under a limit", "rows in fast memory, MB", "ms an epoch", "digest")
+    seen, widths = set(), [16, 64, 64, 8]
+    whole = 4 * n * sum(widths) * 2
+    for limit in (None, int(0.5 * whole)):
+        trainer = make_trainer(where, graph, widths, "live", None if limit is None else Budget(limit, "host"))
+        seconds = wall(where, trainer)
+        text = digest(trainer.params.host())[:12]
+        seen.add(text)
+        add("all" if limit is None else limit / 1e6, 1e3 * seconds, text)
+    found.check(len(seen) == 1, "a limit changed the weights")
+    device = "cpu" if where.rehearse else "gpu"
+    code, _, printed = run_ranks(where.size(2, 1), ["starve", device, "staged", "1"], min(where.seconds, 120))
+    lines = [line for line in printed.splitlines() if "out of memory" in line]
+    told = found.check(
+        code != 0 and len(lines) == 1, f"an array that does not fit: code {code}, {printed[-300:]}"
+    )
+    found.notes.append("an array that does not fit: " + (lines[0] if told else "NOT told in one line"))
+    return found
+
+
+# ---- 8: overlap -------------------------------------------------------------------------------------------
+
+
+def overlap(where: Where) -> Report:
+    """Staged products on two ranks: the next broadcast under way while one is multiplied, or not."""
+    found = Report()
+    add = found.table(
+        "Staged products on 2 ranks", "transport", "MB a stage", "one after the other, ms", "overlapped, ms"
+    )
+    kinds = ["staged"] + (["direct"] if not where.rehearse and mpi_takes_device_memory() else [])
+    for transport in kinds:
+        device = "cpu" if where.rehearse else "gpu"
+        arguments = ["overlap", device, transport, str(where.size(400, 1))]
+        code, answer, printed = run_ranks(2, arguments, where.seconds / len(kinds))
+        if found.check(answer is not None, f"{transport}: code {code}: {printed[-300:]}"):
+            add(answer["transport"], answer["mb"], 1e3 * answer["ahead 0"], 1e3 * answer["ahead 1"])
+    return found
+
+
+# Name: title, function, minutes that it may take.
+STEPS = {
+    "facts": ("The device", facts, 4),
+    "kernels": ("Kernels", kernels, 4),
+    "digests": ("The same bits on any number of ranks", digests, 8),
+    "spmm": ("Sparse products", spmm, 8),
+    "policy": ("Policies", policy, 8),
+    "gcn": ("Graph networks", gcn, 9),
+    "memory": ("Memory", memory, 4),
+    "overlap": ("Overlap", overlap, 4),
+}

@@ -1,0 +1,191 @@
+"""What the steps of bench/gpu_check.py share: the device, times on it, graphs, and jobs of several ranks."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from app.comm.group import Group
+from app.comm.transport import LAUNCHERS
+from app.device import HostDevice, open_gpu
+from app.graphs.graph import Graph
+from app.partition.rows import block_count, block_starts, partition_rows
+from app.rng import stream
+from app.sparse.rowblock import RowBlock
+
+ROOT = Path(__file__).parent.parent
+ROUNDS = 7  # times of which the median is told
+LEAST_S = 0.02  # of one time: short work is repeated
+
+
+@dataclass
+class Where:
+    """Where the steps run.
+
+    device     a GPU, or in a rehearsal what stands in for one
+    rehearse   True: small sizes, on the host
+    seconds    that a step may take
+    """
+
+    device: Any
+    rehearse: bool
+    seconds: float = 600.0
+    rounds: int = ROUNDS
+
+    def size(self, real: int, rehearsed: int) -> int:
+        """One of two sizes."""
+        return rehearsed if self.rehearse else real
+
+    def group(self) -> Group:
+        """This process alone."""
+        return Group(MPI.COMM_SELF, self.device)
+
+    def time(self, work: Callable[[], Any]) -> float:
+        """Median seconds of some work, by the device's events; the first runs do not count."""
+        work()
+        once = self._span(work, 1)
+        count = 1 if self.rehearse else max(int(LEAST_S / max(once, 1e-6)), 1)
+        return statistics.median(self._span(work, count) / count for _ in range(self.rounds))
+
+    def _span(self, work: Callable[[], Any], count: int) -> float:
+        """Seconds of `count` runs."""
+        device = self.device
+        device.synchronize()
+        if self.rehearse:
+            start = time.perf_counter()
+            for _ in range(count):
+                work()
+            return time.perf_counter() - start
+        events = [device.xp.cuda.Event() for _ in range(2)]
+        events[0].record(device.stream)
+        for _ in range(count):
+            work()
+        events[1].record(device.stream)
+        events[1].synchronize()
+        return device.xp.cuda.get_elapsed_time(*events) / 1e3
+
+
+@dataclass
+class Report:
+    """What a step found: tables, sentences, and whether what must hold did."""
+
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def table(self, title: str, *columns: str) -> Callable[..., None]:
+        """A new table; the function that is returned adds a row to it."""
+        rows: list[list[str]] = []
+        self.tables.append({"title": title, "columns": list(columns), "rows": rows})
+        return lambda *cells: rows.append([text(cell) for cell in cells])
+
+    def check(self, holds: bool, what: str) -> bool:
+        """Note what should hold."""
+        if not holds:
+            self.failures.append(what)
+        return bool(holds)
+
+
+def text(value: Any) -> str:
+    """A cell of a table: numbers with three digits that count."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def open_where(rehearse: bool, seconds: float) -> "Where | str":
+    """The GPU, or in a rehearsal its kernels compiled for the host (else the host); or why there is none."""
+    if not rehearse:
+        device = open_gpu(0)
+        return device if isinstance(device, str) else Where(device, False, seconds)
+    return Where(rehearsal_device(), True, seconds, rounds=1)
+
+
+def rehearsal_device() -> Any:
+    """tests/emulator.py's device where the sources are and a C++ compiler is, else the host."""
+    if not (ROOT / "tests" / "emulator.py").exists():
+        return HostDevice()
+    sys.path.insert(0, str(ROOT / "tests"))
+    import emulator
+
+    return emulator.make_device() if emulator.compiler() else HostDevice()
+
+
+# ---- graphs -----------------------------------------------------------------------------------------------
+
+# Nodes, undirected edges, widths of the layers: as in the data sets of these names.
+SHAPES = {
+    "Arxiv": (169_343, 1_166_243, [128, 256, 256, 40]),
+    "Reddit": (232_965, 57_307_946, [602, 16, 41]),
+    "Products": (2_449_029, 61_859_140, [104, 256, 256, 47]),
+}
+SMALL = (300, 1500, [12, 16, 7])  # of a rehearsal
+EXPONENT = 2.3  # of the power law of degrees (Chung-Lu); uniform: None
+
+
+def make_graph(where: Where, name: str, n: int, edges: int, exponent: float | None) -> Graph:
+    """A random simple graph with about so many edges, drawn on the host and sorted on the device."""
+    xp, device = where.device.xp, where.device
+    draws = stream(1, f"bench/gpu/{name}")
+    weights = np.ones(n) if exponent is None else np.arange(1, n + 1.0) ** (-1 / (exponent - 1))
+    ends = np.cumsum(draws.permutation(weights))
+    keys = np.empty((2, edges), dtype=np.int64)
+    for row in keys:
+        row[:] = np.searchsorted(ends, draws.random(edges) * ends[-1], side="right")
+    keys = np.minimum(keys, n - 1)
+    keys = keys[:, keys[0] != keys[1]]
+    both = np.concatenate([keys[0] * n + keys[1], keys[1] * n + keys[0]])
+    found = device.get(xp.unique(device.put(both)))
+    indptr = np.searchsorted(found, np.arange(n + 1, dtype=np.int64) * n)
+    return Graph(name, n, 0, n, indptr, (found % n).astype(np.int32), edges=len(found) // 2)
+
+
+def row_block(group: Group, graph: Graph) -> tuple[RowBlock, Any]:
+    """All rows of a graph on one rank."""
+    starts = block_starts(graph.n, block_count(graph.n))
+    rows = partition_rows(graph.n, 1, np.diff(starts))
+    return RowBlock(group, graph, rows), rows
+
+
+def normal(name: str, *shape: int) -> np.ndarray:
+    """Random float32 numbers, the same every time."""
+    return stream(1, f"bench/gpu/{name}").standard_normal(shape, dtype=np.float32)
+
+
+# ---- jobs -------------------------------------------------------------------------------------------------
+
+
+def run_ranks(ranks: int, arguments: list[str], seconds: float, **variables: str) -> tuple[int, Any, str]:
+    """A job of bench/gpu_worker.py: its exit code, the JSON on its last line or None, and all it printed."""
+    beside = Path(sys.executable).parent / "mpirun"
+    launcher = str(beside) if beside.exists() else shutil.which("mpirun")
+    if launcher is None:
+        return -1, None, "no mpirun"
+    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout
+    extra = (
+        ["--oversubscribe", "--allow-run-as-root"] if "Open MPI" in version or "OpenRTE" in version else []
+    )
+    kept = {
+        name: each for name, each in os.environ.items() if "MCA" in name or not name.startswith(LAUNCHERS)
+    }
+    worker = [sys.executable, str(ROOT / "bench" / "gpu_worker.py"), *arguments]
+    try:
+        done = subprocess.run(
+            [launcher, *extra, "-np", str(ranks), *worker], cwd=ROOT, env={**kept, **variables},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return -1, None, f"not done after {seconds:.0f} s"
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    found = json.loads(lines[-1]) if lines and done.returncode == 0 else None
+    return done.returncode, found, done.stdout + done.stderr
