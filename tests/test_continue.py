@@ -149,7 +149,7 @@ def test_a_classification_goes_on_and_its_partitioner_knows_what_it_learned(grou
     "settings",
     [{"bases": 0, "parts": 2}, {"bases": 3, "weight_decay": 0.01}, {"bases": 0, "optimiser": "sgd"}],
 )
-@pytest.mark.parametrize("fast", [0, 10**5])
+@pytest.mark.parametrize("fast", [0, 2 * 10**6])
 def test_a_relational_network_goes_on(group, solo, settings, fast):
     graph = make_graph(90, 4, 260)
     labels = make_labels(graph, count=30)
