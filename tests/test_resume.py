@@ -253,12 +253,16 @@ def test_hours_end_a_run_in_time(tmp_path):
 def test_a_full_disk_costs_a_checkpoint_and_no_more(tmp_path, undisturbed):
     """Files may have 20 kB: enough for the log and the weights, not for a checkpoint."""
     out = tmp_path / "out"
-    limited = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (20000, 20000)); import run; "
-    limited += "import sys; sys.exit(run.main(sys.argv[1:]))"
+    limited = (
+        "import resource, sys; from mpi4py import MPI; import run; "  # MPI has files of its own
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)); sys.exit(run.main(sys.argv[1:]))"
+    )
     command = [sys.executable, "-c", limited, *TRAIN, "checkpoint.steps=40", "--out", out]
     code, printed = run_job(command, limit_s=120)
     assert code == 0, printed
-    assert "no checkpoint at step 40: File too large; the earlier checkpoints stay" in printed
+    assert re.search(r"no checkpoint at step \d+: File too large; the earlier checkpoints stay", printed), (
+        printed
+    )
     assert list((out / "checkpoint").iterdir()) == []
     assert result_of(out)["digest"] == result_of(undisturbed["train"])["digest"]
 
@@ -279,7 +283,7 @@ def test_what_may_not_go_on_is_refused_and_left_alone(tmp_path):
         code, printed = job(TRAIN, out, *more)
         assert (code, said in printed) == (2, True), (more, printed)
         assert printed.count("error:") == 1
-        assert before.items() <= files_of(out).items() or "train.steps" in said
+        assert files_of(out) == before
     for path in (out / "checkpoint").glob("*/state.npz"):
         path.write_bytes(b"junk")
     code, printed = job(TRAIN, out, "--resume", ranks=2)

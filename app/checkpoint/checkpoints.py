@@ -16,7 +16,7 @@ import numpy as np
 
 from app import faults
 from app.checkpoint import store
-from app.checkpoint.identity import described, differences, input_digests
+from app.checkpoint.identity import described, differences, input_digests, overrun
 from app.checkpoint.signals import STOPPING, Signals
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -185,6 +185,8 @@ class Checkpoints:
         if differ:
             listed = "\n  ".join([f"{self.path}/{found.name}: belongs to another run:", *differ])
             raise CaseError(listed)
+        if beyond := overrun(found.manifest, self.case):
+            raise CaseError(beyond)
         lines = [f"warning: checkpoint skipped: {printable(each)}" for each in skipped]
         for name, version in found.manifest["versions"].items():
             mine = importlib.metadata.version(name)
