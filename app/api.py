@@ -16,7 +16,7 @@ from app.graphs.node_memory import table_of_arrays
 from app.graphs.points import stream_of_metric
 from app.graphs.readers import open_edges
 from app.log import Log
-from app.partition.load import Loaded, load_stream, with_shared_blocks
+from app.partition.load import Loaded, load_stream, ordered, with_shared_blocks
 from app.partition.nodes import deal_node_table
 from app.problems.table import make_problem
 from app.results import Classification, Solution, TrainedPolicy
@@ -156,12 +156,15 @@ def classify(
     """
     context = _context({"run.task": "classify", **(settings or {})}, comm, verbose)
     loaded, names = _loaded(context, graph)
+    loaded = ordered(context.group, loaded, context.case.graph.order, context.case)
     n = loaded.graph.n
     with raise_together(context.group, "reading the node data"):
         table = table_of_arrays(features, labels, train, val, test, n)
     data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
     done = classify_nodes(context, loaded, data)
     predicted = gather_predictions(context, loaded, done.classifier)
+    if loaded.order_all is not None:
+        predicted[loaded.order_all] = predicted.copy()
     if predicted.ndim == 1:
         predicted = done.classifier.data.class_ids[predicted]
     losses = [row["loss"] for row in done.fit.records]

@@ -74,7 +74,7 @@ def run_rgcn(context: Context) -> dict[str, Any]:
         budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder)
         found = train_rgcn(
             group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
-            begin,
+            begin, context.keeper,
         )  # fmt: skip
     seconds = time.perf_counter() - start
     log.info(
