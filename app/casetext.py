@@ -19,6 +19,7 @@ from app.config import (
     MemoryCase,
     OutputCase,
     ParallelCase,
+    RunCase,
     all_keys,
     all_tables,
     expected,
@@ -47,13 +48,20 @@ def to_toml(case: Case) -> str:
 def case_digest(case: Case) -> str:
     """sha256 of all that can change the result.
 
-    Left out: name and folder of the run, the device, [parallel], [memory], [checkpoint] and [output]. Files
-    count by their names without folders, so that a copy elsewhere has the same digest; their content has its
-    own.
+    Left out: name, folder, device and guards of the run, [parallel], [memory], [checkpoint] and [output].
+    Files count by their names without folders, so that a copy elsewhere has the same digest; their content
+    has its own.
     """
     digested = structs.replace(
         case,
-        run=structs.replace(case.run, name="", out="", device="auto"),
+        run=structs.replace(
+            case.run,
+            name="",
+            out="",
+            device="auto",
+            check_every=RunCase().check_every,
+            watchdog_seconds=RunCase().watchdog_seconds,
+        ),
         graph=_without_folders(case.graph),
         train=structs.replace(case.train, graphs=case.train.graphs and _without_folders(case.train.graphs)),
         policy=structs.replace(case.policy, weights=os.path.basename(case.policy.weights)),
@@ -103,6 +111,8 @@ Without mpirun it runs on one rank.
   --dry-run            check the case and the headers of its graph files, print the case with
                        its defaults, write nothing
   --device DEVICE      auto, cpu or gpu; sets run.device
+  --allow-mixed        run although ranks have different versions of the software: results
+                       may then depend on the ranks
   --version            print the version
   --help               print this text
 

@@ -21,7 +21,15 @@ VALUES = {
     "--out": "DIR", "--device": "auto, cpu or gpu", "--check": "FILE",
     "--max-hours": "hours above 0, such as 1.5",
 }  # fmt: skip
-FLAGS = ("--overwrite", "--resume", "--force-unlock", "--dry-run", "--version", "--help")
+FLAGS = (
+    "--overwrite",
+    "--resume",
+    "--force-unlock",
+    "--dry-run",
+    "--allow-mixed",
+    "--version",
+    "--help",
+)
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MPI_LOCALRANKID")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -33,6 +41,7 @@ class Command(Struct, frozen=True):
     check        a solution to verify instead of running the task; "": none
     resume       go on from the newest checkpoint
     max_hours    after which the run must be over; 0: no limit
+    allow_mixed  ranks may run other versions of the software than each other
     again        the arguments that resume this run, as a shell reads them
     """
 
@@ -46,6 +55,7 @@ class Command(Struct, frozen=True):
     resume: bool
     force_unlock: bool
     max_hours: float
+    allow_mixed: bool
     again: str
 
 
@@ -80,6 +90,7 @@ def parse(arguments: list[str]) -> Command | str:
         resume="--resume" in options,
         force_unlock="--force-unlock" in options,
         max_hours=float(options.get("--max-hours", 0)),
+        allow_mixed="--allow-mixed" in options,
         again=_again(arguments),
     )
 

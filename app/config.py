@@ -55,7 +55,13 @@ class RunCase(Table, frozen=True):
         about("auto: the compiled kernels where they were built; plain: NumPy and SciPy; the bits are equal"),
     ] = "auto"
     device: Annotated[Literal["auto", "cpu", "gpu"], about("auto: the GPU where there is one")] = "auto"
-    check_every: Annotated[Count, about("gradient steps between comparisons of the weights; 0: off")] = 500
+    check_every: Annotated[
+        Count, about("steps of learning between comparisons of what is the same on all ranks; 0: off")
+    ] = 500
+    watchdog_seconds: Annotated[
+        Amount,
+        about("time without a step, a message or a piece of a file that ends a job as stuck, s; 0: never"),
+    ] = 3600.0
 
 
 class GraphCase(Table, frozen=True):
@@ -451,6 +457,9 @@ class MemoryCase(Table, frozen=True):
     whole_graph_mb: Annotated[
         Amount, about("largest graph brought to one rank, MB; beyond it bounds and baselines are skipped")
     ] = 4096.0
+    estimate_first: Annotated[
+        bool, about("refuse a case that by estimate needs more memory than there is; false: try it")
+    ] = True
     max_decompressed_gb: Annotated[AboveZero, about("largest input file once decompressed, GB")] = 64.0
     cache: Annotated[
         str, about('folder, relative to the working one, that keeps graphs read from text; "": none')
@@ -458,7 +467,8 @@ class MemoryCase(Table, frozen=True):
     fast_mb: Annotated[
         Amount,
         about(
-            "classify: limit of a rank's arrays of all its rows, MB; what does not fit goes to slow; 0: none"
+            "limit of a rank's arrays of all its rows, MB; what does not fit goes to slow; 0: none; task "
+            "train: of the arrays of one round, and those that wait for the backward pass"
         ),
     ] = 0.0
     slow: Annotated[
@@ -675,6 +685,10 @@ class StudyCase(Table, frozen=True):
     alone: Annotated[
         bool, about("progress: of a variant: rank 0 trains it by itself while the others sleep")
     ] = False
+    counted: Annotated[
+        list[Positive],
+        about("progress: numbers of ranks to which times are carried by the performance model and by counts"),
+    ] = field(default_factory=list)
     stop: Annotated[bool, about("progress: end a training where the targets are reached")] = False
     beside: Annotated[Literal["", "fig_4", "table_3"], about("progress: RL4GO's numbers to print beside")] = (
         ""

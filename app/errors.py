@@ -23,6 +23,10 @@ class OtherRankFailed(LockstepError):
     """Another rank reported an error inside `raise_together`; carries that rank's message."""
 
 
+class OutOfMemory(LockstepError):
+    """A rank could not get the memory it asked for."""
+
+
 class NumericsError(LockstepError):
     """A NaN, or replicated numbers that are no longer equal on all ranks."""
 

@@ -17,16 +17,18 @@ from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case
 from app.device import product_rate
-from app.errors import CaseError, LockstepError, Stopped
+from app.errors import CaseError, LockstepError, OutOfMemory, Stopped
 from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
 from app.graphs.node_files import check_node_file
 from app.graphs.readers import open_edges
 from app.graphs.source import Limits
 from app.log import Log
+from app.model.fits import refuse_too_large
 from app.model.plan import memory_line, plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
+from app.summary import advice, places, say_end, say_start
 from app.tasks.check import run_check
 from app.tasks.classify import run_classify
 from app.tasks.context import Context, check_names, open_group
@@ -35,6 +37,7 @@ from app.tasks.solve import run_solve
 from app.tasks.study import run_study
 from app.tasks.train import run_train
 from app.text import printable
+from app.watchdog import watch
 
 TASKS = {"train": run_train, "solve": run_solve, "classify": run_classify, "study": run_study}
 
@@ -43,8 +46,10 @@ def run(command: cli.Command) -> int:
     """Run a parsed command on all ranks of this job; returns the exit code."""
     abort_on_uncaught()
     rank = MPI.COMM_WORLD.Get_rank()
+    watch(command.case.run.watchdog_seconds, f"[rank {rank}]")
+    needs: list[str] = []  # what the case needs by estimate
     try:
-        return _run(command)
+        return _run(command, needs)
     except Stopped as stopped:
         if rank == 0:
             cli.say(f"lockstep: {stopped}")
@@ -52,7 +57,8 @@ def run(command: cli.Command) -> int:
     except LockstepError as error:
         # Raised on all ranks alike: raise_together saw to that.
         if rank == 0:
-            cli.say(f"lockstep: error: {error}", error=True)
+            more = needs if isinstance(error, OutOfMemory) else []
+            cli.say("; ".join([f"lockstep: error: {error}", *more]), error=True)
         return error.exit_code
     except MemoryError as error:  # CuPy's is one too. Only this rank may have seen it: it ends the others
         abort_short(memory_line(command.case, MPI.COMM_WORLD.Get_size(), error))
@@ -62,10 +68,10 @@ def run(command: cli.Command) -> int:
         raise
 
 
-def _run(command: cli.Command) -> int:
+def _run(command: cli.Command, needs: list[str]) -> int:
     _check_launch(MPI.COMM_WORLD.Get_size())
     case = command.case
-    group = open_group(MPI.COMM_WORLD, case)
+    group = open_group(MPI.COMM_WORLD, case, command.allow_mixed)
     with raise_together(group, "checking the case"):
         check_names(case)
         fit_groups(group.size, case.parallel.data, case.parallel.spatial)
@@ -74,10 +80,12 @@ def _run(command: cli.Command) -> int:
             if command.dry_run:
                 _print_plan(group, command)
     if command.dry_run:
+        _print_room(group, case)
         return 0
     if command.check:
         run_check(Context(case, group, Log(group.rank == 0, None), None), command.check)
         return 0
+    needs += refuse_too_large(group, case)
     folder = RunFolder(group, command.out, command.overwrite, command.resume, command.force_unlock)
     try:
         return _run_in(folder, command, group)
@@ -133,6 +141,8 @@ def _work(context: Context, said: list[str]) -> None:
     if group.device.name != "cpu":
         log.info("messages %s", group.transport)
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
+    where = places(group)
+    say_start(log, group, case, where)
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}
     task = run_rgcn if case.run.task == "classify" and is_relational(case) else TASKS[case.run.task]
@@ -143,12 +153,14 @@ def _work(context: Context, said: list[str]) -> None:
         raise
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)
+    phases["advice"] = advice(group, case, where, phases, seconds)
     folder.finish(
         {
             "task": case.run.task, **about, "seed": case.seed, **result,
             "phases": phases, "seconds": seconds, "ranks": group.size, "backend": group.device.name,
         }
     )  # fmt: skip
+    say_end(log, phases, seconds)
     log.info("digest %s", result["digest"])
     log.info("done in %.1f s; results in %s", seconds, printable(folder.path))
 
@@ -185,6 +197,15 @@ def _check_inputs(case: Case, out: str) -> None:
     for path in named_files(case):
         if os.path.realpath(path).startswith(folder + os.sep):
             raise CaseError(f"--out {printable(out)}: holds the input {printable(path)}; name another folder")
+
+
+def _print_room(group: Group, case: Case) -> None:
+    """--dry-run: whether the memory here would do; where the job will run there may be more. Ranks: all."""
+    try:
+        refuse_too_large(group, case)
+    except CaseError as error:
+        if group.rank == 0:
+            print(f"# on this machine it would be refused: {printable(str(error))}")
 
 
 def _print_plan(group: Group, command: cli.Command) -> None:

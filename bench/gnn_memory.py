@@ -30,8 +30,9 @@ from app.comm.group import Group  # noqa: E402
 from app.device import HostDevice  # noqa: E402
 from app.gnn.training import Classifier, fit  # noqa: E402
 from app.graphs.stream import CHUNK_EDGES, EdgeStream  # noqa: E402
+from app.memory.room import resident_bytes  # noqa: E402
 from app.model import memory  # noqa: E402
-from app.model.calibrate import reset_peak, resident_bytes  # noqa: E402
+from app.model.calibrate import reset_peak  # noqa: E402
 from app.model.gnn import Inputs, Training  # noqa: E402
 from app.model.gnn_memory import at_rest, in_training, mg_gcn_rule  # noqa: E402
 from app.model.layout import of_blocks  # noqa: E402

@@ -265,7 +265,7 @@ def test_ranks_with_different_cases_are_refused(case_file, tmp_path):
     code, printed = run_job(command)
     assert code == 2
     assert printed.count("\n") == 1
-    assert "ranks of one job must run the same: rank 1 has case" in printed
+    assert "ranks of one job must run the same case: rank 1 has case" in printed
     assert not (tmp_path / "out").exists()
 
 

@@ -20,6 +20,7 @@ from app.output import RunFolder
 from app.partition.assemble import gather_whole
 from app.partition.load import generate_set
 from app.tasks.context import Context
+from app.tasks.counted import counted_seconds
 from app.tasks.learners import compared, run_learners
 from app.tasks.progress import Course, run_progress
 from app.tasks.references import find_references
@@ -153,6 +154,50 @@ def test_a_training_stops_at_its_targets():
     found = run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))
     assert [row["step"] for row in found["rows"]] == [0, 0]
     assert all(row["reached"] for row in found["reached"])
+
+
+def test_a_variant_of_one_rank_is_the_same_training(ranks):
+    """Rank 0 trains while the others sleep; all know what it found."""
+    settings = {**COURSE, "study.variants": ["all", "one study.alone=true"]}
+    found = run_progress(study_of(ranks, settings))
+    half = len(found["rows"]) // 2
+    first, second = (
+        without(rows, "variant", *CLOCKS) for rows in (found["rows"][:half], found["rows"][half:])
+    )
+    assert first == second
+    assert [row["ranks"] for row in found["reached"]] == [ranks.size, 1]
+
+
+def test_replicas_on_a_grid_learn_what_they_learn_in_turn(ranks):
+    settings = {**COURSE, "study.variants": ["two parallel.data=2", "four parallel.data=4"]}
+    alone = run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))
+    found = run_progress(study_of(ranks, settings))
+    assert found["digest"] == alone["digest"]
+    assert without(found["rows"], *CLOCKS) == without(alone["rows"], *CLOCKS)
+
+
+def test_seconds_are_carried_to_more_ranks(ranks):
+    context = study_of(ranks, COURSE)
+    row = {"agent_s": 8.0, "environment_s": 2.0, "seconds": 10.0}
+
+    def carried(text, to):
+        case = with_variant(context.case, split_variant(text)[1], "here")
+        return counted_seconds(context, case, row, to, DEFAULTS)
+
+    turns = 4 // ranks.size if 4 % ranks.size == 0 and ranks.size < 4 else None
+    found = carried("four parallel.data=4", 4)
+    if turns is None:
+        assert found is None
+    else:
+        assert (found["agent_s"], found["environment_s"], found["seconds"]) == (
+            8 / turns, 2 / turns, 10 / turns,
+        )  # fmt: skip
+    spatial = carried("all", 6)
+    assert spatial["environment_s"] == 2
+    assert spatial["seconds"] == spatial["agent_s"] + 2
+    assert 0 < spatial["agent_s"] < 80
+    assert carried("alone study.alone=true", 4) is None
+    assert carried("three parallel.data=3", 6) is None
 
 
 def test_the_first_line_at_all_targets_counts():

@@ -25,6 +25,7 @@ from app.config import Case
 from app.errors import CaseError, LockstepError, Stopped
 from app.log import Log, Mark
 from app.text import printable
+from app.watchdog import beat
 
 PACE_S = 0.1  # between two questions to all ranks: a few microseconds each
 NOTHING, SAVE, HOURS, FIRST_SIGNAL = 0, 1, 2, 3  # a wish; a signal's is FIRST_SIGNAL and its place
@@ -68,6 +69,25 @@ class Nothing:
 
 
 NOTHING_KEPT = Nothing()
+
+
+class Part:
+    """The keeper of one piece of several: its keys are its own."""
+
+    def __init__(self, outer: Keeper, name: str) -> None:
+        self.outer, self.name = outer, name
+
+    def recall(self, key: str) -> State | None:
+        """See Keeper."""
+        return self.outer.recall(f"{self.name} {key}")
+
+    def keep(self, key: str, state: State) -> None:
+        """See Keeper."""
+        self.outer.keep(f"{self.name} {key}", state)
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.at(step, f"{self.name} {key}" if key else "", state)
 
 
 class Within:
@@ -197,6 +217,7 @@ class Checkpoints:
 
     def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
         """See Keeper."""
+        beat()
         faults.strike(self.group.rank, step)
         if not self.case.checkpoint.enabled:
             return

@@ -8,6 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from app.errors import NumericsError
+from app.watchdog import wait_begins, wait_ends
 
 Array = Any
 
@@ -28,6 +29,7 @@ class Group:
                   not the work done while a broadcast is under way
       decide      small integers: keys, totals, counts    sum        addends of floating-point sums
       merge       rows that one rank each has filled      broadcast  whole values of one rank or of each
+      barrier     nothing
     Methods that move rows take another of these names as `phase` where the rows are part of something else.
     A row that several ranks receive counts once for each of them, whatever tree it takes. What a part of the
     ranks sends counts with the whole, under a prefix where it has one.
@@ -66,6 +68,7 @@ class Group:
     def _counted(self, comm: MPI.Comm, prefix: str) -> "Group":
         part = Group(comm, self.device, self.direct, self.reproducible)
         part.sent_bytes, part.seconds, part.prefix = self.sent_bytes, self.seconds, prefix
+        part.transport = self.transport
         return part
 
     def first(self, count: int) -> "Group | None":
@@ -305,7 +308,8 @@ class Group:
 
     def barrier(self) -> None:
         """Wait for all ranks."""
-        self.comm.Barrier()
+        with _Clock(self, "barrier"):
+            self.comm.Barrier()
 
     # ---- buffers and counters ---------------------------------------------------------------------------
 
@@ -367,7 +371,7 @@ class Group:
 
 
 class _Clock:
-    """Adds the time spent inside to group.seconds[phase]."""
+    """Adds the time spent inside to group.seconds[phase]; the watchdog knows that this rank waits."""
 
     def __init__(self, group: Group, phase: str) -> None:
         self.group, self.phase = group, group.prefix + phase
@@ -375,9 +379,11 @@ class _Clock:
     def __enter__(self) -> None:
         if self.group.processor_s is not None:
             self.group.processor_s -= time.process_time()
+        wait_begins()
         self.start = time.perf_counter()
 
     def __exit__(self, *exc: object) -> None:
+        wait_ends()
         if self.group.processor_s is not None:
             self.group.processor_s += time.process_time()
         seconds = self.group.seconds

@@ -1,18 +1,23 @@
 """What keeps ranks together when something fails: shared errors, equal replicas, an abort."""
 
 import hashlib
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from app.comm.group import Group
-from app.errors import CaseError, GraphError, LockstepError, NumericsError, OtherRankFailed
+from app.errors import CaseError, GraphError, LockstepError, NumericsError, OtherRankFailed, OutOfMemory
+from app.text import printable
+from app.watchdog import beat
 
-_KINDS = {1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed}
+_KINDS = {1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory}
+_UNEXPECTED = (4, 5)  # of these the traceback is printed, by the rank that has it
 
 
 @contextmanager
@@ -22,6 +27,7 @@ def raise_together(group: Group, what: str) -> Iterator[None]:
     No collective may be called inside. Of several failing ranks the lowest one's error is raised on all.
     Ranks   all enter
     """
+    beat()
     failure: BaseException | None = None
     try:
         yield
@@ -32,19 +38,28 @@ def raise_together(group: Group, what: str) -> Iterator[None]:
 
 def share_failure(group: Group, failure: BaseException | None, what: str) -> None:
     """Raise the lowest failing rank's error on all ranks; return where no rank failed. Ranks: all call."""
-    code = 0
-    if failure is not None:
-        code = next((k for k, kind in _KINDS.items() if isinstance(failure, kind)), 4)
-    codes = group.gather_integers(np.array([code]))[:, 0]
+    if group.size == 1 and failure is not None:
+        raise failure
+    codes = group.gather_integers(np.array([_code_of(failure)]))[:, 0]
     if not codes.any():
         return
     first = int(np.flatnonzero(codes)[0])
     if failure is not None and not isinstance(failure, LockstepError):
-        traceback.print_exception(failure)
+        _print_trace(failure)
     text = group.broadcast_text(_one_line(failure), first)
-    if failure is not None and group.rank == first:
+    if isinstance(failure, LockstepError) and group.rank == first:
         raise failure
-    raise _KINDS[int(codes[first])](text if codes[first] != 4 else f"{what}: rank {first}: {text}")
+    code = int(codes[first])
+    raise _KINDS[code](f"{what}: rank {first}: {text}" if code in _UNEXPECTED else text) from failure
+
+
+def _code_of(failure: BaseException | None) -> int:
+    """The number by which ranks tell each other what failed; 0: nothing."""
+    if failure is None:
+        return 0
+    if isinstance(failure, MemoryError):
+        return 5
+    return next((code for code, kind in _KINDS.items() if isinstance(failure, kind)), 4)
 
 
 def _one_line(failure: BaseException | None) -> str:
@@ -82,8 +97,38 @@ def check_same(group: Group, text: str, what: str, error: type[LockstepError] = 
     texts = group.gather_texts(text)
     differ = [r for r, t in enumerate(texts) if t != texts[0]]
     if differ:
-        ranks = ", ".join(map(str, differ[:8])) + (" ..." if len(differ) > 8 else "")
+        ranks = ", ".join(_first_few(differ))
         raise error(f"{what}: rank {ranks} has {texts[differ[0]]}, rank 0 has {texts[0]}")
+
+
+def check_replicas(group: Group, arrays: dict[str, np.ndarray], what: str) -> None:
+    """Raise on all ranks, naming ranks and arrays, unless all hold the same bits in replicated arrays.
+
+    arrays   host arrays by name     what   which state they are, for the message
+    Where most ranks agree, the others are named; else those that differ from rank 0.
+    Ranks   all call (Allgather of 8 bytes; of a line for each array where they differ)
+    """
+    if group.size == 1:
+        return
+    own = int(digest(arrays)[:15], 16)
+    keys = group.gather_integers(np.array([own]))[:, 0].tolist()
+    if len(set(keys)) == 1:
+        return
+    right = max(range(group.size), key=lambda rank: (keys.count(keys[rank]), -rank))
+    ranks = [rank for rank, key in enumerate(keys) if key != keys[right]]
+    lines = group.gather_texts("\n".join(f"{name} {digest({name: arrays[name]})}" for name in sorted(arrays)))
+    odd = set(lines[ranks[0]].split("\n")) ^ set(lines[right].split("\n"))
+    names = ", ".join(_first_few(sorted({line.rpartition(" ")[0] for line in odd})))
+    raise NumericsError(
+        f"{what}: rank {', '.join(_first_few(ranks))} differs from rank {right} in {names}; ranks on unlike "
+        "processors or libraries, or damaged memory, do that (run.portable = true prevents the first)"
+    )
+
+
+def _first_few(found: list[Any]) -> list[str]:
+    """Up to eight of them as text, and how many more there are."""
+    more = [f"{len(found) - 8} more"] if len(found) > 8 else []
+    return [str(each) for each in found[:8]] + more
 
 
 def abort_on_uncaught() -> None:
@@ -95,17 +140,29 @@ def abort_on_uncaught() -> None:
     sys.excepthook = hook
 
 
-def abort(error: BaseException, code: int = 1) -> None:
+def abort(error: BaseException) -> None:
     """Print this rank's traceback and end every rank of the job."""
-    rank = MPI.COMM_WORLD.Get_rank()
-    text = "".join(traceback.format_exception(error))
-    sys.stderr.write("".join(f"[rank {rank}] {line}\n" for line in text.splitlines()))
-    sys.stderr.flush()
-    MPI.COMM_WORLD.Abort(code)
+    _print_trace(error)
+    _end_all()
 
 
-def abort_short(text: str, code: int = 1) -> None:
+def abort_short(text: str) -> None:
     """Print one line of this rank and end every rank of the job: the others would wait for ever."""
-    sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {text}\n")
-    sys.stderr.flush()
-    MPI.COMM_WORLD.Abort(code)
+    with suppress(OSError):
+        sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {text}\n")
+        sys.stderr.flush()
+    _end_all()
+
+
+def _end_all() -> None:
+    """End every rank with exit code 1; an Abort that comes back before the launcher acts ends here."""
+    MPI.COMM_WORLD.Abort(1)
+    os._exit(1)
+
+
+def _print_trace(error: BaseException) -> None:
+    """The traceback on standard error, each line beginning with this rank."""
+    rank, text = MPI.COMM_WORLD.Get_rank(), "".join(traceback.format_exception(error))
+    with suppress(OSError):  # nobody may be there to read it
+        sys.stderr.write("".join(f"[rank {rank}] {printable(line)}\n" for line in text.splitlines()))
+        sys.stderr.flush()

@@ -8,6 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from app.comm.group import Group
+from app.watchdog import beat
 
 TAG = 17
 NAP_S = 0.002  # a sleeping rank looks up this often
@@ -27,6 +28,7 @@ def first_alone(group: Group, action: Callable[[], Any]) -> Any:
     group.barrier()
     if group.rank > 0:
         while not group.comm.Iprobe(source=0, tag=TAG):
+            beat()
             time.sleep(NAP_S)
         group.comm.Recv(done, source=0, tag=TAG)
         return None

@@ -11,7 +11,7 @@ import numpy as np
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
-from app.comm.guard import check_same, digest, raise_together
+from app.comm.guard import check_replicas, raise_together
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
 from app.errors import CaseError
@@ -86,6 +86,11 @@ class Classifier:
         block = repartition(self.group, old, new)
         self._settle(block, input_rows(self.data, block, self.case.feature_rows), self._budget)
         self.engine.seconds, self.engine.clock = seconds, clock
+
+    def fits(self, rows: RowPartition) -> bool:
+        """Whether every rank could run under its limit of memory with the rows of another partition."""
+        limit = self._budget.limit if self._budget else 0
+        return self.engine.fits(int(np.diff(rows.offsets).max()), limit)
 
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
@@ -226,7 +231,7 @@ def fit(
         result.epochs = epoch
         refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
-            check_same(classifier.group, digest(params.host())[:16], f"weights after epoch {epoch}")
+            check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every and epoch < case.epochs:
             continue
         scores = classifier.evaluate()

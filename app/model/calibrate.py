@@ -23,6 +23,7 @@ from app.comm.turns import first_alone, only_this_rank
 from app.config import AgentCase
 from app.elementwise import Dropout
 from app.graphs.graph import from_edges
+from app.memory.room import resident_bytes
 from app.model.rates import (
     Calibration,
     DenseRate,
@@ -139,15 +140,6 @@ def calibrate(group: Group, net: QNetwork, agent: AgentCase) -> Calibration:
     )  # fmt: skip
     text = group.broadcast_text(msgspec.json.encode(measured).decode())
     return msgspec.json.decode(text, type=Calibration)
-
-
-def resident_bytes(key: str = "VmRSS") -> int:
-    """Memory of this process as the system counts it: now, or the most so far (VmHWM); 0 where unknown."""
-    try:
-        with open("/proc/self/status") as file:
-            return next((int(line.split()[1]) << 10 for line in file if line.startswith(key)), 0)
-    except OSError:
-        return 0
 
 
 def reset_peak() -> None:

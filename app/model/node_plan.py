@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.config import Case, GnnCase
+from app.config import Case
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.node_files import open_node_table
@@ -34,11 +34,7 @@ def node_plan_lines(
     if nodes is None or not case.gnn.epochs:
         yield UNKNOWN
         return
-    gnn, classes = case.gnn, 0
-    if gnn.weights:
-        saved = load_model(gnn.weights)
-        gnn, classes = saved.architecture_of(gnn), saved.classes
-    training = _training(case, gnn, classes, nodes, entries, ranks, device)
+    training = training_of(case, nodes, entries, ranks, device)
     yield from memory_lines(training.engine, round(case.memory.fast_mb * 1e6))
     if entries:
         yield from estimate_lines(training, rates, base)
@@ -46,12 +42,17 @@ def node_plan_lines(
         yield "its header has no counts of edges: time is known once the graph is read"
 
 
-def _training(
-    case: Case, gnn: GnnCase, classes: int, nodes: int, entries: int, ranks: int, device: Any
+def training_of(
+    case: Case, nodes: int, entries: int, ranks: int, device: Any, count_classes: bool = True
 ) -> Training:
-    """classes   of saved weights; 0: those of the data."""
-    inputs = _inputs(case, nodes)
-    inputs = replace(inputs, classes=classes) if classes else inputs
+    """The counts of a training on a graph of which only sizes are known.
+
+    count_classes   False: labels are not read through to see how many classes they have, 2 are assumed
+    """
+    inputs, gnn = _inputs(case, nodes, count_classes), case.gnn
+    if gnn.weights:
+        saved = load_model(gnn.weights)
+        gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
     return Training(device, gnn, inputs, layout)
 
@@ -79,7 +80,7 @@ def _time(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def _inputs(case: Case, nodes: int) -> Inputs:
+def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     """Features, their entries where they are sparse, and classes; without features every node has its own."""
     table = case.graph
     if table.generator:
@@ -91,7 +92,7 @@ def _inputs(case: Case, nodes: int) -> Inputs:
     found = open_node_table(paths, table.format, nodes, limits, table.features, table.labels, splits)
     classes = 0
     if found.labels is not None:
-        classes = found.labels.columns or _count_classes(found.labels)
+        classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)
     if found.features is None:
         return Inputs(nodes, classes, nodes)
     if isinstance(found.features, DenseFeatures):

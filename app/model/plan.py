@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import Case, GraphCase
-from app.errors import CaseError, LockstepError
+from app.device import HostDevice
+from app.errors import CaseError
 from app.graphs.generate import GENERATORS
 from app.graphs.readers import open_edges
 from app.model import memory
@@ -81,7 +82,7 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
         yield Counts(name, table.count, mean_nodes(table), expected_entries(table))
 
 
-def _to_classify(case: Case) -> tuple[int | None, int]:
+def classified_counts(case: Case) -> tuple[int | None, int]:
     """Nodes and entries of the graph of a case, or of its files side by side; None and 0 where unknown."""
     table = case.graph
     if case.gnn.model == "rgcn":
@@ -103,34 +104,42 @@ def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
     yield f"estimates by {origin}; study.calibration=FILE takes those of a scaling study"
     if case.run.task == "classify":
         rates, base = Rates(calibration, ranks, _given_network(case)), calibration.base_bytes
-        yield from node_plan_lines(case, *_to_classify(case), ranks, device, rates, base)
+        yield from node_plan_lines(case, *classified_counts(case), ranks, device, rates, base)
         return
-    trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
+    for learns, table in tasks_of(case):
+        net = network_of(case)
+        for counts in counts_of(case, table):
+            yield from (_training if learns else _solving)(case, net, calibration, counts, ranks)
+
+
+def tasks_of(case: Case) -> Iterator[tuple[bool, GraphCase]]:
+    """(False, the graphs to solve), (True, the graphs to learn on), where the case has such a task."""
     if case.run.task == "solve":
-        net = _network(case, trains)
-        for counts in counts_of(case, case.graph):
-            yield from _solving(case, net, calibration, counts, ranks)
-    if trains:
-        net = _network(case, True)
-        for counts in counts_of(case, case.train.graphs or case.graph):
-            yield from _training(case, net, calibration, counts, ranks)
+        yield False, case.graph
+    if _learns(case):
+        yield True, case.train.graphs or case.graph
 
 
 def memory_line(case: Case, ranks: int, error: MemoryError) -> str:
     """Of a rank that ran out of memory: what was asked for, what was planned, what would help."""
     try:
-        plan = "; ".join(list(plan_lines(case, ranks))[1:])
-    except (LockstepError, OSError, MemoryError) as failure:  # the first error is the one to tell
+        plan = "; ".join(list(plan_lines(case, ranks, HostDevice()))[1:])
+    except Exception as failure:  # the first error is the one to tell
         plan = f"no plan, {type(failure).__name__}"
     asked = " ".join(str(error).split()) or "an array did not fit"
     ways = "more ranks, memory.fast_mb (classify) or a smaller batch would help"
     return printable(f"out of memory: {asked}; planned: {plan or 'nothing'}; {ways}")
 
 
-def _network(case: Case, trains: bool) -> QNetwork:
+def _learns(case: Case) -> bool:
+    """Whether a policy is learned, whatever follows."""
+    return case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
+
+
+def network_of(case: Case) -> QNetwork:
     """The network of the case, or of the weights that it takes."""
     policy, wanted = case.policy, case.policy.weights
-    if not trains:
+    if not _learns(case):
         policy = load_weights(default_weights(case.problem.name) if wanted == "default" else wanted).policy
     return QNetwork(policy, make_problem(case.problem.name))
 
@@ -148,10 +157,8 @@ def _solving(
     if isinstance(counts, str):
         yield counts
         return
-    layout = _layout(case, counts, ranks)
-    held = memory.peak(net, layout, States(), "evaluation", calibration.base_bytes)
-    held |= memory.following(net, layout, layout.heaviest)
-    yield _memory_line(counts, ranks, layout, held)
+    held = held_solving(case, net, calibration.base_bytes, counts, ranks)
+    yield _memory_line(counts, ranks, _layout(case, counts, ranks), held)
     network = _given_network(case)
     seconds = {
         p: Rates(calibration, p, network).total(evaluation(net, _layout(case, counts, p)))
@@ -161,6 +168,30 @@ def _solving(
         f"{counts.name}: {_time(seconds[ranks])} a full policy evaluation on {ranks} ranks; "
         f"{_best(seconds)} ranks would be the fastest"
     )
+
+
+def held_solving(case: Case, net: QNetwork, base: int, counts: Counts, ranks: int) -> dict[str, int]:
+    """Bytes by term of the rank that holds most while it solves; base: before it holds any graph."""
+    layout = _layout(case, counts, ranks)
+    held = memory.peak(net, layout, States(), "evaluation", base)
+    return held | memory.following(net, layout, layout.heaviest)
+
+
+def held_training(case: Case, net: QNetwork, base: int, counts: Counts, ranks: int) -> dict[str, int]:
+    """Bytes by term of the rank that holds most while it learns; base: before it holds any graph."""
+    layout, agent = _layout(case, counts, ranks), case.agent
+    held = memory.peak(net, layout, _minibatch(case, counts), "learning", base)
+    rest = memory.total(memory.at_rest(layout, layout.heaviest))
+    held["further graphs"] = (counts.count - 1) * rest
+    held["replay"] = 8 * agent.replay_capacity + 40 * min(agent.replay_capacity, case.train.steps)
+    return held
+
+
+def _minibatch(case: Case, counts: Counts) -> States:
+    """The states of a gradient step."""
+    batch = case.agent.batch
+    distinct = round(counts.count * (1 - (1 - 1 / counts.count) ** batch))
+    return States(batch, EPISODE.live, EPISODE.removed * counts.n, max(distinct, 1))
 
 
 def _training(
@@ -173,13 +204,8 @@ def _training(
     if case.agent.learner != "dqn":
         yield f'{counts.name}: training is predicted for agent.learner = "dqn" alone'
         return
-    layout, agent = _layout(case, counts, ranks), case.agent
-    distinct = round(counts.count * (1 - (1 - 1 / counts.count) ** agent.batch))
-    states = States(agent.batch, EPISODE.live, EPISODE.removed * counts.n, max(distinct, 1))
-    held = memory.peak(net, layout, states, "learning", calibration.base_bytes)
-    rest = memory.total(memory.at_rest(layout, layout.heaviest))
-    held["further graphs"] = (counts.count - 1) * rest
-    held["replay"] = 8 * agent.replay_capacity + 40 * min(agent.replay_capacity, case.train.steps)
+    layout, agent, states = _layout(case, counts, ranks), case.agent, _minibatch(case, counts)
+    held = held_training(case, net, calibration.base_bytes, counts, ranks)
     yield _memory_line(counts, ranks, layout, held)
     seconds, step = {}, 0.0
     for p in {ranks, *CANDIDATES}:

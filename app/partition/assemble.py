@@ -24,6 +24,9 @@ from app.partition.rows import RowPartition, block_count, block_starts, cut_bloc
 COMPLEMENT_ENTRIES = 1 << 31  # directed entries: beyond this a complement is refused
 ROUTED_PAIRS = 1 << 17  # pairs of all ranks that one exchange moves
 
+MANY_NODES = 1 << 24  # as many may be isolated
+MOST_PER_EDGE = 256  # nodes that a header may state for each edge line
+
 
 @dataclass(frozen=True)
 class EdgeCounts:
@@ -87,9 +90,11 @@ def build(
     if nodes < 0:
         nodes, ids_part, ends = compact_ids(group, pairs)
         check_nodes(name, nodes)
-    with raise_together(group, "counting edges"):
-        ends = _count_ends(name, pairs, nodes) if ends is None else ends
     lines, loops = group.sum_integers(np.array([pairs.count, pairs.loops])).tolist()
+    with raise_together(group, "counting edges"):
+        if group.rank == 0 and stream.path:
+            _check_share(name, nodes, lines)
+        ends = _count_ends(name, pairs, nodes) if ends is None else ends
     blocks = blocks or block_count(nodes)
     starts = block_starts(nodes, blocks)
     block_ends = group.sum_integers(_by_block(ends, starts))
@@ -129,6 +134,13 @@ def block_cuts(group: Group, starts: np.ndarray, block_ends: np.ndarray, balance
         return cut_blocks(rows, group.size)
     # A row costs about as much as sixteen entries: dense products against one gathered row each.
     return cut_blocks(16 * rows + block_ends, group.size)
+
+
+def _check_share(name: str, nodes: int, lines: int) -> None:
+    """Refuse a header by which nearly all nodes are isolated: it costs memory, and is a slip or an attack."""
+    if nodes > max(MANY_NODES, MOST_PER_EDGE * lines):
+        right = f"at most {max(MANY_NODES, MOST_PER_EDGE * lines)} would be right"
+        raise GraphError(f"{name}: the header states {nodes} nodes, for {lines} edge lines; {right}")
 
 
 def _count_ends(name: str, pairs: Pairs, nodes: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from app.comm.guard import share_failure
 from app.errors import GraphError
 from app.graphs.kernels import count_ids, renumber
 from app.graphs.pairs import Pairs, check_ends
+from app.watchdog import beat
 
 MOST_NODES = (1 << 32) - 2
 SMALL_TABLE = 1 << 16  # ids: up to here a table of all of them is always worth its memory
@@ -58,6 +59,7 @@ def deal(group: Group, stream: Any, weighted: bool) -> Pairs:
     pairs = Pairs(weighted)
     source = _guarded(stream.chunks()) if group.rank == 0 else None
     while True:
+        beat()
         piece, failure = next(source) if source is not None else (None, None)
         head = np.zeros(3, dtype=np.int64)
         if group.rank == 0:

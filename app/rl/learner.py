@@ -8,7 +8,7 @@ import numpy as np
 
 from app.checkpoint.store import State
 from app.comm.group import Group
-from app.comm.guard import check_same, digest
+from app.comm.guard import check_replicas
 from app.config import AgentCase
 from app.errors import NumericsError
 from app.gnn.optim import Adam, optimiser_arrays, restore_optimiser
@@ -131,11 +131,16 @@ class Learner:
             kernel=device.adam,
         )  # fmt: skip
 
+    def replicas(self) -> dict[str, np.ndarray]:
+        """Host copies of what every rank holds alike and learning changes, by name."""
+        get, optimiser = self.group.device.get, self.optimiser
+        return {**self.params.host(), "Adam's m": get(optimiser.m), "Adam's v": get(optimiser.v)}
+
     def check_weights(self) -> None:
-        """Compare the weights of all ranks of all replicas, every check_every gradient steps."""
+        """Compare the replicas of all ranks of all replicas, every check_every gradient steps."""
         if self.check_every and self.optimiser.step % self.check_every == 0:
             what = f"the weights after {self.optimiser.step} gradient steps"
-            check_same(self.world, digest(self.params.host()), what)
+            check_replicas(self.world, self.replicas(), what)
 
     # ---- stopping and going on ----------------------------------------------------------------------------
 

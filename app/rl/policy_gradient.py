@@ -187,3 +187,7 @@ class PolicyLearner(Learner):
         super().update(gradient[: self.params.size])
         if self.value is not None:
             self.value_optimiser.update(self.value.params.flat, gradient[self.params.size :])
+
+    def replicas(self) -> dict[str, np.ndarray]:
+        """Those of every learner, and the value head."""
+        return {**super().replicas(), **(self.value.params.host() if self.value is not None else {})}

@@ -18,6 +18,7 @@ from app.rl.redundant import REDUNDANCY
 from app.rl.select import Share, best_nodes, find_rule
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
+from app.watchdog import beat
 
 RUN_STEPS = 256  # selections between looks at the clock, on one rank
 SIDE_BY_SIDE_ROWS = 1 << 18  # rows of one batch of graphs that are solved together
@@ -127,6 +128,7 @@ def cover_graph(
     scores = make_scores(group, net, params, residual.env, full)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     while not residual.env.done and residual.first_step + residual.env.steps < most and not stop():
+        beat()
         env = residual.env
         if rule == "single" and group.size == 1 and isinstance(scores, LiveScores):
             left = most - residual.first_step - env.steps

@@ -3,13 +3,16 @@
 import os
 import tomllib
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from app.comm.guard import raise_together
 from app.errors import CaseError
+from app.graphs.source import shown
 from app.problems.table import make_problem
+from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.policy import find_policy
 from app.tasks.quality import digest_text
@@ -39,7 +42,7 @@ def run_answers(context: Context) -> dict[str, Any]:
         entries = read_catalogue(context.case.study.catalogue, context.case.study.sets)
     rows, instances = [], []
     for entry in entries:
-        instance = _solve(context, entry)
+        instance = cell(context, f"{entry.problem} {entry.file}", partial(_solve, context, entry))
         instances.append(instance)
         rows.append(_row(entry, instance))
         _say(context, rows[-1])
@@ -59,8 +62,10 @@ def read_catalogue(path: str, sets: list[str]) -> list[Entry]:
     try:
         with open(path, "rb") as file:
             listed = tomllib.load(file).get("file", [])
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise CaseError(f"{path}: no catalogue of graphs: {error}") from None
+    except (OSError, ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
+        raise CaseError(f"{path}: no catalogue of graphs: {shown(str(error), 200)}") from None
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise CaseError(f"{path}: no catalogue of graphs: tables [[file]] would be right")
     folder, found = os.path.dirname(path), []
     for each in listed:
         kind = str(each.get("path", "")).split("/")[0]

@@ -1,7 +1,11 @@
 """Context: what every task needs, made once by app.main and handed down unchanged."""
 
 import importlib.metadata
+import sys
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from app.casetext import case_digest
@@ -26,26 +30,33 @@ from app.rl.select import find_rule
 from app.rl.training import share_of
 from app.sparse.rowblock import RowBlock
 
+APP = Path(__file__).parent.parent
+PACKAGES = ("numpy", "scipy", "mpi4py", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 
-def open_group(comm: Any, case: Case) -> Group:
+
+def open_group(comm: Any, case: Case, allow_mixed: bool = False) -> Group:
     """The ranks of a communicator, each with its device; what fails on some ranks only is raised on all.
 
-    Ranks   all call
+    allow_mixed   ranks may run different versions of the software
+    Ranks         all call
     """
+    host = Group(comm, HostDevice())
+    shown = f"case {case_digest(case)[:16]}"
+    check_same(host, shown, "ranks of one job must run the same case", CaseError)
+    if host.size > 1 and not allow_mixed:
+        what = "ranks of one job must run the same software (--allow-mixed tries it all the same)"
+        check_same(host, software(), what, CaseError)
     rank_here = local_rank(comm)
-    with raise_together(Group(comm, HostDevice()), "opening the device"):
+    with raise_together(host, "opening the device"):
         run = case.run
         compiled = run.kernels == "auto"
         device = open_device(run.device, rank_here, run.portable, run.reproducible, compiled)
         if case.run.reproducible:
             check_octets(device)
-    check_same(
-        Group(comm, HostDevice()), f"device {device.name}", "all ranks need one kind of device", CaseError
-    )
+    check_same(host, f"device {device.name}", "all ranks need one kind of device", CaseError)
     transport = choose_transport(case.parallel.transport, device, comm)
     group = Group(comm, device, transport.direct, case.run.reproducible)
     group.transport = str(transport)
-    check_same(group, _fingerprint(case), "ranks of one job must run the same", CaseError)
     return group
 
 
@@ -62,10 +73,15 @@ def check_names(case: Case) -> None:
         check_layers(case.gnn)
 
 
-def _fingerprint(case: Case) -> str:
-    """What must agree on all ranks before they can take equal decisions."""
-    versions = " ".join(f"{m} {importlib.metadata.version(m)}" for m in ("numpy", "scipy", "mpi4py"))
-    return f"case {case_digest(case)[:16]}, lockstep {VERSION}, {versions}"
+def software() -> str:
+    """What runs on this rank, in a line: versions, and a check sum of this program's own files."""
+    versions, check_sum = [], 0
+    for name in PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+    for path in sorted(APP.rglob("*.py")):
+        check_sum = zlib.crc32(path.read_bytes(), check_sum)
+    return f"python {sys.version.split()[0]}, lockstep {VERSION} ({check_sum:08x}), {', '.join(versions)}"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ No clock counts the evaluations.
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -14,22 +15,26 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_lines
+from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
-from app.comm.guard import digest
+from app.comm.guard import digest, raise_together
 from app.comm.turns import first_alone, only_this_rank
 from app.config import Case, GraphCase
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch
-from app.partition.load import Loaded, generate_set
+from app.partition.load import generate_set
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_one_at_a_time
 from app.rl.training import train_policy
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import cell
 from app.tasks.context import Context
+from app.tasks.counted import counted_seconds
 from app.tasks.quality import digest_text
 from app.tasks.references import References, find_references
+from app.tasks.scaling import calibration_of
 from app.tasks.variants import split_variant, with_variant
 
 COLUMNS = (
@@ -37,7 +42,7 @@ COLUMNS = (
     "ratios",
 )  # fmt: skip
 REACHED_COLUMNS = (
-    "variant", "seed", "reached", "step", "gradient_steps", "agent_s", "environment_s", "seconds",
+    "variant", "seed", "ranks", "reached", "step", "gradient_steps", "agent_s", "environment_s", "seconds",
     "processor_s", "kept",
 )  # fmt: skip
 # RL4GO Table 3: seconds on 6 and on 96 GPUs to AAR 1.04, ER graphs of 3,360 nodes: agent, environment, total.
@@ -53,7 +58,11 @@ FIG_4 = ("RL4GO 53 minutes on 4 GPUs, 36 on 6", "Gorila more than 75 minutes on 
 
 @dataclass(frozen=True)
 class Tests:
-    """Unseen graphs, split over the ranks of a group; their families [graphs], and what ratios are to."""
+    """Unseen graphs and what ratios are to. Each is solved by one rank alone: no clock counts that.
+
+    blocks      of the graphs that are dealt to this rank, whole: numbers rank, rank + size, ...
+    families    [graphs]
+    """
 
     group: Group
     blocks: list[RowBlock]
@@ -61,15 +70,17 @@ class Tests:
     references: References
 
     def ratios(self, net: QNetwork, params: Parameters) -> dict[str, float]:
-        """Mean approximation ratio by family of the greedy policy, nothing dropped.
-
-        Ranks   all of the group call
-        """
-        envs = cover_one_at_a_time(self.group, net, params, self.blocks)
-        values = np.array([net.problem.objective(env.chosen, env.totals) for env in envs], dtype=np.float64)
-        ratio, of = values / self.references.values, np.array(self.families)
+        """Mean approximation ratio by family of the greedy policy, nothing dropped. Ranks: all call."""
+        group = self.group
+        values = np.zeros(len(self.families), dtype=np.int64)
+        with raise_together(group, "testing"):
+            envs = cover_one_at_a_time(only_this_rank(group.device), net, params, self.blocks)
+            mine = [net.problem.objective(env.chosen, env.totals) for env in envs]
+            values[group.rank :: group.size] = mine
+        ratio = group.sum_integers(values) / self.references.values
         if net.problem.sense == "maximise":
             ratio = 1 / ratio
+        of = np.array(self.families)
         return {family: float(ratio[of == family].mean()) for family in dict.fromkeys(self.families)}
 
 
@@ -108,9 +119,13 @@ def run_progress(context: Context) -> dict[str, Any]:
     for seed in case.study.seeds:
         for name, each in variants.items():
             part = replace(context, case=msgspec.structs.replace(each, seed=seed))
-            courses.append(_followed(part, Course(name, seed, targets), references))
-    reached = [{"variant": c.variant, "seed": c.seed, **c.reached()} for c in courses]
-    _say(context, list(variants), reached, targets)
+            course = Course(name, seed, targets)
+            told = cell(context, f"{name} {seed}", partial(_followed, part, course, references))
+            course.lines, course.kept, course.weights = told
+            courses.append(course)
+    reached = [_reached(context, variants[course.variant], course) for course in courses]
+    reached += _carried(context, variants, reached)
+    _say(context, reached, targets)
     rows = [line for course in courses for line in course.lines]
     if context.folder is not None:
         context.folder.write_csv("progress.csv", COLUMNS, rows)
@@ -119,6 +134,28 @@ def run_progress(context: Context) -> dict[str, Any]:
             _plot(context, courses, list(targets))
     digests = {f"{course.variant}/{course.seed}": course.weights for course in courses}
     return {"digest": digest_text(digests), "rows": rows, "reached": reached, "instances": []}
+
+
+def _reached(context: Context, case: Case, course: Course) -> dict[str, Any]:
+    """A course's line of the table."""
+    ranks = 1 if case.study.alone else context.group.size
+    return {"variant": course.variant, "seed": course.seed, "ranks": ranks, **course.reached()}
+
+
+def _carried(
+    context: Context, variants: dict[str, Case], reached: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The lines of those that arrived, on the ranks of study.counted. Ranks: all call."""
+    if not context.case.study.counted:
+        return []
+    rates, found = calibration_of(context), []
+    for row in reached:
+        for ranks in context.case.study.counted:
+            case = msgspec.structs.replace(variants[row["variant"]], seed=row["seed"])
+            line = counted_seconds(context, case, row, ranks, rates) if row["reached"] else None
+            if line is not None:
+                found.append({**line, "variant": f"{row['variant']}, {ranks} ranks by counts"})
+    return found
 
 
 def _targets(case: Case) -> dict[str, float]:
@@ -138,27 +175,38 @@ def _table(case: Case, count: int) -> GraphCase:
     return msgspec.structs.replace(case.graph, count=count)
 
 
-def _test_graphs(context: Context) -> list[Loaded]:
-    """Graphs like those of [graph] that no training sees. Ranks: all call."""
-    return generate_set(context.group, _table(context.case, context.case.study.graphs_per_size), 0, "test")
-
-
 def _references(context: Context) -> References:
     """What ratios are taken to. Ranks: all call."""
+    case = context.case
     with context.log.phase("references"):
-        return find_references(context.group, context.case, _test_graphs(context))
+        graphs = generate_set(context.group, _table(case, case.study.graphs_per_size), 0, "test")
+        return find_references(context.group, case, graphs)
 
 
-def _followed(context: Context, course: Course, references: References) -> Course:
-    """A training on all ranks, or on rank 0 while the others sleep. Ranks: all call; identical on all."""
+def _tests(context: Context, references: References) -> Tests:
+    """Graphs like those of [graph] that no training sees, dealt to the ranks. Ranks: all call."""
+    group, table = context.group, _table(context.case, context.case.study.graphs_per_size)
+    alone = replace(context, group=only_this_rank(context.device), folder=None)
+    numbers = list(range(group.rank, table.count, group.size))
+    with raise_together(group, "generating the test graphs"):
+        graphs = generate_set(alone.group, table, 0, "test", numbers=numbers)
+        blocks = [alone.rows(each) for each in graphs]
+    made = ["ba", "er"] if table.generator == "mixed" else [table.generator]
+    return Tests(group, blocks, [made[i % len(made)] for i in range(table.count)], references)
+
+
+def _followed(context: Context, course: Course, references: References) -> list[Any]:
+    """What a course tells of a training on all ranks, or on rank 0 while the others sleep.
+
+    Ranks   all call; identical on all
+    """
     if not context.case.study.alone or context.group.size == 1:
         _train(context, course, references)
-        return course
-    alone = replace(context, group=only_this_rank(context.device), folder=None)
+        return [course.lines, course.kept, course.weights]
+    alone = replace(context, group=only_this_rank(context.device), folder=None, keeper=NOTHING_KEPT)
     first_alone(context.group, lambda: _train(alone, course, references))
     told = context.group.broadcast_text(json.dumps([course.lines, course.kept, course.weights]), 0)
-    course.lines, course.kept, course.weights = json.loads(told)
-    return course
+    return json.loads(told)
 
 
 def _train(context: Context, course: Course, references: References) -> None:
@@ -172,9 +220,7 @@ def _train(context: Context, course: Course, references: References) -> None:
                 (case.graph.count, "training"), (case.train.evaluate_graphs, "held-back"),
             )
         )  # fmt: skip
-        graphs = _test_graphs(inner)
-        families = [each.graph.name.split("-")[0] for each in graphs]
-        tests = Tests(grid.group, [inner.rows(each) for each in graphs], families, references)
+    tests = _tests(context, references)
     net = QNetwork(case.policy, problem)
     params = Parameters(context.device, net.shapes())
     steps: list[float] = []  # gradient steps at each evaluation
@@ -230,19 +276,17 @@ def _words(line: dict[str, Any]) -> str:
     )
 
 
-def _say(
-    context: Context, names: list[str], reached: list[dict[str, Any]], targets: dict[str, float]
-) -> None:
+def _say(context: Context, reached: list[dict[str, Any]], targets: dict[str, float]) -> None:
     """One line for each variant: medians over the seeds, with the least and the largest; and the paper's."""
     log = context.log
     log.info("time to AAR %s: median (least-largest) over the seeds", _shown(targets))
     log.info(
-        "%-28s %7s %22s %22s %22s %22s", "variant", "reached", "total s", "agent s", "environment s", "CPU s"
+        "%-36s %7s %22s %22s %22s %22s", "variant", "reached", "total s", "agent s", "environment s", "CPU s"
     )
-    for name in names:
+    for name in dict.fromkeys(row["variant"] for row in reached):
         mine = [row for row in reached if row["variant"] == name]
         log.info(
-            "%-28s %3d/%-3d %22s %22s %22s %22s", name, sum(row["reached"] for row in mine), len(mine),
+            "%-36s %3d/%-3d %22s %22s %22s %22s", name, sum(row["reached"] for row in mine), len(mine),
             *(_spread(mine, key) for key in ("seconds", "agent_s", "environment_s", "processor_s")),
         )  # fmt: skip
     if context.case.study.beside == "fig_4":
@@ -255,7 +299,7 @@ def _say(
 
 def _spread(rows: list[dict[str, Any]], key: str) -> str:
     """Median and extremes of the trainings that arrived."""
-    found = [row[key] for row in rows if row["reached"]]
+    found = [row[key] for row in rows if row["reached"] and row[key] is not None]
     if not found:
         return "-"
     return f"{median(found):.2f} ({min(found):.2f}-{max(found):.2f})"

@@ -20,8 +20,9 @@ from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.config import GraphCase
 from app.errors import CaseError
 from app.graphs.generate import GENERATORS
+from app.memory.room import resident_bytes
 from app.model import memory
-from app.model.calibrate import calibrate, reset_peak, resident_bytes
+from app.model.calibrate import calibrate, reset_peak
 from app.model.curve import Machine, curve
 from app.model.layout import Layout, count, estimate, of_blocks
 from app.model.plan import expected_entries, graph_case
@@ -29,7 +30,8 @@ from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, ave
 from app.model.steps import Step, make_step
 from app.model.work import States, sent_bytes
 from app.partition.assemble import gather_whole
-from app.partition.load import Loaded, load_graphs, load_stream, parameters_of
+from app.partition.generators import parameters_of
+from app.partition.load import Loaded, load_graphs, load_stream
 from app.problems.table import make_problem
 from app.report import plot_scaling
 from app.rl.qnet import QNetwork
@@ -83,14 +85,14 @@ def follow_scaling(context: Context, more: Sequence[Loaded] = ()) -> Followed:
     study, log = context.case.study, context.log
     _require_counted(context)
     tables = {text: _table(context, text) for text in (*study.measured, *study.extrapolated)}
-    net, before = _network(context), _calibration(context)
+    net, before = _network(context), calibration_of(context)
     timings, digests = [], {}
     with log.phase("measure"):
         for text in study.measured:
             found, same = _measure(context, net, tables[text], text)
             timings += found
             digests |= same
-    calibration = _kept(context, averaged(before, _calibration(context)))
+    calibration = _kept(context, averaged(before, calibration_of(context)))
     rows = [_compared(calibration, timing) for timing in timings]
     for row in rows:
         log.info("%s", _line(row))
@@ -137,7 +139,7 @@ def _require_counted(context: Context) -> None:
 # ---- what is measured -------------------------------------------------------------------------------------
 
 
-def _calibration(context: Context) -> Calibration:
+def calibration_of(context: Context) -> Calibration:
     """The file of the case, or rates measured now. Ranks: all call."""
     case = context.case
     if case.study.calibration:

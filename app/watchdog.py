@@ -1,0 +1,101 @@
+"""The watchdog: ends a rank on which nothing moves any more, after saying where it stands.
+
+A rank that hangs leaves the others waiting in a collective for ever, and a batch job burns its whole
+allocation. Loops and collectives call `beat`. A thread looks whether there were beats; after too long without
+one it prints what every thread of this process was doing and ends the process, at which the launcher ends
+the job. Where the interpreter itself is stuck, a timer of faulthandler, which needs no interpreter, does so.
+"""
+
+import faulthandler
+import os
+import sys
+import threading
+import time
+import traceback
+
+LOOKS = 8  # within the time limit
+PATIENCE_S = 2.0  # more for a rank that waits for others: the one that is stuck speaks first
+
+
+class Watchdog:
+    """Watches this process from `start` on.
+
+    seconds   without a beat that end it     who   what its lines begin with
+    """
+
+    def __init__(self, seconds: float, who: str) -> None:
+        self.seconds, self.who = seconds, who
+        self.beats = self.waits = 0
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        self._ended.set()
+        faulthandler.cancel_dump_traceback_later()
+
+    def _watch(self) -> None:
+        tick = self.seconds / LOOKS
+        seen, since, looked = -1, 0.0, time.monotonic()
+        while not self._ended.wait(tick):
+            now = time.monotonic()
+            paused, looked = now - looked > 3 * tick, now  # a process that was stopped and goes on
+            if self.beats != seen or paused:
+                seen, since = self.beats, now
+                self._arm()
+            elif now - since >= self.seconds + (PATIENCE_S if self.waits else 0.0):
+                self._end(now - since)
+
+    def _arm(self) -> None:
+        """Put off the timer that needs no interpreter: it leaves time for the thread to be the first."""
+        if not self._ended.is_set():
+            faulthandler.dump_traceback_later(2 * self.seconds + 2 * PATIENCE_S, exit=True)
+
+    def _end(self, seconds: float) -> None:
+        """Say what all threads are doing, and end this process."""
+        what = "waits for other ranks" if self.waits else "has not moved"
+        lines = [f"watchdog: this rank {what} for {seconds:.0f} s (run.watchdog_seconds); the job ends"]
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        for ident, frame in sys._current_frames().items():
+            if ident != threading.get_ident():
+                lines.append(f"thread {names.get(ident, ident)}, the most recent call last:")
+                lines += "".join(traceback.format_stack(frame)).splitlines()
+        text = "".join(f"{self.who} {line}\n" for line in lines)
+        os.write(2, text.encode("ascii", "backslashreplace"))
+        os._exit(1)
+
+
+_watching: Watchdog | None = None
+
+
+def watch(seconds: float, who: str) -> None:
+    """Watch this process from now on, in place of what was said before; 0 seconds: no longer."""
+    global _watching
+    if _watching is not None:
+        _watching.stop()
+    _watching = Watchdog(seconds, who) if seconds else None
+    if _watching is not None:
+        _watching.start()
+
+
+def beat() -> None:
+    """Something moved: a step was made, a piece of a file was read."""
+    if _watching is not None:
+        _watching.beats += 1
+
+
+def wait_begins() -> None:
+    """From now on this rank waits for others."""
+    if _watching is not None:
+        _watching.beats += 1
+        _watching.waits += 1
+
+
+def wait_ends() -> None:
+    """The others came."""
+    if _watching is not None:
+        _watching.beats += 1
+        _watching.waits -= 1

@@ -1,0 +1,453 @@
+"""What docs/faults.md promises: ranks that fail, hang or differ, limits of memory, readers that go away."""
+
+import json
+import re
+import sys
+import time
+
+import networkx
+import numpy as np
+import pytest
+from jobs import ROOT, mpirun, run_job
+from mpi4py import MPI
+from msgspec.structs import replace
+
+from app import api
+from app.casefile import build
+from app.comm.group import Group
+from app.config import Case, GnnCase, GraphCase, RgcnCase
+from app.device import HostDevice
+from app.errors import CaseError, NumericsError
+from app.gnn import rgcn_training
+from app.gnn.link_prediction import train_links
+from app.gnn.rgcn_training import train_rgcn
+from app.gnn.training import Classifier, fit
+from app.graphs.random_triples import random_labels, random_triples
+from app.graphs.relational import relational_graph
+from app.memory import room
+from app.model import fits
+from app.partition.load import load_united
+from app.partition.nodes import load_node_data
+from app.solver.pipeline import Pipeline
+from app.sparse.rowblock import RowBlock
+from app.tasks import context
+
+WORLD = MPI.COMM_WORLD
+DOCUMENT = ROOT / "docs" / "faults.md"
+TRAIN = """
+[run]
+task = "train"
+[graph]
+generator = "ba"
+nodes = 30
+count = 4
+[train]
+steps = 100000
+evaluate_graphs = 1
+evaluate_every = 100000
+[output]
+plots = false
+log_seconds = 0.0
+"""
+CLASSIFY = """
+[run]
+task = "classify"
+[graph]
+generator = "sbm"
+nodes = 60
+random_classes = 2
+random_features = 4
+splits = "random"
+[gnn]
+epochs = 100000
+[output]
+plots = false
+log_seconds = 0.0
+"""
+SOLVE = """
+[run]
+task = "solve"
+[graph]
+generator = "ba"
+nodes = 60
+[search]
+steps = 500
+[output]
+plots = false
+"""
+
+
+@pytest.fixture
+def group():
+    """All ranks; nothing here leaves the host."""
+    return Group(WORLD, HostDevice())
+
+
+@pytest.fixture
+def cases(tmp_path):
+    """A folder with a case of every kind."""
+    for name, text in (("train", TRAIN), ("classify", CLASSIFY), ("solve", SOLVE)):
+        (tmp_path / f"{name}.toml").write_text(text)
+    return tmp_path
+
+
+def job(folder, name, *keys, ranks=2, program="run.py", **variables):
+    """Exit code, output and output folder of a case."""
+    start = mpirun(ranks) if ranks else []
+    command = [
+        *start,
+        sys.executable,
+        ROOT / program,
+        folder / f"{name}.toml",
+        *keys,
+        "--out",
+        folder / "out",
+    ]
+    return *run_job(command, LOCKSTEP_TESTING="1", **variables), folder / "out"
+
+
+def is_complete(out):
+    """Whether a folder holds a finished run."""
+    result = out / "result.json"
+    return result.exists() and json.loads(result.read_text())["status"] == "complete"
+
+
+# ---- one rank that fails ----------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("fault", "name", "shown"),
+    [
+        ("raise:rank=1,step=30", "train", "RuntimeError: a fault on purpose"),
+        ("sysexit:rank=1,step=30,code=3", "classify", "SystemExit: 3"),
+        ("exit:rank=1,step=30", "train", ""),
+    ],
+)
+def test_one_rank_that_fails_ends_the_job(cases, fault, name, shown):
+    code, printed, out = job(cases, name, LOCKSTEP_FAULT=fault)
+    ended = time.time()
+    assert not is_complete(out)
+    # The log was written before the fault; within 5 s where the machine has nothing else to do.
+    assert ended - (out / "log.txt").stat().st_mtime < 10
+    assert code != 0 or fault.startswith("exit")  # MPICH: a rank that exits with 0 ends the job with 0
+    assert printed.count("Traceback") == (1 if shown else 0)
+    assert printed.count(shown) == 1 or not shown
+
+
+# ---- the watchdog -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+def test_a_rank_that_is_stuck_ends_the_job(cases):
+    code, printed, out = job(cases, "train", "run.watchdog_seconds=1", LOCKSTEP_FAULT="hang:rank=1,step=30")
+    assert code == 1
+    assert not is_complete(out)
+    assert time.time() - (out / "log.txt").stat().st_mtime < 12
+    assert printed.count("[rank 1] watchdog: this rank has not moved for 1 s") == 1
+    assert "[rank 0] watchdog" not in printed
+    assert "in _hang" in printed
+
+
+STUCK = """
+import ctypes, threading, time
+from app import watchdog
+watchdog.PATIENCE_S = 0.3
+watchdog.watch(0.4, "[rank 7]")
+started = time.monotonic()
+{}
+"""
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("work", "code", "shown"),
+    [
+        ("while time.monotonic() < started + 1:\n    watchdog.beat()\n    time.sleep(0.05)", 0, ""),
+        ("watchdog.watch(0, '')\ntime.sleep(1)", 0, ""),
+        ("time.sleep(30)", 1, "[rank 7] watchdog: this rank has not moved for 0 s"),
+        ("watchdog.wait_begins()\ntime.sleep(30)", 1, "watchdog: this rank waits for other ranks"),
+        # The interpreter's lock is held, so that no Python runs; the first beat starts the timer
+        ("time.sleep(0.1)\nctypes.PyDLL(None).sleep(30)", 1, "Timeout"),
+    ],
+)
+def test_the_watchdog(work, code, shown):
+    command = [sys.executable, "-c", STUCK.format(work)]
+    found, printed = run_job(command, limit_s=20, PYTHONPATH=str(ROOT))
+    assert (found, shown in printed) == (code, True), printed
+    assert bool(printed) == bool(shown)
+
+
+# ---- ranks that differ ------------------------------------------------------------------------------------
+
+
+def test_ranks_with_different_software_are_refused(group, monkeypatch):
+    if group.size == 1:
+        pytest.skip("one rank is like itself")
+    assert re.search(r"lockstep \S+ \([0-9a-f]{8}\), numpy ", context.software())
+    last = group.size - 1
+    monkeypatch.setattr(context, "software", lambda: "numpy 9" if group.rank == last else "numpy 2")
+    with pytest.raises(CaseError, match=rf"--allow-mixed .*: rank {last} has numpy 9, rank 0 has numpy 2"):
+        context.open_group(WORLD, Case())
+    assert context.open_group(WORLD, Case(), allow_mixed=True).size == group.size
+
+
+def nudged(array):
+    """Change the last bit of the first number."""
+    array[:1] = np.nextafter(array[:1], np.float32(9))
+
+
+def test_a_classifier_that_differs_is_named(group):
+    table = GraphCase(generator="sbm", nodes=40, random_classes=2, random_features=3, splits="random")
+    loaded = load_united(group, table, Case())
+    data = load_node_data(group, table, loaded, Case())
+    block = RowBlock(group, loaded.graph, loaded.rows, "auto", 4, None)
+    classifier = Classifier(group, GnnCase(hidden=4, epochs=3), block, data, 1)
+
+    def after_epoch(epoch):
+        if epoch == 2 and group.rank == group.size - 1:
+            nudged(classifier.params.flat)
+
+    if group.size == 1:
+        assert fit(classifier, check_every=1, after_epoch=after_epoch).epochs == 3
+        return
+    with pytest.raises(NumericsError, match=rf"after epoch 2: rank {group.size - 1} differs from rank 0 in"):
+        fit(classifier, check_every=1, after_epoch=after_epoch)
+
+
+@pytest.mark.parametrize("goal", ["classes", "links"])
+def test_a_relational_network_that_differs_is_named(group, monkeypatch, goal):
+    triples = random_triples(30, 90, 3, 1)
+    case = RgcnCase(epochs=4, hidden=4, dimension=4, validation=0.0, evaluate_every=4)
+    take = rgcn_training.Steps.take
+
+    def differing(self, gradient):
+        take(self, gradient)
+        name = gradient[0]
+        if name in self.net.replicated() and group.rank == group.size - 1:
+            nudged(self.net.weights[name].array[:1, 0])
+
+    monkeypatch.setattr(rgcn_training.Steps, "take", differing)
+
+    def run():
+        if goal == "links":
+            return train_links(group, triples, case, 1, check_every=2)
+        labels = random_labels(triples, 10, 2, 1)
+        return train_rgcn(group, relational_graph(triples), labels, case, 1, check_every=2)
+
+    if group.size == 1:
+        assert run()
+        return
+    with pytest.raises(NumericsError, match=rf"after epoch 2: rank {group.size - 1} differs from rank 0 in"):
+        run()
+
+
+def test_a_search_that_differs_is_named(group, monkeypatch):
+    starts = Pipeline._starts
+
+    def differing(self, *rest):
+        best, values = starts(self, *rest)
+        return (best.copy() if group.rank else ~best), values
+
+    monkeypatch.setattr(Pipeline, "_starts", differing)
+    if group.size == 1:
+        return
+    graph = networkx.gnm_random_graph(40, 120, seed=1)
+    with pytest.raises(NumericsError, match=r"before the search: rank .* differs from rank .* in solution"):
+        api.solve(graph, settings={"search.steps": 10, "search.baselines": False, "search.reductions": False})
+
+
+# ---- numbers that are none --------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("name", "keys", "code"),
+    [
+        ("classify", ["gnn.learning_rate=1e38", "gnn.epochs=50", "gnn.optimiser=sgd"], 2),
+        ("train", ["agent.learning_rate=1e38", "train.steps=150"], 1),
+    ],
+)
+def test_a_loss_that_is_no_number_stops_all_ranks(cases, name, keys, code):
+    """All ranks see the same loss; no result, and no checkpoint, holds such weights."""
+    found, printed, out = job(cases, name, *keys, "checkpoint.steps=10")
+    assert found == code, printed
+    assert printed.count("lockstep: error: ") == 1
+    assert "Traceback" not in printed
+    assert not is_complete(out)
+    for path in out.glob("checkpoint/step-*/state.npz"):
+        with np.load(path) as arrays:
+            for each in arrays.files:
+                values = arrays[each]
+                assert values.dtype.kind != "f" or "weight" not in each or np.isfinite(values).all(), each
+
+
+# ---- memory -----------------------------------------------------------------------------------------------
+
+LIMITED = """
+import resource, sys
+sys.path.insert(0, {root!r})
+import run
+resource.setrlimit(resource.RLIMIT_AS, ({mega} << 20,) * 2)
+sys.exit(run.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.mpi_skip
+def test_a_graph_that_does_not_fit_is_refused_before_it_is_made(cases):
+    (cases / "limited.py").write_text(LIMITED.format(root=str(ROOT), mega=2500))
+    keys = ["graph.nodes=80000000"]
+    code, printed, out = job(cases, "solve", *keys, program=cases / "limited.py")
+    assert (code, printed.count("\n")) == (2, 1), printed
+    assert re.search(
+        r"memory: ba: about [\d.]+ GB a rank \(base .*address space .* leaves [\d.]+ GB", printed
+    )
+    assert not out.exists()
+    code, printed, _ = job(cases, "solve", *keys, "--dry-run", program=cases / "limited.py", ranks=0)
+    assert code == 0
+    assert "# on this machine it would be refused: memory: ba: about" in printed
+
+
+@pytest.mark.mpi_skip
+def test_running_out_of_memory_ends_the_job_with_what_it_needs(cases):
+    (cases / "limited.py").write_text(LIMITED.format(root=str(ROOT), mega=1000))
+    keys = ["graph.nodes=40000", "graph.random_features=8000", "memory.estimate_first=false"]
+    code, printed, out = job(cases, "classify", *keys, program=cases / "limited.py", ranks=0)
+    assert code == 1
+    assert printed.count("lockstep: error: rank 0: out of memory: ") == 1, printed
+    assert re.search(r"planned: .* GB a rank on 1 rank .*features [\d.]+ GB", printed), printed
+    assert not is_complete(out)
+
+
+def test_the_room_of_a_process(tmp_path, monkeypatch):
+    """Control groups of both versions, and those above them."""
+    (tmp_path / "own").write_text("3:cpu,memory:/job/7\n0::/job/step\n")
+    (tmp_path / "mem").write_text("MemTotal:  1000 kB\nSwapTotal:  24 kB\n")
+    for name, value in (("OWN_CGROUP", "own"), ("MEMINFO", "mem"), ("CGROUPS", ".")):
+        monkeypatch.setattr(room, name, tmp_path / value)
+    monkeypatch.setattr(room, "_address_space", lambda: 0)
+    assert room.memory_room(2) == (512 << 10, "the machine")
+    for folder, file, value in (
+        ("memory/job", "memory.limit_in_bytes", "400000"),
+        ("memory", "memory.limit_in_bytes", str((1 << 63) - 4096)),
+        ("job/step", "memory.max", "max"),
+        ("job", "memory.max", "300000"),
+    ):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / file).write_text(value + "\n")
+    assert room.memory_room(1) == (300000, "the memory limit of its control group")
+    monkeypatch.setattr(room, "_address_space", lambda: 5)
+    assert room.memory_room(4)[0] == 5
+
+
+def test_all_tasks_are_estimated():
+    ba = GraphCase(generator="ba", nodes=100)
+    sbm = GraphCase(generator="sbm", nodes=100, random_classes=3, random_features=5)
+    for settings, tables in (
+        ({"run.task": "solve", "graph": ba}, 1),
+        ({"run.task": "train", "graph": ba}, 1),
+        ({"run.task": "classify", "graph": sbm}, 1),
+        ({"run.task": "classify", "graph": sbm, "memory.fast_mb": 1}, 0),
+        ({"run.task": "classify", "gnn.model": "rgcn", "graph": ba}, 0),
+    ):
+        table = settings.pop("graph")
+        case = replace(build(settings, True), graph=table)
+        found = list(fits.memory_tables(case, 2, HostDevice()))
+        assert len(found) == tables
+        assert all(min(held.values()) >= 0 and sum(held.values()) > 1 << 20 for _, held in found)
+
+
+# ---- surroundings -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+def test_a_reader_that_goes_away_is_no_reason_to_stop(cases):
+    """The launcher of MPICH ends with its reader; one rank does not."""
+    out = cases / "out"
+    command = (
+        f"{sys.executable} {ROOT}/run.py {cases}/solve.toml --out {out} | head -n 1; exit ${{PIPESTATUS[0]}}"
+    )
+    code, printed = run_job(["bash", "-c", command])
+    assert (code, printed.count("\n")) == (0, 1)
+    assert is_complete(out)
+    assert "digest" in (out / "log.txt").read_text()
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("variables", [{}, {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+def test_any_locale_prints_ascii(cases, variables):
+    """A name that the locale cannot spell is refused in one line where Python is kept from UTF-8."""
+    (cases / "\u00e9.txt").write_text("1 2\n2 3\n")
+    text = SOLVE.replace('generator = "ba"\nnodes = 60', 'path = "\u00e9.txt"')
+    (cases / "solve.toml").write_text(text, encoding="utf-8")
+    code, printed, out = job(cases, "solve", ranks=0, LC_ALL="C", LANG="C", **variables)
+    assert code == (2 if variables else 0), printed
+    assert printed.isascii()
+    if variables:
+        assert printed.count("\n") == 1
+    else:
+        assert is_complete(out)
+        assert (out / "log.txt").read_bytes().isascii()
+
+
+@pytest.mark.mpi_skip
+def test_no_name_garbles_a_terminal(tmp_path):
+    """Escape codes in names of files, nodes and keys are printed as escapes."""
+    code, printed = run_job([sys.executable, ROOT / "run.py", tmp_path / "a\x1b[2Jb.toml", "x\x07=1"])
+    assert code == 2
+    assert printed.replace("\n", "").isprintable()
+    (tmp_path / "c.toml").write_text('[graph]\npath = "a\\u001b[2J*.txt"\n"k\\u0007y" = 1\n')
+    (tmp_path / "a\x1b[2Jb.txt").write_text("1 2\n\x1b]0;title\x07 3\n")
+    code, printed = run_job([sys.executable, ROOT / "run.py", tmp_path / "c.toml"])
+    assert code == 2
+    assert printed.replace("\n", "").isprintable()
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("out", ["/proc/lockstep", "/dev/null/below"])
+def test_an_output_folder_that_cannot_be_is_refused(cases, out):
+    command = [sys.executable, ROOT / "run.py", cases / "solve.toml", "--out", out]
+    code, printed = run_job(command)
+    assert (code, printed.count("\n")) == (2, 1), printed
+    assert f"--out {out}: " in printed
+
+
+# ---- what starts quickly ----------------------------------------------------------------------------------
+
+LOADED = """
+import sys
+sys.argv = ["run.py"]
+import run
+for arguments in (["--help"], ["--version"]):
+    assert run.main(arguments) == 0, arguments
+for arguments in ([], ["nowhere.toml"], ["--wrong"], [{case!r}], [{case!r}, "a.b=1"]):
+    assert run.main(arguments) == 2, arguments
+heavy = ("numpy", "scipy", "mpi4py", "cupy", "networkx", "matplotlib")
+print("loaded:", [name for name in heavy if name in sys.modules])
+"""
+
+
+@pytest.mark.mpi_skip
+def test_help_version_and_a_wrong_case_load_nothing_heavy(tmp_path):
+    (tmp_path / "wrong.toml").write_text("[train]\nlearning_rat = 3\n")
+    code, printed = run_job([sys.executable, "-c", LOADED.format(case=str(tmp_path / "wrong.toml"))])
+    assert code == 0, printed
+    assert printed.endswith("loaded: []\n")
+
+
+# ---- the list of promises ---------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+def test_every_test_that_the_document_names_exists():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    named = re.findall(r"`(test_\w+)\.py::(test_\w+)`", text)
+    assert len(named) >= 44
+    for file, test in named:
+        source = (ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
+        assert f"\ndef {test}(" in source, f"{file}.py::{test}"
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| fault")]
+    for row in rows:
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert len(cells) == 4 and all(cells), row
+        assert "::test_" in cells[3] or cells[3].startswith("none: "), row
