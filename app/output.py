@@ -24,7 +24,7 @@ from app.errors import CaseError
 OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
-    "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json",
+    "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json", "report.html",
 )  # fmt: skip
 RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 

@@ -195,10 +195,11 @@ def plot_partition(
     if plt is None:
         return
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), width_ratios=[2, 1], sharey=True)
+    fresh = [row for row in fresh if not row["note"]]
     names = [row["partition"] for row in fresh]
     for k, name in enumerate(names):
         mine = [row for row in rows if row["partition"] == name]
-        label = "learned" if name == "learned" else f"equal {name}"
+        label = f"equal {name}" if name in ("rows", "edges") else name
         course = [row["epoch"] for row in mine], [row["imbalance"] for row in mine]
         left.plot(*course, "o-", ms=3, color=f"C{k}", label=label)
     left.set_xlabel("epoch")

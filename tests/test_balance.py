@@ -22,6 +22,7 @@ from app.gnn.training import Classifier, fit
 from app.gnn.work_clock import WorkClock
 from app.graphs.generate import GENERATORS
 from app.graphs.nodedata import SPLITS, NodeData
+from app.memory.tiers import Budget
 from app.partition import balance as balance_module
 from app.partition import cost as cost_module
 from app.partition import features as features_module
@@ -381,12 +382,13 @@ def node_data(graph, rows, group, kind):
     )  # fmt: skip
 
 
-def trained(group, kind, moves, epochs=5, model="gcn"):
+def trained(group, kind, moves, epochs=5, model="gcn", budget=None):
     """Digest of weights and losses after some epochs, the classifier, its hook. Ranks: all call."""
     graph, rows = skewed(group, 520, 4, 6)
     data = node_data(graph, rows, group, kind)
     case = GnnCase(model=model, hidden=8, epochs=epochs, evaluate_every=2)
-    classifier = Classifier(group, case, RowBlock(group, graph, rows, width=8), data, 5)
+    block = RowBlock(group, graph, rows, width=8)
+    classifier = Classifier(group, case, block, data, 5, budget=budget)
     hook = moves(classifier)
     found = fit(classifier, after_epoch=hook)
     return (
@@ -439,6 +441,41 @@ def test_training_that_follows_its_measurements_keeps_its_bits(group, solo, monk
     assert len(balance.history) == (10 if group.rank == 0 else 0)  # the last two epochs are not looked at
     assert (balance.model.weights() >= 0).all()
     assert np.array_equal(balance.rows.cuts, classifier.block.rows.cuts)
+
+
+def test_rows_move_under_a_limit_of_memory(group, solo, monkeypatch):
+    """Where the rows that a rank would get do not fit its limit they stay."""
+    wanted = trained(solo, "dense", stay)[0]
+    monkeypatch.setattr(balance_module, "FIRST_BYTES_S", 1e12)
+    engine = trained(group, "dense", stay)[1].engine
+    held = int(group.max_integer(engine.n_own))
+    least = next(limit for limit in range(64, 10**6, 64) if engine.fits(held, limit))
+    assert least < 4 * held * engine.plan.columns
+    for limit in (least, 2 * least):
+        found, classifier, _ = trained(group, "dense", move_or_stay, budget=Budget(limit, "host"))
+        assert found == wanted
+        assert classifier.fits(classifier.block.rows)
+        if classifier.engine.tiered:
+            assert all(plan.peak_bytes <= limit for plan in classifier.engine.tiered.plans.values())
+    starts = classifier.block.rows.starts
+    every = RowPartition(520, starts, np.array([0] + [len(starts) - 1] * group.size))
+    tight = trained(group, "dense", stay, budget=Budget(least, "host"))[1]
+    assert tight.engine.fits(held, least) and not tight.engine.fits(held + 40, least)
+    assert tight.fits(every) == (group.size == 1)
+
+
+def move_or_stay(classifier):
+    """move_about, but only to where every rank fits its limit."""
+
+    def hook(epoch):
+        rows = classifier.block.rows
+        blocks = len(rows.starts) - 1
+        weights = np.roll(np.arange(blocks) ** 2, 7 * epoch)
+        new = RowPartition(rows.n, rows.starts, cut_blocks(weights, classifier.group.size))
+        if classifier.fits(new):
+            classifier.move(new)
+
+    return hook
 
 
 def test_the_clock_counts_work_by_layer(group, monkeypatch):

@@ -179,6 +179,19 @@ def test_from_python_and_applied_again(group, shared_path):
             classify(*wrong, settings=applied, comm=group.comm)
 
 
+@pytest.mark.parametrize("order", ["random", "rcm"])
+def test_rows_in_another_order_from_python(group, order):
+    graph, features, labels, (train, val, test) = communities()
+    settings = {"gnn.epochs": 60, "gnn.feature_rows": "as_given", "graph.order": order}
+    masks = {"train": train, "val": val, "test": test}
+    found = classify(graph, features, labels, **masks, settings=settings, comm=group.comm)
+    natural = {**settings, "graph.order": "natural"}
+    plain = classify(graph, features, labels, **masks, settings=natural, comm=group.comm)
+    assert found.digest != plain.digest  # sums over nodes go another way
+    assert (found.predicted[test] == labels[test]).mean() == found.scores["test"].accuracy > 0.7
+    assert (found.predicted == plain.predicted).mean() > 0.95
+
+
 def test_wrong_settings_are_refused(group):
     graph, features, labels, (train, _, _) = communities()
     for settings, text in (

@@ -386,6 +386,27 @@ def test_attention(pair, h, k):
     pair.same(ahead, L, normal(6, n, width) / 20, *E)
 
 
+# ---- the device -------------------------------------------------------------------------------------------
+
+
+def test_ranks_are_dealt_to_the_gpus_of_their_machine():
+    devices = [emulator.make_device(rank, devices=3) for rank in range(5)]
+    assert [device.index for device in devices] == [0, 1, 2, 0, 1]
+    assert devices[4].describe().startswith("gpu 1 of 3 (emulated, 1 GiB), CuPy 0")
+
+
+def test_page_locked_memory_is_the_devices(emulated):
+    held = emulated.pinned(6)
+    held[:] = np.arange(6)
+    X = emulated.empty((6,))
+    emulated.load(X, held)
+    emulated.store(held[::-1].copy(), X)
+    out = np.zeros(6, np.float32)
+    emulated.store(out, X)
+    assert out.tolist() == held.tolist() == list(range(6))
+    assert emulated.memory() == {"used": 0, "held": 0, "free": 1 << 30, "total": 1 << 30}
+
+
 # ---- the vendor's products --------------------------------------------------------------------------------
 
 

@@ -27,9 +27,10 @@ from app.errors import CaseError, GraphError
 from app.graphs import nodedata
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
+from app.graphs.ogb import read_ogb
 from app.graphs.pickled import read_pickled
 from app.graphs.planetoid import read_planetoid
-from app.graphs.source import Source
+from app.graphs.source import Limits, Source
 from app.partition import nodes
 from app.partition.load import load_stream, load_united
 from app.partition.nodes import deal_node_table, load_node_data
@@ -216,6 +217,16 @@ def test_folders_of_ogb(group, folder):
     item, data = loaded_data(group, path=[str(folder / "ogb")], format="ogb")
     assert item.graph.edges == len({tuple(sorted(e)) for e in EDGES.tolist() if e[0] != e[1]})
     assert_equal(whole(group, item, data), wanted)
+
+
+@pytest.mark.mpi_skip
+def test_an_ogb_folder_that_states_more_nodes_than_its_files_hold(tmp_path):
+    (tmp_path / "raw").mkdir()
+    for name, text in (("edge", "0,1\n"), ("num-node-list", "2000000000\n"), ("node-label", "1\n2\n")):
+        with gzip.open(tmp_path / "raw" / f"{name}.csv.gz", "wt") as file:
+            file.write(text)
+    with pytest.raises(GraphError, match=r"states 2000000000 nodes; the files have room for 1048576 at most"):
+        read_ogb(str(tmp_path), Limits())
 
 
 def test_folders_of_ppi(group, folder):

@@ -70,6 +70,12 @@ def fault(path, **arguments):
     return message
 
 
+def test_a_line_without_an_end_is_refused_before_it_is_held(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.graphs.source.LONGEST_LINE", 1 << 16)
+    path = write(tmp_path, "long.txt", "0 1\n" + "1 " * (5 << 20))
+    assert "long.txt:2: a line of over 65536 bytes; shorter would be right" in fault(path)
+
+
 # --- real files
 
 

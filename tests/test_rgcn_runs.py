@@ -66,6 +66,30 @@ def test_features_take_the_place_of_one_hot_inputs(tmp_path):
     assert code == 2 and "found 29 rows; 30" in printed
 
 
+def test_link_prediction_writes_weights_and_ranks(tmp_path):
+    draws = np.random.default_rng(1)
+    ends = draws.integers(0, 30, (2, 120))
+    triples = np.stack([ends[0], draws.integers(0, 3, 120), ends[1]], axis=1)
+    np.savez(tmp_path / "g.npz", triples=triples, num_nodes=30, num_relations=3)
+    keys = [f"graph.path={tmp_path / 'g.npz'}", "output.plots=false"]
+    code, printed = lockstep(
+        tmp_path / "one", *keys, "rgcn.epochs=3", "rgcn.dimension=5", case="rgcn_links", ranks=2
+    )
+    assert code == 0, printed
+    lines = (tmp_path / "one" / "predictions" / "g.txt").read_text().splitlines()
+    ranks = np.array([[float(word) for word in line.split()[3:]] for line in lines])
+    assert len(lines) == round(0.1 * len(np.unique(triples, axis=0))) and ranks.min() >= 1
+    one = result_of(tmp_path / "one")
+    assert (1 / ranks).mean() == pytest.approx(one["links"]["learned"]["mrr"])
+    applied = [*keys, f"rgcn.weights={tmp_path / 'one' / 'weights.npz'}", "rgcn.epochs=0"]
+    code, printed = lockstep(tmp_path / "applied", *applied, case="rgcn_links")
+    assert code == 0, printed
+    again = result_of(tmp_path / "applied")
+    assert again["weights_digest"] == one["weights_digest"] and again["links"] == one["links"]
+    code, printed = lockstep(tmp_path / "wrong", *applied, "seed=9", case="rgcn_links")
+    assert code == 2 and "has rows for the nodes of another graph" in printed
+
+
 def test_the_study_of_parts(tmp_path):
     small = ["graph.nodes=800", "graph.edges=2000", "rgcn.labelled=100", "rgcn.relations=8", "study.epochs=2"]
     code, printed = lockstep(

@@ -71,6 +71,25 @@ class Nothing:
 NOTHING_KEPT = Nothing()
 
 
+class Part:
+    """The keeper of one piece of several: its keys are its own."""
+
+    def __init__(self, outer: Keeper, name: str) -> None:
+        self.outer, self.name = outer, name
+
+    def recall(self, key: str) -> State | None:
+        """See Keeper."""
+        return self.outer.recall(f"{self.name} {key}")
+
+    def keep(self, key: str, state: State) -> None:
+        """See Keeper."""
+        self.outer.keep(f"{self.name} {key}", state)
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.at(step, f"{self.name} {key}" if key else "", state)
+
+
 class Within:
     """For loops inside a larger piece of work: they may be stopped, and begin anew with that piece."""
 

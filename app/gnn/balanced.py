@@ -27,9 +27,7 @@ class Balanced:
             model = None
         row_bytes = 4 * (classifier.features.stored + 4)  # features, labels, splits
         self.classifier = classifier
-        # A limit of memory was planned for these rows; others might not fit it.
-        adapt = not group.max_integer(int(classifier.engine.tiered is not None))
-        self.balance = Balance(group, block.rows, features, row_bytes, model=model, adapt=adapt)
+        self.balance = Balance(group, block.rows, features, row_bytes, model=model)
         self.moves: list[int] = []
         self._since = 0
         classifier.engine.clock = WorkClock(group, len(widths))
@@ -41,7 +39,7 @@ class Balanced:
         seconds = self.classifier.engine.clock.take() / (epoch - self._since)
         self._since = epoch
         new = self.balance.observe(seconds, self.classifier.case.epochs - epoch)
-        if new is not None:
+        if new is not None and self.classifier.fits(new):  # else some rank's rows would pass its limit
             self.balance.move(new, self.classifier.move)
             self.moves.append(epoch)
 

@@ -48,16 +48,19 @@ class LayerEmbedding:
         return constants_of(self.shapes())
 
     def embed(
-        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, *, pool: bool
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, *, pool: bool, keep: bool = True
     ) -> tuple[Array, Any, Array | None]:
-        """H_own [rows, K], what backward needs and, where asked, the sums of row blocks. Ranks: all call."""
+        """H_own [rows, K], what backward needs (unless not `keep`) and, where asked, the sums of row blocks.
+
+        Ranks   all call
+        """
         device, blocks = batch.device, self._blocks()
         engine = StateEngine(params, batch, inputs.alive_own)
         x = device.xp.ascontiguousarray(inputs.x_own.rows())
         device.activate(x, inputs.alive_own)
         H: Any = DenseFeatures(device, x)
         for block in blocks:
-            H = block.forward(engine, H, None, True)
+            H = block.forward(engine, H, None, keep)
         sums = device.fold_members(batch.members, H.array) if pool else None
         return H.array, (engine, blocks), sums
 

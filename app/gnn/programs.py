@@ -11,8 +11,9 @@ from typing import Any
 
 from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import Features
-from app.gnn.tiered import TieredRows, key_of, plan_tiers
+from app.gnn.tiered import TieredRows, key_of, least_bytes, plan_tiers
 from app.gnn.work_clock import WorkClock
+from app.memory.arena import LINE
 from app.memory.operations import Operation
 from app.memory.plan import Plan
 from app.memory.tiers import Budget
@@ -89,6 +90,12 @@ class Programs:
             self.tiered = TieredRows(self.plans(budget.limit), self.n_own, self.device, budget)
         else:
             self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
+
+    def fits(self, n_own: int, limit: int) -> bool:
+        """Whether `allocate` would find a plan for n_own rows under a limit in bytes; 0: there is none."""
+        if not 0 < limit < 4 * n_own * self.plan.columns:
+            return True
+        return least_bytes(self.recorded, self._lives, n_own) <= limit // LINE * LINE
 
     def plans(self, limit: int) -> dict[str, Plan]:
         """For each recorded program the moves that keep its rows below a limit in bytes."""

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.gnn.parameters import Parameters
+from app.memory.shelf import Kept, Shelf
 from app.products import Finish, Part
 from app.sparse.batch import StateBatch
 
 Array = Any
+ROUND_ARRAYS = 5  # [rows, K] that a round needs at once: backward H_L, dZ, H, dN and the next dZ
 
 
 @dataclass
@@ -66,6 +68,7 @@ class Structure2Vec:
         edge_weights: bool,
     ) -> None:
         self.layers, self.K, self.F = layers, dimension, features
+        self.shelf: Shelf | None = None
         self.shared, self.self_weight, self.edge_weights = shared, self_weight, edge_weights
         self.first_rows = features + (dimension if edge_weights else 0)
         self.later_rows = self.first_rows + dimension * (2 if self_weight else 1)
@@ -100,17 +103,19 @@ class Structure2Vec:
         return self.embed(params, batch, inputs, pool=False)[:2]
 
     def embed(
-        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, *, pool: bool
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, *, pool: bool, keep: bool = True
     ) -> tuple[Array, list[Any], Array | None]:
         """As `forward`, and where asked the sums over the nodes of each row block, [owned blocks, states*K].
 
+        keep    False: there is no backward pass
         Ranks   all call
         """
         device, fixed = batch.device, self._fixed_parts(params, batch, inputs)
         masked_relu = Finish(relu=True, scale=inputs.present_own)
         H, saved, sums = self._first_round(params, batch, inputs, fixed), [], None
-        saved.append(([], H))
+        saved.append(([], self._shelved(H, keep)))
         for layer in range(1, self.layers):
+            self._make_room(batch)
             met = [self._neighbours(batch, inputs, H)]
             if self.self_weight:
                 met.append(H)
@@ -120,11 +125,26 @@ class Structure2Vec:
             else:
                 Z = device.dense(*operands)
             H = Part(Z)
-            saved.append((met, H))
+            held = [self._shelved(met[0], keep), *([saved[-1][1]] if self.self_weight else [])]
+            last = layer == self.layers - 1  # whose H the caller holds
+            saved.append((held, H if last else self._shelved(H, keep)) if keep else ([], None))
+            del met, operands
         H_own = H.X if H.index is None else H.rows()
         if pool and sums is None:
             sums = device.fold_members(batch.members, H_own)
         return H_own, saved, sums
+
+    def _shelved(self, part: Part, keep: bool) -> Any:
+        """A part for the backward pass; under a limit of memory rows of its own go on the shelf."""
+        if self.shelf is None or not keep or part.index is not None:
+            return part
+        return _KeptPart(self.shelf.keep(part.X), part.scale)
+
+    def _make_room(self, batch: StateBatch) -> None:
+        """Before a round: let rows leave the shelf that would not fit beside the round's own."""
+        if self.shelf is not None:
+            arrays = 4 * self.K * (ROUND_ARRAYS + self.self_weight)
+            self.shelf.clear_for(arrays * batch.rows, arrays * batch.most_rows)
 
     def _fixed_parts(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> list[Part]:
         """x and T, which are the same in every round; where T is a function of the degree, in one table."""
@@ -167,11 +187,13 @@ class Structure2Vec:
         """
         parts: dict[str, Array] = {}
         for layer in reversed(range(self.layers)):
-            columns = [*self._fixed_columns(batch.device.xp, inputs), *saved[layer][0]]
+            self._make_room(batch)
+            columns = [*self._fixed_columns(batch.device.xp, inputs), *map(_whole, saved[layer][0])]
             # Below the last round only nodes that are alive have a gradient, unless a node's own H is met.
             last = layer == self.layers - 1
             live_own = inputs.present_own if last or self.self_weight else inputs.alive_own
             part = batch.gram_part(columns, dZ_own, live_own)
+            del columns
             if self.edge_weights:
                 first, end = self.F * self.K, (self.F + 2) * self.K
                 parts[f"edges {layer}"] = part[:, first:end]
@@ -179,7 +201,8 @@ class Structure2Vec:
             self._add(parts, layer, part)
             if layer > 0:
                 Wt = self.weight(params, layer)[self.first_rows :].T
-                dZ_own = self._through_round(batch, inputs, Wt, dZ_own, saved[layer - 1][1])
+                dZ_own = self._through_round(batch, inputs, Wt, dZ_own, _whole(saved[layer - 1][1]))
+                _drop(*saved[layer][0], saved[layer - 1][1])
         return parts
 
     def _fixed_columns(self, xp: Any, inputs: NodeInputs) -> list[Part]:
@@ -248,6 +271,26 @@ class Structure2Vec:
         """[2, K]: relu(theta2) and relu(-theta2)."""
         theta2 = params["embed.theta2"]
         return xp.concatenate([xp.maximum(theta2, 0), xp.maximum(-theta2, 0)], axis=0)
+
+
+@dataclass
+class _KeptPart:
+    """A part whose rows lie on a shelf."""
+
+    rows: Kept
+    scale: Array | None
+
+
+def _whole(part: Any) -> Part:
+    """A part with its rows."""
+    return Part(part.rows.get(), None, part.scale) if isinstance(part, _KeptPart) else part
+
+
+def _drop(*parts: Any) -> None:
+    """Rows that the backward pass has read."""
+    for part in parts:
+        if isinstance(part, _KeptPart):
+            part.rows.drop()
 
 
 def _small_product(device: Any, X: Array, W: Array) -> Array:

@@ -31,6 +31,15 @@ def plan_tiers(
     return plans
 
 
+def least_bytes(recorded: dict[str, list[Any]], lives: dict[str, list[Lifetime]], n_own: int) -> int:
+    """The least limit under which the operations of all programs can run on n_own rows."""
+    widest = 0
+    for name, operations in recorded.items():
+        sizes = {key_of(i, life.name): row_bytes(n_own, life.width) for i, life in enumerate(lives[name])}
+        widest = max(widest, Epoch(operations, sizes).least_bytes)
+    return widest
+
+
 def row_bytes(n_own: int, width: int) -> int:
     """Bytes of float32 rows in a tier."""
     return padded(max(4 * n_own * width, 1))

@@ -87,6 +87,11 @@ class Classifier:
         self._settle(block, input_rows(self.data, block, self.case.feature_rows), self._budget)
         self.engine.seconds, self.engine.clock = seconds, clock
 
+    def fits(self, rows: RowPartition) -> bool:
+        """Whether every rank could run under its limit of memory with the rows of another partition."""
+        limit = self._budget.limit if self._budget else 0
+        return self.engine.fits(int(np.diff(rows.offsets).max()), limit)
+
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
         data, put = self.data, self.device.put

@@ -12,10 +12,8 @@ from typing import IO
 import numpy as np
 
 from app.errors import GraphError
-from app.graphs.source import Source, shown
+from app.graphs.source import MOST_SHRINKING, Source, shown
 
-# Deflate cannot shrink more than 1032 to 1.
-MOST_SHRINKING = 1100
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,

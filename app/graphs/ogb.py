@@ -18,6 +18,7 @@ from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.text import Layout, read_rows
 
+MOST_BARE = 1 << 20  # nodes that a folder may state whatever its files hold
 FILES = {"train": "train", "val": "valid", "test": "test"}
 
 
@@ -65,6 +66,11 @@ def _nodes(path: str, limits: Limits) -> int:
     counts = text_integers(source, MOST_NODES)
     if len(counts) != 1:
         raise source.error(f"found {len(counts)} graphs; one number, of one graph, would be right")
+    # Features and labels have a line for each node; without them most nodes have an edge.
+    found = [_find(path, name, limits) for name in ("raw/edge", "raw/node-feat", "raw/node-label")]
+    most = max(MOST_BARE, *(each.most_lines() for each in found if each is not None))
+    if counts[0] > most:
+        raise source.error(f"states {counts[0]} nodes; the files have room for {most} at most")
     return int(counts[0])
 
 

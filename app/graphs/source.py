@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from app.errors import GraphError
 
 PIECE_BYTES = 1 << 22
-LONGEST_LINE = 1 << 28
+LONGEST_LINE = 1 << 24  # bytes; while its fields are told apart a line takes tens of times as much
+MOST_SHRINKING = 1100  # deflate cannot shrink more than 1032 to 1
 TRACED_BYTES = 1 << 16
 
 COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -79,6 +80,16 @@ class Source:
         if not stat.S_ISREG(mode):
             kind = "a directory" if stat.S_ISDIR(mode) else "not an ordinary file"
             raise self.error(f"{kind}; the path of a graph file would be right")
+
+    def most_lines(self) -> int:
+        """More lines than that cannot be in the file, packed or not, by its size."""
+        self.check()
+        magic, size = self.first_bytes(6), os.path.getsize(self.path)
+        if COMPRESSIONS.get(magic[:2]) is gzip.open:
+            size = min(size * MOST_SHRINKING, self.limits.decompressed)
+        elif any(magic.startswith(start) for start in COMPRESSIONS):
+            size = self.limits.decompressed
+        return size // 2 + 1
 
     def first_bytes(self, size: int) -> bytes:
         """Up to `size` bytes of the file as stored."""

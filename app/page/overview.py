@@ -28,9 +28,10 @@ def _unfinished(run: Run) -> Markup:
     """What is known of a run without a result: the last lines of its log."""
     if run.complete:
         return Markup("")
+    again = "It has a checkpoint: the same command with --resume goes on from there." if run.resumable else ""
     said = f"{run.label} is not complete: it is still running, was stopped early, or failed."
     return join([
-        tag("p", tag("b", said), " What follows is what it wrote so far.", class_="note"),
+        tag("p", tag("b", said), " What follows is what it wrote so far. ", again, class_="note"),
         tag("details", tag("summary", "the last lines of its log"), tag("pre", "\n".join(run.tail)))
         if run.tail
         else "",

@@ -1,4 +1,4 @@
-"""What runs found: answers with bounds beside plain heuristics, accuracies, learned policies, rows of studies."""
+"""What runs found: answers with bounds beside plain heuristics, accuracies, policies, rows of studies."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,8 @@ def summary(run: Run) -> str:
     words += [f"test accuracy {percent(tested)} %"] if tested is not None else []
     held = mapping(run.result.get("held_back"))
     words += [f"held-back total {shown(held['learned'], 8)}"] if "learned" in held else []
-    words += [f"{seconds(run.result.get('seconds'))} on {run.ranks} rank{'s' if run.ranks != 1 else ''}"]
+    took = seconds(run.result.get("seconds"))
+    words += [f"{f'{took} ' if took else ''}on {run.ranks} rank{'s' if run.ranks != 1 else ''}"]
     return "; ".join(words)
 
 
@@ -95,9 +96,9 @@ def certificate(entry: dict[str, Any]) -> str:
 
 def _explain(weak: bool) -> str:
     text = (
-        "Every answer was checked for feasibility by code that did not make it. The gap is the distance to the "
-        "bound, relative to the bound: the answer is at most that far from the best possible one. A verified "
-        "bound was checked again from its witness."
+        "Every answer was checked for feasibility by code that did not make it. The gap is the distance to "
+        "the bound, relative to the bound: the answer is at most that far from the best possible one. A "
+        "verified bound was checked again from its witness."
     )
     return text + (" A weak bound says more about the bound than about the answer." if weak else "")
 
@@ -105,7 +106,7 @@ def _explain(weak: bool) -> str:
 def _beside_bound(found: list[tuple[Run, dict[str, Any]]]) -> Markup:
     """Answers and plain heuristics as multiples of the bound, graph by graph."""
     kept = [entry for _, entry in found if (number(entry.get("bound")) or 0) > 0]
-    if len(kept) < 2:
+    if len(kept) < 3:
         return Markup("")
     values: dict[str, list[tuple[float, float]]] = {}
     for at, entry in enumerate(kept, 1):

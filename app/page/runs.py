@@ -28,6 +28,7 @@ class Run:
     metrics    rows of metrics.csv, all cells as text; empty ones left out
     tail       the last lines of the log
     pictures   name -> bytes of the PNG files
+    resumable  a checkpoint is there, from which the run can go on
     """
 
     label: str
@@ -38,6 +39,7 @@ class Run:
     metrics: list[dict[str, str]]
     tail: list[str]
     pictures: dict[str, bytes]
+    resumable: bool = False
 
     @property
     def complete(self) -> bool:
@@ -95,6 +97,7 @@ def _read_run(folder: str, label: str) -> Run:
         _read_metrics(folder),
         _read_tail(folder),
         _read_pictures(folder),
+        os.path.isfile(os.path.join(folder, "checkpoint", "LATEST")),
     )
 
 

@@ -96,7 +96,6 @@ class Balance:
     rows       the present partition
     features   of the graph's blocks
     row_bytes, entry_bytes   that travel with a row and with a stored entry when rows move
-    adapt      False: measure and learn, never propose
     """
 
     group: Group
@@ -105,7 +104,6 @@ class Balance:
     row_bytes: int
     entry_bytes: int = 4
     model: CostModel | None = None
-    adapt: bool = True
     cost: MoveCost = field(default_factory=MoveCost)
     history: list[Observed] = field(default_factory=list)
 
@@ -140,7 +138,7 @@ class Balance:
         gain, move = float(present.max() - best.max()), self.cost.seconds(self._moved_bytes(cuts))
         self.history.append(Observed(imbalance(table), imbalance(present), imbalance(best), gain, move))
         pays = gain > LEAST_GAIN * present.max() and gain * epochs_left > move
-        return cuts, self.adapt and pays and not np.array_equal(cuts, self.rows.cuts)
+        return cuts, pays and not np.array_equal(cuts, self.rows.cuts)
 
     def _corrected(self, costs: np.ndarray, seconds: np.ndarray) -> np.ndarray:
         """[blocks] predicted seconds times the blocks' factors, which first follow what was measured."""

@@ -69,7 +69,7 @@ class Agent(Learner):
         """
         draws = stream(self.seed, "explore", step)
         explore = draws.random(len(envs)) < self.epsilon(step)
-        ranks = [int(draws.integers(env.totals.candidates)) for env in envs]
+        ranks = draws.integers(np.array([env.totals.candidates for env in envs])).tolist()
         nodes = np.empty(len(envs), dtype=np.int64)
         if explore.any():
             chosen = np.flatnonzero(explore).tolist()
@@ -191,10 +191,11 @@ class Agent(Learner):
     def _next_values(self, batch: StateBatch, totals: list[Any], code1: Array) -> np.ndarray:
         """[states] value of the next states by the target network (double DQN: at the online argmax)."""
         inputs = self.net.inputs(batch, code1, totals, self.net.paper)
-        later = self.net.evaluate(self.target, batch, inputs, totals, pool=True)
+        later = self.net.evaluate(self.target, batch, inputs, totals, pool=True, keep=False)
         candidate_own = code1 >= self.net.problem.first_candidate
         if self.case.double:
-            online = self.net.evaluate(self.params, batch, inputs, totals, pool=self.net.pools_to_choose)
+            pool = self.net.pools_to_choose
+            online = self.net.evaluate(self.params, batch, inputs, totals, pool=pool, keep=False)
             scores_own = self.net.local_scores(self.params, online)
             best = best_nodes(self.group, batch, scores_own, candidate_own)
             return self.net.chosen_values(self.target, later, best)[0]
@@ -238,5 +239,5 @@ def score_environments(
     code_own = batch.device.put(codes_of(envs, every))
     totals = [env.totals for env in envs]
     inputs = net.inputs(batch, code_own, totals, every)
-    evaluation = net.evaluate(params, batch, inputs, totals, pool=False)
+    evaluation = net.evaluate(params, batch, inputs, totals, pool=False, keep=False)
     return net.local_scores(params, evaluation), code_own >= net.problem.first_candidate

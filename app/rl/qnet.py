@@ -10,6 +10,8 @@ from app.errors import CaseError
 from app.gnn.layer_embedding import LayerEmbedding
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
+from app.memory.shelf import Shelf
+from app.memory.tiers import Budget
 from app.problems.problem import FIRST_ALIVE, Problem
 from app.products import Finish, Part
 from app.sparse.batch import StateBatch
@@ -75,6 +77,15 @@ class QNetwork:
         params = Parameters(device, self.shapes())
         params.draw_glorot(seed, self.embedding.constants())
         return params
+
+    def limit_memory(self, device: Any, budget: Budget) -> None:
+        """Let what backward passes need lie in two tiers of memory; no bit changes. Raises CaseError."""
+        if not isinstance(self.embedding, Structure2Vec):
+            raise CaseError(
+                f'memory.fast_mb: policy.model = "{self.policy.model}" keeps its rows in one tier; '
+                '"structure2vec", or no limit, would be right'
+            )
+        self.embedding.shelf = Shelf(device, budget)
 
     @property
     def pools_to_choose(self) -> bool:
@@ -144,11 +155,15 @@ class QNetwork:
     # ---- forward ----------------------------------------------------------------------------------------
 
     def evaluate(
-        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, totals: list[Any], pool: bool
-    ) -> Evaluation:
-        """Embed a batch of states; `pool` also sums the embeddings. Ranks: all call."""
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, totals: list[Any], pool: bool,
+        keep: bool = True,
+    ) -> Evaluation:  # fmt: skip
+        """Embed a batch of states; `pool` also sums the embeddings; keep False: for values only.
+
+        Ranks   all call
+        """
         pool = pool or self.pools_to_choose
-        H_own, saved, sums = self.embedding.embed(params, batch, inputs, pool=pool)
+        H_own, saved, sums = self.embedding.embed(params, batch, inputs, pool=pool, keep=keep)
         pooled = None
         factor = np.array([[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals], dtype=np.float32)
         factor = batch.device.put(factor)

@@ -20,6 +20,7 @@ from app.comm.group import Group
 from app.config import AgentCase, Case
 from app.errors import CaseError, GraphError
 from app.gnn.stopwatch import Stopwatch
+from app.memory.tiers import Budget
 from app.problems.problem import Problem, better
 from app.rl.learner import Learner, Lesson
 from app.rl.learners import find_learner
@@ -136,6 +137,9 @@ def _make_replicas(
 ) -> list[Replica]:
     """The replicas of this rank's group. Ranks: all call."""
     net, agent = QNetwork(case.policy, problem), share_of(case.agent, grid.replicas)
+    if memory := case.memory.fast_mb:
+        budget = Budget(round(1e6 * memory), case.memory.slow, case.memory.folder)
+        net.limit_memory(grid.group.device, budget)
     kind, replicas = find_learner(agent.learner), []
     for number in grid.mine:
         check_every = 0 if replicas else case.run.check_every

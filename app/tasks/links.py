@@ -3,33 +3,116 @@
 import time
 from typing import Any
 
-from app.comm.guard import digest
-from app.gnn.link_prediction import train_links
+import msgspec
+import numpy as np
+
+from app.comm.guard import digest, raise_together
+from app.config import RgcnCase
+from app.errors import GraphError
+from app.gnn.archive import LARGEST
+from app.gnn.link_prediction import LinkFit, train_links
+from app.gnn.rgcn import RGCN
+from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
+from app.graphs.relational import RelationalGraph
 from app.graphs.triples import Triples
+from app.log import ToGo
 from app.tasks.context import Context
+
+Array = Any
+RELATIONS = "links/D"  # the decoder's rows, beside the network's weights
+NO_CLASSES = 0  # of a network that predicts links
 
 
 def run_links(context: Context, triples: Triples) -> dict[str, Any]:
-    """Train on a share of the triples and rank the others. Ranks: all call."""
+    """Train on a share of the triples, from rgcn.weights where given, rank the others. Ranks: all call."""
     case, log, group = context.case, context.log, context.group
+    with raise_together(group, "reading weights"):
+        saved = _Saved(case.rgcn.weights) if case.rgcn.weights else None
+    rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
+    edges: list[str] = []
 
-    def record(row: dict[str, float]) -> None:
-        score = row.get("val_score")
-        log.record(phase="train", name="", step=row["epoch"], loss=row["loss"], val_score=score)
-        shown = "" if score is None else f"  MRR of the validation triples {score:.4f}"
-        log.progress("epoch %5d  loss %.4f%s", row["epoch"], row["loss"], shown)
+    def begin(net: RGCN, D: Array, graph: RelationalGraph) -> None:
+        edges.append(edges_digest(graph, np.arange(triples.nodes)))
+        if saved:
+            saved.put(edges[0], context, net, D)
 
     start = time.perf_counter()
     with log.phase("train"):
-        found = train_links(group, triples, case.rgcn, case.seed, record, case.run.check_every)
+        found = train_links(
+            group, triples, rgcn, case.seed, _recorder(context), case.run.check_every, begin, context.keeper
+        )
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
     scores = [row["val_score"] for row in found.records if "val_score" in row]
     entry = {
         "name": triples.name, "nodes": triples.nodes, "relations": triples.relations,
-        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": case.rgcn.epochs,
+        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": rgcn.epochs,
         "best_epoch": found.best_epoch, "validation_mrr": max(scores, default=None),
         "seconds": time.perf_counter() - start, "links": found.scores,
     }  # fmt: skip
-    weights = digest({"links/D": found.relations, **found.net.whole_weights(group)})
+    arrays = {RELATIONS: found.relations, **found.net.whole_weights(group)}
+    if context.folder is not None:
+        _write(context, triples, found, SavedRgcn(rgcn, 0, NO_CLASSES, edges[0], arrays))
+    weights = digest(arrays)
     return {"digest": weights, "weights_digest": weights, "instances": [entry], **entry}
+
+
+class _Saved:
+    """A weights.npz of link prediction. Raises GraphError, one line, for anything else."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.saved = path, load_rgcn(path)
+        self.rows = self.saved.arrays.pop(RELATIONS, None)
+        if self.rows is None or self.rows.ndim != 2:
+            raise GraphError(f"{path}: of a network for classes; one that predicts links would be right")
+
+    def architecture_of(self, given: RgcnCase) -> RgcnCase:
+        """The given table with the architecture of this network."""
+        return msgspec.structs.replace(self.saved.architecture_of(given), dimension=self.rows.shape[1])
+
+    def put(self, edges: str, context: Context, net: RGCN, D: Array) -> None:
+        """Take its arrays as weights. Raises GraphError where they are for another graph. Ranks: all call."""
+        self.saved.check_fits(self.path, 0, NO_CLASSES, edges)
+        self.saved.put(self.path, net.whole(context.group))
+        D[...] = context.device.put(self.rows)
+
+
+def _recorder(context: Context) -> Any:
+    """What training calls with each record: a row of metrics.csv and, now and then, a line."""
+    log = context.log
+
+    to_go = ToGo(context.case.rgcn.epochs)
+
+    def record(row: dict[str, float]) -> None:
+        score = row.get("val_score")
+        log.record(phase="train", name="", step=row["epoch"], loss=row["loss"], val_score=score)
+        shown = "" if score is None else f"  MRR of the validation triples {score:.4f}"
+        log.progress("epoch %5d  loss %.4f%s%s", row["epoch"], row["loss"], shown, to_go(int(row["epoch"])))
+
+    return record
+
+
+def _write(context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn) -> None:
+    """weights.npz and predictions/NAME.txt. Ranks: all call."""
+    folder, group, case = context.folder, context.group, context.case
+    total = sum(array.nbytes for array in saved.arrays.values())
+    if total > LARGEST:
+        context.log.info("weights.npz is not written: %.1f MB, at most %.1f MB", 1e-6 * total, 1e-6 * LARGEST)
+    with context.log.phase("write"), raise_together(group, "writing the results"):
+        if group.rank == 0 and total <= LARGEST:
+            note = f"{case.run.name}, seed {case.seed}, {saved.case.epochs} epochs"
+            save_rgcn(folder.file("weights.npz"), saved, note)
+        folder.write_text(f"predictions/{triples.name}.txt", ranks_text(triples, found))
+
+
+def ranks_text(triples: Triples, found: LinkFit) -> str:
+    """Lines `subject relation object rank rank` of the held-out triples, by name where the file has names.
+
+    The filtered ranks are those of the object among all nodes, then of the subject; half of a tie is .5.
+    """
+    nodes = triples.node_names or range(triples.nodes)
+    relations = triples.relation_names or range(triples.relations)
+    return "".join(
+        f"{nodes[s]} {relations[r]} {nodes[o]} {of_object:g} {of_subject:g}\n"
+        for (s, r, o), (of_object, of_subject) in zip(found.test.tolist(), found.ranks.tolist())
+    )

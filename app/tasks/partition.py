@@ -1,6 +1,8 @@
 """Task study, kind partition: equal rows, equal edges and the learned partitioner (ROC section 7.6).
 
-Every epoch passes the same layers over the same graph, cut by each partitioner in turn. What is balanced is
+Every epoch passes the same layers over the same graph, cut by each partitioner in turn; beside them two that
+renumber the rows first: a random permutation in equal rows (MG-GCN, section 5.2), and the parts of METIS in
+turn, in equal edges. What is balanced is
 the time that a rank's own rows take, not its waiting for others: ranks may share cores, so the clock "cpu"
 counts the processor's seconds and no wall time, and "simulated" is a formula whose best cuts are known. Then
 the learned cost model cuts a new graph of the family before anything is measured on it (ROC Fig. 9).
@@ -21,6 +23,7 @@ from app.partition.cost import CostModel, from_arrays
 from app.partition.even import entries_weights, even_rows
 from app.partition.features import block_features, line_of
 from app.partition.migrate import move_rows
+from app.partition.order import find_order, reorder
 from app.partition.rows import RowPartition, cut_blocks
 from app.report import plot_partition
 from app.sparse.repartition import repartition
@@ -29,8 +32,9 @@ from app.tasks.context import Context
 from app.tasks.passes import Clock, Layers, simulated_seconds
 
 PARTITIONS = ("rows", "edges", "learned")
+ORDERS = {"random": "rows", "metis": "edges"}  # of the rows, and what is equal between the cuts
 COLUMNS = (
-    "graph", "partition", "ranks", "epoch", "imbalance", "slowest_s", "mean_s", "above_best", "moved",
+    "graph", "partition", "ranks", "epoch", "imbalance", "slowest_s", "mean_s", "above_best", "moved", "note",
 )  # fmt: skip
 
 
@@ -57,13 +61,50 @@ class Subject:
         }
 
 
+@dataclass
+class Renumbered:
+    """A partitioner that renumbers the rows: its graph and cuts, or why there are none."""
+
+    name: str
+    subject: Subject | None
+    block: RowBlock | None = None
+    note: str = ""
+
+    def row(self, group: Group, subject: Subject, epoch: int) -> dict[str, Any]:
+        """A line of the table: an epoch, or why there is none. Ranks: all call."""
+        if self.subject is None:
+            missing = dict.fromkeys(("imbalance", "slowest_s", "mean_s", "above_best"))
+            about = {"graph": subject.name, "partition": self.name, "ranks": group.size, "epoch": epoch}
+            return {**about, **missing, "moved": False, "note": self.note}
+        seconds, _ = self.subject.clock.epoch({self.name: self.block})
+        return _row(group, self.subject, self.name, epoch, seconds[self.name])
+
+
+def renumbered(context: Context, subject: Subject) -> list[Renumbered]:
+    """The partitioners of ORDERS on a subject's graph, or what is missing for them. Ranks: all call."""
+    group, case, found = context.group, context.case, []
+    for name, balance in ORDERS.items():
+        whole_bytes = 1e6 * case.memory.whole_graph_mb
+        try:
+            order_all = find_order(group, subject.graph, subject.rows, name, case.seed, whole_bytes)
+        except CaseError as error:  # of all ranks alike
+            found.append(Renumbered(name, None, note=str(error)))
+            continue
+        graph, rows = reorder(group, subject.graph, subject.rows, order_all, None)
+        other = _clocked(context, subject.name, graph, rows)
+        found.append(Renumbered(name, other, other.block(group, other.static_cuts(group)[balance])))
+    return found
+
+
 def run_partition(context: Context) -> dict[str, Any]:
     """Follow the partitioners on a graph, then cut a new one; tables and plot. Ranks: all call."""
     study, log = context.case.study, context.log
     trained, fresh = _subject(context, 0, "trained"), _subject(context, 1, "new")
     with log.phase("measure"):
-        rows, digests, model = follow(context.group, trained, study.epochs)
+        others = renumbered(context, trained)
+        rows, digests, model = follow(context.group, trained, study.epochs, others)
         more, fresh_digests = first_pass(context.group, fresh, model)
+        more += [each.row(context.group, fresh, 1) for each in renumbered(context, fresh)]
     same = len(set(digests)) == 1 and len(set(fresh_digests)) == 1
     _say(context, rows, more, same)
     if context.folder is not None:
@@ -78,13 +119,18 @@ def run_partition(context: Context) -> dict[str, Any]:
 
 def _subject(context: Context, number: int, name: str) -> Subject:
     """The graph of [graph], or another one of its family: that of the next seed. Ranks: all call."""
-    table, study, group = context.case.graph, context.case.study, context.group
+    table = context.case.graph
     if not table.generator or table.path:
         raise CaseError("graph.generator: the study needs a family such as rmat_natural, and no graph.path")
     seed = context.case.seed if table.generator_seed < 0 else table.generator_seed
     table = msgspec.structs.replace(table, count=1, generator_seed=seed + number)
     (loaded,) = context.load(table, "instances")
-    graph, rows = loaded.graph, loaded.rows
+    return _clocked(context, name, loaded.graph, loaded.rows)
+
+
+def _clocked(context: Context, name: str, graph: Graph, rows: RowPartition) -> Subject:
+    """A graph with the blocks and the clock of the study. Ranks: all call."""
+    study, group = context.case.study, context.group
     if study.blocks == "edges":
         graph, rows = even_rows(group, graph, rows)
     clock = Clock(Layers(group, study.widths, context.case.seed), study.rounds)
@@ -93,9 +139,12 @@ def _subject(context: Context, number: int, name: str) -> Subject:
     return Subject(name, graph, rows, clock)
 
 
-def follow(group: Group, subject: Subject, epochs: int) -> tuple[list[dict[str, Any]], list[str], CostModel]:
+def follow(
+    group: Group, subject: Subject, epochs: int, others: list[Renumbered]
+) -> tuple[list[dict[str, Any]], list[str], CostModel]:
     """Epochs by every partitioner in turn; the learned one begins with equal edges and adapts.
 
+    others    partitioners that renumber the rows: their sums have another order, hence other bits
     returns   lines of the table, digests of all results, the model that was learned
     Ranks     all call
     """
@@ -107,9 +156,11 @@ def follow(group: Group, subject: Subject, epochs: int) -> tuple[list[dict[str, 
         seconds, found = subject.clock.epoch(blocks)
         digests += found
         rows += [_row(group, subject, name, epoch, seconds[name]) for name in PARTITIONS]
+        rows += [each.row(group, subject, epoch) for each in others if each.subject or epoch == 1]
         new = balance.observe(seconds["learned"], epochs - epoch)
         if new is not None:
-            rows[-1]["moved"] = True
+            mine = [row for row in rows if row["partition"] == "learned"]
+            mine[-1]["moved"] = True
             blocks["learned"] = balance.move(new, partial(repartition, group, blocks["learned"]))
     return rows, digests, from_arrays(balance.saved(), "the learned cost model")
 
@@ -139,18 +190,25 @@ def _row(group: Group, subject: Subject, name: str, epoch: int, seconds_own: np.
         "imbalance": round(imbalance(by_rank), 4), "slowest_s": float(by_rank.max()),
         "mean_s": float(by_rank.mean()),
         "above_best": None if np.isnan(best) else round(float(by_rank.max() / best), 4), "moved": False,
+        "note": "",
     }  # fmt: skip
 
 
 def _say(context: Context, rows: list[dict[str, Any]], fresh: list[dict[str, Any]], same: bool) -> None:
     """The imbalance by epoch of each partitioner, of the new graph, and what is known to be best."""
     log = context.log
-    for name in PARTITIONS:
+    for name in (*PARTITIONS, *ORDERS):
         mine = [row for row in rows if row["partition"] == name]
+        if mine[0]["note"]:
+            log.info("%-8s not measured: %s", name, mine[0]["note"])
+            continue
         shown = " ".join(f"{row['imbalance']:.3f}{'*' * row['moved']}" for row in mine)
         log.info("%-8s imbalance by epoch: %s", name, shown)
         if mine[-1]["above_best"] is not None:
             log.info("%-8s slowest rank over the best cuts' at the end: %.4f", name, mine[-1]["above_best"])
-    for row in fresh:
+    for row in (each for each in fresh if not each["note"]):
         log.info("new graph, %-8s imbalance at the first pass: %.3f", row["partition"], row["imbalance"])
-    log.info("results of all partitioners: %s", "the same bits" if same else "DIFFERENT BITS")
+    log.info(
+        "results with the rows as they are: %s",
+        "the same bits" if same else "DIFFERENT BITS",
+    )

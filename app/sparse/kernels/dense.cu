@@ -64,7 +64,8 @@ enum { DEEP = 16 };
 template <int TALL, int BROAD, int HIGH, int WIDE>
 DEVICE void tile_product(i64 rows, int m, const Part (&parts)[3], const float* W, float* Z, i64 ldz,
                          const Finish& then) {
-    __shared__ float x[DEEP][TALL + 4], w[DEEP][BROAD];
+    __shared__ __align__(16) float x[DEEP][TALL + 4];
+    __shared__ __align__(16) float w[DEEP][BROAD];
     const int thread = (int)threadIdx.x, across = BROAD / WIDE;
     const i64 row0 = (i64)blockIdx.x * TALL;
     const int col0 = (int)blockIdx.y * BROAD, high = thread / across * HIGH, wide = thread % across * WIDE;
