@@ -1,7 +1,7 @@
 """The Python interface: train, solve and classify without case files, in notebooks, scripts, MPI programs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,64 +9,26 @@ from mpi4py import MPI
 
 from app.casefile import build
 from app.comm.guard import digest, raise_together
-from app.config import PolicyCase
-from app.gnn.metrics import Scores
 from app.gnn.parameters import Parameters
-from app.gnn.saved import SavedModel, save_model
-from app.graphs.memory import stream_of_object
+from app.graphs.memory import coordinates, stream_of_object
+from app.graphs.metric import from_points
 from app.graphs.node_memory import table_of_arrays
+from app.graphs.points import stream_of_metric
 from app.graphs.readers import open_edges
 from app.log import Log
 from app.partition.load import Loaded, load_stream, ordered, with_shared_blocks
 from app.partition.nodes import deal_node_table
 from app.problems.table import make_problem
+from app.results import Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
-from app.rl.weights import save_weights
 from app.tasks.classify import classify_nodes, gather_predictions, saved_of
 from app.tasks.context import Context, check_names, open_group
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
 from app.tasks.solve import solve_graph, with_searches
 from app.tasks.train import learn
-
-
-@dataclass(frozen=True)
-class Solution:
-    """An answer, checked, with a bound; the fields are those of an instance in result.json.
-
-    nodes   the chosen nodes, the nodes on side 1 of a cut, or all nodes in the order of a tour: the labels of
-            a NetworkX graph, the ids of a file, or row numbers
-    """
-
-    nodes: list[Any]
-    objective: float
-    bound: float | None
-    bound_method: str | None
-    gap: float | None
-    feasible: bool
-    policy_evaluations: int
-    seconds: float
-    baselines: dict[str, float]
-    optimal: bool
-    source: str
-    steps: int
-
-
-@dataclass(frozen=True)
-class TrainedPolicy:
-    """Learned weights, host arrays by name, and how learning went (one record per evaluation)."""
-
-    weights: dict[str, np.ndarray]
-    policy: PolicyCase
-    problem: str
-    records: list[dict[str, float]]
-    digest: str
-
-    def save(self, path: str) -> None:
-        """Write weights.npz, for `policy.weights=PATH` of a case or `solve(weights=PATH)`."""
-        save_weights(path, self.weights, self.policy, self.problem, "trained from Python")
 
 
 def train(
@@ -135,53 +97,39 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
 
 def solve(
     graph: Any,
+    problem: str | None = None,
     *,
+    search_seconds: float | None = None,
     weights: str | TrainedPolicy = "default",
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
 ) -> Solution:
-    """Cover a graph, check the cover and bound it.
+    """Answer a problem on a graph, check the answer and bound it.
 
-    graph      a NetworkX graph, a SciPy sparse matrix, or the name of a file (formats: docs/formats.md)
+    graph      a NetworkX graph, a SciPy sparse matrix, the name of a file (docs/formats.md), or an array:
+               [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates
+    problem    mvc (the default), mis, mds, maxcut or tsp; the same as problem.name of the settings
+    search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
     named = weights if isinstance(weights, str) else "default"
-    context = _context({"policy.weights": named, **(settings or {})}, comm, verbose)
+    chosen = {"policy.weights": named, **(settings or {})}
+    if problem is not None:
+        chosen["problem.name"] = problem
+    if search_seconds is not None:
+        chosen["search.seconds"] = search_seconds
+    context = _context(chosen, comm, verbose)
     context = replace(context, case=with_searches(context.case))
     loaded, labels = _loaded(context, graph)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
-    problem = make_problem(context.case.problem.name)
-    solved = solve_graph(context, problem, policy, loaded)
+    solved = solve_graph(context, make_problem(context.case.problem.name), policy, loaded)
     nodes = solved.named(all_ids(context, loaded), labels)
-    fields = {name: solved.entry[name] for name in Solution.__dataclass_fields__ if name != "nodes"}
-    return Solution(nodes, **fields)
-
-
-@dataclass(frozen=True)
-class Classification:
-    """What a graph network says of every node, and how it was trained.
-
-    predicted   [n] classes, or [n, labels] bool where a node may have several, in the order of `nodes`
-    nodes       the labels of a NetworkX graph, or row numbers
-    scores      accuracy, micro and macro F1 by split, of labelled nodes
-    """
-
-    predicted: np.ndarray
-    nodes: list[Any]
-    scores: dict[str, Scores]
-    epochs: int
-    train_loss: float | None
-    seconds: float
-    digest: str
-    records: list[dict[str, float]]
-    model: SavedModel
-
-    def save(self, path: str) -> None:
-        """Write weights.npz, for `gnn.weights=PATH` of a case."""
-        save_model(path, self.model, "trained from Python")
+    names = set(Solution.__dataclass_fields__) - {"nodes", "trace"}
+    trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
+    return Solution(nodes, **{name: solved.entry[name] for name in names}, trace=trace)
 
 
 def classify(
@@ -198,7 +146,7 @@ def classify(
 ) -> Classification:
     """Train a graph network on the nodes of a graph, full batch; or apply saved weights (gnn.weights).
 
-    graph      a NetworkX graph, or a SciPy sparse matrix
+    graph      a NetworkX graph, a SciPy sparse matrix, a file, or a NumPy array as for `solve`
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes; None: one
                for every node of its own
     labels     [n] classes, -1 for none; or [n, C] of 0 and 1
@@ -243,9 +191,15 @@ def _loaded(context: Context, graph: Any) -> tuple[Loaded, list[Any] | None]:
         if isinstance(graph, str):
             limit = int(case.memory.max_decompressed_gb * 1e9)
             source = open_edges(graph, case.graph.format, limit) if group.rank == 0 else None
+        elif isinstance(graph, np.ndarray) and case.problem.name == "tsp" and not _is_square(graph):
+            source = stream_of_metric(from_points("points", coordinates(graph)), "", "memory", 0)
         else:
             source, labels = stream_of_object(graph)
     return load_stream(group, source, case.graph, case), labels
+
+
+def _is_square(array: np.ndarray) -> bool:
+    return array.ndim == 2 and array.shape[0] == array.shape[1]
 
 
 def _installed(context: Context, trained: TrainedPolicy) -> Policy:

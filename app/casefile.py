@@ -69,6 +69,14 @@ def build(settings: dict[str, Any], has_training: bool = False) -> Case:
     return _checked("settings", data, {}, os.getcwd(), True, has_training)
 
 
+def build_from(overrides: list[str]) -> Case:
+    """The case of `section.key=value` texts alone, as a command line has them; raises CaseError."""
+    data: dict[str, Any] = {}
+    for keys, value in _parse_overrides(overrides):
+        _lay_over(data, {}, keys, value)
+    return _checked(COMMAND_LINE, data, {}, os.getcwd(), True)
+
+
 def named_files(case: Case) -> list[str]:
     """The files and folders that a case reads, absolute paths."""
     tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])

@@ -14,7 +14,8 @@ from app.text import printable, shorten
 def whole_file(path: str) -> Iterator[IO[bytes]]:
     """A file to write; it is where it belongs when the block ends, and nowhere if that fails.
 
-    Raises CaseError where nothing can be written. What is no ordinary file, as /dev/stdout, is written to directly.
+    Raises CaseError where nothing can be written. What is no ordinary file, as /dev/stdout, is written to
+    as it is.
     """
     if _is_device(path):
         with open(path, "wb") as file:

@@ -124,6 +124,28 @@ class Log:
                     file.close()
 
 
+class ToGo:
+    """How long the rest of a loop will take, from its pace since it was first asked; for the log alone.
+
+    total   steps of the loop
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._first: tuple[int, float] | None = None
+
+    def __call__(self, done: int) -> str:
+        """(12 s to go), or nothing before there is a pace."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (done, now)
+        steps, seconds = done - self._first[0], now - self._first[1]
+        if steps <= 0 or done >= self.total:
+            return ""
+        left = seconds / steps * (self.total - done)
+        return f"  ({left:.0f} s to go)" if left < 600 else f"  ({left / 60:.0f} min to go)"
+
+
 def _print(line: str) -> None:
     """Print and flush; a reader that went away is no reason to stop computing."""
     try:

@@ -28,6 +28,7 @@ from app.model.fits import refuse_too_large
 from app.model.plan import memory_line, plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
+from app.summary import advice, places, say_end, say_start
 from app.tasks.check import run_check
 from app.tasks.classify import run_classify
 from app.tasks.context import Context, check_names, open_group
@@ -140,6 +141,8 @@ def _work(context: Context, said: list[str]) -> None:
     if group.device.name != "cpu":
         log.info("messages %s", group.transport)
     log.info("sparse product: %s, %.1f GB/s gathered", group.device.product, product_rate(group.device))
+    where = places(group)
+    say_start(log, group, case, where)
     start = time.perf_counter()
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}
     task = run_rgcn if case.run.task == "classify" and is_relational(case) else TASKS[case.run.task]
@@ -150,12 +153,14 @@ def _work(context: Context, said: list[str]) -> None:
         raise
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)
+    phases["advice"] = advice(group, case, where, phases, seconds)
     folder.finish(
         {
             "task": case.run.task, **about, "seed": case.seed, **result,
             "phases": phases, "seconds": seconds, "ranks": group.size, "backend": group.device.name,
         }
     )  # fmt: skip
+    say_end(log, phases, seconds)
     log.info("digest %s", result["digest"])
     log.info("done in %.1f s; results in %s", seconds, printable(folder.path))
 

@@ -24,7 +24,7 @@ from app.errors import CaseError
 OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
-    "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json",
+    "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json", "report.html",
 )  # fmt: skip
 RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 
@@ -185,7 +185,9 @@ def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[st
         "blas": f"{blas.get('name')} {blas.get('version')}",
         "mpi_library": mpi_library(),
         "device_memory_to_mpi": group.direct,
+        "messages": group.transport,
         "device": device.describe(),
+        "sparse_product": device.product,
         "hosts": sorted(set(hosts)),
         "ranks": group.size,
     }

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import platform
+import resource
 import statistics
 import sys
 import time
@@ -110,8 +111,17 @@ def repeats_for(seconds: float) -> int:
     return max(1, math.ceil(SHORTEST_S / max(seconds, 1e-7)))
 
 
+def children_s() -> float:
+    """Seconds of the processor that finished child processes took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def alternate(
-    ours: Callable[[int], Any], theirs: Callable[[int], Any], effort: Effort
+    ours: Callable[[int], Any],
+    theirs: Callable[[int], Any],
+    effort: Effort,
+    clock: Clock = time.process_time,
 ) -> tuple[list[float], list[float]]:
     """Seconds per call of both sides, pair by pair; who begins changes each time.
 
@@ -120,13 +130,13 @@ def alternate(
     sides = (ours, theirs)
     for side in sides:
         side(0)
-    repeats = [repeats_for(seconds_of(partial(side, 0))) for side in sides]
+    repeats = [repeats_for(seconds_of(partial(side, 0), 1, clock)) for side in sides]
     taken: tuple[list[float], list[float]] = ([], [])
     start = time.perf_counter()
     while not effort.enough(len(taken[0]), time.perf_counter() - start):
         number = len(taken[0])
         for i in (0, 1) if number % 2 == 0 else (1, 0):
-            taken[i].append(seconds_of(partial(sides[i], number), repeats[i]))
+            taken[i].append(seconds_of(partial(sides[i], number), repeats[i], clock))
     return taken
 
 
@@ -155,9 +165,10 @@ def compare(
     effort: Effort,
     goal: str = "",
     note: str = "",
+    clock: Clock = time.process_time,
 ) -> Record:
     """Measure both sides by turns."""
-    return record(case, against, *alternate(ours, theirs, effort), goal, note)
+    return record(case, against, *alternate(ours, theirs, effort, clock), goal, note)
 
 
 # ---- records ----------------------------------------------------------------------------------------------

@@ -27,9 +27,11 @@ PARTS = {
     "training": "Training step beside PyTorch",
     "solve": "A whole solution, one node at a time",
     "products": "The sparse product against the memory bus",
+    "environments": "Training with 32 environments against one",
     "compaction": "Compaction of the residual graph",
     "gnn": "Full-batch training of graph convolutional networks",
     "rgcn": "Full-batch training of a relational network",
+    "startup": "Start-up",
     "ranks": "Two ranks against one",
     "gnn_ranks": "Two ranks against one: full-batch training",
 }

@@ -22,6 +22,7 @@ static uint3 threadIdx, blockIdx, blockDim, gridDim;
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shared__ static
 
 static inline float4 make_float4(float x, float y, float z, float w) { return float4{x, y, z, w}; }

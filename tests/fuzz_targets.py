@@ -5,7 +5,9 @@ import gzip
 import io
 import json
 import lzma
+import pickle
 import random
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,11 +17,14 @@ import msgspec
 import numpy as np
 from data import data_dir
 from mpi4py import MPI
+from scipy.sparse import csr_matrix
 
 from app import cli
+from app.checkpoint import store
 from app.comm.group import Group
 from app.config import Case, GnnCase, GraphCase, PolicyCase, RgcnCase
 from app.device import HostDevice
+from app.errors import CaseError
 from app.gnn.archive import save_archive
 from app.gnn.model import Model
 from app.gnn.rgcn_saved import ARCHITECTURE, load_rgcn
@@ -197,18 +202,22 @@ def read_folder(path: str, _: random.Random) -> None:
 
 @cache
 def planetoid_samples() -> list[Sample]:
-    """Planetoid's files: pickles, which are read without being run."""
+    """Planetoid's files: pickles, which are read without being run. Small ones, and Cora's."""
+    X, y = csr_matrix(np.arange(5.0 * N).reshape(N, 5) % 3), np.eye(3, dtype=np.int32)[np.arange(N) % 3]
+    parts = {"x": X[:4], "y": y[:4], "allx": X[:8], "ally": y[:8], "tx": X[8:], "ty": y[8:]}
+    parts["graph"] = {node: [(node + 1) % N] for node in range(N)}
+    files = {f"ind.x.{name}": pickle.dumps(part, protocol=2) for name, part in parts.items()}
+    files["ind.x.test.index"] = "".join(f"{node}\n" for node in range(8, N)).encode()
     root = data_dir()
     if root is None:
-        return [Sample({"ind.x.graph": b"\x80\x02}q\x00.", "ind.x.test.index": b"3\n4\n"}, ".")]
-    files = {path.name: path.read_bytes() for path in (root / "gnn" / "planetoid").iterdir()}
-    return [Sample(files, ".")]
+        return [Sample(files, ".")]
+    cora = {path.name: path.read_bytes() for path in (root / "gnn" / "planetoid").iterdir()}
+    return [Sample(files, "."), Sample(files, "."), Sample(cora, ".")]
 
 
 def read_planetoid_folder(path: str, _: random.Random) -> None:
     """The arrays of a converted folder."""
-    name = "cora" if data_dir() else "x"
-    read_planetoid(path, name)
+    read_planetoid(path, "x" if Path(path, "ind.x.graph").exists() else "cora")
 
 
 # ---- files beside a graph ---------------------------------------------------------------------------------
@@ -311,10 +320,9 @@ def read_ntriples_folder(path: str, _: random.Random) -> None:
 
 def saved(kind: str, write: Callable[[str], object]) -> Sample:
     """A sample KIND.npz of what a function writes."""
-    path = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") / f"fuzz-{random.randrange(1 << 60)}.npz"
-    write(str(path))
-    data = path.read_bytes()
-    path.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        write(f"{folder}/weights.npz")
+        data = Path(folder, "weights.npz").read_bytes()
     return one(f"{kind}.npz", data)
 
 
@@ -384,6 +392,42 @@ def read_other(path: str, _: random.Random) -> None:
             read_tour(path, LIMITS)
 
 
+# ---- checkpoints ------------------------------------------------------------------------------------------
+
+
+@cache
+def checkpoint_samples() -> list[Sample]:
+    """A folder with a checkpoint."""
+    parts = {"train": store.State({"step": 3}, {"W": np.ones((2, 3), np.float32), "ids": np.arange(4)})}
+    own = ("format", "lockstep", "step", "files")
+    about = {name: kind() for name, kind in store.FIELDS.items() if name not in own}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(store.write(folder, 12, parts, about, 2))
+        files = {f"checkpoint/{path.name}/{each.name}": each.read_bytes() for each in path.iterdir()}
+    return [Sample(files, "checkpoint")]
+
+
+def read_checkpoint(path: str, draw: random.Random) -> None:
+    """The newest valid checkpoint; half of the damaged ones get sizes and sums that fit."""
+    if draw.random() < 0.5:
+        seal(Path(path, "step-000012"))
+    found, skipped = store.newest(path)
+    if found is None:
+        raise CaseError("; ".join(skipped) or "none there")
+
+
+def seal(folder: Path) -> None:
+    """Make the sums of a manifest those of what is there, where it can still be read as JSON."""
+    state, manifest = folder / store.STATE, folder / store.MANIFEST
+    try:
+        body = json.loads(manifest.read_bytes())
+        body.pop("sha256")
+        body["files"][store.STATE] = {"bytes": state.stat().st_size, "sha256": store.file_digest(str(state))}
+        manifest.write_text(store.manifest_text(body))
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+        return
+
+
 # ---- cases ------------------------------------------------------------------------------------------------
 
 
@@ -420,5 +464,6 @@ TARGETS = {
     "ntriples": Target(read_ntriples_folder, ntriples_samples),
     "weights": Target(read_weights, weight_samples),
     "other": Target(read_other, text_samples),
+    "checkpoint": Target(read_checkpoint, checkpoint_samples),
     "case": Target(read_case, case_samples),
 }

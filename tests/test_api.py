@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+from xml.etree import ElementTree
 
 import networkx as nx
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from jobs import ROOT
 from mpi4py import MPI
 
-from app import TrainingRun, solve, train
+from app import TrainingRun, classify, solve, train
 from app.errors import CaseError, GraphError
 from app.rl.learners import LEARNERS
 
@@ -120,6 +121,72 @@ def test_the_example_learns_more_than_it_began_with(example, capsys):
     totals = [int(number) for number in re.findall(r"(\d+) \(step", first)]
     assert max(totals) > totals[0] * 1.1
     assert "a graph of 300 nodes" in printed[1]
+
+
+def test_arrays_are_graphs():
+    """An adjacency matrix, pairs of nodes, and coordinates of a tour."""
+    graph = nx.gnp_random_graph(40, 0.15, seed=3)
+    wanted = solve(graph, "mis").nodes
+    assert solve(nx.to_numpy_array(graph), "mis").nodes == wanted
+    pairs = np.array(graph.edges)
+    assert solve(pairs, problem="mis").objective == len(wanted) - sum(v > pairs.max() for v in graph)
+    points = np.array([[0, 0], [0, 10], [10, 10], [10, 0], [5, 12]])
+    tour = solve(points, "tsp")
+    assert sorted(tour.nodes) == list(range(5)) and tour.objective == 10 + 10 + 10 + 5 + 5
+
+
+@pytest.mark.parametrize(
+    ("array", "problem", "said"),
+    [
+        (np.zeros((3, 4)), "mvc", "float64 of shape"),
+        (np.zeros((5, 2)), "mvc", "2. integers"),
+        (np.array([[0, -1], [1, 2], [0, 2]]), "mvc", "node number -1"),
+        (np.array([[0, np.nan], [np.nan, 0]]), "mvc", "NaN"),
+        (np.zeros((5, 3)), "tsp", "coordinates"),
+        (np.array([["a", "b"]]), "mvc", "shape"),
+    ],
+)
+def test_arrays_that_are_no_graphs_are_refused(array, problem, said):
+    with pytest.raises(GraphError, match=said):
+        solve(array, problem)
+
+
+def test_a_communicator_of_ones_own():
+    """Halves of the ranks answer different graphs at the same time."""
+    world = MPI.COMM_WORLD
+    comm = world.Split(world.rank % 2, world.rank)
+    graph = nx.gnp_random_graph(50, 0.1, seed=world.rank % 2)
+    found = solve(graph, comm=comm)
+    assert covers(graph, found.nodes)
+    assert world.allgather((world.rank % 2, found.nodes)).count((world.rank % 2, found.nodes)) == comm.size
+    comm.Free()
+    assert found.nodes == solve(graph, comm=MPI.COMM_SELF).nodes
+
+
+def whole_markup(text):
+    """Text that is well-formed but for its style."""
+    ElementTree.fromstring(re.sub("<style>.*?</style>", "", text, flags=re.DOTALL))
+    return text
+
+
+def test_results_print_draw_and_show_themselves():
+    """As text, as HTML for a notebook, as a matplotlib figure."""
+    pytest.importorskip("matplotlib")
+    graph = nx.gnp_random_graph(50, 0.15, seed=5)
+    answer = solve(graph, "mis", settings={"search.steps": 2000})
+    assert repr(answer).startswith(f"Solution(objective {answer.objective}, bound ")
+    assert f">{answer.objective}<" in whole_markup(answer._repr_html_())
+    assert answer.trace[-1][1:] == (answer.objective, answer.bound)
+    assert len(answer.plot().axes) == 1
+    policy = train(TINY)
+    assert repr(policy).startswith("TrainedPolicy(mvc, 120 steps, weights ")
+    assert "Held-back graphs" in whole_markup(policy._repr_html_())
+    assert len(policy.plot().axes) == 2
+    club = [int(graph.degree(v) > 7) for v in graph]
+    found = classify(graph, labels=club, train=range(25), test=range(25, 50), settings={"gnn.epochs": 5})
+    assert re.fullmatch(r"Classification\(50 nodes, 5 epochs; train [\d.]+ %, test [\d.]+ %\)", repr(found))
+    assert "<svg" in whole_markup(found._repr_html_())
+    assert [len(axes.lines) for axes in found.plot().axes] == [1, 2]
 
 
 @pytest.mark.parametrize(

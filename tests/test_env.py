@@ -4,10 +4,15 @@ import networkx as nx
 import numpy as np
 import pytest
 from helpers import growing_graph, listed, make_block, make_blocks, random_graph, totals_of, whole_rows
+from mpi4py import MPI
 
+from app.comm.group import Group
+from app.device import HostDevice
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Totals
+from app.problems.table import make_problem
 from app.rl.env import GraphEnv, codes_of, step_together
+from app.rl.fleet import Fleet
 
 GRAPHS = {
     "random": random_graph(37, 0.15, 1),
@@ -161,3 +166,47 @@ def test_features_of_nodes_without_edges_are_zero(device):
     assert device.get(problem.features("scale_free", device.xp, code, mean))[1, 2] == 8  # the cap
     code = device.put(np.array([[1], [2], [9]], dtype=np.float32))
     assert device.get(problem.features("paper", device.xp, code, mean)).tolist() == [[1], [0], [0]]
+
+
+# ---- many at once -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_a_fleet_steps_as_each_environment_would(problem):
+    """Random choices in seven places, four graphs; places are taken again by other graphs."""
+    group, rules = Group(MPI.COMM_SELF, HostDevice()), make_problem(problem)
+    graphs = [growing_graph(31, 2, 1), random_graph(26, 0.2, 3), growing_graph(40, 3, 4), listed(9, (1, 2))]
+    blocks, draws = make_blocks(group, graphs), np.random.default_rng(5)
+    assert Fleet.serves(group, blocks, rules, False)
+    fleet, pairs, ended = Fleet(blocks, rules, 7), {}, 0
+    for _ in range(120):
+        for place in range(7):
+            if place not in pairs:
+                graph = int(draws.integers(4))
+                pairs[place] = [GraphEnv(group, blocks[graph], rules) for _ in range(2)]
+                fleet.seat(place, graph, pairs[place][0])
+        moving = sorted(draws.choice(7, 5, replace=False).tolist())
+        nodes = np.array([draws.choice(pairs[place][0].candidates_own()) for place in moving])
+        fleet.step(moving, nodes)
+        alone = [pairs[place][1] for place in moving]
+        step_together(group, alone, [nodes[i : i + 1] for i in range(5)])
+        for place in moving:
+            ours, theirs = pairs[place]
+            assert (ours.totals, ours.steps, ours.chosen) == (theirs.totals, theirs.steps, theirs.chosen)
+            assert ours.degree_own.tolist() == theirs.degree_own.tolist()
+            assert ours.chosen_at.tolist() == theirs.chosen_at.tolist()
+            if ours.done:
+                del pairs[place]
+                ended += 1
+    assert ended > 10
+
+
+@pytest.mark.mpi_skip
+def test_a_fleet_is_for_whole_graphs_that_counters_follow(monkeypatch):
+    group = Group(MPI.COMM_SELF, HostDevice())
+    blocks = make_blocks(group, [growing_graph(31, 2, 1)])
+    assert not Fleet.serves(group, blocks, make_problem("mvc"), True)
+    assert not Fleet.serves(group, blocks, make_problem("mds"), False)
+    monkeypatch.setattr("app.rl.fleet.MOST_ENTRIES", 10)
+    assert not Fleet.serves(group, blocks, make_problem("mvc"), False)

@@ -128,8 +128,8 @@ def test_one_rank_that_fails_ends_the_job(cases, fault, name, shown):
     code, printed, out = job(cases, name, LOCKSTEP_FAULT=fault)
     ended = time.time()
     assert not is_complete(out)
-    # The log was written before the fault.
-    assert ended - (out / "log.txt").stat().st_mtime < 5
+    # The log was written before the fault; within 5 s where the machine has nothing else to do.
+    assert ended - (out / "log.txt").stat().st_mtime < 10
     assert code != 0 or fault.startswith("exit")  # MPICH: a rank that exits with 0 ends the job with 0
     assert printed.count("Traceback") == (1 if shown else 0)
     assert printed.count(shown) == 1 or not shown
@@ -143,7 +143,7 @@ def test_a_rank_that_is_stuck_ends_the_job(cases):
     code, printed, out = job(cases, "train", "run.watchdog_seconds=1", LOCKSTEP_FAULT="hang:rank=1,step=30")
     assert code == 1
     assert not is_complete(out)
-    assert time.time() - (out / "log.txt").stat().st_mtime < 6
+    assert time.time() - (out / "log.txt").stat().st_mtime < 12
     assert printed.count("[rank 1] watchdog: this rank has not moved for 1 s") == 1
     assert "[rank 0] watchdog" not in printed
     assert "in _hang" in printed
@@ -448,6 +448,6 @@ def test_every_test_that_the_document_names_exists():
         assert f"\ndef {test}(" in source, f"{file}.py::{test}"
     rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| fault")]
     for row in rows:
-        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        cells = [cell.strip() for cell in row.replace("\\|", "").strip("|").split("|")]
         assert len(cells) == 4 and all(cells), row
         assert "::test_" in cells[3] or cells[3].startswith("none: "), row

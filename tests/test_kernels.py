@@ -1,8 +1,12 @@
 """The GPU kernels compile where a CUDA compiler is, and need no memory for what registers hold."""
 
+import ctypes
+import ctypes.util
 import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from jobs import ROOT
@@ -65,6 +69,39 @@ def test_every_kernel_compiles_without_spills(tmp_path):
     wanted = {(name, str(sm)) for names in KERNELS.values() for name in names for sm in CAPABILITIES}
     assert set(found) >= wanted
     assert {key: spilled for key, spilled in found.items() if any(spilled)} == {}
+
+
+def nvrtc():
+    """The compiler that CuPy uses, from a wheel, a toolkit or the system; or None."""
+    places = [Path(each) for each in sys.path if Path(each, "nvidia").is_dir()]
+    wheels = [path for each in places for path in each.glob("nvidia/*/lib/libnvrtc.so.*")]
+    toolkit = Path("/usr/local/cuda/lib64").glob("libnvrtc.so.*")
+    found = [str(path) for path in (*wheels, *toolkit) if "builtins" not in path.name]
+    found = found or [name for name in [ctypes.util.find_library("nvrtc")] if name]
+    return ctypes.CDLL(found[0]) if found else None
+
+
+def compile_at_run_time(library, code, capability):
+    """What NVRTC says of a source; "" where it compiles."""
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    options = [each.encode() for each in (*OPTIONS, f"--gpu-architecture=compute_{capability}")]
+    library.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"kernels.cu", 0, None, None)
+    failed = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetProgramLog(program, log)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return log.value.decode() if failed else ""
+
+
+def test_every_source_compiles_as_cupy_compiles_it():
+    """Without any header, by NVRTC."""
+    library = nvrtc()
+    if library is None:
+        pytest.skip("no NVRTC: neither the wheel nvidia-cuda-nvrtc nor a toolkit's library")
+    assert "error" in compile_at_run_time(library, "__global__ void f() { nothing; }", CAPABILITIES[-1])
+    for file in KERNELS:
+        assert compile_at_run_time(library, source(file), CAPABILITIES[-1]) == ""
 
 
 def test_the_sources_are_installed():

@@ -1,5 +1,6 @@
 """app/rng.py: streams that depend on their arguments alone, and the generator of the local searches."""
 
+import numpy as np
 import pytest
 
 from app.rng import SplitMix, stream
@@ -27,3 +28,11 @@ def test_below_is_in_range_and_even():
     for _ in range(7000):
         counts[draws.below(7)] += 1
     assert min(counts) > 850
+
+
+def test_many_bounded_draws_are_those_of_one_at_a_time():
+    """What an agent draws for its environments does not depend on how it asks."""
+    bounds = np.array([5, 1, 7, 99, 12, 1, 63, 2**31, 3] * 20)
+    one, many = stream(3, "explore", 8), stream(3, "explore", 8)
+    assert one.random(4).tolist() == many.random(4).tolist()
+    assert [int(one.integers(bound)) for bound in bounds] == many.integers(bounds).tolist()

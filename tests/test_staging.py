@@ -81,9 +81,9 @@ class Hasty(PinnedRing):
         return host
 
 
-def moves(device):
+def moves(device, direct=False):
     """Everything that a group moves by rows, several times over the same buffers, as host arrays."""
-    group = Group(WORLD, device, direct=False)
+    group = Group(WORLD, device, direct)
     counts, ones = [4 + r for r in range(group.size)], [1] * group.size
     found = []
     for turn in range(3):
@@ -114,6 +114,12 @@ def test_late_copies_change_nothing():
 def test_that_is_so_because_somebody_waits(ring):
     if WORLD.size > 1:  # on one rank nothing is staged
         assert not same(LateDevice(ring))
+
+
+def test_device_memory_may_go_to_mpi_as_it_is():
+    """MPI takes addresses, which the stand-in gives away only where nothing is pending."""
+    for one, other in zip(moves(HostDevice()), moves(emulator.make_device(), direct=True), strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_buffers_are_kept():

@@ -16,7 +16,7 @@ import numpy as np
 
 from app import faults
 from app.checkpoint import store
-from app.checkpoint.identity import described, differences, input_digests
+from app.checkpoint.identity import described, differences, input_digests, overrun
 from app.checkpoint.signals import STOPPING, Signals
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -71,6 +71,25 @@ class Nothing:
 NOTHING_KEPT = Nothing()
 
 
+class Part:
+    """The keeper of one piece of several: its keys are its own."""
+
+    def __init__(self, outer: Keeper, name: str) -> None:
+        self.outer, self.name = outer, name
+
+    def recall(self, key: str) -> State | None:
+        """See Keeper."""
+        return self.outer.recall(f"{self.name} {key}")
+
+    def keep(self, key: str, state: State) -> None:
+        """See Keeper."""
+        self.outer.keep(f"{self.name} {key}", state)
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.at(step, f"{self.name} {key}" if key else "", state)
+
+
 class Within:
     """For loops inside a larger piece of work: they may be stopped, and begin anew with that piece."""
 
@@ -115,7 +134,8 @@ class Checkpoints:
         self.kept: dict[str, State] = {}
         self.log = Log(False)
         self._running: dict[str, State] = {}
-        self._base = self._step = self._number = 0
+        self._base = self._step = 0
+        self._number = -1  # of the checkpoint written last
         self._last: tuple[int, str, int] | None = None
         self._inputs: dict[str, str] | None = None
         self._valid = ""  # the newest one that was written or read
@@ -165,6 +185,8 @@ class Checkpoints:
         if differ:
             listed = "\n  ".join([f"{self.path}/{found.name}: belongs to another run:", *differ])
             raise CaseError(listed)
+        if beyond := overrun(found.manifest, self.case):
+            raise CaseError(beyond)
         lines = [f"warning: checkpoint skipped: {printable(each)}" for each in skipped]
         for name, version in found.manifest["versions"].items():
             mine = importlib.metadata.version(name)

@@ -131,7 +131,7 @@ def remove_all(folder: str) -> None:
 
 
 def manifest_text(body: dict[str, Any]) -> str:
-    """The manifest as it stands on the disk: its last key is the sha256 of the others."""
+    """The manifest as it stands on the disk, of any format: its last key is the sha256 of the others."""
     own = hashlib.sha256(json.dumps(body, indent=1).encode()).hexdigest()
     return json.dumps({**body, "sha256": own}, indent=1) + "\n"
 
@@ -236,11 +236,11 @@ def read_manifest(path: str) -> dict[str, Any]:
         data = file.read(LARGEST_MANIFEST + 1)
     try:
         body = json.loads(data)
-        if body["format"] > FORMAT:
-            raise Newer(f"written by a newer Lockstep ({body['lockstep']}, format {body['format']})")
         body.pop("sha256")
         if manifest_text(body).encode() != data:
             raise Damaged(f"{MANIFEST}: damaged, its sha256 is not that of its text")
+        if body["format"] > FORMAT:
+            raise Newer(f"written by a newer Lockstep ({body['lockstep']}, format {body['format']})")
         if {name: type(each) for name, each in body.items()} != FIELDS:
             raise Damaged(f"{MANIFEST}: has other fields than {', '.join(FIELDS)}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -68,6 +68,7 @@ class Group:
     def _counted(self, comm: MPI.Comm, prefix: str) -> "Group":
         part = Group(comm, self.device, self.direct, self.reproducible)
         part.sent_bytes, part.seconds, part.prefix = self.sent_bytes, self.seconds, prefix
+        part.transport = self.transport
         return part
 
     def first(self, count: int) -> "Group | None":

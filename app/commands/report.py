@@ -1,5 +1,6 @@
 """python -m app report: one HTML page of one run or of several side by side."""
 
+import os
 import tomllib
 
 from app.casefile import build
@@ -28,14 +29,28 @@ no JavaScript, and can be printed. Unfinished runs are shown as such.
 """
 
 
+START = b"<!DOCTYPE html>"
+
+
 def report(arguments: list[str]) -> str:
     """Write the page; returns the line that says where it is."""
     folders, out = _sort(arguments)
     runs = read_runs(folders)
     page = make_page(runs, flat(tomllib.loads(to_toml(build({})))), VERSION)
-    write_whole(out or f"{folders[0].rstrip('/')}/report.html", page.encode("ascii"))
-    shown = printable(out or f"{folders[0].rstrip('/')}/report.html")
-    return f"{shown}: {len(runs)} run{'s' if len(runs) > 1 else ''}, {len(page) / 1000:.0f} kB"
+    out = out or os.path.join(folders[0], "report.html")
+    _refuse_others(out)
+    write_whole(out, page.encode("ascii"))
+    return f"{printable(out)}: {len(runs)} run{'s' if len(runs) > 1 else ''}, {len(page) / 1000:.0f} kB"
+
+
+def _refuse_others(out: str) -> None:
+    """Replace an earlier page, and nothing else."""
+    if not os.path.isfile(out):
+        return
+    with open(out, "rb") as file:
+        start = file.read(len(START))
+    if start != START:
+        raise CaseError(f"-o {printable(out)}: is a file, and no page; name another one")
 
 
 def _sort(arguments: list[str]) -> tuple[list[str], str]:

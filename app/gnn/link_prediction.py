@@ -7,17 +7,21 @@ Difference from the paper: ranks of equal scores count half of the ties each.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.config import RgcnCase
 from app.elementwise import row_sums
 from app.errors import CaseError
+from app.gnn import rgcn_kept
 from app.gnn.loss import refuse_infinite
-from app.gnn.optim import make_optimiser
+from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_training import Steps, grid_groups
 from app.gnn.shards import glorot_limit
@@ -180,11 +184,13 @@ def train_links(
     record: Callable[[dict[str, float]], None] = lambda row: None,
     check_every: int = 0,
     begin: Callable[[RGCN, Array, RelationalGraph], None] = lambda net, D, graph: None,
+    keeper: Keeper = NOTHING_KEPT,
 ) -> LinkFit:
     """Train on a share of the triples, rank the others; the result is the same for any partition.
 
     check_every   epochs between comparisons of replicated weights over ranks; 0: never
     begin         called with network, relations' rows and the graph learned from, before the first epoch
+    keeper        where training may be stopped, and what it goes on from
     Ranks         all call
     Raises CaseError where the loss is no longer finite.
     """
@@ -201,8 +207,13 @@ def train_links(
     counts = placement.rows.row_counts()
     lo, hi = placement.rows.range_of(group.rank)
     found, best = LinkFit(net, np.zeros(0)), Best()
-    for epoch in range(1, case.epochs + 1):
+    run = _Run(group, net, decoder, steps, relation_step, best, found.records)
+    made = 0
+    if (earlier := keeper.recall("fit")) is not None:
+        made = run.restore(earlier)
+    for epoch in range(made + 1, case.epochs + 1):
         beat()
+        keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
         E_own = net.forward()
         E = group.gather_rows(E_own[: hi - lo], counts)
         wrong = draw_wrong(seed, epoch, split.train, triples.nodes, case.negatives)
@@ -238,21 +249,60 @@ def train_links(
     return found
 
 
+@dataclass
+class _Run:
+    """What a checkpoint of a training holds: networks, optimisers, the best so far, records."""
+
+    group: Group
+    net: RGCN
+    decoder: DistMult
+    steps: Steps
+    relation_step: Any
+    best: "Best"
+    records: list[dict[str, float]]
+
+    def state(self, epochs: int) -> State:
+        """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
+        group, device, best = self.group, self.group.device, self.best
+        state = rgcn_kept.state_of(group, self.net, self.steps, epochs, self.records)
+        state.values |= {"best_epoch": best.epoch, "best_score": best.score}
+        state.arrays["links/D"] = np.array(device.get(self.decoder.D))
+        state.arrays |= optimiser_arrays(self.relation_step, device, "links")
+        if best.kept:
+            state.arrays["best_links/D"] = np.array(device.get(best.kept["links/D"]))
+            state.arrays |= rgcn_kept.gathered(group, self.net, best.kept, "best")
+        return state
+
+    def restore(self, state: State) -> int:
+        """Go on from what `state` told; the epochs it had made. Ranks: all call."""
+        group, device, arrays = self.group, self.group.device, state.arrays
+        made = rgcn_kept.restore(group, self.net, self.steps, state)
+        self.records += state.values["records"]
+        self.best.epoch, self.best.score = state.values["best_epoch"], state.values["best_score"]
+        self.decoder.D[...] = device.put(arrays["links/D"])
+        restore_optimiser(self.relation_step, device, "links", made, arrays)
+        if self.best.epoch:
+            own = rgcn_kept.shares(group, self.net, rgcn_kept.named(arrays, "best"))
+            own["links/D"] = arrays["best_links/D"]
+            self.best.kept = {name: device.put(each) for name, each in own.items()}
+        return made
+
+
 class Best:
     """Copies of arrays at the evaluation with the largest score, the first of equal ones."""
 
     def __init__(self) -> None:
-        self.epoch, self._score, self._kept = 0, -np.inf, {}
+        self.epoch, self.score, self.kept = 0, -np.inf, {}
 
     def observe(self, epoch: int, score: float, arrays: dict[str, Array]) -> None:
         """Keep the arrays if they are the best so far."""
-        if score > self._score:
-            self.epoch, self._score = epoch, score
-            self._kept = {name: array.copy() for name, array in arrays.items()}
+        if score > self.score:
+            self.epoch, self.score = epoch, score
+            self.kept = {name: array.copy() for name, array in arrays.items()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Make the arrays what the best ones were."""
-        for name, kept in self._kept.items():
+        for name, kept in self.kept.items():
             arrays[name][...] = kept
 
 

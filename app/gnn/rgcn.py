@@ -19,6 +19,7 @@ from app.gnn.rgcn_features import Features
 from app.gnn.shards import Shard, Whole, draw_rows, glorot_limit
 from app.gnn.stopwatch import Stopwatch
 from app.graphs.relational import RelationalGraph, nodes_by_layer
+from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.relations import Placement
 from app.rng import stream
@@ -234,6 +235,11 @@ def _gram(device: Any, X: Array, D: Array, starts: np.ndarray) -> Array:
 # ---- the network ----------------------------------------------------------------------------------------
 
 
+def whole_name(name: str) -> str:
+    """The name of the whole array that a weight array of a rank is a part of."""
+    return "first/W" if name.startswith("first/W") else name
+
+
 class RGCN:
     """A one-hot layer, then relational layers, relu between them.
 
@@ -308,14 +314,16 @@ class RGCN:
         names = [name for layer in self.layers for name in layer.replicated]
         return {name: self.device.get(self.weights[name].array) for name in names}
 
-    def whole(self, group: Group) -> dict[str, Whole]:
+    def whole(self, group: Group, arrays: "dict[str, Array | SlowRows] | None" = None) -> dict[str, Whole]:
         """All weights by name, the same for any placement; turns of the first layer as one array.
 
+        arrays  others with the rows of the weights, by the weights' names; None: the weights
         Ranks   all call
         """
         shards: dict[str, list[Shard]] = {}
-        for name, shard in self.weights.items():
-            shards.setdefault("first/W" if name.startswith("first/W") else name, []).append(shard)
+        for name, own in self.weights.items():
+            shard = own if arrays is None else Shard(arrays[name], own.keys)
+            shards.setdefault(whole_name(name), []).append(shard)
         return {name: Whole(group, shards[name]) for name in sorted(shards)}
 
     def whole_weights(self, group: Group) -> dict[str, np.ndarray]:

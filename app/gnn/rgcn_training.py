@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.comm.ordered import sum_blocks
 from app.config import RgcnCase
 from app.errors import CaseError
+from app.gnn import rgcn_kept
 from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser
 from app.gnn.relation_weights import CHUNK_ELEMENTS, Gradient
@@ -94,6 +97,8 @@ class Steps:
         self.group, self.case, self.net = group, case, net
         self._of: dict[tuple[str, int | None], Any] = {}
         self._moments: dict[str, tuple[SlowRows, SlowRows]] = {}
+        self._before = 0  # steps of an earlier part of the run, and its moments by kind and name
+        self._earlier: dict[str, dict[str, np.ndarray]] = {}
 
     def take(self, gradient: Gradient) -> None:
         """Change some rows of one weight array by their gradient."""
@@ -118,8 +123,52 @@ class Steps:
                     self._moments[name] = (shard.slow.like(), shard.slow.like())
                 m, v = (each.array[rows].reshape(-1) for each in self._moments[name])
                 moments = m, v
-            self._of[key] = make_optimiser(self.case, size, xp, moments)
+            self._of[key] = made = make_optimiser(self.case, size, xp, moments)
+            made.step = self._before
+            for kind, earlier in self._earlier.items():
+                rest = earlier[name][rows].reshape(-1)
+                made.moments[kind][:] = rest if xp is np else self.group.device.put(rest)
+        else:
+            self._earlier = {}  # a later epoch: every piece has its optimiser
         return self._of[key]
+
+    # ---- stopping and going on ----------------------------------------------------------------------------
+
+    @property
+    def taken(self) -> int:
+        """Steps that every optimiser has made."""
+        return max((each.step for each in self._of.values()), default=self._before)
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether there is something in the optimisers beside the number of their steps."""
+        return self.case.optimiser == "adam" and self.taken > 0
+
+    def moments(self, kind: str) -> "dict[str, Array | SlowRows]":
+        """What Adam keeps, "m" or "v", by the names of the weights and with their rows."""
+        found: dict[str, Array | SlowRows] = {}
+        for name, shard in self.net.weights.items():
+            if name in self._moments:
+                found[name] = self._moments[name][kind == "v"]
+            else:
+                found[name] = self._joined(name, kind, shard.array)
+        return found
+
+    def _joined(self, name: str, kind: str, like: Array) -> Array:
+        """[rows, ...] on the device, from the optimisers of all pieces of a weight array."""
+        device = self.group.device
+        out = device.put(self._earlier[kind][name]) if self._earlier else device.zeros(like.shape)
+        flat, width = out.reshape(-1), like[:1].size
+        for (of, start), optimiser in self._of.items():
+            if of == name:
+                part = optimiser.moments[kind]
+                at = (start or 0) * width
+                flat[at : at + len(part)] = part
+        return out
+
+    def go_on(self, taken: int, moments: dict[str, dict[str, np.ndarray]]) -> None:
+        """Begin after `taken` steps with moments by kind and name, as `moments` gave them, on the host."""
+        self._before, self._earlier = taken, moments
 
 
 def train_rgcn(
@@ -133,6 +182,7 @@ def train_rgcn(
     check_every: int = 0,
     inputs: Features | None = None,
     begin: Callable[[RGCN], None] = lambda net: None,
+    keeper: Keeper = NOTHING_KEPT,
 ) -> RelationalFit:
     """Train on the labelled training nodes of a graph; the result is the same for any partition.
 
@@ -141,6 +191,7 @@ def train_rgcn(
     check_every   epochs between comparisons of replicated weights over ranks; 0: never
     inputs        features of the nodes; None: one-hot
     begin         called with the network before the first epoch; all ranks call it
+    keeper        where training may be stopped, and what it goes on from
     Ranks         all call
     """
     placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
@@ -150,8 +201,13 @@ def train_rgcn(
     begin(net)
     targets, steps = Targets(group, net, placement, labels), Steps(group, case, net)
     found = RelationalFit(case, net, placement)
-    for epoch in range(1, case.epochs + 1):
+    made = 0
+    if (earlier := keeper.recall("fit")) is not None:
+        made = rgcn_kept.restore(group, net, steps, earlier)
+        found.records = earlier.values["records"]
+    for epoch in range(made + 1, case.epochs + 1):
         beat()
+        keeper.at(epoch - 1, "fit", partial(rgcn_kept.state_of, group, net, steps, epoch - 1, found.records))
         Z_own = net.forward()
         predicted = _classes(group, Z_own)
         with net.clock("loss"):

@@ -1,4 +1,4 @@
-"""Graphs that are already in memory as edge streams: NetworkX graphs, SciPy matrices, Graph objects."""
+"""Graphs that are already in memory as edge streams: of NetworkX, SciPy and NumPy, and Graph objects."""
 
 from typing import Any
 
@@ -7,6 +7,8 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.graph import Graph
 from app.graphs.stream import EdgeStream
+
+LARGEST_NUMBER = (1 << 32) - 3  # of a node
 
 
 def stream_of(graph: Graph) -> EdgeStream:
@@ -18,8 +20,9 @@ def stream_of(graph: Graph) -> EdgeStream:
 
 
 def stream_of_object(graph: Any, name: str = "graph") -> tuple[EdgeStream, list[Any] | None]:
-    """The edges of a NetworkX graph or a square SciPy sparse matrix, and the node labels in row order.
+    """The edges of a NetworkX graph, a SciPy matrix or a NumPy array, and the node labels in row order.
 
+    An array is an adjacency matrix [n, n] of weights, zero for no edge, or [m, 2] pairs of node numbers.
     NetworkX edge attributes `weight` become edge weights where every edge has one; directions are ignored.
     Raises GraphError for anything else.
     """
@@ -27,9 +30,42 @@ def stream_of_object(graph: Any, name: str = "graph") -> tuple[EdgeStream, list[
         return _networkx(graph, name)
     if hasattr(graph, "tocoo") and len(graph.shape) == 2:
         return _scipy(graph, name), None
-    raise GraphError(
-        f"graph: a NetworkX graph, a SciPy sparse matrix or a file name is needed, got {type(graph)}"
-    )
+    if isinstance(graph, np.ndarray):
+        return _array(graph, name), None
+    needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array or a file name is needed"
+    raise GraphError(f"graph: {needed}, got {type(graph)}")
+
+
+def coordinates(points: np.ndarray) -> np.ndarray:
+    """Points in the plane as float64 [n, 2]; raises GraphError for anything else."""
+    if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "iuf":
+        raise GraphError(f"graph: found {_kind(points)}; coordinates [n, 2] would be right")
+    found = points.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise GraphError("graph: the coordinates hold NaN or infinite numbers")
+    return found
+
+
+def _kind(array: np.ndarray) -> str:
+    return f"an array of {array.dtype} of shape {array.shape}"
+
+
+def _array(array: np.ndarray, name: str) -> EdgeStream:
+    """A dense adjacency matrix, or pairs of node numbers."""
+    square = array.ndim == 2 and array.shape[0] == array.shape[1]
+    if square and array.dtype.kind in "iufb":
+        if not np.isfinite(array).all():
+            raise GraphError("graph: the matrix holds NaN or infinite weights")
+        rows, columns = np.nonzero(array)
+        weights = array[rows, columns].astype(np.float32)
+        return _stream(name, len(array), rows, columns, None if (weights == 1).all() else weights)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        right = "[n, n] numbers, or [m, 2] integers, would be right"
+        raise GraphError(f"graph: found {_kind(array)}; {right}")
+    if len(array) and (array.min() < 0 or array.max() > LARGEST_NUMBER):
+        raise GraphError(f"graph: found node number {array.min() if array.min() < 0 else array.max()}")
+    u, v = array.astype(np.int64).T
+    return _stream(name, int(array.max(initial=-1)) + 1, u, v, None)
 
 
 def _networkx(graph: Any, name: str) -> tuple[EdgeStream, list[Any]]:

@@ -36,6 +36,7 @@ SUFFIXES = {
     ".graph": "metis",
     ".metis": "metis",
     ".mtx": "matrix_market",
+    ".gset": "gset",
     ".npz": "npz",
     ".tsp": "tsplib",
     **dict.fromkeys([".col", ".clq", ".gr", ".mis", ".dimacs"], "dimacs"),

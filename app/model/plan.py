@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import Case, GraphCase
-from app.errors import CaseError, LockstepError
+from app.device import HostDevice
+from app.errors import CaseError
 from app.graphs.generate import GENERATORS
 from app.graphs.readers import open_edges
 from app.model import memory
@@ -122,8 +123,8 @@ def tasks_of(case: Case) -> Iterator[tuple[bool, GraphCase]]:
 def memory_line(case: Case, ranks: int, error: MemoryError) -> str:
     """Of a rank that ran out of memory: what was asked for, what was planned, what would help."""
     try:
-        plan = "; ".join(list(plan_lines(case, ranks))[1:])
-    except (LockstepError, OSError, MemoryError) as failure:  # the first error is the one to tell
+        plan = "; ".join(list(plan_lines(case, ranks, HostDevice()))[1:])
+    except Exception as failure:  # the first error is the one to tell
         plan = f"no plan, {type(failure).__name__}"
     asked = " ".join(str(error).split()) or "an array did not fit"
     ways = "more ranks, memory.fast_mb (classify) or a smaller batch would help"

@@ -75,11 +75,12 @@ def log_ticks(low: float, high: float) -> tuple[float, ...]:
     if last - first > 2:
         every = max(1, (last - first) // 6)
         return tuple(10.0**k for k in range(first, last + 1, every))
-    found = [m * 10.0**k for k in range(first, last + 1) for m in (1, 2, 5)]
+    found = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
     within = [x for x in found if low * 0.999 <= x <= high * 1.001]
-    below = [x for x in found if x < low * 0.999]
-    above = [x for x in found if x > high * 1.001]
-    return tuple((below[-1:] or [10.0**first]) + within + (above[:1] if len(within) < 2 else []))
+    if len(within) > 1:
+        return tuple(within)
+    below, above = [x for x in found if x < low * 0.999], [x for x in found if x > high * 1.001]
+    return tuple(below[-1:] + within + above[:1])
 
 
 def short(value: float) -> str:

@@ -45,19 +45,21 @@ def line_chart(
     x_label: str,
     y_label: str,
     *,
-    log_x: bool = False,
+    ticks_x: Sequence[float] = (),
     log_y: bool = False,
     zero: bool = False,
 ) -> Markup:
     """A figure of lines with a legend; nothing where no line has a point.
 
-    log_x, log_y   a logarithmic axis; what is not positive is left out      zero   the y axis begins at zero
+    log_y     a logarithmic axis; what is not positive is left out      zero   it begins at zero
+    ticks_x   the places of the x axis that have a label, on a logarithmic axis; none: a linear axis
     """
-    kept = [_positive(line, log_x, log_y) for line in lines]
+    kept = [_positive(line, bool(ticks_x), log_y) for line in lines]
     kept = [line for line in kept if line.x]
     if not kept:
         return Markup("")
-    across = make_axis([x for line in kept for x in line.x], LEFT, WIDTH - RIGHT, log_x)
+    across = make_axis([x for line in kept for x in line.x], LEFT, WIDTH - RIGHT, bool(ticks_x))
+    across = replace(across, ticks=tuple(sorted(set(ticks_x)))) if ticks_x else across
     up = make_axis([y for line in kept for y in line.y], HEIGHT - BOTTOM, TOP, log_y, zero, 0.04)
     drawing = tag(
         "svg",
@@ -97,7 +99,7 @@ def _positive(line: Line, log_x: bool, log_y: bool) -> Line:
 
 
 def thinned(points: list[tuple[float, float]], most: int = MOST_POINTS) -> list[tuple[float, float]]:
-    """At most about `most` of the points: the first and the last, and of every stretch its lowest and highest."""
+    """About `most` of the points: the first, the last, and of every stretch the lowest and the highest."""
     if len(points) <= most:
         return points
     stretch = -(-2 * len(points) // (most - 2))
@@ -135,8 +137,13 @@ def _draw_line(line: Line, across: Axis, up: Axis) -> Markup:
     for x, y in places[1:]:
         path.append(f"H{x}V{y}" if line.step else f"L{x} {y}")
     colour = _colour(line.colour)
-    kind = f"line {colour}{' dashed' if line.dashed else ''}{f' under{min(3, line.under)}' if line.under else ''}"
-    drawn = tag("path", d="".join(path), class_=kind)
+    kind = [
+        "line",
+        colour,
+        *(["dashed"] if line.dashed else []),
+        *([f"under{min(3, line.under)}"] * (line.under > 0)),
+    ]
+    drawn = tag("path", d="".join(path), class_=" ".join(kind))
     if line.marks == "dots" and (len(places) > DOTTED or (line.dashed and len(places) > 1)):
         return drawn
     ring = line.marks == "rings"
@@ -148,7 +155,7 @@ def _draw_line(line: Line, across: Axis, up: Axis) -> Markup:
             cy=place[1],
             r=4 if ring else 2.8,
             class_=f"{'ring' if ring else 'dot'} {colour}",
-        )  # fmt: skip
+        )
         for place, x, y in zip(places, line.x, line.y)
     ]
     return join([drawn, *dots] if line.marks == "dots" else dots)
@@ -203,6 +210,6 @@ def _bar(
                 width=round(max(0.0, end - start), 2),
                 height=height,
                 class_=f"part {_colour(names.index(name))}",
-            )  # fmt: skip
+            )
         )
     return join(drawn)

@@ -71,8 +71,10 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: str
 def _cell(column: int, cell: object, right: bool) -> Markup:
     """A cell; the first one heads its row."""
     if column == 0:
-        return tag("th", cell, scope="row", class_="n" if right else None)
-    return tag("td", "-" if cell is None else cell, class_="n" if right else None)
+        short = len(str(cell)) < 28
+        return tag("th", cell, scope="row", class_="n" if right else "short" if short else None)
+    word = len(str(cell)) < 28 and " " not in str(cell)
+    return tag("td", "-" if cell is None else cell, class_="n" if right else "short" if word else None)
 
 
 def is_number(text: object) -> bool:

@@ -1,4 +1,4 @@
-"""Where the time and the bytes went: phases with imbalance, and scaling of runs on different numbers of ranks."""
+"""Where the time and the bytes went: phases with imbalance, and scaling of runs over ranks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,6 +21,7 @@ def show_phases(runs: Sequence[Run]) -> Markup:
         return Markup("")
     parts = [tag("h2", "Where the time went")]
     parts.append(stacked_bars("Seconds by phase, mean over ranks", _bars(chosen), "seconds"))
+    parts += _advice(chosen)
     if len(chosen) == 1:
         return join([*parts, *_tables(chosen[0])])
     parts.append(_side_by_side(chosen))
@@ -93,9 +94,14 @@ def _tables(run: Run) -> Iterator[Markup]:
         yield table(
             ["bytes sent", "least", "mean", "most", "imbalance"], rows, "by kind of message, over the ranks"
         )
-    advice = run.result.get("advice")
-    if isinstance(advice, str) and advice:
-        yield tag("p", advice, class_="note")
+
+
+def _advice(runs: Sequence[Run]) -> Iterator[Markup]:
+    """What the runs said of themselves at their end."""
+    for run in runs:
+        said = mapping(run.result.get("phases")).get("advice")
+        if isinstance(said, str) and said:
+            yield tag("p", f"{run.label}: {said}" if len(runs) > 1 else said, class_="note")
 
 
 def _time_row(name: str, row: tuple[float, float, float], whole: float | None) -> list[Any]:
@@ -164,6 +170,6 @@ def _scaling(family: list[Run]) -> Iterator[Markup]:
     lines = [Line("seconds", ranks, times, 0), Line("perfect scaling", ranks, ideal, -1, dashed=True)]
     yield tag(
         "div",
-        line_chart("Seconds over ranks", lines, "ranks", "seconds", log_x=True, log_y=True),
+        line_chart("Seconds over ranks", lines, "ranks", "seconds", log_y=True, ticks_x=ranks),
         class_="charts",
     )

@@ -28,6 +28,7 @@ class Run:
     metrics    rows of metrics.csv, all cells as text; empty ones left out
     tail       the last lines of the log
     pictures   name -> bytes of the PNG files
+    resumable  a checkpoint is there, from which the run can go on
     """
 
     label: str
@@ -38,6 +39,7 @@ class Run:
     metrics: list[dict[str, str]]
     tail: list[str]
     pictures: dict[str, bytes]
+    resumable: bool = False
 
     @property
     def complete(self) -> bool:
@@ -72,9 +74,9 @@ def read_runs(folders: list[str]) -> list[Run]:
         name if names.count(name) == 1 else printable(os.path.normpath(f)) for name, f in zip(names, folders)
     ]
     runs = []
-    for number_of, (folder, label) in enumerate(zip(folders, labels), 1):
+    for at, (folder, label) in enumerate(zip(folders, labels), 1):
         taken = any(run.label == shorten(label, 40) for run in runs)
-        runs.append(_read_run(folder, f"{shorten(label, 36)} ({number_of})" if taken else shorten(label, 40)))
+        runs.append(_read_run(folder, f"{shorten(label, 36)} ({at})" if taken else shorten(label, 40)))
     return runs
 
 
@@ -95,6 +97,7 @@ def _read_run(folder: str, label: str) -> Run:
         _read_metrics(folder),
         _read_tail(folder),
         _read_pictures(folder),
+        os.path.isfile(os.path.join(folder, "checkpoint", "LATEST")),
     )
 
 

@@ -20,7 +20,7 @@ STYLE = (
     + """
 .ct{--k:var(--ink)}
 *{box-sizing:border-box}
-body{margin:0 auto;padding:1.5rem 1.25rem 4rem;max-width:76rem;background:var(--ground);color:var(--ink);
+body{margin:0 auto;padding:1.5rem 1.25rem 4rem;max-width:88rem;background:var(--ground);color:var(--ink);
  font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
 h1{font-size:1.6rem;line-height:1.25;margin:0 0 .3rem}
 h2{font-size:1.15rem;margin:2.4rem 0 .7rem;padding-bottom:.25rem;border-bottom:1px solid var(--rule)}
@@ -37,10 +37,12 @@ tbody th{font-weight:500}
 .n{text-align:right;padding-left:.8rem;white-space:nowrap}
 td,tbody th{overflow-wrap:break-word;max-width:32rem}
 thead th.n{white-space:normal}
+.short{white-space:nowrap}
 .text{min-width:11rem}
 code,pre{font:.8rem/1.5 ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}
 pre{background:var(--band);padding:.7rem .9rem;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}
-.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),1fr));gap:1.4rem 2rem;margin:1rem 0}
+.charts{display:grid;gap:1.4rem 2rem;margin:1rem 0;
+ grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),1fr))}
 figure{margin:0;min-width:0;break-inside:avoid}
 figcaption{font-weight:600;font-size:.875rem;margin-bottom:.3rem}
 svg{display:block;width:100%;height:auto;max-width:40rem}
@@ -55,7 +57,8 @@ svg .name{fill:var(--ink);font-size:12px}
 .ring{fill:none;stroke:var(--k);stroke-width:1.6}
 .part{fill:var(--k);stroke:var(--ground);stroke-width:.5}
 .legend{font-size:.8rem;color:var(--soft);margin-top:.35rem;display:flex;flex-wrap:wrap;gap:.15rem 1.1rem}
-.key{display:inline-block;width:1.3rem;height:0;border-top:3px solid var(--k);vertical-align:middle;margin-right:.4rem}
+.key{display:inline-block;width:1.3rem;height:0;border-top:3px solid var(--k);vertical-align:middle;
+ margin-right:.4rem}
 .key.dashed{border-top-style:dashed;border-top-width:2px}
 img{max-width:100%;height:auto;background:#fff}
 details{margin:.6rem 0}
@@ -65,4 +68,10 @@ footer{margin-top:3rem;color:var(--soft);font-size:.8rem}
  tr{break-inside:avoid}thead{display:table-header-group}.charts{grid-template-columns:1fr 1fr;gap:1rem}
  .part,.line,.key,.dot{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
+)
+
+# For a piece of a page within somebody else's, in a CSS @scope: colours, tables and charts alone.
+_PIECES = (".", "svg", "figure", "table", "caption", "th,", "thead", "tbody", "td,")
+SCOPED = STYLE.split("\n", 1)[0].replace(":root", ":scope") + "".join(
+    line for line in STYLE.split("\n") if line.startswith(_PIECES) and line.endswith("}")
 )

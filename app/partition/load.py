@@ -11,7 +11,6 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.config import Case, GraphCase
 from app.errors import CaseError
-from app.graphs.bter import power_law_degrees, spread_degrees
 from app.graphs.generate import GENERATORS
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
@@ -22,6 +21,7 @@ from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
 from app.partition.cost import CostModel
+from app.partition.generators import parameters_of
 from app.partition.metric import share_metric
 from app.partition.migrate import move_rows
 from app.partition.order import find_order, reorder
@@ -234,32 +234,6 @@ def generate_set(
     makers = [partial(make, i) for i in numbers]
     made = share_blocks(group, int(sizes.max()), makers, case.generator in BY_PARTS)
     return [replace(item, source="generator", seed=int(seeds[i])) for item, i in zip(made, numbers)]
-
-
-def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None = None) -> tuple[Any, ...]:
-    """What a generator takes between the number of nodes and the seed.
-
-    found   [m] the degrees in the file that graph.degrees_of names
-    """
-    edges = case.edges or n * case.d
-    if family == "bter":
-        return bter_degrees(case, n, edges, found), (case.clustering, case.clustering_decay)
-    return {
-        "er": (case.p,),
-        "ba": (case.d,),
-        "rmat": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
-        "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
-        "chung_lu": (edges, case.exponent),
-        "sbm": (case.random_classes, case.degree_in, case.degree_out),
-        "uniform_points": (),
-    }[family]
-
-
-def bter_degrees(case: GraphCase, n: int, edges: int, found: np.ndarray | None) -> np.ndarray:
-    """[n] expected degrees: like those of another graph, or a power law; times their scale."""
-    if found is not None:
-        return spread_degrees(found, n, case.degree_scale)
-    return power_law_degrees(n, round(edges * case.degree_scale), case.exponent)
 
 
 def degrees_of_file(group: Group, path: str, limit: int) -> np.ndarray:

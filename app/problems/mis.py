@@ -83,6 +83,10 @@ class MaximumIndependentSet(ResidualProblem):
         free = np.count_nonzero((field == 0) & (mark > 0))
         return np.append(super().shares(mark, field), free)
 
+    def node_shares(self, mark: np.ndarray, field: np.ndarray) -> list[np.ndarray]:
+        """Those of a residual graph, then free nodes."""
+        return [*super().node_shares(mark, field), (field == 0) & (mark > 0)]
+
     def potential(self, totals: SetTotals) -> float:
         """An estimate of the nodes still to gain."""
         return totals.worth / FIXED_POINT + totals.free

@@ -34,6 +34,10 @@ class ResidualProblem(SetProblem):
         """Alive nodes, their degrees, their worth."""
         return np.array([np.count_nonzero(field), field.sum(), self.worth(field).sum()], dtype=np.int64)
 
+    def node_shares(self, mark: np.ndarray, field: np.ndarray) -> list[np.ndarray]:
+        """`shares` of each node by itself, T arrays [k]."""
+        return [field > 0, field, self.worth(field)]
+
     def code(self, xp: Any, mark: Array, field: Array, real: Array | None = None) -> Array:
         """2 + degree; with `real` also of nodes without live edges, and 1 for removed nodes."""
         if real is not None:

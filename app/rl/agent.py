@@ -69,7 +69,7 @@ class Agent(Learner):
         """
         draws = stream(self.seed, "explore", step)
         explore = draws.random(len(envs)) < self.epsilon(step)
-        ranks = [int(draws.integers(env.totals.candidates)) for env in envs]
+        ranks = draws.integers(np.array([env.totals.candidates for env in envs])).tolist()
         nodes = np.empty(len(envs), dtype=np.int64)
         if explore.any():
             chosen = np.flatnonzero(explore).tolist()

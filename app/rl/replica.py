@@ -11,17 +11,19 @@ from app.errors import LockstepError
 from app.gnn.stopwatch import Stopwatch
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
+from app.rl.fleet import Fleet
 from app.rl.learner import Learner, Lesson
 from app.rng import stream
 
 
 @dataclass
 class Running:
-    """An episode in progress, on training graph `graph`, and the nodes it has chosen."""
+    """An episode in progress on training graph `graph`, its place among them, the nodes it has chosen."""
 
     number: int
     graph: int
     env: Environment
+    place: int
     nodes: list[int] = field(default_factory=list)
 
 
@@ -39,22 +41,25 @@ class Replica:
         self.case, self.learner, self.watch = case, learner, watch
         self.episodes: list[Running] = []
         self.begun = self.step = self.made = 0
+        self.fleet = self._make_fleet()
 
     def renew(self) -> None:
         """New episodes in the places of those that are done. Ranks: all call."""
-        places: list[Running | None] = [*self.episodes]
-        places += [None] * (self.case.train.environments - len(places))
+        going = [None if each.env.done else each for each in self.episodes]
+        going += [None] * (self.case.train.environments - len(going))
+        taken = {each.place for each in going if each is not None}
+        free = iter([place for place in range(len(going)) if place not in taken])
         self.episodes = []
-        for episode in places:
-            if episode is not None and not episode.env.done:
+        for episode in going:
+            if episode is not None:
                 self.episodes.append(episode)
             elif self.learner.begins(self.begun):
-                self.episodes.append(self._begin(self.begun))
+                self.episodes.append(self._begin(self.begun, next(free)))
                 self.begun += 1
         if not self.episodes and not self.learner.ready():
             raise LockstepError(f"agent.learner = {self.case.agent.learner!r} begins no episode")
 
-    def _begin(self, number: int) -> Running:
+    def _begin(self, number: int, place: int) -> Running:
         """Start episode `number` on a random training graph that has an edge."""
         learner = self.learner
         draws = stream(learner.seed, "episode", learner.draw_of(number))
@@ -63,7 +68,21 @@ class Replica:
             env = self._environment(graph)
             if not env.done:
                 learner.begin(number, graph, env)
-                return Running(number, graph, env)
+                return self._seated(Running(number, graph, env, place))
+
+    def _make_fleet(self) -> Fleet | None:
+        """What steps many environments at once, where there is such a thing for them."""
+        learner, train = self.learner, self.case.train
+        problem, scan = learner.net.problem, train.environment == "scan"
+        if train.environments == 1 or not Fleet.serves(learner.group, learner.blocks, problem, scan):
+            return None
+        return Fleet(learner.blocks, problem, train.environments)
+
+    def _seated(self, episode: Running) -> Running:
+        """The episode in its place of the fleet, before its first step."""
+        if self.fleet is not None:
+            self.fleet.seat(episode.place, episode.graph, episode.env)
+        return episode
 
     def _environment(self, graph: int) -> Environment:
         """The first state of an episode on a training graph. Ranks: all call."""
@@ -80,10 +99,17 @@ class Replica:
             with self.watch("agent"):
                 self.nodes = self.learner.act(self.envs, graphs, self.step)
             with self.watch("environment"):
-                choices = [self.nodes[i : i + 1] for i in range(len(self.envs))]
-                step_together(self.learner.group, self.envs, choices)
+                self._go()
         self.made = len(self.envs)
         self.step += self.made
+
+    def _go(self) -> None:
+        """One transition in every environment."""
+        if self.fleet is not None:
+            self.fleet.step([episode.place for episode in self.episodes], self.nodes)
+            return
+        choices = [self.nodes[i : i + 1] for i in range(len(self.envs))]
+        step_together(self.learner.group, self.envs, choices)
 
     def remember(self) -> None:
         """Tell the learner of every step and what it earned."""
@@ -114,11 +140,13 @@ class Replica:
         values = state.values
         self.learner.restore(State(values["learner"], state.arrays))
         self.step, self.begun = values["step"], values["begun"]
-        self.episodes = [self._replayed(*each) for each in values["running"]]
+        running = enumerate(values["running"])
+        self.episodes = [self._replayed(place, *each) for place, each in running]
 
-    def _replayed(self, number: int, graph: int, nodes: list[int]) -> Running:
+    def _replayed(self, place: int, number: int, graph: int, nodes: list[int]) -> Running:
         """An episode as its choices have left it. Ranks: all call."""
         env = self._environment(graph)
+        episode = self._seated(Running(number, graph, env, place, nodes))
         for node in nodes:
             step_together(self.learner.group, [env], [np.array([node])])
-        return Running(number, graph, env, nodes)
+        return episode

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.config import Case
@@ -41,7 +42,8 @@ class Answer:
     steps         of each local search
     source        what found the solution
     verified      the bound was proved again from its witness
-    replay        keys that give the same answer again, on any number of ranks and whatever the clock
+    replay        keys that give the same answer again, on any number of ranks and whatever the clock; none
+                  where a time-limited search was stopped and resumed
     """
 
     solution: np.ndarray
@@ -63,8 +65,12 @@ class Answer:
 class Pipeline:
     """Answers instances of one case with one policy."""
 
-    def __init__(self, group: Group, log: Log, case: Case, net: Any, params: Any) -> None:
+    def __init__(
+        self, group: Group, log: Log, case: Case, net: Any, params: Any, keeper: Keeper = NOTHING_KEPT
+    ) -> None:
+        """keeper   of one instance: where its search may be stopped, and what it goes on from"""
         self.group, self.log, self.case, self.net, self.params = group, log, case, net, params
+        self.keeper = keeper
 
     def answer(
         self, toolbox: Toolbox, name: str, given: np.ndarray | None = None, learned: Learned | None = None
@@ -78,6 +84,10 @@ class Pipeline:
         """
         search, self.replay = self.case.search, []
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
+        earlier = self.keeper.recall("search")
+        if earlier is not None:
+            given = earlier.arrays["solution"]
+            budget.begun -= earlier.values["elapsed"]
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
         if search.reductions and toolbox.hopeless_seconds <= HOPELESS_SHARE * budget.left():
             with self.log.phase("reduce"):
@@ -101,8 +111,7 @@ class Pipeline:
         return Answer(
             solution, value, progress.bound, progress.method, values.get("learned"), values.get("greedy"),
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
-            progress.elapsed(), progress.trace,
-            ["search.seconds=0", f"search.steps={outcome.steps}", *self.replay],
+            progress.elapsed(), progress.trace, self._replay(outcome.steps, resumed=earlier is not None),
         )  # fmt: skip
 
     def _check_replicas(self, what: str, core: Graph, solution: np.ndarray | None = None) -> None:
@@ -111,6 +120,10 @@ class Pipeline:
             held = {"core graph's offsets": core.indptr, "core graph's columns": core.indices}
             held |= {} if solution is None else {"solution": solution}
             check_replicas(self.group, held, what)
+
+    def _replay(self, steps: int, resumed: bool) -> list[str]:
+        """Keys that give the same answer; none where it began with what a stopped search had found."""
+        return [] if resumed else ["search.seconds=0", f"search.steps={steps}", *self.replay]
 
     def _starts(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, given: np.ndarray | None,
@@ -174,7 +187,14 @@ class Pipeline:
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):
             rounds = Rounds(
-                self.group, toolbox, [best] * count, seeds, budget, progress, self.case.search.bounds
+                self.group,
+                toolbox,
+                [best] * count,
+                seeds,
+                budget,
+                progress,
+                self.case.search.bounds,
+                self.keeper,
             )
             outcome = rounds.run()
         with self.log.phase("check"):

@@ -51,13 +51,7 @@ class Progress:
             return False
         self.best, self.source, self._fresh = value, source, True
         self._note(step)
-        self.log.record(
-            phase="search",
-            name=self.name,
-            step=step,
-            best=self.objective(value),
-            bound=self.objective(self.bound),
-        )
+        self._record(step)
         self.tell(step)
         return True
 
@@ -67,6 +61,12 @@ class Progress:
             return
         self.bound, self.method = value, method
         self._note(step)
+        self._record(step)
+
+    def _record(self, step: int) -> None:
+        """A row of metrics.csv."""
+        best, bound = self.objective(self.best), self.objective(self.bound)
+        self.log.record(phase="search", name=self.name, step=step, best=best, bound=bound)
 
     def objective(self, value: int | None) -> float | int | None:
         """A value in the problem's unit."""

@@ -7,9 +7,13 @@ clock that cuts the rounds. Bounds have a rank of their own where there are more
 
 import time
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
 import numpy as np
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.search.toolbox import Bounds, Search, Toolbox
@@ -52,8 +56,10 @@ class Rounds:
 
     def __init__(
         self, group: Group, toolbox: Toolbox, starts: list[np.ndarray], seeds: list[int], budget: Budget,
-        progress: Progress, with_bounds: bool,
+        progress: Progress, with_bounds: bool, keeper: Keeper = NOTHING_KEPT,
     ) -> None:  # fmt: skip
+        """keeper   where the search may be stopped; under a time limit its best solution is kept"""
+        self.keeper, self.start = keeper, starts[0]
         self.group, self.toolbox, self.budget, self.progress = group, toolbox, budget, progress
         self.count = len(seeds)
         self.bound_rank = self.count % group.size
@@ -80,7 +86,9 @@ class Rounds:
         """Rounds until the budget is spent or the best is proved optimal. Ranks: all call."""
         found = np.zeros((self.count, 3), dtype=np.int64)
         exact = False
-        while True:
+        for number in count():
+            # Where steps decide, a stopped search begins anew and takes the same course.
+            self.keeper.at(number, "search", partial(self._state, found) if self.budget.seconds else None)
             with raise_together(self.group, "searching"):
                 self._search()
                 self._bound()
@@ -93,6 +101,14 @@ class Rounds:
                 self._first_bound()
             found, _ = self._share()
         return self._finish(found, exact)
+
+    def _state(self, found: np.ndarray) -> State:
+        """The best solution of the instance so far, and the seconds it took. Ranks: all call."""
+        best = self.start
+        if found.any():
+            outcome = self._finish(found, False)
+            best = self.start if outcome.solution is None else outcome.solution
+        return State({"elapsed": self.budget.elapsed()}, {"solution": np.asarray(self.toolbox.lift(best))})
 
     # ---- one round ----------------------------------------------------------------------------------------
 

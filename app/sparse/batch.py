@@ -115,13 +115,9 @@ class StateBatch:
         before    the mask of earlier states from which these were removed, or None: whole graphs
         """
         mask = np.array(self.device.get(self.whole_mask() if before is None else before))
-        for state, nodes in enumerate(removed):
-            g = int(self.member_of_state[state])
-            block, count = self.blocks[g], self.counts[g]
-            local = nodes - block.lo if block.lo else nodes
-            if block.n_real < block.n:
-                local = local[(local >= 0) & (local < block.n_real)]
-            mask[self.at[g] : self.at[g + 1]].reshape(-1, count)[local, state - self.first[g]] = 0
+        states = np.repeat(np.arange(self.states), [len(nodes) for nodes in removed])
+        row = self.row_of(states, np.concatenate(removed))
+        mask[row[row >= 0]] = 0
         return self.device.put(mask)
 
     @property

@@ -1,10 +1,11 @@
 """One instance of a solve by the pipeline: from the whole graph to its entry of result.json."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 
+from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import LockstepError
 from app.graphs.graph import Graph
@@ -14,7 +15,7 @@ from app.search.solution_text import read_nodes
 from app.search.toolbox import Instance, Toolbox
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
-from app.tasks.compare import baseline_values
+from app.tasks.compare import baseline_values, whole_graph
 from app.tasks.context import Context
 
 STARTS = ("learned", "greedy")
@@ -35,10 +36,24 @@ class Solved:
     graph: Graph | None
     metric: Any = None
 
+    def state(self) -> State:
+        """What a checkpoint keeps of it."""
+        trace = [astuple(event) for event in self.trace]
+        return State({"entry": self.entry, "text": self.text, "trace": trace}, {"solution": self.solution})
+
     def named(self, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
         """The solution by ids [n], or by labels: the chosen nodes, or those of a tour in order."""
         chosen = np.flatnonzero(self.solution) if self.solution.dtype == bool else self.solution
         return [each if labels is None else labels[each] for each in ids[chosen].tolist()]
+
+
+def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Solved:
+    """An answer of an earlier part of the run; with its graph only where that is drawn. Ranks: all call."""
+    values = state.values
+    whole = whole_graph(context, loaded) if drawn and values["trace"] else None
+    trace = [Event(*each) for each in values["trace"]]
+    solution = state.arrays.get("solution", np.zeros(0, dtype=np.int64))
+    return Solved(values["entry"], values["text"], solution, trace, whole, loaded.metric)
 
 
 def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Graph) -> Toolbox:

@@ -3,6 +3,7 @@
 import os
 import tomllib
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.graphs.source import shown
 from app.problems.table import make_problem
+from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.policy import find_policy
 from app.tasks.quality import digest_text
@@ -40,7 +42,7 @@ def run_answers(context: Context) -> dict[str, Any]:
         entries = read_catalogue(context.case.study.catalogue, context.case.study.sets)
     rows, instances = [], []
     for entry in entries:
-        instance = _solve(context, entry)
+        instance = cell(context, f"{entry.problem} {entry.file}", partial(_solve, context, entry))
         instances.append(instance)
         rows.append(_row(entry, instance))
         _say(context, rows[-1])

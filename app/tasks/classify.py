@@ -15,6 +15,7 @@ from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
 from app.graphs.nodedata import NodeData
+from app.log import ToGo
 from app.memory.tiers import Budget
 from app.partition.cost import from_arrays
 from app.partition.load import Loaded, load_united
@@ -127,19 +128,17 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> No
 
 def _recorder(context: Context) -> Any:
     """What training calls with each record: a row of metrics.csv and, now and then, a line."""
-    case, log, start = context.case.gnn, context.log, time.perf_counter()
-    earlier = context.keeper.recall("fit")
-    before = earlier.values["epochs"] if earlier else 0
+    log, to_go = context.log, ToGo(context.case.gnn.epochs)
 
     def record(row: dict[str, float]) -> None:
         sent = sum(context.group.sent_bytes.values())
         log.record(
             phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent, **_splits(row)
         )
-        left = (time.perf_counter() - start) / (row["epoch"] - before) * (case.epochs - row["epoch"])
         log.progress(
-            "epoch %5d  loss %.4f  train %.4f  val %.4f  test %.4f  (%.0f s to go)",
-            row["epoch"], row["loss"], row["train_score"], row["val_score"], row["test_score"], left,
+            "epoch %5d  loss %.4f  train %.4f  val %.4f  test %.4f%s",
+            row["epoch"], row["loss"], row["train_score"], row["val_score"], row["test_score"],
+            to_go(int(row["epoch"])),
         )  # fmt: skip
 
     return record

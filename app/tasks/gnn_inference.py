@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_bars
+from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
@@ -26,6 +27,7 @@ from app.graphs.random_nodes import random_features, random_labels, random_split
 from app.log import Log
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
+from app.tasks.cells import cell
 from app.tasks.classify import Classified, classify_nodes, gather_predictions, load, saved_of
 from app.tasks.context import Context
 from app.tasks.quality import digest_text
@@ -49,7 +51,8 @@ def run_inference(context: Context) -> dict[str, Any]:
     trained = _train(context, known)
     rows, digests = [], {"weights": trained.digest}
     for path in unseen:
-        found, digests[os.path.basename(path)] = _apply(context, path)
+        name = os.path.basename(path)
+        found, digests[name] = cell(context, name, partial(_apply, context, path))
         rows += found
     means = _means(rows)
     for row in means:
@@ -145,7 +148,7 @@ def _apply(context: Context, path: str) -> tuple[list[dict[str, Any]], str]:
         own = _changed(context, [path], "edges" if name == ALONE else name, weights=weights, epochs=0)
         own = replace(own, folder=None, log=Log(False))
         if name == ALONE:
-            own = replace(own, group=only_this_rank(context.group.device))
+            own = replace(own, group=only_this_rank(context.group.device), keeper=NOTHING_KEPT)
         loaded, data = load(own)
         ready[name] = classify_nodes(own, loaded, data)
         predicted.add(gather_predictions(own, loaded, ready[name].classifier).tobytes())

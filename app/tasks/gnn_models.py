@@ -4,6 +4,7 @@ Every line of the tables is a mean over seeds, all trained by the recipe of the 
 widths are studied as in ROC section 7.5 (its Fig. 7).
 """
 
+from functools import partial
 from statistics import fmean, median, stdev
 from typing import Any
 
@@ -12,6 +13,7 @@ import msgspec
 from app.charts import plot_bars, plot_lines
 from app.comm.guard import digest
 from app.config import GnnCase
+from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.gnn_subjects import Subject, split_settings, subjects, train, with_settings
 from app.tasks.quality import digest_text
@@ -31,7 +33,8 @@ def run_models(context: Context) -> dict[str, Any]:
         for text in context.case.study.models:
             kind, settings = split_settings(text)
             gnn = with_settings(subject.gnn, {"model": kind, **settings}, f"study.models: {text}")
-            measured, digests[f"{subject.name} {subject.recipe} {text}"] = measure(subject, gnn)
+            key = f"{subject.name} {subject.recipe} {text}"
+            measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
             name = " ".join([kind, *(key for key, value in settings.items() if value == "true")])
             rows.append({"dataset": subject.name, "model": name, **measured, "recipe": subject.recipe})
             _say(context, f"{subject.name} {name}", rows[-1])
@@ -50,7 +53,8 @@ def run_depth(context: Context) -> dict[str, Any]:
                 gnn = msgspec.structs.replace(
                     subject.gnn, depth=depth, hidden=width or subject.gnn.hidden, layers=[]
                 )
-                measured, digests[f"{subject.name} {subject.recipe} {depth} {width}"] = measure(subject, gnn)
+                key = f"{subject.name} {subject.recipe} {depth} {width}"
+                measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
                 shape = {"dataset": subject.name, "depth": depth, "width": width}
                 rows.append({**shape, **measured, "recipe": subject.recipe})
                 _say(context, f"{subject.name}, {depth} layers of {width}", rows[-1])

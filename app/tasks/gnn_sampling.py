@@ -6,6 +6,7 @@ weight decay; both are scored by full-batch inference, which no clock counts. On
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -19,6 +20,7 @@ from app.gnn.inputs import input_rows
 from app.gnn.optim import make_optimiser
 from app.gnn.training import Classifier, decayed_parts
 from app.rng import stream
+from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.gnn_speed import Trainer
 from app.tasks.gnn_subjects import Subject, subjects
@@ -38,7 +40,8 @@ def run_sampling(context: Context) -> dict[str, Any]:
     for subject in subjects(context):
         gnn = _sage(context, subject)
         for seed in subject.seeds:
-            found, weights = _compare(context, subject, gnn, seed)
+            key = f"{subject.name} {seed}"
+            found, weights = cell(context, key, partial(_compare, context, subject, gnn, seed))
             rows += found
             digests |= {f"{subject.name} {seed} {name}": each for name, each in weights.items()}
             reached += _reached(found)

@@ -129,7 +129,8 @@ def _value(text: str) -> Any:
 def train(subject: Subject, gnn: GnnCase, seed: int) -> Trained:
     """Train, evaluate, and clock some more epochs (forward, backward, sum of gradients). Ranks: all call."""
     classifier = subject.classifier(gnn, seed)
-    found = fit(classifier, check_every=subject.context.case.run.check_every)
+    context = subject.context
+    found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
     scores = classifier.evaluate()
     return Trained(classifier, found, scores, epoch_seconds(classifier, found.epochs))
 

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_bars
+from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.comm.turns import only_this_rank
@@ -77,7 +78,9 @@ def run_learners(context: Context) -> dict[str, Any]:
     cells = [Cell(*each) for each in product(study.problems, study.learners, study.embeddings)]
     for text in study.settings:
         with_variant(context.case, split_variant(text)[1], f"study.settings: {text}")
-    alone = replace(context, group=only_this_rank(context.device), log=Log(False), folder=None)
+    alone = replace(
+        context, group=only_this_rank(context.device), log=Log(False), folder=None, keeper=NOTHING_KEPT
+    )
     own: dict[str, dict[str, Any]] = {}
     with log.phase("train"), raise_together(group, "training"):
         for cell, row in _rows_of(alone, cells[group.rank :: group.size]):

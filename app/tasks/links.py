@@ -15,6 +15,7 @@ from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.graphs.relational import RelationalGraph
 from app.graphs.triples import Triples
+from app.log import ToGo
 from app.tasks.context import Context
 
 Array = Any
@@ -37,7 +38,9 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
 
     start = time.perf_counter()
     with log.phase("train"):
-        found = train_links(group, triples, rgcn, case.seed, _recorder(context), case.run.check_every, begin)
+        found = train_links(
+            group, triples, rgcn, case.seed, _recorder(context), case.run.check_every, begin, context.keeper
+        )
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
     scores = [row["val_score"] for row in found.records if "val_score" in row]
@@ -78,11 +81,13 @@ def _recorder(context: Context) -> Any:
     """What training calls with each record: a row of metrics.csv and, now and then, a line."""
     log = context.log
 
+    to_go = ToGo(context.case.rgcn.epochs)
+
     def record(row: dict[str, float]) -> None:
         score = row.get("val_score")
         log.record(phase="train", name="", step=row["epoch"], loss=row["loss"], val_score=score)
         shown = "" if score is None else f"  MRR of the validation triples {score:.4f}"
-        log.progress("epoch %5d  loss %.4f%s", row["epoch"], row["loss"], shown)
+        log.progress("epoch %5d  loss %.4f%s%s", row["epoch"], row["loss"], shown, to_go(int(row["epoch"])))
 
     return record
 

@@ -7,6 +7,7 @@ No clock counts the evaluations.
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_lines
+from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.comm.turns import first_alone, only_this_rank
@@ -27,6 +29,7 @@ from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_one_at_a_time
 from app.rl.training import train_policy
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.counted import counted_seconds
 from app.tasks.quality import digest_text
@@ -116,7 +119,10 @@ def run_progress(context: Context) -> dict[str, Any]:
     for seed in case.study.seeds:
         for name, each in variants.items():
             part = replace(context, case=msgspec.structs.replace(each, seed=seed))
-            courses.append(_followed(part, Course(name, seed, targets), references))
+            course = Course(name, seed, targets)
+            told = cell(context, f"{name} {seed}", partial(_followed, part, course, references))
+            course.lines, course.kept, course.weights = told
+            courses.append(course)
     reached = [_reached(context, variants[course.variant], course) for course in courses]
     reached += _carried(context, variants, reached)
     _say(context, reached, targets)
@@ -189,16 +195,18 @@ def _tests(context: Context, references: References) -> Tests:
     return Tests(group, blocks, [made[i % len(made)] for i in range(table.count)], references)
 
 
-def _followed(context: Context, course: Course, references: References) -> Course:
-    """A training on all ranks, or on rank 0 while the others sleep. Ranks: all call; identical on all."""
+def _followed(context: Context, course: Course, references: References) -> list[Any]:
+    """What a course tells of a training on all ranks, or on rank 0 while the others sleep.
+
+    Ranks   all call; identical on all
+    """
     if not context.case.study.alone or context.group.size == 1:
         _train(context, course, references)
-        return course
-    alone = replace(context, group=only_this_rank(context.device), folder=None)
+        return [course.lines, course.kept, course.weights]
+    alone = replace(context, group=only_this_rank(context.device), folder=None, keeper=NOTHING_KEPT)
     first_alone(context.group, lambda: _train(alone, course, references))
     told = context.group.broadcast_text(json.dumps([course.lines, course.kept, course.weights]), 0)
-    course.lines, course.kept, course.weights = json.loads(told)
-    return course
+    return json.loads(told)
 
 
 def _train(context: Context, course: Course, references: References) -> None:

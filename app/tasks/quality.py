@@ -25,6 +25,7 @@ from app.rl.rollout import cover_one_at_a_time
 from app.rl.training import Training, train_policy
 from app.rl.weights import save_weights
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import cell
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
 
@@ -58,10 +59,11 @@ def run_quality(context: Context) -> dict[str, Any]:
         for recipe in study.recipes:
             curves[family][recipe] = []
             for seed in study.seeds:
-                sizes, curve, weights = _train_and_test(context, tests, recipe, seed)
-                digests[f"{family}/{recipe}/{seed}"] = weights
+                name = f"{family}/{recipe}/{seed}"
+                make = partial(_train_and_test, context, tests, recipe, seed)
+                sizes, curve, digests[name] = cell(context, name, make)
                 curves[family][recipe].append(curve)
-                rows.append(_row(tests, f"learned, {recipe}", seed, sizes))
+                rows.append(_row(tests, f"learned, {recipe}", seed, np.array(sizes)))
                 log.info("%s, recipe %s, seed %d: AAR %.4f", family, recipe, seed, rows[-1]["ratio"])
     _print_table(context, rows)
     if context.folder is not None:
@@ -85,7 +87,7 @@ def recipe_case(case: Case, recipe: str, seed: int, steps: int) -> Case:
 
 def _train_and_test(
     context: Context, tests: TestSet, recipe: str, seed: int
-) -> tuple[np.ndarray, tuple[list[int], list[float]], str]:
+) -> tuple[list[float], tuple[list[int], list[float]], str]:
     """Objectives of the best weights, ratios over steps, digest of the weights. Ranks: all call."""
     study, group, problem = context.case.study, context.group, make_problem(context.case.problem.name)
     case = recipe_case(context.case, recipe, seed, study.steps)
@@ -106,7 +108,7 @@ def _train_and_test(
     with context.log.phase("train"):
         training = train_policy(
             group, case, problem, blocks, held, record,
-            lambda step, weights: snapshots.append((step, weights)),
+            lambda step, weights: snapshots.append((step, weights)), context.keeper,
         )  # fmt: skip
     with context.log.phase("test"):
         ratios = [
@@ -115,7 +117,7 @@ def _train_and_test(
         ]
         sizes = _cover_sizes(context, training.net, training.weights, tests)
     _save(context, training, case, name)
-    return sizes, ([step for step, _ in snapshots], ratios), digest(training.weights)
+    return sizes.tolist(), ([step for step, _ in snapshots], ratios), digest(training.weights)
 
 
 def _save(context: Context, training: Training, case: Case, name: str) -> None:

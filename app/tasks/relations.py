@@ -8,6 +8,7 @@ slowest rank; the least epoch counts, since disturbances only add.
 import json
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_gr
 from app.graphs.triples import NodeLabels
 from app.partition.relations import GROUPINGS, part_sizes
 from app.report import plot_relations
+from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.rgcn import load_triples
 
@@ -52,7 +54,10 @@ def run_relations(context: Context) -> dict[str, Any]:
         raise CaseError("graph.path: holds no labels; a knowledge graph with labels would be right")
     graph = relational_graph(triples, case.rgcn.inverse, case.rgcn.min_edges)
     with log.phase("measure"):
-        rows = [_measured(context, graph, labels, *each) for each in _runs(group, case.study.parts)]
+        rows = [
+            cell(context, " ".join(map(str, each)), partial(_measured, context, graph, labels, *each))
+            for each in _runs(group, case.study.parts)
+        ]
     for row in rows:
         whole = next(each for each in rows if each["parts"] == 1 and each["grouping"] == row["grouping"])
         row["speedup"] = round(whole["work_s"] / row["work_s"], 3)

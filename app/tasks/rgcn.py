@@ -23,6 +23,7 @@ from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.graphs.source import Limits, Source, graph_suffix
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
+from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
 from app.partition.relations import part_sizes
@@ -73,7 +74,7 @@ def run_rgcn(context: Context) -> dict[str, Any]:
         budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder)
         found = train_rgcn(
             group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
-            begin,
+            begin, context.keeper,
         )  # fmt: skip
     seconds = time.perf_counter() - start
     log.info(
@@ -145,15 +146,15 @@ def _open_features(case: Case, triples: Triples) -> Features | None:
 
 def _recorder(context: Context) -> Any:
     """What training calls with each record: a row of metrics.csv and, now and then, a line."""
-    log = context.log
+    log, to_go = context.log, ToGo(context.case.rgcn.epochs)
 
     def record(row: dict[str, float]) -> None:
         sent = sum(context.group.sent_bytes.values())
         scores = {name: row[name] for name in ("train_score", "test_score")}
         log.record(phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent, **scores)
         log.progress(
-            "epoch %5d  loss %.4f  train %.4f  test %.4f",
-            row["epoch"], row["loss"], row["train_score"], row["test_score"],
+            "epoch %5d  loss %.4f  train %.4f  test %.4f%s",
+            row["epoch"], row["loss"], row["train_score"], row["test_score"], to_go(int(row["epoch"])),
         )  # fmt: skip
 
     return record

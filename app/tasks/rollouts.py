@@ -24,16 +24,26 @@ SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual grap
 
 
 def follow_policy(
-    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded]
-) -> Iterator[tuple[Loaded, Solved]]:
-    """Every graph with the policy's solution, in order. Ranks: all call; identical on all."""
+    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded],
+    known: dict[int, Solved] | None = None,
+) -> Iterator[tuple[Loaded, Solved]]:  # fmt: skip
+    """Every graph with the policy's solution, in order. Ranks: all call; identical on all.
+
+    known   solutions that an earlier part of the run has found, by id(loaded)
+    """
+    known = known or {}
     if problem.dynamics in ROLLOUTS:
         raise CaseError(
             f'{problem.name}: the policy alone chooses sets of nodes; right is search.solver = "full" with '
             "search.steps = 0, and a memory.whole_graph_mb that holds the graph"
         )
-    for loaded, cover, seconds in _solve_all(context, policy, graphs):
-        yield loaded, _account(context, problem, loaded, cover, seconds)
+    todo = [id(loaded) for loaded in graphs if id(loaded) not in known]
+    found = _solve_all(context, policy, graphs, todo)
+    for loaded in graphs:
+        if id(loaded) in known:
+            yield loaded, known[id(loaded)]
+        else:
+            yield loaded, _account(context, problem, *next(found))
 
 
 def policy_alone(
@@ -79,11 +89,15 @@ def introduce(context: Context, loaded: Loaded) -> None:
 
 
 def _solve_all(
-    context: Context, policy: Policy, graphs: list[Loaded]
+    context: Context, policy: Policy, graphs: list[Loaded], todo: list[int]
 ) -> Iterator[tuple[Loaded, Cover, float]]:
-    """(graph, solution, seconds) in order: small generated graphs side by side, others one by one."""
+    """(graph, solution, seconds) in order: small generated graphs side by side, others one by one.
+
+    todo   id(loaded) of the graphs to solve
+    """
     case, group = context.case, context.group
-    small = [g for g in graphs if g.source == "generator" and g.graph.n <= SIDE_BY_SIDE_NODES]
+    generated = [g for g in graphs if g.source == "generator" and id(g) in todo]
+    small = [g for g in generated if g.graph.n <= SIDE_BY_SIDE_NODES]
     together: dict[int, Environment] = {}
     start = time.perf_counter()
     if case.select.rule == "single" and small:
@@ -92,7 +106,7 @@ def _solve_all(
             envs = cover_one_at_a_time(group, policy.net, policy.params, blocks)
         together = {id(loaded): env for loaded, env in zip(small, envs)}
     share = (time.perf_counter() - start) / max(len(small), 1)
-    for loaded in graphs:
+    for loaded in (g for g in graphs if id(g) in todo):
         env = together.get(id(loaded))
         if env is None:
             yield (loaded, *_solve_one(context, policy, loaded))
@@ -116,6 +130,7 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
         left, what = env.problem.left(env.totals)
         row = {"phase": "solve", "name": graph.name, "step": evaluations, "left": left}
         log.record(**row, sent_bytes=sum(context.group.sent_bytes.values()))
+        context.keeper.at(evaluations)
         candidates = env.totals.candidates
         log.progress(
             "%s: evaluation %d, %d candidates and %d %s left", graph.name, evaluations, candidates, left, what

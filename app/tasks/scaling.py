@@ -30,7 +30,8 @@ from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, ave
 from app.model.steps import Step, make_step
 from app.model.work import States, sent_bytes
 from app.partition.assemble import gather_whole
-from app.partition.load import Loaded, load_graphs, load_stream, parameters_of
+from app.partition.generators import parameters_of
+from app.partition.load import Loaded, load_graphs, load_stream
 from app.problems.table import make_problem
 from app.report import plot_scaling
 from app.rl.qnet import QNetwork

@@ -7,6 +7,7 @@ differ, and only the first ones compare with the paper's.
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from app.problems.table import make_problem
 from app.rl.rollout import Cover, cover_graph
 from app.rl.select import find_rule
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.quality import digest_text
@@ -59,7 +61,8 @@ def run_selection(context: Context) -> dict[str, Any]:
         found = _graphs(context, table)
         one: dict[str, Any] | None = None
         for rule in rules:
-            row = _row(context, policy, text, found, rule, one)
+            make = partial(_row, context, policy, text, found, rule, one)
+            row = cell(context, f"{text} {rule.text}", make)
             one = one or row
             digests[f"{text} {rule.text}"] = row.pop("digest")
             rows.append(row)

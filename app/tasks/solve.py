@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec import structs
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, Part
+from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import raise_together
 from app.config import Case
@@ -18,13 +20,14 @@ from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.report import plot_solutions, plot_solves
 from app.solver.pipeline import Pipeline
-from app.tasks.answer import Solved, answer_whole
+from app.tasks.answer import Solved, answer_whole, recalled
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
 
 DRAWN = 4  # instances of which the course of the search is drawn
+TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
 LISTED = 20  # instances that have a line each in the log
 
 
@@ -48,7 +51,9 @@ def run_solve(context: Context) -> dict[str, Any]:
     largest = grid.across.max_integer(max(sizes, default=1))
     solve = _solve_one_by_one if grid.groups == 1 else _solve_at_once
     used, instances, traced = set(), [], []
-    for entry, text, solved in solve(context, grid, problem, policy, graphs, largest):
+    answers = {i: context.keeper.recall(f"answer {i}") for i in range(count)}
+    known = {i: state for i, state in answers.items() if state is not None}
+    for entry, text, solved in solve(context, grid, problem, policy, graphs, largest, known):
         instances.append(entry)
         traced += [] if solved is None else [solved]
         if context.folder is not None and context.case.output.solutions:
@@ -74,51 +79,99 @@ Told = tuple[dict[str, Any], str, Solved | None]
 
 
 def _solve_one_by_one(
-    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int
-) -> Iterator[Told]:
+    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
+    known: dict[int, State],
+) -> Iterator[Told]:  # fmt: skip
     """Every graph on all ranks, in order. Ranks: all call."""
-    for solved in _solve_all(context, problem, policy, graphs, largest):
+    found = {id(graphs[i]): recalled(context, graphs[i], known[i], drawn=i < DRAWN) for i in known}
+    for i, solved in enumerate(_solve_all(context, problem, policy, graphs, largest, found)):
         yield solved.entry, solved.text, solved
+        if i not in known:
+            context.keeper.keep(f"answer {i}", solved.state())
+        context.keeper.at(i + 1)
 
 
 def _solve_at_once(
-    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int
-) -> Iterator[Told]:
-    """Each group solves its graphs; then all are told of all, in the order of the case. Ranks: all call."""
-    with grid.together("solving"):
-        mine = list(_solve_all(context.within(grid), problem, policy, graphs, largest))
+    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
+    known: dict[int, State],
+) -> Iterator[Told]:  # fmt: skip
+    """Each group solves its graphs; all are told of all, in the order of the case. Ranks: all call.
+
+    A run can be stopped between turns, when every group has solved some.
+    """
+    apart, most = context.within(grid), context.group.max_integer(len(graphs))
+    for turn in range(min(TURNS, most)):
+        places = range(most * turn // TURNS, most * (turn + 1) // TURNS) if most > TURNS else [turn]
+        part = {i: graphs[i] for i in places if i < len(graphs)}
+        with grid.together("solving"):
+            numbers = {i: grid.number + i * grid.groups for i in part}
+            found = {
+                id(part[i]): recalled(apart, part[i], known[n], drawn=n < DRAWN)
+                for i, n in numbers.items()
+                if n in known
+            }
+            mine = dict(zip(part, _solve_all(apart, problem, policy, list(part.values()), largest, found)))
+        for number, entry, text, solved in _exchange(context, grid, mine):
+            yield entry, text, solved
+            if number not in known:
+                told = State({"entry": entry, "text": text, "trace": []})
+                context.keeper.keep(f"answer {number}", told if solved is None else solved.state())
+        context.keeper.at(turn + 1)
+
+
+def _exchange(
+    context: Context, grid: Grid, mine: dict[int, Solved]
+) -> Iterator[tuple[int, dict[str, Any], str, Solved | None]]:
+    """(number in the case, entry, text, where it was solved the rest) of what all groups have solved.
+
+    mine    this group's, by their place among its graphs
+    Ranks   all call
+    """
     context.log.info("waiting for the other groups")
-    every = context.group.gather_texts(json.dumps([solved.entry for solved in mine], default=plain))
     size, texts = grid.group.size, context.folder is not None and context.case.output.solutions
-    entries = [json.loads(text) for text in every[::size]]
-    for number in range(sum(map(len, entries))):
-        place, owner = divmod(number, grid.groups)
+    entries = json.dumps([[i, solved.entry] for i, solved in mine.items()], default=plain)
+    every = context.group.gather_texts(entries)[::size]
+    told = {
+        place * grid.groups + owner: (owner, place, entry)
+        for owner, text in enumerate(every)
+        for place, entry in json.loads(text)
+    }
+    for number, (owner, place, entry) in sorted(told.items()):
         solved = mine[place] if owner == grid.number else None
         text = "" if solved is None else solved.text
-        yield (
-            entries[owner][place], context.group.broadcast_text(text, owner * size) if texts else "", solved,
-        )  # fmt: skip
+        yield number, entry, context.group.broadcast_text(text, owner * size) if texts else "", solved
 
 
 def _solve_all(
-    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int
-) -> Iterator[Solved]:
-    """Some graphs on the ranks of a context, in order; largest: see policy_alone. Ranks: all call."""
+    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
+    known: dict[int, Solved],
+) -> Iterator[Solved]:  # fmt: skip
+    """Some graphs on the ranks of a context, in order; largest: see policy_alone. Ranks: all call.
+
+    known   answers of an earlier part of the run, by id(loaded)
+    """
     if context.case.search.solver == "policy":
-        for _, solved in follow_policy(context, problem, policy, graphs):
+        for _, solved in follow_policy(context, problem, policy, graphs, known):
             yield solved
         return
-    alone = policy_alone(context, problem, policy, graphs, largest)
-    for loaded in graphs:
-        solved = solve_graph(context, problem, policy, loaded)
+    todo = [loaded for loaded in graphs if id(loaded) not in known]
+    alone = policy_alone(context, problem, policy, todo, largest)
+    for i, loaded in enumerate(graphs):
+        if id(loaded) in known:
+            yield known[id(loaded)]
+            continue
+        solved = solve_graph(context, problem, policy, loaded, Part(context.keeper, f"instance {i}"))
         if id(loaded) in alone:
             solved.entry["baselines"]["policy alone"] = alone[id(loaded)]
         yield solved
 
 
-def solve_graph(context: Context, problem: Problem, policy: Policy, loaded: Loaded) -> Solved:
+def solve_graph(
+    context: Context, problem: Problem, policy: Policy, loaded: Loaded, keeper: Keeper = NOTHING_KEPT
+) -> Solved:
     """One graph by the pipeline; by the policy alone where the graph is too large for one rank.
 
+    keeper  where this solve may be stopped, and what it goes on from
     Ranks   all call; identical on all
     """
     whole = whole_graph(context, loaded) if context.case.search.solver == "full" else None
@@ -126,7 +179,7 @@ def solve_graph(context: Context, problem: Problem, policy: Policy, loaded: Load
         ((_, solved),) = follow_policy(context, problem, policy, [loaded])
         return solved
     introduce(context, loaded)
-    pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params)
+    pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params, keeper)
     return answer_whole(context, pipeline, problem, loaded, whole, None)
 
 

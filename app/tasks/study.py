@@ -1,8 +1,10 @@
 """Task study: one of the studies, by the name of its kind."""
 
+from dataclasses import replace
 from typing import Any
 
 from app.tasks.answers import run_answers
+from app.tasks.cells import Cells
 from app.tasks.context import Context
 from app.tasks.gnn_inference import run_inference
 from app.tasks.gnn_models import run_depth, run_models
@@ -43,4 +45,4 @@ STUDIES = {
 
 def run_study(context: Context) -> dict[str, Any]:
     """The study that the case names. Ranks: all call."""
-    return STUDIES[context.case.study.kind](context)
+    return STUDIES[context.case.study.kind](replace(context, keeper=Cells(context.keeper)))

@@ -11,6 +11,7 @@ from app.comm.grid import Grid
 from app.comm.guard import digest
 from app.config import GraphCase
 from app.errors import CaseError
+from app.log import ToGo
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.problem import Problem
 from app.problems.table import make_problem
@@ -73,14 +74,15 @@ def learn(
         "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)
     )
 
+    to_go = ToGo(case.train.steps)
+
     def record(row: dict[str, float]) -> None:
         log.record(phase="train", sent_bytes=sum(context.group.sent_bytes.values()), **row)
         loss = "     -" if math.isnan(row["loss"]) else f"{row['loss']:.4f}"
         noted = "".join(f"{name} {row[name]:.2f}  " for name in row if name not in RECORDED)
         log.progress(
-            "step %6d  episode %4d  %sloss %s  held-back %s %d (best at step %d)",
-            row["step"], row["episodes"], noted, loss, problem.solution, row["held_back_nodes"],
-            row["best_step"],
+            "step %6d  episode %4d  %sloss %s  held-back %d%s",
+            row["step"], row["episodes"], noted, loss, row["held_back_nodes"], to_go(int(row["step"])),
         )  # fmt: skip
 
     training = _trained_before(context, problem)

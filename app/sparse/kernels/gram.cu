@@ -15,7 +15,8 @@ enum { DEEP = 16 };
         float *out, const i64 stride, const i64 first
 
 template <int TALL, int BROAD, int HIGH, int WIDE> DEVICE void gram_tile(GRAM_ARGUMENTS) {
-    __shared__ float x[DEEP][TALL], d[DEEP][BROAD];
+    __shared__ __align__(16) float x[DEEP][TALL];
+    __shared__ __align__(16) float d[DEEP][BROAD];
     const int thread = (int)threadIdx.x, across = BROAD / WIDE, tiles = (m + BROAD - 1) / BROAD;
     const int i0 = (int)blockIdx.y / tiles * TALL, j0 = (int)blockIdx.y % tiles * BROAD;
     const int high = thread / across * HIGH, wide = thread % across * WIDE;

@@ -1,0 +1,114 @@
+"""python -m app convert: a graph file to another format."""
+
+import os
+from dataclasses import dataclass
+
+from app.errors import CaseError
+from app.files import whole_file
+from app.text import printable, shorten
+
+HELP = """\
+usage: python -m app convert IN OUT [--from FORMAT] [--to FORMAT] [--ids FILE] [--overwrite]
+
+Reads a graph in any format that a case can name, checks it, and writes it in another one.
+Self loops are dropped, repeated edges and the two directions of an edge become one, the
+largest weight is kept; it says how many. What a format cannot hold is named, too.
+
+  IN           a graph file, perhaps packed (.gz, .bz2, .xz), or networkx:NAME
+  OUT          the file to write; its suffix says the format, and .gz, .bz2 or .xz after it
+               packs it:
+                 .txt .tsv .edges .el   edge list            .csv         source,target[,weight]
+                 .mtx                   Matrix Market        .graph .metis     METIS
+                 .col .gr .clq .mis     DIMACS               .gset        Gset
+                 .npz                   NumPy arrays         .tsp         TSPLIB
+  --from, --to FORMAT   where content or suffix do not tell it: edges, csv, matrix_market,
+               metis, dimacs, gset, npz, tsplib (to read also: ogb, ppi, networkx)
+  --ids FILE   also write the ids that IN gave its nodes, one a line, in the order of OUT's nodes
+  --overwrite  replace OUT where it exists
+
+  python -m app convert facebook.txt.gz facebook.mtx
+  python -m app convert networkx:karate_club karate.graph
+"""
+PACKINGS = (".gz", ".bz2", ".xz")
+
+
+@dataclass
+class Options:
+    """What the arguments say."""
+
+    files: list[str]
+    values: dict[str, str]
+    flags: set[str]
+
+
+def sort_arguments(arguments: list[str], valued: tuple[str, ...], flags: tuple[str, ...]) -> Options:
+    """Files, options with a value, and flags; raises CaseError for what is unknown."""
+    found = Options([], {}, set())
+    rest = iter(arguments)
+    for each in rest:
+        name, equals, value = each.partition("=")
+        if name in valued:
+            found.values[name] = value if equals else next(rest, "")
+            if not found.values[name]:
+                raise CaseError(f"option {name}: needs a value")
+        elif each in flags:
+            found.flags.add(each)
+        elif each.startswith("-") and each != "-":
+            raise CaseError(
+                f"unknown option {shorten(printable(each))}: there are {', '.join((*valued, *flags))}"
+            )
+        else:
+            found.files.append(each)
+    return found
+
+
+def refuse_existing(path: str, overwrite: bool) -> None:
+    """Refuse to replace a file unasked."""
+    if os.path.isfile(path) and not overwrite:
+        raise CaseError(
+            f"{shorten(printable(path), 200)}: is there already; name another file, or add --overwrite"
+        )
+
+
+def packing_of(path: str) -> str:
+    """.gz, .bz2, .xz or nothing, at the end of a path."""
+    return next((packing for packing in PACKINGS if path.lower().endswith(packing)), "")
+
+
+def convert(arguments: list[str]) -> str:
+    """Read, check and write a graph; returns the lines that say what was written."""
+    options = sort_arguments(arguments, ("--from", "--to", "--ids"), ("--overwrite",))
+    if len(options.files) != 2:
+        raise CaseError("convert: IN and OUT are needed; --help says more")
+    from app.graphs.readers import open_edges  # NumPy is imported where it is needed
+    from app.graphs.whole import whole_graph
+    from app.graphs.writers import format_of, losses, write_graph
+
+    source, out = options.files
+    format = format_of(out, options.values.get("--to", "auto"))
+    if format == "npz" and packing_of(out):
+        raise CaseError(
+            f"{printable(out)}: an .npz is packed already; a name without {packing_of(out)} would be right"
+        )
+    for path in (out, options.values.get("--ids", "")):
+        refuse_existing(path, "--overwrite" in options.flags)
+    named = options.values.get("--from", "auto")
+    stream = open_edges(source, "edges" if named == "csv" else named)
+    graph, merged = whole_graph(stream)
+    with whole_file(out) as file:
+        write_graph(file, graph, format, packing_of(out), stream.metric)
+    lines = [f"{printable(source)}: {stream.format}, {merged.lines} edge lines: {merged.loops} self loops, "
+             f"{merged.repeats} of an edge that was there"]  # fmt: skip
+    lines += [f"warning: {each}" for each in (*stream.warnings, *losses(graph, stream.metric, format))]
+    if "--ids" in options.values:
+        with whole_file(options.values["--ids"]) as file:
+            for at in range(0, graph.n, 1 << 16):
+                rows = range(at, min(at + (1 << 16), graph.n))
+                file.write("".join(f"{each}\n" for each in _ids(graph, rows)).encode("ascii"))
+    return "\n".join([*lines, f"{printable(out)}: {format}, {graph.n} nodes, {graph.edges} edges"])
+
+
+def _ids(graph: object, rows: range) -> list[int]:
+    """The ids of some rows."""
+    first = graph.first_id
+    return [row + first for row in rows] if graph.ids is None else graph.ids[rows.start : rows.stop].tolist()

@@ -1,0 +1,219 @@
+"""What the Python interface returns: answers, policies and classifications, as text, as HTML and as plots.
+
+`plot()` needs matplotlib (extra `report`); what a notebook shows of a result by itself does not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.config import PolicyCase
+from app.errors import CaseError
+from app.gnn.metrics import Scores
+from app.gnn.saved import SavedModel, save_model
+from app.page.charts import Line, line_chart
+from app.page.markup import Markup, join, table, tag
+from app.page.style import SCOPED
+from app.page.values import percent, seconds, shown
+from app.rl.weights import save_weights
+
+
+@dataclass(frozen=True, repr=False)
+class Solution:
+    """An answer, checked, with a bound; the fields are those of an instance in result.json.
+
+    nodes   the chosen nodes, the nodes on side 1 of a cut, or all nodes in the order of a tour: the labels of
+            a NetworkX graph, the ids of a file, or row numbers
+    trace   (seconds, objective, bound) whenever one of them got better; None before there is one
+    """
+
+    nodes: list[Any]
+    objective: float
+    bound: float | None
+    bound_method: str | None
+    gap: float | None
+    feasible: bool
+    policy_evaluations: int
+    seconds: float
+    baselines: dict[str, float]
+    optimal: bool
+    source: str
+    steps: int
+    trace: tuple[tuple[float, float | None, float | None], ...] = ()
+
+    def __repr__(self) -> str:
+        bound = "no bound" if self.bound is None else f"bound {shown(self.bound, 10)} ({self.bound_method})"
+        gap = "" if self.gap is None else ", optimal" if self.optimal else f", gap {percent(self.gap)} %"
+        return f"Solution(objective {shown(self.objective, 10)}, {bound}{gap}, {len(self.nodes)} nodes)"
+
+    def _repr_html_(self) -> str:
+        gap = "-" if self.gap is None else percent(self.gap)
+        row = [self.objective, self.bound, *self.baselines.values()]
+        cells = [*(shown(value, 10) for value in row[:2]), gap, *(shown(value, 10) for value in row[2:])]
+        head = ["answer", "bound", "gap %", *self.baselines, "proved by", "seconds"]
+        chart = line_chart("Objective and bound", self._lines(), "seconds", "objective")
+        return _framed(
+            table(head, [[*cells, self.bound_method or "-", seconds(self.seconds)]]),
+            chart if len(self.trace) > 2 else "",
+        )
+
+    def _lines(self) -> list[Line]:
+        """The course of objective and bound."""
+        lines = []
+        for place, name in ((1, "objective"), (2, "bound")):
+            known = [(each[0], each[place]) for each in self.trace if each[place] is not None]
+            if known:
+                end = max(self.seconds, known[-1][0])
+                xs, ys = [x for x, _ in known] + [end], [float(y) for _, y in known] + [float(known[-1][1])]
+                lines.append(Line(name, xs, ys, place - 1, step=True, dashed=place == 2))
+        return lines
+
+    def plot(self) -> Any:
+        """Objective and bound over seconds, plain heuristics as lines; a matplotlib figure."""
+        figure, (axes,) = _figure(1)
+        for line in self._lines():
+            style = "--" if line.dashed else "-"
+            axes.step(line.x, line.y, where="post", label=line.label, ls=style, color=f"C{line.colour}")
+        for i, (label, value) in enumerate(self.baselines.items()):
+            axes.axhline(value, ls=":", lw=1, label=label, color=f"C{i + 2}")
+        return _finish(figure, axes, "seconds", "objective")
+
+
+@dataclass(frozen=True, repr=False)
+class TrainedPolicy:
+    """Learned weights, host arrays by name, and how learning went (one record per evaluation)."""
+
+    weights: dict[str, np.ndarray]
+    policy: PolicyCase
+    problem: str
+    records: list[dict[str, float]]
+    digest: str
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `policy.weights=PATH` of a case or `solve(weights=PATH)`."""
+        save_weights(path, self.weights, self.policy, self.problem, "trained from Python")
+
+    def __repr__(self) -> str:
+        last = f", {self.records[-1]['step']} steps" if self.records else ""
+        return f"TrainedPolicy({self.problem}{last}, weights {self.digest[:12]})"
+
+    def _repr_html_(self) -> str:
+        held = _line(self.records, "step", "held_back_nodes", "held-back total", 0)
+        loss = _line(self.records, "step", "loss", "loss", 1)
+        return _framed(
+            tag("p", repr(self)),
+            line_chart("Held-back graphs", held, "environment steps", "total objective"),
+            line_chart("Loss", loss, "environment steps", "loss"),
+        )
+
+    def plot(self) -> Any:
+        """The total over the held-back graphs, and the loss, over environment steps; a matplotlib figure."""
+        figure, axes = _figure(2)
+        for panel, key, name in zip(axes, ("held_back_nodes", "loss"), ("held-back total", "loss")):
+            _draw(panel, _line(self.records, "step", key, name, 0))
+            _finish(figure, panel, "environment steps", name)
+        return figure
+
+
+@dataclass(frozen=True, repr=False)
+class Classification:
+    """What a graph network says of every node, and how it was trained.
+
+    predicted   [n] classes, or [n, labels] bool where a node may have several, in the order of `nodes`
+    nodes       the labels of a NetworkX graph, or row numbers
+    scores      accuracy, micro and macro F1 by split, of labelled nodes
+    """
+
+    predicted: np.ndarray
+    nodes: list[Any]
+    scores: dict[str, Scores]
+    epochs: int
+    train_loss: float | None
+    seconds: float
+    digest: str
+    records: list[dict[str, float]]
+    model: SavedModel
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `gnn.weights=PATH` of a case."""
+        save_model(path, self.model, "trained from Python")
+
+    def __repr__(self) -> str:
+        named = ", ".join(f"{name} {percent(each.accuracy, 1)} %" for name, each in self._told().items())
+        return f"Classification({len(self.nodes)} nodes, {self.epochs} epochs; {named or 'no labels'})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [name, percent(each.accuracy), percent(each.micro_f1), percent(each.macro_f1)]
+            for name, each in self._told().items()
+        ]
+        return _framed(
+            table(["nodes", "accuracy %", "micro F1 %", "macro F1 %"], rows) if rows else "",
+            line_chart("Loss", self._losses(), "epoch", "loss"),
+            line_chart("Scores", self._scores(), "epoch", "score"),
+        )
+
+    def _told(self) -> dict[str, Scores]:
+        """The scores of splits that have nodes."""
+        return {name: each for name, each in self.scores.items() if each.nodes}
+
+    def _losses(self) -> list[Line]:
+        return _line(self.records, "epoch", "loss", "training loss", 0)
+
+    def _scores(self) -> list[Line]:
+        names = ("train", "val", "test")
+        return [
+            line
+            for i, name in enumerate(names)
+            for line in _line(self.records, "epoch", f"{name}_score", name, i)
+        ]
+
+    def plot(self) -> Any:
+        """Loss and scores over epochs; a matplotlib figure."""
+        figure, (left, right) = _figure(2)
+        _draw(left, self._losses())
+        _draw(right, self._scores())
+        _finish(figure, left, "epoch", "loss")
+        return _finish(figure, right, "epoch", "score")
+
+
+# ---- drawing ----------------------------------------------------------------------------------------------
+
+
+def _line(records: Sequence[dict[str, float]], x: str, y: str, label: str, colour: int) -> list[Line]:
+    """A column of records as a line; nothing where it has no finite number."""
+    points = [(row[x], row[y]) for row in records if np.isfinite(row.get(y, np.nan))]
+    return (
+        [Line(label, [float(a) for a, _ in points], [float(b) for _, b in points], colour)] if points else []
+    )
+
+
+def _framed(*parts: str) -> str:
+    """Parts of a page with their style, for a notebook."""
+    return tag("div", tag("style", Markup(f"@scope{{{SCOPED}}}")), join(parts), class_="lockstep")
+
+
+def _figure(panels: int) -> tuple[Any, Any]:
+    """A matplotlib figure that no window shows, with panels side by side."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise CaseError("plot: matplotlib is not installed (pip install 'lockstep[report]')") from None
+    figure = Figure(figsize=(5.5 * panels, 3.8), layout="constrained")
+    return figure, figure.subplots(1, panels, squeeze=False)[0]
+
+
+def _draw(axes: Any, lines: Sequence[Line]) -> None:
+    for line in lines:
+        axes.plot(line.x, line.y, label=line.label, color=f"C{line.colour}", marker="o", ms=2.5, lw=1.3)
+
+
+def _finish(figure: Any, axes: Any, x: str, y: str) -> Any:
+    """Names of the axes, and a legend where there is more than one thing."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    return figure

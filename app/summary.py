@@ -1,0 +1,208 @@
+"""The first and the last lines of a run's log: what runs where, where the time went, what to do about it."""
+
+import os
+import platform
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from app.comm.group import Group
+from app.comm.transport import mpi_library
+from app.config import Case
+from app.errors import LockstepError
+from app.log import Log
+from app.model.plan import plan_lines
+
+COLUMNS = 80
+NAMED = 3  # hosts and estimates that are listed
+LISTED = 0.005  # share of the run from which on a phase has a line
+WAITING = 0.5  # share of the time in MPI calls from which on ranks are too many
+STAGED = 0.2  # share of the time in MPI calls from which on staging is worth a word
+UNEVEN = 1.25  # slowest rank against the mean
+BRIEF = 2.0  # s: a shorter run needs no advice
+FIRST_RANK = ("plots", "write")  # phases in which rank 0 works for all
+MEMORY = r"MB (a|on a|of a|on each) rank"  # in a line of the plan
+COMM = "comm."  # begins the names of times in MPI calls
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one rank runs: its host, the cores it may use, the threads that it was told to use."""
+
+    host: str
+    cores: frozenset[int]
+    threads: int
+
+
+def places(group: Group) -> list[Place]:
+    """The place of every rank. Ranks: all call; the same on all."""
+    cores = (
+        sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    )
+    threads = os.environ.get("OMP_NUM_THREADS", "1")
+    texts = group.gather_texts(f"{platform.node()}|{' '.join(map(str, cores))}|{threads}")
+    found = [text.split("|") for text in texts]
+    return [Place(h, frozenset(map(int, c.split())), int(t) if t.isdigit() else 1) for h, c, t in found]
+
+
+# ---- at the start -----------------------------------------------------------------------------------------
+
+
+def say_start(log: Log, group: Group, case: Case, where: list[Place]) -> None:
+    """What runs where, a few lines of at most 80 columns; `where` is `places` of the group."""
+    if not log.speaks:
+        return
+    for line in (*_host_lines(where), *_message_lines(group), *_memory_lines(case, group)):
+        log.info("%s", line if len(line) <= COLUMNS else f"{line[: COLUMNS - 3]}...")
+
+
+def _host_lines(where: list[Place]) -> Iterator[str]:
+    """Ranks and cores of each host."""
+    hosts = Counter(place.host for place in where)
+    listed = []
+    for host, ranks in list(hosts.items())[:NAMED]:
+        cores = len(frozenset().union(*(place.cores for place in where if place.host == host)))
+        listed.append(f"{host} ({_count(ranks, 'rank')}, {_count(cores, 'core')})")
+    more = f" and {len(hosts) - NAMED} more" if len(hosts) > NAMED else ""
+    threads = max(place.threads for place in where)
+    yield f"hosts: {', '.join(listed)}{more}; {_count(threads, 'thread')} a rank"
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
+def _message_lines(group: Group) -> Iterator[str]:
+    if group.size > 1:
+        yield f"MPI: {' '.join(mpi_library().replace('Version:', '').split())}"
+
+
+def _memory_lines(case: Case, group: Group) -> Iterator[str]:
+    """What --dry-run would say of the memory of a rank; nothing where that is known only after reading."""
+    try:
+        lines = [each for each in plan_lines(case, group.size, group.device) if re.search(MEMORY, each)]
+    except (LockstepError, OSError):  # the run itself meets it again, and says it in better words
+        return
+    for line in lines[:NAMED]:
+        yield f"estimate: {line.split(': base')[0]}"
+
+
+# ---- at the end -------------------------------------------------------------------------------------------
+
+
+def say_end(log: Log, phases: dict[str, Any], seconds: float) -> None:
+    """The phases of a run as a table, bytes below it, and the advice where there is one."""
+    if not log.speaks:
+        return
+    for line in phase_lines(phases, seconds):
+        log.info("%s", line)
+    if phases.get("advice"):
+        for line in _wrapped(f"advice: {phases['advice']}"):
+            log.info("%s", line)
+
+
+def phase_lines(phases: dict[str, Any], seconds: float) -> Iterator[str]:
+    """The table: seconds over the ranks by phase, the longest first, then MPI calls and bytes."""
+    times = phases["seconds"]
+    own = {name: row for name, row in times.items() if not name.startswith(COMM)}
+    calls = {name: row for name, row in times.items() if name.startswith(COMM)}
+    yield f"{'seconds by phase':<24}{'min':>9}{'mean':>10}{'max':>10}{'imbalance':>11}{'share %':>9}"
+    for name, row in sorted(own.items(), key=lambda item: -item[1]["mean_s"]):
+        if row["mean_s"] >= LISTED * seconds:
+            yield _phase_line(name, row, seconds)
+    rest = seconds - sum(row["mean_s"] for row in own.values())
+    if rest >= LISTED * seconds > 0:
+        yield _phase_line("all else", {"min_s": rest, "mean_s": rest, "max_s": rest}, seconds)
+    for name, row in sorted(calls.items(), key=lambda item: -item[1]["mean_s"]):
+        if row["mean_s"] >= LISTED * seconds:
+            yield _phase_line(f"  within: MPI {name.removeprefix(COMM)}", row, seconds)
+    sent = phases["bytes"].get("all", {})
+    if sent.get("max"):
+        share = sent["max"] / sent["mean"]
+        yield f"sent by a rank: {1e-6 * sent['mean']:.1f} MB in the mean, imbalance {share:.2f}"
+
+
+def _phase_line(name: str, row: dict[str, float], seconds: float) -> str:
+    low, mean, high = row["min_s"], row["mean_s"], row["max_s"]
+    uneven = f"{high / mean:.2f}" if mean else "-"
+    share = 100 * mean / seconds if seconds else 0.0
+    return f"{name:<24.24}{low:>9.2f}{mean:>10.2f}{high:>10.2f}{uneven:>11}{share:>9.1f}"
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    """Lines of at most 80 columns."""
+    line = ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > COLUMNS:
+            yield line
+            line = f"  {word}"
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
+
+
+# ---- advice -----------------------------------------------------------------------------------------------
+
+
+def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any], seconds: float) -> str:
+    """One sentence on what holds this run up most; "" where nothing stands out. The same on all ranks."""
+    if seconds < BRIEF:
+        return ""
+    device = group.device
+    plain = device.name == "cpu" and case.run.kernels == "auto" and not getattr(device, "native", None)
+    if plain:
+        return (
+            "the compiled kernels are missing; pip install with a C compiler makes runs several times faster"
+        )
+    crowded = crowded_host(where)
+    if crowded:
+        return crowded
+    times = phases["seconds"]
+    waiting = sum(row["mean_s"] for name, row in times.items() if name.startswith(COMM)) / seconds
+    if group.size > 1 and device.name != "cpu" and not group.direct and waiting > STAGED:
+        return (
+            f"messages took {100 * waiting:.0f} % of the time and go through the host; a CUDA-aware MPI, or "
+            "fewer ranks, would shorten that"
+        )
+    if group.size > 1 and waiting > WAITING:
+        return (
+            f"MPI calls took {100 * waiting:.0f} % of the time: this work is too small for {group.size} "
+            "ranks; fewer would be faster"
+        )
+    drawn = times.get("plots", {"max_s": 0.0})["max_s"] / seconds
+    if drawn > WAITING:
+        return f"plots took {100 * drawn:.0f} % of the time; output.plots=false leaves them out"
+    return _uneven(times, seconds)
+
+
+def crowded_host(where: list[Place]) -> str:
+    """What to do on a host whose ranks and threads do not have a core each; "" where all do."""
+    for host in dict.fromkeys(place.host for place in where):
+        here = [place for place in where if place.host == host]
+        cores = frozenset().union(*(place.cores for place in here))
+        wanted = sum(place.threads for place in here)
+        if wanted > len(cores):
+            who = f"{_count(len(here), 'rank')} with {_count(wanted, 'thread')}"
+            right = "no more threads than cores (LOCKSTEP_THREADS, -np) would be faster"
+            return f"{who} share {_count(len(cores), 'core')} of {host}; {right}"
+        shared = len(cores) > len(here) > 1 and any(place.cores != here[0].cores for place in here)
+        if shared and sum(len(place.cores) for place in here) > len(cores):
+            return (
+                f"ranks of {host} are pinned to cores that overlap; one core or more for each would be faster"
+            )
+    return ""
+
+
+def _uneven(times: dict[str, dict[str, float]], seconds: float) -> str:
+    """Of the longest phase, whether its slowest rank holds up the others."""
+    own = {name: row for name, row in times.items() if not name.startswith(COMM) and name not in FIRST_RANK}
+    if not own:
+        return ""
+    name, row = max(own.items(), key=lambda item: item[1]["max_s"])
+    if row["max_s"] < 0.2 * seconds or row["max_s"] < UNEVEN * row["mean_s"]:
+        return ""
+    ratio = row["max_s"] / row["mean_s"]
+    remedy = 'graph.order="random" or parallel.partition="edges" may even it out'
+    return f"in phase {name} the slowest rank takes {ratio:.2f} times the mean; {remedy}"

@@ -1,0 +1,470 @@
+"""Checkpoints on disk: whole or not there, verified, refused where they belong to another run."""
+
+import json
+import os
+import shutil
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpi4py import MPI
+from msgspec import structs
+
+from app.checkpoint import lock, store
+from app.checkpoint.checkpoints import Checkpoints, Part, Stops, Within
+from app.checkpoint.identity import described, differences, input_digests
+from app.checkpoint.signals import Signals
+from app.checkpoint.store import State
+from app.comm.group import Group
+from app.config import Case, CheckpointCase, GraphCase, RunCase, TrainCase
+from app.device import HostDevice
+from app.errors import CaseError, Stopped
+from app.log import Log, Mark
+
+pytestmark = pytest.mark.mpi_skip
+SAVEZ = np.savez
+ABOUT = {
+    "stage": "train", "loop_step": 0, "base": 0, "kept": [], "counters": {}, "ranks": 1, "versions": {},
+    "case": {}, "inputs": {}, "log": {},
+}  # fmt: skip
+
+
+def parts(number):
+    """A state that tells its number."""
+    arrays = {"a": np.arange(number, number + 6, dtype=np.float32).reshape(2, 3), "b": np.zeros((0, 4))}
+    return {"train": State({"step": number, "none": float("nan")}, arrays)}
+
+
+def write(folder, number, keep=2):
+    return store.write(str(folder), number, parts(number), ABOUT, keep)
+
+
+def number_of(saved):
+    """What the parts of a checkpoint tell, once they agree."""
+    number = saved.parts["train"].values["step"]
+    np.testing.assert_array_equal(saved.parts["train"].arrays["a"], parts(number)["train"].arrays["a"])
+    assert saved.parts["train"].arrays["b"].shape == (0, 4)
+    assert saved.manifest["step"] == number
+    return number
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_waiting():
+    """No test here cuts the power, so none waits for the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+# ---- files ------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_few_are_kept(tmp_path):
+    for number in (10, 20, 30):
+        write(tmp_path, number)
+    assert sorted(os.listdir(tmp_path)) == ["LATEST", "step-000020", "step-000030"]
+    assert (tmp_path / "LATEST").read_text() == "step-000030\n"
+    saved, skipped = store.newest(str(tmp_path))
+    assert (number_of(saved), skipped) == (30, [])
+    store.remove_all(str(tmp_path))
+    assert not tmp_path.exists()
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+def crash_at(patch, k):
+    """Let the k-th call that changes the disk not happen, and nothing after it."""
+    calls = [0]
+
+    def counted(real):
+        def call(*args, **kwargs):
+            calls[0] += 1
+            if calls[0] >= k:
+                raise Crash
+            return real(*args, **kwargs)
+
+        return call
+
+    for name in ("mkdir", "rename", "replace", "fsync"):
+        patch.setattr(store.os, name, counted(getattr(os, name)))
+    patch.setattr(store.np, "savez", counted(half_savez))
+    patch.setattr(store.shutil, "rmtree", counted(shutil.rmtree))
+
+
+def half_savez(file, **arrays):
+    """Some bytes that are on the disk before the rest is written."""
+    file.write(b"half")
+    file.flush()
+    os.fsync(file.fileno())
+    file.seek(0)
+    SAVEZ(file, **arrays)
+
+
+def test_a_crash_at_every_step_leaves_a_valid_checkpoint(tmp_path):
+    """Old ones are 10 and 20; a third is written, up to its k-th change of the disk."""
+    seen, k, done = [], 0, False
+    while not done:
+        k += 1
+        folder = tmp_path / str(k)
+        write(folder, 10)
+        write(folder, 20)
+        with pytest.MonkeyPatch.context() as patch:
+            crash_at(patch, k)
+            try:
+                write(folder, 30)
+                done = True
+            except Crash:
+                pass
+        store.clean(str(folder))
+        assert not any(".tmp" in name for name in os.listdir(folder))
+        saved, skipped = store.newest(str(folder))
+        assert skipped == []
+        seen.append(number_of(saved))
+        write(folder, 40)
+        assert sorted(os.listdir(folder))[0] == "LATEST"
+        assert number_of(store.newest(str(folder))[0]) == 40
+    assert len(seen) > 8
+    assert set(seen) == {20, 30}
+    assert seen == sorted(seen)
+
+
+def test_an_error_leaves_what_was_there(tmp_path, monkeypatch):
+    write(tmp_path, 10)
+    before = sorted(os.listdir(tmp_path))
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.np, "savez", full)
+    with pytest.raises(OSError, match="No space"):
+        write(tmp_path, 20)
+    assert sorted(os.listdir(tmp_path)) == before
+    assert number_of(store.newest(str(tmp_path))[0]) == 10
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A folder with checkpoints 10 and 20."""
+    folder = tmp_path_factory.mktemp("whole")
+    write(folder, 10)
+    write(folder, 20)
+    return folder
+
+
+def spoiled(whole, tmp_path, file, change):
+    """What is found in a copy of the folder in which bytes of one file of checkpoint 20 were changed."""
+    folder = tmp_path / "copy"
+    if not folder.exists():
+        shutil.copytree(whole, folder)
+    path = folder / "step-000020" / file
+    data = path.read_bytes()
+    path.write_bytes(change(data))
+    found = store.newest(str(folder))
+    path.write_bytes(data)
+    return found
+
+
+def flipped(at, bit, data):
+    """The bytes with one bit changed."""
+    return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("file", ["state.npz", "manifest.json"])
+def test_a_flipped_bit_is_found(whole, tmp_path, file):
+    draws = np.random.default_rng(1)
+    size = (whole / "step-000020" / file).stat().st_size
+    for at, bit in zip(draws.integers(0, size, 200).tolist(), draws.integers(0, 8, 200).tolist()):
+        saved, skipped = spoiled(whole, tmp_path, file, partial(flipped, at, bit))
+        assert number_of(saved) == 10, (at, bit)
+        assert len(skipped) == 1
+        assert skipped[0].startswith("step-000020: ")
+
+
+@given(share=st.floats(0, 1, exclude_max=True), file=st.sampled_from(["state.npz", "manifest.json"]))
+def test_a_truncated_one_is_passed_over(whole, tmp_path, share, file):
+    saved, skipped = spoiled(whole, tmp_path, file, lambda data: data[: int(share * len(data))])
+    assert number_of(saved) == 10
+    assert file in skipped[0]
+
+
+def test_missing_files_are_passed_over(whole, tmp_path):
+    for name in ("state.npz", "manifest.json"):
+        folder = tmp_path / name
+        shutil.copytree(whole, folder)
+        (folder / "step-000020" / name).unlink()
+        (folder / "step-junk").mkdir()
+        saved, (reason,) = store.newest(str(folder))
+        assert (number_of(saved), "missing" in reason) == (10, True)
+
+
+def remade(whole, tmp_path, **changes):
+    """The folder with other fields in the manifest of checkpoint 20, whose own sha256 is right."""
+    folder = tmp_path / "remade"
+    shutil.copytree(whole, folder)
+    path = folder / "step-000020" / "manifest.json"
+    body = json.loads(path.read_text())
+    del body["sha256"]
+    path.write_text(store.manifest_text({**body, **changes}))
+    return folder
+
+
+def test_one_of_a_newer_format_is_refused(whole, tmp_path):
+    folder = remade(whole, tmp_path, format=2, lockstep="7.8.9")
+    with pytest.raises(CaseError, match=r"step-000020: written by a newer Lockstep \(7.8.9, format 2\)"):
+        store.newest(str(folder))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"step": "20"}, {"more": 1}, {"files": {}}, {"files": {"state.npz": {"bytes": 1, "sha256": ""}}}],
+)
+def test_wrong_fields_are_passed_over(whole, tmp_path, changes):
+    saved, skipped = store.newest(str(remade(whole, tmp_path, **changes)))
+    assert (number_of(saved), len(skipped)) == (10, 1)
+
+
+def test_an_archive_that_lies_about_its_size_is_passed_over(whole, tmp_path):
+    """state.npz is exchanged, and the manifest made to fit: its arrays must still be what they say."""
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,), }"
+    array = b"\x93NUMPY\x01\x00" + len(header + b"\n").to_bytes(2, "little") + header + b"\n"
+    path = tmp_path / "lie.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("values.npy", array)
+    saved = {"bytes": path.stat().st_size, "sha256": store.file_digest(str(path))}
+    folder = remade(whole, tmp_path, files={"state.npz": saved})
+    shutil.copy(path, folder / "step-000020" / "state.npz")
+    _, (reason,) = store.newest(str(folder))
+    assert "does not fit" in reason
+
+
+# ---- whose they are ---------------------------------------------------------------------------------------
+
+
+def test_what_differs_is_named_with_both_values(tmp_path):
+    graph = tmp_path / "g.txt"
+    graph.write_text("1 2\n")
+    case = Case(graph=GraphCase(path=[str(graph)]), run=RunCase(task="train"))
+    inputs = input_digests(case)
+    manifest = {"lockstep": "0.1.0", "case": described(case), "inputs": inputs}
+    assert differences(manifest, case, inputs) == []
+    allowed = structs.replace(
+        case, run=structs.replace(case.run, out="elsewhere", device="cpu"), train=TrainCase(steps=7),
+        checkpoint=CheckpointCase(minutes=1), output=structs.replace(case.output, log_seconds=9),
+        memory=structs.replace(case.memory, cache="x"),
+        parallel=structs.replace(case.parallel, partition="rows"),
+    )  # fmt: skip
+    assert differences(manifest, allowed, inputs) == []
+    other = structs.replace(
+        case, seed=3, train=structs.replace(case.train, environments=9),
+        run=structs.replace(case.run, portable=False),
+    )  # fmt: skip
+    assert differences(manifest, other, inputs) == [
+        "run.portable: true there, false here",
+        "seed: 0 there, 3 here",
+        f"train.environments: {case.train.environments} there, 9 here",
+    ]
+    # How far another task's training goes is no detail.
+    solve = structs.replace(case, run=RunCase(task="solve"))
+    manifest["case"] = described(solve)
+    longer = structs.replace(solve, train=TrainCase(steps=7))
+    assert differences(manifest, longer, inputs) == [f"train.steps: {TrainCase().steps} there, 7 here"]
+    graph.write_text("1 3\n")
+    (line,) = differences(manifest, solve, input_digests(solve))
+    assert line.startswith("the file g.txt (sha256): ")
+    assert differences({**manifest, "lockstep": "0.0.9"}, solve, inputs) == [
+        'lockstep: "0.0.9" there, "0.1.0" here'
+    ]
+
+
+# ---- when, and what goes into one -------------------------------------------------------------------------
+
+
+def keeper(folder, stops=Stops(), **settings):  # noqa: B008
+    """Checkpoints of this process alone in a folder."""
+    case = Case(checkpoint=CheckpointCase(**{"minutes": 1e6, **settings}))
+    group = Group(MPI.COMM_SELF, HostDevice())
+    made = Checkpoints(group, case, str(folder), stops)
+    made.log = Log(False)
+    return made
+
+
+def state(step, value=1.0):
+    return lambda: State({"step": step}, {"x": np.full(3, value)})
+
+
+def test_steps_decide_when_and_nothing_is_written_twice(tmp_path):
+    made = keeper(tmp_path, steps=5, keep=9)
+    for step in range(0, 17, 2):
+        made.at(step, "train", state(step))
+    assert store.listed(str(tmp_path / "checkpoint")) == [16, 10, 6]
+    made.at(16, "train", state(16))
+    # A second loop, then a piece of work that is finished, inside which nothing new is to be kept.
+    made.at(0)
+    made.at(5)
+    made.keep("cell", State({"done": 1}))
+    inner = Within(Part(made, "p"))
+    for step in range(7):
+        inner.at(step, "train", state(step))
+    numbers = store.listed(str(tmp_path / "checkpoint"))
+    assert numbers[0] > numbers[1] > 16
+    again = keeper(tmp_path)
+    mark, said = again.resume()
+    assert mark == Mark(**again.log.mark()) or mark.seconds >= 0
+    assert "resumed from" in said[-1]
+    assert again.recall("cell").values == {"done": 1}
+    assert again.recall("train") is None
+
+
+def test_a_state_that_is_not_finite_replaces_nothing(tmp_path):
+    made = keeper(tmp_path, steps=1)
+    made.at(0, "train", state(0))
+    made.at(1, "train", state(1))
+    made.at(2, "train", state(2, float("nan")))
+    again = keeper(tmp_path)
+    again.resume()
+    assert again.recall("train").values == {"step": 1}
+
+
+def test_a_stop_writes_a_checkpoint_and_says_how_to_go_on(tmp_path):
+    asked = Signals(lambda: None)
+    made = keeper(tmp_path, Stops(asked, again="run it --resume"))
+    made.at(3, "train", state(3))
+    asked.asked = "SIGTERM"
+    with pytest.raises(Stopped, match=r"step 4 by SIGTERM; .*step-000004; go on with: run it --resume") as e:
+        made.at(4, "train", state(4))
+    assert e.value.exit_code == 3
+    again = keeper(tmp_path)
+    again.resume()
+    assert again.recall("train").values == {"step": 4}
+
+
+def test_a_limit_of_time_stops_early_enough(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    made = keeper(tmp_path, Stops(limit_s=100.0))
+
+    def slow():
+        now[0] += 4.0
+        return State()
+
+    with pytest.raises(Stopped, match="--max-hours"):
+        for step in range(200):
+            made.at(step, "train", slow)
+            now[0] += 1.0
+    # 5 s of margin, one step, and twice what a checkpoint was last known to take (nothing yet)
+    assert 90 < now[0] <= 100
+
+
+def test_disabled_ones_do_nothing(tmp_path):
+    asked = Signals(lambda: None)
+    asked.asked = "SIGINT"
+    made = keeper(tmp_path, Stops(asked), enabled=False, steps=1)
+    for step in range(5):
+        made.at(step, "train", state(step))
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_resuming_refuses_another_run_and_reports_what_is_damaged(tmp_path):
+    made = keeper(tmp_path, steps=1)
+    made.at(0, "train", state(0))
+    made.at(1, "train", state(1))
+    made.at(2, "train", state(2))
+    other = keeper(tmp_path)
+    other.case = structs.replace(other.case, seed=5)
+    with pytest.raises(CaseError, match="belongs to another run:\n  seed: 0 there, 5 here"):
+        other.resume()
+    (tmp_path / "checkpoint" / "step-000002" / "state.npz").write_bytes(b"")
+    again = keeper(tmp_path)
+    _, said = again.resume()
+    assert "skipped: step-000002: state.npz: 0 bytes" in said[0]
+    assert again.recall("train").values == {"step": 1}
+    again.at(2, "train", state(2))
+    shutil.rmtree(tmp_path / "checkpoint" / "step-000001")
+    (tmp_path / "checkpoint" / "step-000002" / "manifest.json").write_text("{}")
+    with pytest.raises(CaseError, match="no valid checkpoint"):
+        keeper(tmp_path).resume()
+    assert keeper(tmp_path / "none").resume() == (None, ["nothing to resume: the run begins anew"])
+
+
+# ---- lock and log -----------------------------------------------------------------------------------------
+
+
+def test_a_lock_holds_until_it_is_released_or_its_process_is_gone(tmp_path):
+    folder = str(tmp_path)
+    assert lock.take(folder) == ""
+    with pytest.raises(CaseError, match="--force-unlock"):
+        lock.take(folder)
+    lock.release(folder)
+    assert os.listdir(folder) == []
+    lock.take(folder)
+    path = tmp_path / lock.NAME
+    holder = json.loads(path.read_text())
+    gone = [{"pid": 2**22 + 1}, {"started": "1"}, {"boot": "another"}]
+    if not os.path.exists("/proc/self/stat"):
+        gone = gone[:1]
+    for change in gone:
+        path.write_text(json.dumps({**holder, **change}))
+        assert "is gone" in lock.take(folder), change
+    for change in ({"host": "elsewhere"}, {"host": "elsewhere", "boot": "another"}, {"space": "a container"}):
+        path.write_text(json.dumps({**holder, **change}))
+        with pytest.raises(CaseError, match="--force-unlock"):
+            lock.take(folder)
+        lock.release(folder)
+        assert path.exists() == ("host" in change)
+    path.write_text("no JSON")
+    with pytest.raises(CaseError, match="process ? on ?".replace("?", r"\?")):
+        lock.take(folder)
+    assert "removed, as --force-unlock asks" in lock.take(folder, force=True)
+
+
+def test_a_requeued_job_takes_its_own_lock_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setattr(lock.socket, "gethostname", lambda: "first")
+    lock.take(str(tmp_path))
+    monkeypatch.setattr(lock.socket, "gethostname", lambda: "second")
+    with pytest.raises(CaseError):
+        lock.take(str(tmp_path))
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert "is gone" in lock.take(str(tmp_path))
+
+
+def test_a_log_goes_on_where_it_was(tmp_path):
+    first = Log(True, str(tmp_path), echo=False)
+    first.record(step=1, loss=0.5)
+    mark = Mark(**first.mark())
+    first.record(step=2, loss=0.25)
+    first.info("first")
+    first.close()
+    second = Log(True, str(tmp_path), echo=False, mark=mark)
+    second.record(step=2, loss=0.125)
+    second.info("second")
+    second.close()
+    rows = [line.split(",") for line in Path(tmp_path, "metrics.csv").read_text().splitlines()]
+    assert [row[2] for row in rows] == ["step", "1", "2"]
+    assert rows[2][rows[0].index("loss")] == "0.125"
+    assert [line.split()[-1] for line in Path(tmp_path, "log.txt").read_text().splitlines()] == [
+        "first", "second"
+    ]  # fmt: skip
+    assert second.elapsed() >= mark.seconds
+
+
+def test_a_full_disk_does_not_end_a_log(tmp_path, capsys):
+    log = Log(True, str(tmp_path))
+
+    class Full:
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    log._text = log._rows = Full()
+    log.info("one")
+    log.info("two")
+    log.record(step=1)
+    printed = capsys.readouterr().out
+    assert printed.count("No space left") == 1
+    assert "two" in printed

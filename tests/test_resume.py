@@ -1,0 +1,302 @@
+"""Runs that are killed, stopped or starved, and go on: the last digest is that of a run left alone.
+
+LOCKSTEP_LONG=1 kills a training and a classification 50 times each; otherwise a few times.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from jobs import LAUNCHERS, ROOT, mpirun, run_job
+from test_main import files_of, metrics, result_of
+
+pytestmark = pytest.mark.mpi_skip
+LONG = bool(os.environ.get("LOCKSTEP_LONG"))
+KILLS = 50 if LONG else 2  # of each soak
+SMALL = ("output.plots=false", "search.baselines=false")
+TRAIN = (
+    ROOT / "inputs" / "weights_mvc.toml", "graph.count=8", "graph.nodes=[16,24]",
+    "train.steps=160", "train.evaluate_every=40", "train.environments=3", "agent.warmup=20",
+    "agent.batch=8", "train.evaluate_graphs=3", *SMALL,
+)  # fmt: skip
+CLASSIFY = (
+    ROOT / "inputs" / "gcn.toml", "graph.nodes=400", "gnn.epochs=60", "gnn.evaluate_every=7",
+    "parallel.partition=learned", *SMALL,
+)  # fmt: skip
+SOLVE = (
+    ROOT / "inputs" / "mis.toml", "graph.generator=ba", "graph.path=[]", "graph.nodes=[40,60]",
+    "graph.count=4", "search.steps=2000", *SMALL,
+)  # fmt: skip
+LINKS = (
+    ROOT / "inputs" / "rgcn_links.toml", "rgcn.epochs=12", "graph.nodes=120", "graph.edges=700",
+    "rgcn.evaluate_every=4", *SMALL,
+)  # fmt: skip
+RGCN = (
+    ROOT / "inputs" / "rgcn.toml", "rgcn.epochs=12", "graph.nodes=200", "graph.edges=900",
+    "rgcn.labelled=60", *SMALL,
+)  # fmt: skip
+
+
+def job(case, out, *more, ranks=1, **variables):
+    """Exit code and output of a case."""
+    start = mpirun(ranks) if ranks > 1 else []
+    command = [*start, sys.executable, ROOT / "run.py", *case, "--out", out, *more]
+    return run_job(command, limit_s=120, **variables)
+
+
+def fault(text):
+    """The variables that ask for a fault."""
+    return {"LOCKSTEP_TESTING": "1", "LOCKSTEP_FAULT": text}
+
+
+def digest(case, folder):
+    """The digest of a case that is left alone."""
+    code, printed = job(case, folder)
+    assert code == 0, printed
+    return result_of(folder)["digest"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The folders of cases that were left alone, by name."""
+    found = {}
+    for name, case in (("train", TRAIN), ("classify", CLASSIFY)):
+        found[name] = tmp_path_factory.mktemp(name) / "out"
+        digest(case, found[name])
+    return found
+
+
+# ---- killed -----------------------------------------------------------------------------------------------
+
+
+def soak(case, out, wanted, steps, seed):
+    """Kill the run KILLS times at random steps of random ranks, each time on another number of ranks.
+
+    One that is done before it comes to its kill begins again; past the last kill it is left alone.
+    """
+    draws, killed, at, more = np.random.default_rng(seed), 0, 0, []
+    for _ in range(20 * KILLS):
+        ranks = int(draws.integers(1, 5 if LONG else 4))
+        at += int(draws.integers(1, max(2 * steps // KILLS, 4)))
+        asked = fault(f"kill:rank={draws.integers(ranks)},step={at}") if killed < KILLS else {}
+        code, printed = job(case, out, "checkpoint.steps=3", *more, ranks=ranks, **asked)
+        assert "Traceback" not in printed, printed
+        more = ["--resume"]
+        if code:
+            assert asked, printed
+            killed += 1
+            continue
+        assert result_of(out)["digest"] == wanted
+        if not asked:
+            return
+        at, more = 0, ["--overwrite"]
+    pytest.fail("never done")
+
+
+def test_a_training_that_is_killed_again_and_again(tmp_path, undisturbed):
+    wanted, out = undisturbed["train"], tmp_path / "out"
+    soak(TRAIN, out, result_of(wanted)["digest"], 160, 1)
+    assert result_of(out)["digest"] == result_of(wanted)["digest"]
+    assert files_of(out)["weights.npz"] == files_of(wanted)["weights.npz"]
+    assert metrics(out) == metrics(wanted)
+
+
+def test_a_classification_that_is_killed_again_and_again(tmp_path, undisturbed):
+    wanted, out = undisturbed["classify"], tmp_path / "out"
+    soak(CLASSIFY, out, result_of(wanted)["digest"], 60, 2)
+    assert result_of(out)["digest"] == result_of(wanted)["digest"]
+    assert metrics(out) == metrics(wanted)
+
+
+@pytest.mark.parametrize(
+    ("case", "step", "ranks"),
+    [
+        (SOLVE, 2, (2, 1)), pytest.param(LINKS, 7, (1, 3), marks=pytest.mark.long),
+        pytest.param(RGCN, 7, (2, 1), marks=pytest.mark.long),
+    ],
+)  # fmt: skip
+def test_other_tasks_go_on(tmp_path, case, step, ranks):
+    wanted, out = digest(case, tmp_path / "whole"), tmp_path / "out"
+    killed = fault(f"kill:rank={ranks[0] - 1},step={step}")
+    code, _ = job(case, out, "checkpoint.steps=1", ranks=ranks[0], **killed)
+    assert code != 0
+    assert not (out / "result.json").exists()
+    code, printed = job(case, out, "--resume", ranks=ranks[1])
+    assert (code, "resumed from" in printed) == (0, True), printed
+    assert result_of(out)["digest"] == wanted
+    assert metrics(out) == metrics(tmp_path / "whole")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("agent", ["ppo", "reinforce"])
+def test_other_learners_go_on(tmp_path, agent):
+    case = (
+        *TRAIN, f"agent.learner={agent}", "agent.rollout_steps=30", "agent.rollouts=2",
+        "agent.rollout_graphs=2", "train.steps=120",
+    )  # fmt: skip
+    wanted, out = digest(case, tmp_path / "whole"), tmp_path / "out"
+    assert job(case, out, "checkpoint.steps=20", **fault("kill:rank=0,step=70"))[0] != 0
+    code, printed = job(case, out, "--resume", ranks=2)
+    assert (code, "resumed from" in printed) == (0, True), printed
+    assert result_of(out)["digest"] == wanted
+
+
+@pytest.mark.long
+def test_a_longer_training_goes_on_from_a_shorter_one(tmp_path, undisturbed):
+    out = tmp_path / "out"
+    code, printed = job((*TRAIN, "train.steps=90"), out, "checkpoint.steps=25")
+    assert code == 0, printed
+    code, printed = job(TRAIN, out, "--resume")
+    assert (code, "step-000075" in printed) == (0, True), printed
+    assert result_of(out)["digest"] == result_of(undisturbed["train"])["digest"]
+    # It is done: nothing is left to do, and a shorter one would be another run.
+    before = files_of(out)
+    code, printed = job(TRAIN, out, "--resume")
+    assert (code, "complete already" in printed) == (0, True)
+    assert files_of(out) == before
+
+
+# ---- stopped ----------------------------------------------------------------------------------------------
+
+
+def start(case, out, *more, ranks=2, rows=1, **variables):
+    """A run that has written so many rows of metrics.csv, or that is over."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+    command = [*mpirun(ranks), sys.executable, ROOT / "run.py", *case, "--out", out, *more]
+    run = subprocess.Popen(
+        list(map(str, command)), cwd=ROOT, env={**kept, **variables}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    for _ in range(600):
+        if run.poll() is not None or metrics_rows(out) > rows:
+            return run
+        time.sleep(0.1)
+    os.killpg(run.pid, signal.SIGKILL)
+    raise AssertionError(run.communicate()[0])
+
+
+def metrics_rows(out):
+    path = out / "metrics.csv"
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def ended(run):
+    """Exit code and output, within a time that a stuck run would not keep."""
+    try:
+        printed, _ = run.communicate(timeout=60)
+    finally:
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+    return run.returncode, printed
+
+
+ENDLESS = (*TRAIN, "train.steps=1000000")
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+def test_a_signal_to_mpirun_stops_all_ranks_with_a_checkpoint(tmp_path, number):
+    out = tmp_path / "out"
+    run = start(ENDLESS, out)
+    run.send_signal(number)
+    code, printed = ended(run)
+    assert code == 3, printed
+    (said,) = re.findall(rf"stopped at step (\d+) by {number.name}; checkpoint \S*step-0*(\d+);", printed)
+    assert said[0] == said[1]
+    assert "run.py" in printed
+    assert "--resume" in printed
+    assert not (out / "result.json").exists()
+    assert not (out / ".lock").exists()
+    # On as many steps as it had made and some: equal to a run that was never stopped.
+    steps = f"train.steps={int(said[0]) + 30}"
+    code, printed = job((*TRAIN, steps), out, "--resume")
+    assert code == 0, printed
+    assert result_of(out)["digest"] == digest((*TRAIN, steps), tmp_path / "whole")
+
+
+def test_a_signal_to_one_rank_is_one_to_all(tmp_path):
+    code, printed = job(
+        ENDLESS, tmp_path / "out", ranks=3, **fault(f"signal:rank=1,step=50,code={signal.SIGTERM}")
+    )
+    assert code == 3, printed
+    assert printed.count("stopped at step") == 1
+
+
+def test_a_second_interrupt_ends_the_job_at_once(tmp_path):
+    out = tmp_path / "out"
+    run = start(ENDLESS, out, ranks=1, **fault("hang:rank=0,step=50"))
+    rank = json.loads((out / ".lock").read_text())["pid"]
+    time.sleep(0.5)
+    os.kill(rank, signal.SIGINT)
+    time.sleep(0.8)
+    assert run.poll() is None
+    os.kill(rank, signal.SIGINT)
+    code, printed = ended(run)
+    assert (code, "interrupted again" in printed) == (1, True), printed
+
+
+def test_hours_end_a_run_in_time(tmp_path):
+    begun = time.monotonic()
+    code, printed = job(ENDLESS, tmp_path / "out", "--max-hours", 4 / 3600, ranks=2)
+    assert (code, "by --max-hours" in printed) == (3, True), printed
+    assert time.monotonic() - begun < 30
+
+
+# ---- starved, refused -------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_costs_a_checkpoint_and_no_more(tmp_path, undisturbed):
+    """Files may have 20 kB: enough for the log and the weights, not for a checkpoint."""
+    out = tmp_path / "out"
+    limited = (
+        "import resource, sys; from mpi4py import MPI; import run; "  # MPI has files of its own
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)); sys.exit(run.main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", limited, *TRAIN, "checkpoint.steps=40", "--out", out]
+    code, printed = run_job(command, limit_s=120)
+    assert code == 0, printed
+    assert re.search(r"no checkpoint at step \d+: File too large; the earlier checkpoints stay", printed), (
+        printed
+    )
+    assert list((out / "checkpoint").iterdir()) == []
+    assert result_of(out)["digest"] == result_of(undisturbed["train"])["digest"]
+
+
+def test_what_may_not_go_on_is_refused_and_left_alone(tmp_path):
+    out = tmp_path / "out"
+    assert job(TRAIN, out, "checkpoint.steps=20", **fault("kill:rank=0,step=70"))[0] != 0
+    (out / ".lock").unlink()
+    before = files_of(out)
+    for more, said in (
+        (["seed=9", "--resume"], "seed: 3 there, 9 here"),
+        (["train.environments=4", "--resume"], "train.environments: 3 there, 4 here"),
+        (["train.steps=50", "--resume"], "train.steps: 50, but the checkpoint has made"),
+        (["--resume", "--overwrite"], "one of them"),
+        ([], "add --overwrite or --resume"),
+        (["--max-hours", "0"], "must be hours above 0"),
+    ):
+        code, printed = job(TRAIN, out, *more)
+        assert (code, said in printed) == (2, True), (more, printed)
+        assert printed.count("error:") == 1
+        assert files_of(out) == before
+    for path in (out / "checkpoint").glob("*/state.npz"):
+        path.write_bytes(b"junk")
+    code, printed = job(TRAIN, out, "--resume", ranks=2)
+    assert (code, "no valid checkpoint" in printed) == (2, True), printed
+
+
+def test_two_jobs_do_not_share_a_folder(tmp_path):
+    out = tmp_path / "out"
+    run = start(ENDLESS, out, ranks=1)
+    try:
+        for more in (["--resume"], ["--overwrite"]):
+            code, printed = job(ENDLESS, out, *more)
+            assert (code, "--force-unlock" in printed) == (2, True), printed
+    finally:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()

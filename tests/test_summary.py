@@ -1,0 +1,129 @@
+"""The first and last lines of a log: hosts, cores, phases in 80 columns, advice where something is off."""
+
+import io
+from contextlib import redirect_stdout
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from app.casefile import build
+from app.comm.group import Group
+from app.device import HostDevice
+from app.log import Log, ToGo
+from app.output import phase_table
+from app.summary import Place, advice, crowded_host, phase_lines, places, say_end, say_start
+
+CASE = build({"graph.generator": "ba", "graph.nodes": 100})
+
+
+def place(host="a", cores=(0, 1, 2, 3), threads=1):
+    return Place(host, frozenset(cores), threads)
+
+
+def row(mean, high=None):
+    return {"min_s": mean / 2, "mean_s": mean, "max_s": mean if high is None else high}
+
+
+def phases(**seconds):
+    return {"seconds": {k.replace("__", "."): row(*v) for k, v in seconds.items()}, "bytes": {}}
+
+
+def group_of(size, name="cpu", native=True, direct=True):
+    return SimpleNamespace(size=size, device=SimpleNamespace(name=name, native=native), direct=direct)
+
+
+def test_the_log_begins_with_what_runs_where(group):
+    where = places(group)
+    assert len(where) == group.size and all(each.cores for each in where)
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        say_start(Log(group.rank == 0), group, CASE, where)
+    lines = printed.getvalue().splitlines()
+    if group.rank > 0:
+        assert lines == []
+        return
+    assert lines[0].startswith("hosts: ") and f"({group.size} rank" in lines[0]
+    assert any(line.startswith("MPI: ") for line in lines) == (group.size > 1)
+    assert any(line.startswith("estimate: ") and "MB" in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_log_ends_with_the_phases(group):
+    log = Log(group.rank == 0)
+    with log.phase("a phase whose name is much longer than its column"):
+        group.sum_integers(np.arange(5))
+    table = phase_table(group, log.seconds)
+    table["advice"] = "word " * 40
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        say_end(log, table, log.seconds["a phase whose name is much longer than its column"])
+    lines = printed.getvalue().splitlines()
+    assert max(map(len, lines), default=0) <= 80
+    assert (len(lines) > 3 and lines[1].startswith("a phase whose name")) == (group.rank == 0)
+
+
+@pytest.mark.mpi_skip
+def test_the_table_has_the_longest_phase_first():
+    times = phases(read=(0.5,), train=(6.0, 9.0), tiny=(0.001,), comm__sum=(2.0,))
+    times["bytes"] = {"all": {"min": 1, "mean": 2e6, "max": 3e6}}
+    lines = list(phase_lines(times, 10.0))
+    assert [line.split()[0] for line in lines[1:]] == ["train", "read", "all", "within:", "sent"]
+    assert lines[1].split() == ["train", "3.00", "6.00", "9.00", "1.50", "60.0"]
+    assert lines[3].split()[-1] == "35.0" and "2.0 MB in the mean, imbalance 1.50" in lines[-1]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("group", "where", "times", "said"),
+    [
+        (group_of(1), [place()], phases(train=(9.0,)), ""),
+        (group_of(1, native=None), [place()], phases(train=(9.0,)), "compiled kernels are missing"),
+        (
+            group_of(3),
+            [place(cores=(0, 1))] * 3,
+            phases(train=(9.0,)),
+            "3 ranks with 3 threads share 2 cores",
+        ),
+        (group_of(1), [place(threads=8)], phases(train=(9.0,)), "1 rank with 8 threads share 4 cores"),
+        (group_of(2), [place("a"), place("b")], phases(comm__sum=(6.0,)), "too small for 2 ranks"),
+        (group_of(2, "gpu", None, False), [place()] * 2, phases(comm__sum=(3.0,)), "CUDA-aware MPI"),
+        (group_of(2, "gpu", None, True), [place()] * 2, phases(comm__sum=(3.0,)), ""),
+        (group_of(2), [place()] * 2, phases(train=(5.0, 8.0)), "the slowest rank takes 1.60 times"),
+        (group_of(2), [place()] * 2, phases(train=(3.0,), plots=(1.0, 6.0)), "plots took 60 %"),
+        (group_of(2), [place()] * 2, phases(train=(4.0,), write=(2.5, 5.0)), ""),
+        (group_of(2), [place(cores=(0, 1)), place(cores=(1, 2))], phases(train=(5.0,)), "overlap"),
+        (group_of(2), [place(cores=(0,)), place(cores=(1,))], phases(train=(5.0,)), ""),
+    ],
+)
+def test_advice_names_what_is_off(group, where, times, said):
+    found = advice(group, CASE, where, times, 10.0)
+    assert said in found and bool(found) == bool(said)
+    assert advice(group, CASE, where, times, 1.0) == ""  # too short to matter
+
+
+@pytest.mark.mpi_skip
+def test_kernels_that_were_not_wanted_are_not_missed():
+    plain = build({"run.kernels": "plain"})
+    assert advice(group_of(1, native=None), plain, [place()], phases(train=(9.0,)), 10.0) == ""
+    assert crowded_host([place(), place()]) == ""
+
+
+@pytest.mark.mpi_skip
+def test_advice_is_that_of_the_device():
+    """The attributes that advice reads are those of real groups and devices."""
+    from mpi4py import MPI
+
+    for compiled in (True, False):
+        group = Group(MPI.COMM_SELF, HostDevice(compiled=compiled))
+        missing = advice(group, CASE, [place()], phases(train=(9.0,)), 10.0)
+        assert missing == "" if compiled and group.device.native else "compiled kernels" in missing
+
+
+@pytest.mark.mpi_skip
+def test_the_time_to_go_follows_the_pace(monkeypatch):
+    clock = iter([0.0, 10.0, 20.0, 4000.0])
+    monkeypatch.setattr("app.log.time.monotonic", lambda: next(clock))
+    to_go = ToGo(100)
+    assert [to_go(10), to_go(20), to_go(40)] == ["", "  (80 s to go)", "  (40 s to go)"]
+    assert to_go(60) == "  (53 min to go)"
