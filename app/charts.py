@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from app.log import Log
 from app.output import RunFolder
-from app.report import open_pyplot, save_figure
+from app.report import drawn, open_pyplot, save_figure
 
 Bars = Mapping[str, Mapping[str, tuple[float, float]]]
 Panels = Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]
 
 
+@drawn
 def plot_bars(folder: RunFolder, log: Log, bars: Bars, name: str, y: str, lowest: float = 0.0) -> None:
     """Groups of bars side by side.
 
@@ -36,6 +37,7 @@ def plot_bars(folder: RunFolder, log: Log, bars: Bars, name: str, y: str, lowest
     save_figure(figure, plt, folder, name)
 
 
+@drawn
 def plot_lines(
     folder: RunFolder, log: Log, panels: Panels, name: str, x: str, y: Sequence[str], scale: str = "linear"
 ) -> None:

@@ -185,7 +185,9 @@ def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[st
         "blas": f"{blas.get('name')} {blas.get('version')}",
         "mpi_library": mpi_library(),
         "device_memory_to_mpi": group.direct,
+        "messages": group.transport,
         "device": device.describe(),
+        "sparse_product": device.product,
         "hosts": sorted(set(hosts)),
         "ranks": group.size,
     }

@@ -1,9 +1,22 @@
 """Plots of a run, drawn by rank 0 where matplotlib is installed (extra `report`)."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from app.log import Log
 from app.output import RunFolder
+
+
+def drawn(plot: Callable[..., None]) -> Callable[..., None]:
+    """A function of (folder, log, ...) whose time counts as the phase `plots`."""
+
+    @wraps(plot)
+    def timed(folder: RunFolder, log: Log, *values: Any, **named: Any) -> None:
+        with log.phase("plots"):
+            plot(folder, log, *values, **named)
+
+    return timed
 
 
 def open_pyplot(folder: RunFolder, log: Log) -> Any:
@@ -21,6 +34,7 @@ def open_pyplot(folder: RunFolder, log: Log) -> Any:
     return plt
 
 
+@drawn
 def plot_learning(
     folder: RunFolder,
     log: Log,
@@ -46,6 +60,7 @@ def plot_learning(
     save_figure(figure, plt, folder, name)
 
 
+@drawn
 def plot_solutions(
     folder: RunFolder, log: Log, instances: list[dict[str, Any]], name: str = "solutions.png"
 ) -> None:
@@ -73,6 +88,7 @@ DRAWN_NODES = 200  # of a graph that is drawn as one
 MOST_POINTS = 5000  # of a tour that is drawn
 
 
+@drawn
 def plot_solves(folder: RunFolder, log: Log, solved: list[Any], name: str = "solution.png") -> None:
     """Objective and bound over time, instance by instance; beside them the tour, or a small graph's solution.
 
@@ -129,6 +145,7 @@ def _draw_graph(axes: Any, solved: Any) -> None:
     )
 
 
+@drawn
 def plot_quality(
     folder: RunFolder, log: Log, curves: dict[str, dict[str, Any]], lines: dict[str, dict[str, float]]
 ) -> None:
@@ -155,6 +172,7 @@ def plot_quality(
     save_figure(figure, plt, folder, "quality.png")
 
 
+@drawn
 def plot_scaling(folder: RunFolder, log: Log, curves: list[dict[str, Any]], title: str) -> None:
     """Seconds of a step over the number of ranks (RL4GO Fig. 7): lines are extrapolated, dots measured.
 
@@ -187,6 +205,7 @@ def plot_scaling(folder: RunFolder, log: Log, curves: list[dict[str, Any]], titl
     save_figure(figure, plt, folder, "scaling.png")
 
 
+@drawn
 def plot_partition(
     folder: RunFolder, log: Log, rows: list[dict[str, Any]], fresh: list[dict[str, Any]], title: str
 ) -> None:
@@ -214,6 +233,7 @@ def plot_partition(
     save_figure(figure, plt, folder, "partition.png")
 
 
+@drawn
 def plot_relations(folder: RunFolder, log: Log, rows: list[dict[str, Any]], title: str) -> None:
     """Time of an epoch over the number of parts, in parallel and multiplexed (Kibata et al. 2020, Fig. 5)."""
     plt = open_pyplot(folder, log)
@@ -249,6 +269,7 @@ def save_figure(figure: Any, plt: Any, folder: RunFolder, name: str) -> None:
     plt.close(figure)
 
 
+@drawn
 def plot_training(
     folder: RunFolder, log: Log, records: list[dict[str, float]], name: str = "training.png"
 ) -> None:
@@ -270,6 +291,7 @@ def plot_training(
     save_figure(figure, plt, folder, name)
 
 
+@drawn
 def plot_breakdown(
     folder: RunFolder, log: Log, seconds: dict[str, dict[str, float]], name: str = "breakdown.png"
 ) -> None:

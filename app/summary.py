@@ -22,6 +22,7 @@ WAITING = 0.5  # share of the time in MPI calls from which on ranks are too many
 STAGED = 0.2  # share of the time in MPI calls from which on staging is worth a word
 UNEVEN = 1.25  # slowest rank against the mean
 BRIEF = 2.0  # s: a shorter run needs no advice
+FIRST_RANK = ("plots", "write")  # phases in which rank 0 works for all
 MEMORY = r"MB (a|on a|of a|on each) rank"  # in a line of the plan
 COMM = "comm."  # begins the names of times in MPI calls
 
@@ -170,6 +171,9 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
             f"MPI calls took {100 * waiting:.0f} % of the time: this work is too small for {group.size} "
             "ranks; fewer would be faster"
         )
+    drawn = times.get("plots", {"max_s": 0.0})["max_s"] / seconds
+    if drawn > WAITING:
+        return f"plots took {100 * drawn:.0f} % of the time; output.plots=false leaves them out"
     return _uneven(times, seconds)
 
 
@@ -193,7 +197,7 @@ def crowded_host(where: list[Place]) -> str:
 
 def _uneven(times: dict[str, dict[str, float]], seconds: float) -> str:
     """Of the longest phase, whether its slowest rank holds up the others."""
-    own = {name: row for name, row in times.items() if not name.startswith(COMM)}
+    own = {name: row for name, row in times.items() if not name.startswith(COMM) and name not in FIRST_RANK}
     if not own:
         return ""
     name, row = max(own.items(), key=lambda item: item[1]["max_s"])

@@ -30,8 +30,8 @@ GRAPHS = {
 GOAL = ">= 5"
 # problem, minibatch, transitions per gradient step (0: it only plays), transitions timed, goal
 SETTINGS = (
-    ("mvc", 64, 0, 640, ""), ("mvc", 64, 64, 1280, GOAL), ("mvc", 64, 32, 640, ""), ("mvc", 16, 16, 640, ""),
-    ("mvc", 64, 1, 64, ""), ("mis", 64, 64, 1280, GOAL),
+    ("mvc", 64, 0, 640, ""), ("mvc", 64, 128, 1280, GOAL), ("mvc", 64, 64, 1280, ""),
+    ("mvc", 16, 32, 640, GOAL), ("mvc", 64, 1, 64, ""), ("mis", 64, 128, 1280, GOAL),
 )  # fmt: skip
 
 

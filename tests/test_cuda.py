@@ -14,7 +14,7 @@ from app.device import HostDevice
 from app.elementwise import Dropout
 from app.errors import NumericsError
 from app.gnn.optim import Adam
-from app.products import Finish, Members, Part
+from app.products import Finish, Lookup, Members, Part
 
 pytestmark = pytest.mark.mpi_skip
 ROWS = (1, 7, 32, 133)
@@ -196,6 +196,33 @@ def test_what_follows_a_dense_product(pair, m):
         assert np.array_equal(bits(found[0]), bits(found[1]))
         found = [device.get(device.dense([], None, put(device, Finish(wide)))) for device in pair.devices]
         assert found[0].tobytes() == found[1].tobytes()
+
+
+@pytest.mark.parametrize(("states", "f", "m"), [(1, 16, 16), (3, 16, 5), (2, 64, 70), (1, 12, 7)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_layer_that_makes_its_operand(emulated, states, f, m, masked):
+    """Sums over neighbours and their product in one kernel; they are written out for the backward pass."""
+    n, host = 40, HostDevice(compiled=False)
+    indptr, indices, shape = rows_of(6, n, n)
+    draws, rows = np.random.default_rng(1), n * states
+    code, index = (draws.integers(0, 5, size).astype(np.int32) for size in ((n, states), rows))
+    table, live, scale = normal(2, 5, f), share(3, rows) if masked else None, share(4, rows)
+    N = np.zeros((n, states * f), np.float32)
+    host.spmm_lookup(host.csr(indptr, indices, None, shape), table, code, N)
+    N = N.reshape(rows, f) * (1 if live is None else (live != 0)[:, None])
+    first, last, W = Part(normal(5, 5, 3), index), Part(normal(6, rows, 2)), normal(7, 5 + f, m)
+    then = Finish(relu=True, scale=live)
+    wanted = host.dense([first, Part(N, scale=scale), last], W, then)
+    A = emulated.csr(indptr, indices, None, shape)
+    lookup = Lookup(A, *(put(emulated, each) for each in (table, code, live)))
+    made = Part(emulated.empty((rows, f)), None, emulated.put(scale), lookup)
+    parts = [put(emulated, first), made, put(emulated, last)]
+    cut = [Part(parts[2].X[:, :1]), Part(parts[2].X[:, 1:])]  # four parts
+    for given in (parts, [*parts[:2], *cut]):
+        made.X.fill(np.nan)
+        found = emulated.get(emulated.dense(given, emulated.put(W), put(emulated, then)))
+        assert np.array_equal(bits(found), bits(wanted))
+        assert np.array_equal(emulated.get(made.X), N)
 
 
 def test_gated_spread_and_scores(pair):

@@ -1,11 +1,13 @@
 """Damaged input: tests/fuzz.py in a process of its own, some hundred inputs, and many in the long mode."""
 
 import os
+import pickle
 import random
 import re
 import signal
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import fuzz
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from fuzz_targets import PAIRS, TARGETS, Sample, Target, npz, read_graph
 from jobs import ROOT, run_job
+from scipy.sparse import csr_matrix
 
 from app.errors import CaseError, GraphError, NumericsError
 from app.memory.room import resident_bytes
@@ -38,8 +41,8 @@ def test_damaged_input_is_read_or_refused():
 @pytest.mark.timeout(3600)
 def test_much_damaged_input_is_read_or_refused():
     """In pieces, so that no process grows old."""
-    for first in range(1000, 27_000, 2600):
-        run_fuzz(2600, first)
+    for first in range(1000, 28_200, 2720):
+        run_fuzz(2720, first)
 
 
 def test_a_fault_is_found(tmp_path, monkeypatch):
@@ -132,3 +135,15 @@ def test_a_catalogue_that_is_none(tmp_path, content):
     with pytest.raises(CaseError, match=f"^{re.escape(str(path))}: no catalogue of graphs: ") as caught:
         read_catalogue(str(path), ["mvc"])
     assert "\n" not in str(caught.value)
+
+
+def test_planetoid_features_that_do_not_fit_32_bits_are_refused(tmp_path):
+    """They became infinite, with a warning of NumPy's."""
+    for name, content in TARGETS["planetoid"].samples()[0].files.items():
+        (tmp_path / name).write_bytes(content)
+    values = csr_matrix(np.full((4, 5), 1e300))
+    (tmp_path / "ind.x.tx").write_bytes(pickle.dumps(values, protocol=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(GraphError, match=r"ind\.x\.tx: holds no sound CSR matrix"):
+            TARGETS["planetoid"].read(str(tmp_path), random.Random(4))

@@ -145,8 +145,7 @@ CASES["n-step"] = changed(short("dqn", 2), agent={"n_step": 3, "discount": 0.9, 
 CASES["double"] = changed(short("dqn", 1), agent={"double": True, "gradient_steps": 2})
 
 
-@pytest.mark.parametrize("replicas", [2, 3])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "replicas"), [*((name, 2) for name in CASES), ("dqn", 3), ("reinforce", 3)])
 def test_a_grid_trains_what_one_rank_emulates(name, replicas):
     """Every learner, every number of groups: as D replicas on one rank, one after the other."""
     case = with_replicas(CASES[name], replicas)

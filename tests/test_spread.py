@@ -13,7 +13,7 @@ from app.gnn.parameters import Parameters
 
 GRAPH = growing_graph(300, 3, 5)
 EXCHANGES = ["halo", "gather", "staged"] if WORLD.Get_size() > 1 else ["auto"]
-WIDTHS = [3, SPREAD_COLUMNS, SPREAD_COLUMNS + 1, 2 * SPREAD_COLUMNS + 17]
+WIDTHS = [3, SPREAD_COLUMNS + 1, 2 * SPREAD_COLUMNS]
 
 
 def run(group, program, exchange="auto", graph=GRAPH):

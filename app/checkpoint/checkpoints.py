@@ -16,7 +16,7 @@ import numpy as np
 
 from app import faults
 from app.checkpoint import store
-from app.checkpoint.identity import described, differences, input_digests
+from app.checkpoint.identity import described, differences, input_digests, overrun
 from app.checkpoint.signals import STOPPING, Signals
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -134,7 +134,8 @@ class Checkpoints:
         self.kept: dict[str, State] = {}
         self.log = Log(False)
         self._running: dict[str, State] = {}
-        self._base = self._step = self._number = 0
+        self._base = self._step = 0
+        self._number = -1  # of the checkpoint written last
         self._last: tuple[int, str, int] | None = None
         self._inputs: dict[str, str] | None = None
         self._valid = ""  # the newest one that was written or read
@@ -184,6 +185,8 @@ class Checkpoints:
         if differ:
             listed = "\n  ".join([f"{self.path}/{found.name}: belongs to another run:", *differ])
             raise CaseError(listed)
+        if beyond := overrun(found.manifest, self.case):
+            raise CaseError(beyond)
         lines = [f"warning: checkpoint skipped: {printable(each)}" for each in skipped]
         for name, version in found.manifest["versions"].items():
             mine = importlib.metadata.version(name)

@@ -69,6 +69,21 @@ def differences(manifest: dict[str, Any], case: Case, inputs: dict[str, str] | N
     return [printable(each) for each in found]
 
 
+def overrun(manifest: dict[str, Any], case: Case) -> str:
+    """What is wrong where a training has gone further than the case wants it to; "" where nothing is."""
+    epochs = (
+        ("rgcn.epochs", case.rgcn.epochs) if case.gnn.model == "rgcn" else ("gnn.epochs", case.gnn.epochs)
+    )
+    ends = {"train": ("step", "train.steps", case.train.steps), "fit": ("epochs", *epochs)}
+    if manifest["stage"] not in ends:
+        return ""
+    counter, key, wanted = ends[manifest["stage"]]
+    made = manifest["counters"].get(counter, 0)
+    if made <= wanted:
+        return ""
+    return f"{key}: {wanted}, but the checkpoint has made {made}; at least as many would be right"
+
+
 def same_ends(one: Case, other: Case) -> bool:
     """Whether two cases go equally far."""
     both = [_flat(described(case)) for case in (one, other)]

@@ -21,7 +21,7 @@ KERNELS = {
     "spmm": (
         "spmm_16", "spmm_32", "spmm_64", "spmm_128", "spmm_256", "spmm_any", "spmm_long", "spmm_lookup",
     ),
-    "dense": ("dense_16", "dense_32", "dense_64", "dense_128", "dense_thin", "gated_spread"),
+    "dense": ("dense_16", "dense_32", "dense_64", "dense_128", "dense_thin", "dense_made", "gated_spread"),
     "gram": ("gram_16", "gram_64", "merge_pairs", "fold", "fold_members"),
     "elementwise": (
         "activate", "deactivate", "drop_entries", "add_into", "softmax_loss", "sigmoid_loss", "argmax_rows",

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.cuda.kernels import NULL, Kernels, matrix, vector, whole
+from app.cuda.kernels import NULL, THREADS, Kernels, matrix, vector, whole
 from app.cuda.matrix import LONG, CudaMatrix
 from app.errors import NumericsError
 from app.products import PLAIN, Finish, Members, Part, Products
@@ -25,6 +25,7 @@ class CudaProducts(Products):
 
     kernels: Kernels
     writes_products = True
+    makes_rows = True
 
     def __init__(self) -> None:
         self._tables: dict[tuple[Any, ...], Array] = {}
@@ -101,6 +102,8 @@ class CudaProducts(Products):
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; see Products.dense."""
         if len(parts) > PARTS:
+            for part in parts:
+                self._make(part)
             parts = [Part(self.xp.concatenate([part.rows() for part in parts], axis=1))]
         rows, m = _rows_of(parts, then), W.shape[1] if parts else then.base.shape[1]
         Z = self.empty((rows, m)) if out is None else out
@@ -114,12 +117,42 @@ class CudaProducts(Products):
             np.int64(rows), np.int32(m), *self._parts(parts, rows), W, *matrix(Z, rows, m),
             *_finish(then, rows, m),
         )  # fmt: skip
+        if any(part.made is not None for part in parts):
+            return self._dense_made(parts, operands, rows, Z)
+        self._launch_dense(operands, rows, m)
+        return Z
+
+    def _launch_dense(self, operands: tuple[Any, ...], rows: int, m: int) -> None:
+        """The kernel of a width."""
         if m <= THIN:
             self.kernels.launch("dense_thin", rows * m, *operands)
-            return Z
+            return
         width = next((w for w in WIDTHS if w >= m), WIDTHS[-1])
         self.kernels.launch_blocks(f"dense_{width}", -(-rows // 128), *operands, across=-(-m // width))
+
+    def _dense_made(self, parts: list[Part], operands: tuple[Any, ...], rows: int, Z: Array) -> Array:
+        """dense with one part whose rows are made on the way: in the same kernel where they fit a block."""
+        (which,) = (i for i, part in enumerate(parts) if part.made is not None)
+        made, N = parts[which].made, parts[which].X
+        states, f = made.code.shape[1], made.table.shape[1]
+        if f > THREADS or THREADS % f:
+            self._make(parts[which])
+            self._launch_dense(operands, rows, Z.shape[1])
+            return Z
+        codes = vector(made.code.reshape(-1), made.A.shape[1] * states, np.int32)
+        self.kernels.launch_blocks(
+            "dense_made", -(-rows // (THREADS // f)), *operands, np.int32(which), np.int32(states),
+            np.int32(f), made.A.indptr, made.A.indices, whole(made.table), codes, vector(made.live, rows),
+            whole(N, f),
+        )  # fmt: skip
         return Z
+
+    def _make(self, part: Part) -> None:
+        """The rows of a part that a product is to make, by a kernel of their own."""
+        if part.made is not None:
+            table, code = part.made.table, part.made.code
+            rows = part.X.reshape(-1, code.shape[1] * table.shape[1])
+            self.spmm_lookup(part.made.A, table, code, rows, part.made.live, True)
 
     def _parts(self, parts: list[Part], rows: int) -> list[Any]:
         """The arguments of dense.cu for its three parts."""

@@ -19,6 +19,7 @@ class VendorDevice(CudaDevice):
     """
 
     product = "cuSPARSE"
+    makes_rows = False
     portable = False
     reproducible = False
 

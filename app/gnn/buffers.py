@@ -8,9 +8,11 @@ broadcast under way that makes L+3 of average width. Its map for one layer (eqs.
 
 Here the map is not written down layer by layer. The layers ask for rows of so many columns and free them
 again; that is recorded once, without numbers (engine.py), and `plan_buffers` puts arrays that never live at
-the same time into one buffer. For a stack of GCN layers that gives MG-GCN's map: a private buffer for each
-layer and a shared one (dH takes the buffer of the gradient it was made of, which has served by then); the two
-of the broadcast belong to the exchange (Group.stage_rows). Residual connections, layer normalisation and
+the same time into one buffer. For a stack of GCN layers that gives a private buffer for each layer, as
+MG-GCN's map has, but the shared one has 64 columns whatever the layers have: A is multiplied by that many
+columns of a buffer at a time, which the sums then replace (Engine.spread), and dH, once it has come through
+relu, replaces the H that said where it comes through (Engine.dense_through). The two of the broadcast belong
+to the exchange (Group.stage_rows), and have 64 columns too. Residual connections, layer normalisation and
 GIN's second product cost the buffers their derivations say.
 """
 

@@ -210,7 +210,7 @@ def train_links(
     run = _Run(group, net, decoder, steps, relation_step, best, found.records)
     made = 0
     if (earlier := keeper.recall("fit")) is not None:
-        made = run.restore(earlier, case.epochs)
+        made = run.restore(earlier)
     for epoch in range(made + 1, case.epochs + 1):
         beat()
         keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
@@ -273,10 +273,10 @@ class _Run:
             state.arrays |= rgcn_kept.gathered(group, self.net, best.kept, "best")
         return state
 
-    def restore(self, state: State, epochs: int) -> int:
+    def restore(self, state: State) -> int:
         """Go on from what `state` told; the epochs it had made. Ranks: all call."""
         group, device, arrays = self.group, self.group.device, state.arrays
-        made = rgcn_kept.restore(group, self.net, self.steps, epochs, state)
+        made = rgcn_kept.restore(group, self.net, self.steps, state)
         self.records += state.values["records"]
         self.best.epoch, self.best.score = state.values["best_epoch"], state.values["best_score"]
         self.decoder.D[...] = device.put(arrays["links/D"])

@@ -6,7 +6,6 @@ import numpy as np
 
 from app.checkpoint.store import State
 from app.comm.group import Group
-from app.errors import CaseError
 from app.gnn.rgcn import RGCN, whole_name
 from app.memory.slow_rows import SlowRows
 
@@ -49,13 +48,9 @@ def state_of(group: Group, net: RGCN, steps: Any, epochs: int, records: list[dic
     return State({"epochs": epochs, "records": records}, arrays)
 
 
-def restore(group: Group, net: RGCN, steps: Any, epochs: int, state: State) -> int:
+def restore(group: Group, net: RGCN, steps: Any, state: State) -> int:
     """Go on from `state_of` of an earlier part of the run; the epochs it had made. Ranks: all call."""
     made = state.values["epochs"]
-    if made > epochs:
-        raise CaseError(
-            f"rgcn.epochs: {epochs}, but the checkpoint has made {made}; at least as many would be right"
-        )
     weights = named(state.arrays, "weights")
     for name, each in net.whole(group).items():
         each.set(weights[name])

@@ -203,7 +203,7 @@ def train_rgcn(
     found = RelationalFit(case, net, placement)
     made = 0
     if (earlier := keeper.recall("fit")) is not None:
-        made = rgcn_kept.restore(group, net, steps, case.epochs, earlier)
+        made = rgcn_kept.restore(group, net, steps, earlier)
         found.records = earlier.values["records"]
     for epoch in range(made + 1, case.epochs + 1):
         beat()

@@ -14,7 +14,6 @@ from app.comm.group import Group
 from app.comm.guard import check_replicas, raise_together
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
-from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import Features, make_features
 from app.gnn.inputs import input_rows
@@ -331,11 +330,6 @@ def _restore(
 ) -> None:
     """Make a training that has just begun what `_state` told of an earlier one. Ranks: all call."""
     values, device, params = state.values, classifier.device, classifier.params
-    if values["epochs"] > classifier.case.epochs:
-        raise CaseError(
-            f"gnn.epochs: {classifier.case.epochs}, but the checkpoint has made {values['epochs']}; "
-            "at least as many would be right"
-        )
     result.epochs, result.best_epoch, result.records = (
         values[key] for key in ("epochs", "best_epoch", "records")
     )

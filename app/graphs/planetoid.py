@@ -92,12 +92,14 @@ def _matrix(folder: str, name: str, part: str) -> tuple[np.ndarray, np.ndarray, 
         offsets = indptr.astype(np.int64)
         whole = offsets[0] == 0 and offsets[-1] == len(indices) == len(data) and (np.diff(offsets) >= 0).all()
         fits = whole and len(offsets) == shape[0] + 1 and indices.min(initial=0) >= 0
-        fits = fits and indices.max(initial=-1) < shape[1] and np.isfinite(data).all()
+        with np.errstate(over="ignore"):  # what does not fit 32 bits becomes infinite, and is refused
+            values = data.astype(np.float32)
+        fits = fits and indices.max(initial=-1) < shape[1] and np.isfinite(values).all()
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError):
         fits = False
     if not fits:
         raise source.error("holds no sound CSR matrix; indptr, indices, data and shape would be right")
-    return offsets, indices.astype(np.int32), shape, data.astype(np.float32)
+    return offsets, indices.astype(np.int32), shape, values
 
 
 def _features(known: tuple, tested: tuple, test: np.ndarray, n: int) -> dict[str, np.ndarray]:

@@ -2,11 +2,12 @@
 
 before training
     graph            rows, columns and what exchanges need (memory.py)
-    features         4 n_p f, twice where rows are scaled; sparse: 16 an entry, and 56 for both copies by rows
-                     and by columns
+    features         4 n_p f, twice where rows are scaled; sparse: 8 an entry by rows and 8 by columns, 4 more
+                     where rows are scaled, and 40 for both where entries are dropped
     labels           9 n_p: labels, weights in the loss, and in which splits a node is
 in training
-    buffers          4 n_p columns of the plan (gnn/buffers.py); MG-GCN: L + 1 of a layer's width
+    buffers          4 n_p columns of the plan (gnn/buffers.py): L of a layer's width and one of
+                     SPREAD_COLUMNS (gnn/engine.py); MG-GCN: L + 1 of a layer's width
     exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
                      stages of the largest rank (MG-GCN's broadcast buffers)
     kept features    A X where it is made once; the dropped features where input dropout is on
@@ -30,7 +31,9 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
         scaled = training.case.feature_rows == "sum_to_one"
         features = 4 * own * inputs.features * (2 if scaled else 1)
     else:
-        features = (16 + 56) * inputs.stored // layout.ranks
+        dropped = bool(training.case.input_dropout)
+        scaled = training.case.feature_rows == "sum_to_one"
+        features = (16 + 4 * scaled + 40 * dropped) * inputs.stored // layout.ranks
     return {
         "graph": memory.total(memory.at_rest(layout, rank)),
         "features": features,

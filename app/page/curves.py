@@ -10,6 +10,7 @@ from app.page.runs import Run
 from app.page.values import mapping, number
 
 MOST_GRAPHS = 12  # whose course is drawn
+FAR = 4.0  # times the last distance to the bound: first values beyond are not drawn
 LONG = 0.5  # s: a shorter search that found next to nothing new is not drawn
 SCORES = {"train_score": "training", "val_score": "validation", "test_score": "test"}
 
@@ -135,11 +136,21 @@ def _course(run: Run, at: int, name: str, several: bool) -> list[Line]:
         if last is not None:
             xs.append(max([number(entry.get("seconds")) or 0.0, *xs]))
             ys.append(last)
+            xs, ys = _near(xs, ys, number(entry.get("bound")))
         if xs:
             text = f"{run.label}: {label}" if several else label
             colour = at if several else len(lines)
             lines.append(Line(text, xs, ys, colour, step=True, dashed=column == "bound"))
     return lines
+
+
+def _near(xs: list[float], ys: list[float], bound: float | None) -> tuple[list[float], list[float]]:
+    """Without the first values that are so far off that nothing else could be told apart."""
+    far = FAR * abs(ys[-1] - bound) if bound is not None else 0.0
+    far = max(far, 0.05 * abs(ys[-1]))
+    while len(ys) > 2 and abs(ys[0] - ys[-1]) > far:
+        xs, ys = xs[1:], ys[1:]
+    return xs, ys
 
 
 def _left(runs: Sequence[Run]) -> Iterator[Markup]:

@@ -53,12 +53,17 @@ def _same_digests(runs: Sequence[Run]) -> Markup:
 def different_work(one: Run, other: Run) -> list[str]:
     """The keys that define the result and differ between two runs."""
     a, b = one.settings, other.settings
-    return [key for key in sorted({*a, *b}) if a.get(key) != b.get(key) and not key.startswith(FREE)]
+    differ = [key for key in sorted({*a, *b}) if a.get(key) != b.get(key)]
+    return [key for key in differ if key == REPLICAS or not key.startswith(FREE)]
 
 
 # Where and how it runs, what it keeps and what it says: no result depends on it.
 NAMES = ("run.name", "run.out")  # said elsewhere
-FREE = ("run.name", "run.out", "run.device", "run.kernels", "parallel.", "memory.", "output.", "checkpoint.")
+FREE = (
+    "run.name", "run.out", "run.device", "run.kernels", "run.watchdog_seconds", "run.check_every",
+    "parallel.", "memory.", "output.", "checkpoint.",
+)  # fmt: skip
+REPLICAS = "parallel.data"  # the one key of [parallel] that defines the result
 
 
 def _status(run: Run) -> Any:
@@ -74,11 +79,10 @@ def _what(run: Run) -> str:
 
 
 def _mpi(run: Run) -> str:
-    library = str(run.environment.get("mpi_library") or "")
-    if not library or not str(run.environment.get("device", "")).startswith(("gpu", "cuda")):
-        return library
-    direct = run.environment.get("device_memory_to_mpi")
-    return f"{library}; {'reads device memory' if direct else 'staged through the host'}"
+    library = str(run.environment.get("mpi_library") or "").replace("Version:", " ")
+    on_host = str(run.environment.get("device", "")).startswith("cpu")
+    travels = "" if on_host else str(run.environment.get("messages") or "")
+    return "; messages ".join(filter(None, (" ".join(library.split()), travels)))
 
 
 def _hosts(run: Run) -> str:

@@ -43,22 +43,28 @@ def summary(run: Run) -> str:
 
 
 def _answers(runs: Sequence[Run]) -> Iterator[Markup]:
-    """A table of the answers, a row for each graph and run, and how far each value is from the bound."""
+    """For each problem a table of the answers, a row for each graph and run."""
     found = [(run, entry) for run in runs for entry in run.instances if "objective" in entry]
-    if not found:
-        return
+    problems = list(dict.fromkeys(str(run.result.get("problem")) for run, _ in found))
+    for problem in problems:
+        some = [(run, entry) for run, entry in found if str(run.result.get("problem")) == problem]
+        yield tag("h3", "Answers" if len(problems) == 1 else f"Answers, {problem}")
+        yield _answer_table(some, len(runs) > 1)
+        if len(runs) == 1:
+            yield tag("div", _beside_bound(some), class_="charts")
+    if found:
+        yield tag("p", _explain(any(entry.get("bound_is_weak") for _, entry in found)), class_="soft")
+
+
+def _answer_table(found: list[tuple[Run, dict[str, Any]]], several: bool) -> Markup:
+    """The answers to one problem, graph by graph."""
     order = {name: i for i, name in enumerate(dict.fromkeys(str(entry.get("name")) for _, entry in found))}
-    found.sort(key=lambda each: order[str(each[1].get("name"))])
+    found = sorted(found, key=lambda each: order[str(each[1].get("name"))])
     labels = list(dict.fromkeys(label for _, entry in found for label in mapping(entry.get("baselines"))))
-    several = len(runs) > 1
     head = ["graph", *(["run"] if several else []), "nodes", "edges", "answer", "bound", "gap %"]
     head += ["learned", *labels, "seconds", "found by", "certificate"]
     rows = [_answer(run, entry, labels, several) for run, entry in found]
-    yield tag("h3", "Answers")
-    yield limited(head, rows, "smaller is better" if _minimised(found) else "")
-    weak = [entry for _, entry in found if entry.get("bound_is_weak")]
-    yield tag("p", _explain(bool(weak)), class_="soft")
-    yield tag("div", _beside_bound(found), class_="charts") if not several else Markup("")
+    return limited(head, rows, "smaller is better" if _minimised(found) else "larger is better")
 
 
 def _minimised(found: list[tuple[Run, dict[str, Any]]]) -> bool:

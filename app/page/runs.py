@@ -74,9 +74,9 @@ def read_runs(folders: list[str]) -> list[Run]:
         name if names.count(name) == 1 else printable(os.path.normpath(f)) for name, f in zip(names, folders)
     ]
     runs = []
-    for number_of, (folder, label) in enumerate(zip(folders, labels), 1):
+    for at, (folder, label) in enumerate(zip(folders, labels), 1):
         taken = any(run.label == shorten(label, 40) for run in runs)
-        runs.append(_read_run(folder, f"{shorten(label, 36)} ({number_of})" if taken else shorten(label, 40)))
+        runs.append(_read_run(folder, f"{shorten(label, 36)} ({at})" if taken else shorten(label, 40)))
     return runs
 
 

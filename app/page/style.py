@@ -20,7 +20,7 @@ STYLE = (
     + """
 .ct{--k:var(--ink)}
 *{box-sizing:border-box}
-body{margin:0 auto;padding:1.5rem 1.25rem 4rem;max-width:76rem;background:var(--ground);color:var(--ink);
+body{margin:0 auto;padding:1.5rem 1.25rem 4rem;max-width:88rem;background:var(--ground);color:var(--ink);
  font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
 h1{font-size:1.6rem;line-height:1.25;margin:0 0 .3rem}
 h2{font-size:1.15rem;margin:2.4rem 0 .7rem;padding-bottom:.25rem;border-bottom:1px solid var(--rule)}

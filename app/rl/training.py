@@ -90,7 +90,7 @@ def train_policy(
     result = Training(learner.net, learner.params.host(), best_step=0, best_total=-1)
     step, evaluated, losses = 0, -1, []
     if (earlier := keeper.recall("train")) is not None:
-        step, evaluated, losses = _restore(case, grid, replicas, result, earlier)
+        step, evaluated, losses = _restore(grid, replicas, result, earlier)
     else:
         _renew(grid, replicas)
 
@@ -268,15 +268,10 @@ def _state(
 
 
 def _restore(
-    case: Case, grid: Grid, replicas: list[Replica], result: Training, state: State
+    grid: Grid, replicas: list[Replica], result: Training, state: State
 ) -> tuple[int, int, list[float]]:
     """Step, evaluations and losses, as `_state` told them. Ranks: all call."""
     values = state.values
-    if values["step"] > case.train.steps:
-        raise CaseError(
-            f"train.steps: {case.train.steps}, but the checkpoint has made {values['step']} steps; "
-            "at least as many would be right"
-        )
     arrays: dict[str, dict[str, np.ndarray]] = {}
     for name, each in state.arrays.items():
         part, _, rest = name.partition("/")

@@ -22,7 +22,7 @@ class Cells(Within):
         """What `make` returned, now or in an earlier part of the run, as JSON. Ranks: all call."""
         state = self.outer.recall(f"cell {key}")
         if state is None:
-            state = State({"result": json.loads(json.dumps(make(), default=plain))})
+            state = State({"result": _as_json(make())})
             self.outer.keep(f"cell {key}", state)
             self.made += 1
             self.outer.at(self.made)
@@ -30,14 +30,15 @@ class Cells(Within):
 
 
 def cell(context: Context, key: str, make: Callable[[], Any]) -> Any:
-    """A cell of a study, a value as JSON has it; made unless an earlier part of the run has.
+    """The result of a cell of a study, as JSON has it; made, unless an earlier part of the run has made it.
 
     key     names it among all of the study
     Ranks   all call
     """
     keeper = context.keeper
-    return (
-        keeper.result(key, make)
-        if isinstance(keeper, Cells)
-        else json.loads(json.dumps(make(), default=plain))
-    )
+    return keeper.result(key, make) if isinstance(keeper, Cells) else _as_json(make())
+
+
+def _as_json(value: Any) -> Any:
+    """A value as it comes back from JSON: the same whether it was kept or not."""
+    return json.loads(json.dumps(value, default=plain))

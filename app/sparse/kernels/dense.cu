@@ -143,6 +143,46 @@ KERNEL __launch_bounds__(256) dense_thin(DENSE_ARGUMENTS) {
     Z[row * ldz + col] = finish(then, row, col, sum);
 }
 
+/* The same where part `which` is sums over neighbours that are made on the way (spmm_lookup, Y = A X): a layer in one
+ * kernel. A block makes 256 / f rows of f columns, keeps them in shared memory for the product, and writes them to N for
+ * the backward pass. f divides 256; rows are (node, state). */
+KERNEL __launch_bounds__(256, 4)
+    dense_made(DENSE_ARGUMENTS, const int which, const int states, const int f, const i64* offsets,
+               const int* columns, const float* table, const int* code, const float* live, float* N) {
+    __shared__ float made[256];
+    const Part parts[3] = PARTS;
+    const Finish then = FINISH;
+    const int thread = (int)threadIdx.x, col = thread % f;
+    const i64 row = (i64)blockIdx.x * (256 / f) + thread / f;
+    if (row < rows) {
+        const i64 node = row / states, end = live && live[row] == 0.0f ? 0 : offsets[node + 1];
+        const int state = (int)(row % states);
+        float sum = 0.0f;
+#pragma unroll 4
+        for (i64 at = offsets[node]; at < end; ++at)
+            sum = add(sum, table[(i64)code[(i64)columns[at] * states + state] * f + col]);
+        made[thread] = sum;
+        N[row * f + col] = sum;
+    }
+    __syncthreads();
+    if (row >= rows) return;
+    for (int j = col; j < m; j += f) {
+        const float* w = W + j;
+        float sum = 0.0f;
+#pragma unroll 1
+        for (int q = 0; q < 3; ++q) {
+            const Part part = q == 0 ? parts[0] : q == 1 ? parts[1] : parts[2];
+            for (int d = 0; d < part.k; ++d, w += m) {
+                float x;
+                if (q != which) x = element(part, row, d);
+                else x = part.scale ? mul(made[thread - col + d], part.scale[row]) : made[thread - col + d];
+                sum = link(sum, x, *w);
+            }
+        }
+        Z[row * ldz + j] = finish(then, row, j, sum);
+    }
+}
+
 /* out [rows, m] = values[index[r]] where gate is open, else 0 times it. */
 KERNEL gated_spread(const i64 rows, const int m, const float* values, const int* index, const float* gate,
                     float* out) {
