@@ -118,7 +118,7 @@ def _stops(command: cli.Command, group: Group, held: ExitStack) -> Stops:
         if command.max_hours:
             raise CaseError("--max-hours: stops with a checkpoint, which checkpoint.enabled = false forbids")
         return Stops()
-    signals = held.enter_context(Signals(_end_at_once))
+    signals = held.enter_context(Signals(_end_at_once, speaks=group.rank == 0))
     again = f"mpirun -np {group.size} {command.again}" if group.size > 1 else command.again
     return Stops(signals, 3600 * command.max_hours, cli.BEGUN, printable(again))
 

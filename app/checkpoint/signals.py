@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 STOPPING = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGTERM", "SIGINT") if hasattr(signal, name))
@@ -15,10 +16,11 @@ class Signals:
 
     asked   the name of the first signal that came, "" before
     abort   called at a second SIGINT: ends the job at once
+    speaks  this rank says on standard error that the signal was heard
     """
 
-    def __init__(self, abort: Callable[[], None]) -> None:
-        self.asked, self.abort = "", abort
+    def __init__(self, abort: Callable[[], None], speaks: bool = False) -> None:
+        self.asked, self.abort, self.speaks = "", abort, speaks
         self._interrupted = -1.0
         self._before: dict[int, object] = {}
 
@@ -41,8 +43,8 @@ class Signals:
                 self._interrupted = now
         if not self.asked:
             self.asked = signal.Signals(number).name
-
-
-def say_stopping(text: str) -> None:
-    """A line on standard error that a handler may write."""
-    os.write(2, f"{text}\n".encode())
+            if self.speaks:
+                again = "; SIGINT again ends it at once" if number == signal.SIGINT else ""
+                said = f"lockstep: {self.asked}: the run stops after this step with a checkpoint{again}\n"
+                with suppress(OSError):
+                    os.write(2, said.encode())  # print could be at work

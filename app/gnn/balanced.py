@@ -53,5 +53,5 @@ class Balanced:
         """Know what was learned, and hold the rows that it says. Ranks: all call."""
         self.moves, self._since = state.values["moves"], state.values["since"]
         new = self.balance.restore(state)
-        if new is not None:
+        if new is not None and self.classifier.fits(new):
             self.balance.move(new, self.classifier.move)

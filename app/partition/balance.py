@@ -192,7 +192,7 @@ class Balance:
         self.history = [Observed(*each) for each in state.values["history"]]
         self.cost = MoveCost(*state.values["cost"])
         cuts = np.array(self.rows.cuts, dtype=np.int64)
-        if self.group.rank == 0 and self.adapt and self.model.count:
+        if self.group.rank == 0 and self.model.count:
             costs = self.model.block_seconds(self.features) * self.factors
             cuts[:] = best_cuts(costs, self.group.size)
         cuts = self.group.broadcast(cuts)

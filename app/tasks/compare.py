@@ -75,7 +75,8 @@ def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int
         return out
     problem = make_problem(context.case.problem.name)
     with context.log.phase("baselines"):
-        for loaded in graphs:
+        for number, loaded in enumerate(graphs):
+            context.keeper.at(number)
             whole = whole_graph(context, loaded)
             if whole is None:
                 return {}

@@ -109,7 +109,10 @@ def _keep(context: Context, training: Training) -> None:
 def _trained_before(context: Context, problem: Problem) -> Training | None:
     """The training that an earlier part of the run has finished."""
     state = context.keeper.recall("trained")
-    if state is None or state.values["steps"] != context.case.train.steps:
+    if state is None:
+        return None
+    if state.values["steps"] != context.case.train.steps:
+        context.log.info("the kept training has %d steps: a new one begins", state.values["steps"])
         return None
     net = QNetwork(context.case.policy, problem)
     return Training(net, state.arrays, **{key: state.values[key] for key in SAVED})
