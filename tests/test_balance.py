@@ -289,7 +289,6 @@ def test_moves_stop_where_they_do_not_pay(group):
     clock = by_features(features)
     own = clock[rows.cuts[group.rank] : rows.cuts[group.rank + 1]].sum(axis=0)
     assert Balance(group, rows, features, 100).observe(own, 0) is None
-    assert Balance(group, rows, features, 100, adapt=False).observe(own, 10**6) is None
     proposed = Balance(group, rows, features, 100).observe(own, 10**6)
     assert (proposed is None) == (group.size == 1)
     costly = Balance(group, rows, features, 100)

@@ -1,5 +1,6 @@
 """Tiers: a plan carried out on real memory gives the bits of the same operations without a limit."""
 
+import errno
 import os
 import tracemalloc
 from random import Random
@@ -197,14 +198,15 @@ def test_a_folder_that_cannot_hold_the_file(tmp_path):
         Tiers(plan, HostDevice(), Budget(plan.limit, "file", str(tmp_path / "absent")))
 
 
-def test_a_full_disk_is_an_error_and_not_a_signal():
-    if not os.path.exists("/dev/shm"):
-        pytest.skip("no /dev/shm")
-    room = os.statvfs("/dev/shm")
-    size = padded(room.f_bavail * room.f_frsize + (1 << 30))
-    epoch = Epoch([Operation("a", "", ("x",), ())], {"x": size})
+def test_a_full_disk_is_an_error_and_not_a_signal(monkeypatch, tmp_path):
+    def full(file, offset, size):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    epoch = Epoch([Operation("a", "", ("x",), ())], {"x": 64})
     with pytest.raises(CaseError, match="No space left"):
-        Tiers(make_plan(epoch, size), HostDevice(), Budget(size, "file", "/dev/shm"))
+        Tiers(make_plan(epoch, 64), HostDevice(), Budget(64, "file", str(tmp_path)))
+    assert not list(tmp_path.iterdir())
 
 
 def test_sizes_that_are_not_whole_lines_are_refused():

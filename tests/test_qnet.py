@@ -306,7 +306,7 @@ def test_head_is_adjoint_to_its_backward(group, monkeypatch, head, features):
     totals = [Totals(8, 0, 0)] * 3  # a mean over 8: exact
     embedded, received = [H], []
 
-    def embed(params, batch, inputs, pool):
+    def embed(params, batch, inputs, pool, keep=True):
         return embedded[0], None, group.device.fold_members(batch.members, embedded[0]) if pool else None
 
     monkeypatch.setattr(net.embedding, "embed", embed)
