@@ -23,6 +23,7 @@ test: $(VENV)/ready
 # What takes longer: the tests marked `long` (kills and resumes, damaged files, studies, long commands of the documents).
 test-long: $(VENV)/ready
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long --ignore tests/test_ranks.py
+	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q tests/test_resume.py -k again_and_again
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
