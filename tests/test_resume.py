@@ -99,6 +99,7 @@ def soak(case, out, wanted, steps, seed):
     pytest.fail("never done")
 
 
+@pytest.mark.timeout(1800)
 def test_a_training_that_is_killed_again_and_again(tmp_path, undisturbed):
     wanted, out = undisturbed["train"], tmp_path / "out"
     soak(TRAIN, out, result_of(wanted)["digest"], 160, 1)
@@ -107,6 +108,7 @@ def test_a_training_that_is_killed_again_and_again(tmp_path, undisturbed):
     assert metrics(out) == metrics(wanted)
 
 
+@pytest.mark.timeout(1800)
 def test_a_classification_that_is_killed_again_and_again(tmp_path, undisturbed):
     wanted, out = undisturbed["classify"], tmp_path / "out"
     soak(CLASSIFY, out, result_of(wanted)["digest"], 60, 2)
