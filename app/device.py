@@ -70,10 +70,13 @@ class HostDevice(Products, HostElementwise, HostAttention):
 
         data   [nnz] float32, or None: all stored values are one, and take no memory
         """
+        # The kernels walk over memory: a view with gaps becomes an array of its own.
+        indptr, indices = np.ascontiguousarray(indptr), np.ascontiguousarray(indices)
         ones = np.broadcast_to(np.float32(1), len(indices))
-        A = sp.csr_array((ones if data is None else data, indices, indptr), shape=shape, copy=False)
+        values = ones if data is None else np.ascontiguousarray(data)
+        A = sp.csr_array((values, indices, indptr), shape=shape, copy=False)
         if self.native:
-            A.record = self.native.record(A.indptr, A.indices, data, shape)
+            A.record = self.native.record(A.indptr, A.indices, None if data is None else A.data, shape)
         return A
 
     def spmm_add(

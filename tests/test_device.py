@@ -355,3 +355,25 @@ def test_what_a_device_says_of_itself(compiled):
     assert open_device("cpu", 0, portable=True).native
     assert not open_device("cpu", 0, portable=True, compiled=False).native
     assert "BLAS" in HostDevice(portable=False).describe()
+
+
+def test_csr_of_views_with_gaps(device):
+    """Kernels that walk over memory must not read what lies between."""
+    indptr, indices = np.array([0, 2, 3, 5], np.int64), np.array([0, 1, 2, 0, 2], np.int64)
+    data = np.arange(1, 6, dtype=np.float32)
+    X = device.put(np.arange(48, dtype=np.float32).reshape(3, 16))
+
+    def product(indptr, indices, data):
+        Y = device.zeros((3, 16))
+        device.spmm_add(device.csr(indptr, indices, data, (3, 3)), X, Y)
+        return device.get(Y)
+
+    def gaps(values):
+        wide = np.full((len(values), 2), 1, values.dtype)
+        wide[:, 1] = values
+        return wide[:, 1]
+
+    whole = product(indptr, indices, data)
+    assert np.array_equal(whole[:, 0], [0 * 1 + 16 * 2, 32 * 3, 0 * 4 + 32 * 5])
+    assert np.array_equal(product(gaps(indptr), gaps(indices), gaps(data)), whole)
+    assert np.array_equal(product(gaps(indptr), gaps(indices), None), product(indptr, indices, None))
