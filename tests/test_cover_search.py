@@ -13,7 +13,7 @@ from app.graphs.graph import from_edges
 from app.graphs.readers import open_edges
 from app.native.library import kernels
 from app.search.baselines import max_degree
-from app.search.cover import METHODS, CoverSearch
+from app.search.cover import METHODS, OPENING, TURN, CoverSearch
 from app.search.cover_exchange import available
 from app.search.cover_start import greedy_cover, without_redundant
 
@@ -195,6 +195,20 @@ def test_slices_change_nothing_over_many_turns(weighted):
     assert len(one.state()) > 40  # two methods took turns
     assert_same_state(one.state(), other.state())
     check(one, weights)
+
+
+@needs_kernels
+def test_the_method_that_is_ahead_has_longer_turns():
+    search = CoverSearch(planted_graph(30, 10, 0.3, 4), 2)
+    search.run(OPENING)
+    longer = set()
+    for _ in range(60):
+        search.run(TURN)
+        now, left, *reached = search.state()["turn"].tolist()
+        if left > TURN:
+            longer.add(now)
+            assert reached[now] < min(cost for i, cost in enumerate(reached) if i != now)
+    assert longer
 
 
 @every_method

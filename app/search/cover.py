@@ -4,7 +4,8 @@
 `fast`     FastVC, the best of 50 drawn nodes leaves, edges weigh the same: for large sparse graphs
 `penalty`  phased local search on the independent set (app/search/cover_penalty.py), up to 5,000 nodes: for
            graphs whose optimum hides behind nodes of misleading degree
-`auto`     `fast` on large graphs, `fast` and `numvc` by turns on sparse ones, else `numvc` and `penalty`
+`auto`     `fast` on large graphs, `fast` and `numvc` by turns on sparse ones, else `numvc` and `penalty`: of
+           these two the one that has come to the better cover by itself has the longer turns
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ METHODS = ("auto", "numvc", "fast", "penalty")
 SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
 SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
 TURN = 1_000  # steps of a short turn
+LEAD = 7  # such turns for the method that has reached a better cover by itself than the others
 OPENING = 10_000  # steps of the phased search before all turns: it soon gets far from a greedy cover
 CALL = 200_000_000  # nanoseconds that one call of a kernel may take, roughly
 LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, but on tiny graphs
@@ -31,13 +33,17 @@ HEAVIEST = 2**31 - 1
 
 @dataclass
 class _Turn:
-    """One method of a search: its turn lasts `steps` steps of `moves` moves each."""
+    """One method of a search: its turn lasts `steps` steps of `moves` moves each.
+
+    reached   the cost of the best cover that the method has come to by itself
+    """
 
     name: str
     search: Exchange | PenaltySearch
     steps: int
     moves: int
     time: int  # of a step, in ns
+    reached: int = HEAVIEST
 
     def cost(self, total: int) -> int:
         """Cost of its best cover, of nodes that weigh `total` together."""
@@ -80,9 +86,10 @@ class CoverSearch:
         self._solution = self._started(start)
         self.best = self._cost(self._solution)
         self._turns = self._methods(method, SplitMix(seed))
-        self._cycle = sum(turn.steps for turn in self._turns)
-        phased = len(self._turns) > 1 and any(turn.name == "penalty" for turn in self._turns)
-        self._opening = OPENING if phased else 0
+        phased = any(turn.name == "penalty" for turn in self._turns)
+        self._apart = len(self._turns) > 1 and phased  # methods that do not go on from each other's covers
+        # the opening is the phased search's turn, which comes last
+        self._now, self._left = (len(self._turns) - 1, OPENING) if self._apart else (0, self._turns[0].steps)
 
     def _started(self, start: np.ndarray | None) -> np.ndarray:
         """[n] bool, the cover to start from."""
@@ -118,34 +125,37 @@ class CoverSearch:
     def run(self, steps: int) -> None:
         """Make `steps` more steps, fewer only if the search is done. How they are sliced changes nothing."""
         while steps > 0 and not self.done:
-            turn, left = self._whose_turn()
-            made = min(steps, left, max(1, CALL // turn.time))
-            self._advance(turn, made, starts=left == turn.steps)
+            if not self._left:
+                self._next_turn()
+            turn = self._turns[self._now]
+            made = min(steps, self._left, max(1, CALL // turn.time))
+            self._advance(turn, made)
             steps -= made
 
-    def _whose_turn(self) -> tuple[_Turn, int]:
-        """The method of the next step, and the steps left of its turn."""
-        if self.steps < self._opening:
-            return next(turn for turn in self._turns if turn.name == "penalty"), self._opening - self.steps
-        at = (self.steps - self._opening) % self._cycle
-        for turn in self._turns:
-            if at < turn.steps:
-                break
-            at -= turn.steps
-        return turn, turn.steps - at
+    def _next_turn(self) -> None:
+        """The next method's turn. A longer one is due to a method that is ahead by itself."""
+        self._now = (self._now + 1) % len(self._turns)
+        turn = self._turns[self._now]
+        others = [other.reached for other in self._turns if other is not turn]
+        ahead = self._apart and turn.reached < min(others)
+        self._left = max(turn.steps, LEAD * TURN) if ahead else turn.steps
+        if isinstance(turn.search, Exchange) and self.best < turn.search.best:
+            turn.search.load(self._solution)  # what others found
 
-    def _advance(self, turn: _Turn, steps: int, starts: bool) -> None:
-        """Some steps of a turn. An exchange begins its turn at the best cover if others found it."""
-        search = turn.search
-        if starts and isinstance(search, Exchange) and self.best < search.best:
-            search.load(self._solution)
+    def _advance(self, turn: _Turn, steps: int) -> None:
+        """Some steps of a turn."""
+        search, earlier = turn.search, turn.cost(self._total)
         before = search.steps
         search.run(steps * turn.moves)
-        if turn.cost(self._total) < self.best:
-            self.best = turn.cost(self._total)
+        cost = turn.cost(self._total)
+        if cost < earlier:
+            turn.reached = cost
+        if cost < self.best:
+            self.best = cost
             self._solution = search.solution()
             self.found_at = self.steps - (before - search.found_at) // turn.moves
         self.steps += steps
+        self._left -= steps
 
     def solution(self) -> np.ndarray:
         """[n] bool, the best cover found; a copy."""
@@ -167,6 +177,7 @@ class CoverSearch:
             "best": self.best,
             "found_at": self.found_at,
             "solution": self.solution(),
+            "turn": np.array([self._now, self._left, *(turn.reached for turn in self._turns)]),
         }
         for turn in self._turns:
             state |= {f"{turn.name}.{key}": value for key, value in turn.search.state().items()}
@@ -176,7 +187,9 @@ class CoverSearch:
         """Take over a state() of a search on the same graph with the same weights and method."""
         self.steps, self.best, self.found_at = (int(state[key]) for key in ("steps", "best", "found_at"))
         self._solution = np.array(state["solution"], dtype=bool)
-        for turn in self._turns:
+        self._now, self._left, *reached = np.asarray(state["turn"]).tolist()
+        for turn, cost in zip(self._turns, reached, strict=True):
+            turn.reached = cost
             prefix = f"{turn.name}."
             turn.search.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 

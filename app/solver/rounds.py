@@ -24,7 +24,8 @@ FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
-HURRIED_SHARE = 0.05  # the same under a short time limit
+HURRIED_SHARE = 0.05  # the same under a short time limit, and where bounds have long brought nothing
+STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one
 FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
 CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
 TINY = 1e-4  # s: a call of the bounds that makes one step
@@ -65,10 +66,10 @@ class Rounds:
         self.bound_rank = self.count % group.size
         self.mine: dict[int, Search] = {}
         self.bounds: Bounds | None = None
-        self.bound_share = HURRIED_SHARE if budget.hurried else BOUND_SHARE
         self.more = False
         self.told: int | None = None
         self.bound_seconds = self.search_seconds = self.overrun = 0.0
+        self.fruitless = 0.0  # s that bounds have worked since the last better one
         self.steps, self.slice = 0, FIRST_SLICE
         with raise_together(group, "starting the search"):
             for i in range(group.rank, self.count, group.size):
@@ -131,11 +132,13 @@ class Rounds:
         seconds = self._bound_time()
         if seconds <= 0:
             return
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), self.bounds.value
         best = self.toolbox.core_value(self.progress.best)
         self.more = self.bounds.improve(seconds, best, self._news())
-        self.overrun = max(self.overrun, time.perf_counter() - begun - seconds)
-        self.bound_seconds += time.perf_counter() - begun
+        spent = time.perf_counter() - begun
+        self.overrun = max(self.overrun, spent - seconds)
+        self.bound_seconds += spent
+        self.fruitless = self.fruitless + spent if self.bounds.value == before else 0.0
 
     def _first_bound(self) -> None:
         """Where the rounds had no time for a bound: the one that time was kept for."""
@@ -167,6 +170,11 @@ class Rounds:
         self.told = value
         return values[value].solution()
 
+    def _bound_share(self) -> float:
+        """What bounds get of the time of the searches of this rank."""
+        stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
+        return HURRIED_SHARE if self.budget.hurried or stale else BOUND_SHARE
+
     def _bound_time(self) -> float:
         """Seconds for the bounds now; 0: none."""
         if not self._may_bound():
@@ -177,9 +185,9 @@ class Rounds:
         if not self.made:  # no search is left to wait for
             wanted = max(LONGEST, least)
         elif self.mine:
-            wanted = self.bound_share * self.search_seconds - self.bound_seconds
+            wanted = self._bound_share() * self.search_seconds - self.bound_seconds
         elif least > LONGEST:  # the other ranks wait for this one
-            wanted = self.bound_share * self.progress.elapsed() - self.bound_seconds
+            wanted = self._bound_share() * self.progress.elapsed() - self.bound_seconds
         else:
             wanted = self._target()
         if self.made and wanted < 2 * least:  # a call would be mostly overrun
