@@ -16,6 +16,8 @@ import pytest
 from jobs import LAUNCHERS, ROOT, mpirun, run_job
 from test_main import files_of, metrics, result_of
 
+from app.checkpoint import store
+
 pytestmark = pytest.mark.mpi_skip
 LONG = bool(os.environ.get("LOCKSTEP_LONG"))
 KILLS = 50 if LONG else 2  # of each soak
@@ -227,6 +229,24 @@ def test_a_signal_to_one_rank_is_one_to_all(tmp_path):
     )
     assert code == 3, printed
     assert printed.count("stopped at step") == 1
+
+
+def test_a_study_of_times_stops_between_its_rows(tmp_path):
+    """Seconds that were measured stay; test_study_resume.py has every kind of study."""
+    out = tmp_path / "out"
+    case = (
+        ROOT / "inputs" / "study_permutation.toml", "graph.nodes=256", "graph.d=4", "study.widths=[2, 3]",
+        "study.rounds=2", "output.plots=false",
+    )  # fmt: skip
+    code, printed = job(case, out, ranks=2, **fault(f"signal:rank=1,step=1,code={signal.SIGTERM}"))
+    assert (code, printed.count("stopped at step 1 by SIGTERM")) == (3, 1), printed
+    saved, _ = store.newest(str(out / "checkpoint"))
+    ((rows, _, _),) = (each.values["result"] for each in saved.parts.values())
+    code, printed = job(case, out, "--resume", ranks=2)
+    assert (code, "resumed from" in printed) == (0, True), printed
+    found = result_of(out)["rows"]
+    assert [row["width"] for row in found] == [2, 2, 3, 3]
+    assert found[:2] == rows
 
 
 def test_a_second_interrupt_ends_the_job_at_once(tmp_path):
