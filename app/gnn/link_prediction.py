@@ -192,7 +192,7 @@ def train_links(
     begin         called with network, relations' rows and the graph learned from, before the first epoch
     keeper        where training may be stopped, and what it goes on from
     Ranks         all call
-    Raises CaseError where the loss is no longer finite.
+    Raises NumericsError where the loss is no longer finite.
     """
     split = split_triples(triples, case.held_out, seed, case.validation)
     columns = (split.train[:, k].astype(np.int32) for k in range(3))
@@ -239,6 +239,8 @@ def train_links(
     found.best_epoch = best.epoch
     E = group.gather_rows(net.forward()[: hi - lo], counts)
     found.relations = np.array(group.device.get(decoder.D))
+    largest = float(abs(group.device.get(E)).max(initial=0) + abs(found.relations).max(initial=0))
+    refuse_infinite(largest, case.epochs, case.learning_rate, "the largest embedding")
     ranks = rank_learned(group, E, decoder.D, split, split.test)
     found.test, found.ranks = split.test, ranks.reshape(2, -1).T
     found.scores = {

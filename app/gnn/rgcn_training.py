@@ -193,6 +193,7 @@ def train_rgcn(
     begin         called with the network before the first epoch; all ranks call it
     keeper        where training may be stopped, and what it goes on from
     Ranks         all call
+    Raises NumericsError where the loss is no longer finite.
     """
     placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
     slow = budget if budget.limit else None
@@ -223,7 +224,9 @@ def train_rgcn(
             row = {"epoch": epoch, "loss": loss, **{f"{split}_score": s for split, s in scores.items()}}
             found.records.append(row)
             record(row)
-    predicted = _classes(group, net.forward())
+    Z_own = net.forward()
+    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
+    predicted = _classes(group, Z_own)
     found.accuracy = targets.accuracy(predicted)
     own = np.ascontiguousarray(predicted[: len(net.out.nodes)])
     found.predictions = group.gather_host(own, _counts(group, len(own)))

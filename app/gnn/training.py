@@ -208,7 +208,7 @@ def fit(
     keeper        where training may be stopped, and what it goes on from
     beside        what else is kept in a checkpoint
     Ranks         all call; the result is identical on all
-    Raises CaseError where loss or weights are no longer finite.
+    Raises NumericsError where loss or weights are no longer finite.
     """
     case, params = classifier.case, classifier.params
     device = classifier.device
