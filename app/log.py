@@ -30,7 +30,8 @@ class Mark:
 class Log:
     """Lines on standard output and in log.txt, rows in metrics.csv; silent on other ranks than 0.
 
-    `seconds` collects the time of each phase on every rank.
+    seconds     of each phase, on every rank
+    earlier_s   what the earlier parts of a resumed run took
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class Log:
     ) -> None:  # fmt: skip
         """mark   where the log of an earlier part of the run goes on; None: at the beginning"""
         self.speaks, self.pace_s, self.echo = speaks, pace_s, echo
+        self.earlier_s = mark.seconds if mark else 0.0
         self.seconds: dict[str, float] = {}
         self._last = time.monotonic()
-        self._start = self._last - (mark.seconds if mark else 0.0)
+        self._start = self._last - self.earlier_s
         self._text = self._rows = None
         self._full = False
         if speaks and folder is not None:
