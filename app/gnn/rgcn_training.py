@@ -230,8 +230,8 @@ def train_rgcn(
             found.records.append(row)
             record(row)
     Z_own = net.forward()
-    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
     predicted = _classes(group, Z_own)
+    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
     found.accuracy = targets.accuracy(predicted)
     own = np.ascontiguousarray(predicted[: len(net.out.nodes)])
     found.predictions = group.gather_host(own, _counts(group, len(own)))
