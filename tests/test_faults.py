@@ -462,6 +462,19 @@ def test_help_version_and_a_wrong_case_load_nothing_heavy(tmp_path):
     assert printed.endswith("loaded: []\n")
 
 
+@pytest.mark.mpi_skip
+def test_a_dry_run_loads_no_plots_trees_and_solvers():
+    """What only some runs need is imported by these, where they begin to need it."""
+    heavy = ("scipy.spatial", "scipy.optimize", "networkx", "matplotlib", "cupy")
+    program = (
+        "import run, sys; assert run.main(['inputs/gcn.toml', '--dry-run']) == 0; "
+        f"print('loaded:', [name for name in {heavy} if name in sys.modules])"
+    )
+    code, printed = run_job([sys.executable, "-c", program])
+    assert code == 0, printed
+    assert printed.endswith("loaded: []\n")
+
+
 # ---- the list of promises ---------------------------------------------------------------------------------
 
 
