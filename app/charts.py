@@ -6,6 +6,8 @@ from app.log import Log
 from app.output import RunFolder
 from app.report import drawn, open_pyplot, save_figure
 
+MANY = 6  # lines beyond which the legend stands beside the chart
+STYLES = ("-", "--", ":")  # of the first ten lines, the next ten, ...
 Bars = Mapping[str, Mapping[str, tuple[float, float]]]
 Panels = Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]
 
@@ -51,12 +53,14 @@ def plot_lines(
         return
     figure, found = plt.subplots(1, len(panels), figsize=(5 * len(panels), 4), squeeze=False)
     for k, (axes, (title, lines)) in enumerate(zip(found[0], panels.items())):
-        for label, (at, values) in lines.items():
-            axes.plot(at, values, "o-", ms=3, lw=1.2, label=label)
+        for i, (label, (at, values)) in enumerate(lines.items()):
+            style = STYLES[i // 10 % len(STYLES)]
+            axes.plot(at, values, "o", ls=style, ms=3, lw=1.2, label=label)
         if scale == "log":
             axes.set_xscale("log", base=2)
         axes.set_title(title, fontsize=9)
         axes.set_xlabel(x)
         axes.set_ylabel(y[min(k, len(y) - 1)])
-        axes.legend(frameon=False, fontsize=8)
+        beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(lines) > MANY else {}
+        axes.legend(frameon=False, fontsize=8, **beside)
     save_figure(figure, plt, folder, name)
