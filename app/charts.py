@@ -6,6 +6,7 @@ from app.log import Log
 from app.output import RunFolder
 from app.report import drawn, open_pyplot, save_figure
 
+WIDEST = 14.0  # inches of a chart
 MANY = 6  # lines beyond which the legend stands beside the chart
 STYLES = ("-", "--", ":")  # of the first ten lines, the next ten, ...
 Bars = Mapping[str, Mapping[str, tuple[float, float]]]
@@ -23,7 +24,8 @@ def plot_bars(folder: RunFolder, log: Log, bars: Bars, name: str, y: str, lowest
     if plt is None or not bars:
         return
     labels = list(dict.fromkeys(label for group in bars.values() for label in group))
-    figure, axes = plt.subplots(figsize=(max(5.0, 0.35 * len(bars) * (len(labels) + 1) + 2.5), 4.2))
+    inches = 0.35 * len(bars) * (len(labels) + 1) + 2.5
+    figure, axes = plt.subplots(figsize=(min(max(5.0, inches), WIDEST), 4.2))
     width = 0.8 / len(labels)
     for k, label in enumerate(labels):
         at = [i for i, group in enumerate(bars.values()) if label in group]
@@ -34,6 +36,7 @@ def plot_bars(folder: RunFolder, log: Log, bars: Bars, name: str, y: str, lowest
         axes.bar(places, heights, width, yerr=spread if any(spread) else None, capsize=2, label=label)
     axes.set_xticks(range(len(bars)), list(bars), rotation=20, ha="right", fontsize=8)
     axes.set_ylim(bottom=lowest)
+    axes.margins(x=0.01)
     axes.set_ylabel(y)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     save_figure(figure, plt, folder, name)
