@@ -39,7 +39,7 @@ from app.tasks.context import Context
 
 pytestmark = pytest.mark.mpi_skip
 LONG = bool(os.environ.get("LOCKSTEP_LONG"))
-KILLS = 50 if LONG else 2  # of each soak
+KILLS = 50 if LONG else 5  # of each soak
 SMALL = ("output.plots=false", "search.baselines=false")
 TRAIN = (
     ROOT / "inputs" / "weights_mvc.toml", "graph.count=8", "graph.nodes=[16,24]",
