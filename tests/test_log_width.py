@@ -22,7 +22,9 @@ RUNS = {
 
 
 @pytest.mark.mpi_skip
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name == "rgcn")) for name in RUNS]
+)
 def test_lines_of_a_run_fit_a_terminal(name, tmp_path):
     start = mpirun(2) if name == "mvc" else []
     command = [*start, sys.executable, "run.py", f"inputs/{name}.toml", *RUNS[name], *SMALL]
