@@ -99,8 +99,10 @@ def test_sparse_products_larger_than_the_caches(compiled, width):
 def test_sparse_products_by_tiles_of_columns(monkeypatch, compiled, width, order):
     """Some rows at a time, each as far as its columns are in the tile; the order of its entries is kept."""
     draws = np.random.default_rng(width)
-    n, m, height = (4200, 30, 15) if width == 17 else (50, 61, 16)
-    lengths, tile_bytes = draws.integers(0, 90, n), 4 * width * height
+    n, m, height = (4200, 25, 4) if width == 512 else (50, 61, 10)
+    enough = 7 * 4096 // (4 * width)  # entries of a row
+    lengths = draws.integers(enough, 2 * enough, n) * (draws.random(n) > 0.1)
+    tile_bytes = 4 * width * height
     monkeypatch.setattr(compiled.native, "tile_bytes", tile_bytes)
     for kind, valued in itertools.product((np.int32, np.int64), (False, True)):
         indptr, indices = stored(lengths, m, kind)
@@ -125,13 +127,17 @@ def test_sparse_products_by_tiles_of_columns(monkeypatch, compiled, width, order
 
 
 def test_when_sparse_products_go_by_tiles(compiled):
-    """Operands that do not fit a tile, of which a row reads many rows in each in the mean."""
+    """Operands of many tiles, of each of which a row reads enough in the mean."""
     tile = 4 * 64 * 100
-    assert TILE_COLUMNS(10, 201, 10 * 3 * 8, 64, tile) == 100
-    assert TILE_COLUMNS(10, 201, 10 * 3 * 8 - 1, 64, tile) == 0
-    assert TILE_COLUMNS(10, 100, 10**6, 64, tile) == 0
+    entries = 10 * 7 * 4096 // (4 * 64)
+    assert TILE_COLUMNS(10, 601, entries, 64, tile) == 100
+    assert TILE_COLUMNS(10, 601, entries - 1, 64, tile) == 0
+    assert TILE_COLUMNS(10, 600, 10**6, 64, tile) == 0
     assert TILE_COLUMNS(10, 8000, 10**6, 15, tile) == 0
-    assert TILE_COLUMNS(10, 201, 10**6, 64, 4 * 63) == 0
+    assert TILE_COLUMNS(10, 601, 10**6, 64, 4 * 63) == 0
+    rows, tiles = 10**6, 10**4  # more than any cache holds
+    assert TILE_COLUMNS(10, rows, 10 * tiles * 1024 // (4 * 64), 64, tile) == 100
+    assert TILE_COLUMNS(10, rows, 10 * tiles * 1024 // (4 * 64) - 1, 64, tile) == 0
     assert compiled.native.tile_bytes >= 128 << 10
 
 
