@@ -8,31 +8,31 @@
 
 #include <unistd.h>
 
-/* Where the q-th of V vectors of L columns begins among w columns. Where these are no multiple of L, the last two
+/* Where the q-th of V vectors of L columns begins among W columns. Where these are no multiple of L, the last two
  * overlap, and some sums are made twice, to the same bits. */
-#define PLACE(q, V, L) ((V) == 1 ? 0 : (q) < (V) - 1 ? (L) * (q) : w - (L))
+#define PLACE(q, V, L, W) ((V) == 1 ? 0 : (q) < (V) - 1 ? (L) * (q) : (W) - (L))
 
-/* One row, the w columns that X and y point at, in V registers of L columns. */
-#define CHAIN(type, L, V, T, ahead, hint)                                                                     \
+/* One row, the W columns that X and y point at, in V registers of L columns. */
+#define CHAIN(type, L, V, W, T, ahead, hint)                                                                  \
     {                                                                                                         \
         type a[V];                                                                                            \
-        for (int q = 0; q < V; ++q) a[q] = START(type, y + PLACE(q, V, L));                                   \
+        for (int q = 0; q < V; ++q) a[q] = START(type, y + PLACE(q, V, L, W));                                \
         for (int64_t j = begin; j < end; ++j) {                                                               \
             const float *x = X + (size_t)indices[j] * ld;                                                     \
             if (j + (ahead) < last) {                                                                         \
                 const float *next = X + (size_t)indices[j + (ahead)] * ld;                                    \
-                for (int q = 0; q < V; ++q) __builtin_prefetch(next + PLACE(q, V, L), 0, hint);               \
+                for (int q = 0; q < V; ++q) __builtin_prefetch(next + PLACE(q, V, L, W), 0, hint);            \
             }                                                                                                 \
-            for (int q = 0; q < V; ++q) a[q] += T(*(const type *)(x + PLACE(q, V, L)));                       \
+            for (int q = 0; q < V; ++q) a[q] += T(*(const type *)(x + PLACE(q, V, L, W)));                    \
         }                                                                                                     \
-        for (int q = 0; q < V; ++q) *(type *)(y + PLACE(q, V, L)) = a[q];                                     \
+        for (int q = 0; q < V; ++q) *(type *)(y + PLACE(q, V, L, W)) = a[q];                                  \
     }
 #define ROWS(type, L, V, T)                                                                                   \
     for (int64_t i = 0; i < n; ++i) {                                                                         \
         const int64_t begin = indptr[i], end = indptr[i + 1];                                                 \
         const float *X = X_ + tiles;                                                                          \
         float *y = Y + i * ldy + tiles;                                                                       \
-        if (first || begin < end) CHAIN(type, L, V, T, 16, 3)                                                 \
+        if (first || begin < end) CHAIN(type, L, V, w, T, 16, 3)                                              \
     }                                                                                                         \
     break
 
@@ -60,10 +60,10 @@ INLINE int64_t step(int64_t left, const int many) {
                     const float *X = X_ + at;                                                                 \
                     float *y = Y + i * ldy + at;                                                              \
                     w = step(tiles - at, far && many);                                                        \
-                    if (w == 256) CHAIN(v16, 16, 16, T, 12, 1)                                                \
-                    else if (w == 128) CHAIN(v16, 16, 8, T, 24, 1)                                            \
-                    else if (far) CHAIN(v16, 16, 4, T, 48, 1)                                                 \
-                    else CHAIN(v16, 16, 4, T, 24, 3)                                                          \
+                    if (w == 256) CHAIN(v16, 16, 16, 256, T, 12, 1)                                           \
+                    else if (w == 128) CHAIN(v16, 16, 8, 128, T, 24, 1)                                       \
+                    else if (far) CHAIN(v16, 16, 4, 64, T, 48, 1)                                             \
+                    else CHAIN(v16, 16, 4, 64, T, 24, 3)                                                      \
                 }                                                                                             \
         }                                                                                                     \
         const int64_t w = ld - tiles;                                                                         \
@@ -85,16 +85,16 @@ INLINE int64_t step(int64_t left, const int many) {
     }
 
 /* The entries of a row from `begin` on whose columns are below `limit`; `stop` is where they end. */
-#define GO_ON(V, T)                                                                                           \
+#define GO_ON(V, W, T)                                                                                        \
     {                                                                                                         \
         v16 a[V];                                                                                             \
         int64_t j = begin;                                                                                    \
-        for (int q = 0; q < V; ++q) a[q] = zero ? (v16){0} : LOAD16(y + PLACE(q, V, 16));                     \
+        for (int q = 0; q < V; ++q) a[q] = zero ? (v16){0} : LOAD16(y + PLACE(q, V, 16, W));                  \
         for (; j < end && indices[j] < limit; ++j) {                                                          \
             const float *x = X + (size_t)indices[j] * ld;                                                     \
-            for (int q = 0; q < V; ++q) a[q] += T(LOAD16(x + PLACE(q, V, 16)));                               \
+            for (int q = 0; q < V; ++q) a[q] += T(LOAD16(x + PLACE(q, V, 16, W)));                            \
         }                                                                                                     \
-        for (int q = 0; q < V; ++q) STORE16(y + PLACE(q, V, 16), a[q]);                                       \
+        for (int q = 0; q < V; ++q) STORE16(y + PLACE(q, V, 16, W), a[q]);                                    \
         stop = j;                                                                                             \
     }
 
@@ -134,13 +134,13 @@ enum { TOGETHER = 4096, AHEAD = 8 };
                         float *y = Y + i * ldy + at;                                                          \
                         w = at < tiles ? step(tiles - at, many) : ld - at;                                    \
                         switch ((w + 15) / 16) {                                                              \
-                            case 1: GO_ON(1, T) break;                                                        \
-                            case 2: GO_ON(2, T) break;                                                        \
-                            case 3: GO_ON(3, T) break;                                                        \
-                            case 4: GO_ON(4, T) break;                                                        \
-                            case 5: GO_ON(5, T) break;                                                        \
-                            case 8: GO_ON(8, T) break;                                                        \
-                            default: GO_ON(16, T)                                                             \
+                            case 1: GO_ON(1, w, T) break;                                                     \
+                            case 2: GO_ON(2, w, T) break;                                                     \
+                            case 3: GO_ON(3, w, T) break;                                                     \
+                            case 4: GO_ON(4, w, T) break;                                                     \
+                            case 5: GO_ON(5, w, T) break;                                                     \
+                            case 8: GO_ON(8, 128, T) break;                                                   \
+                            default: GO_ON(16, 256, T)                                                        \
                         }                                                                                     \
                     }                                                                                         \
                     list[i - lo] = (INDEX)stop;                                                               \
