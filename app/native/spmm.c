@@ -12,6 +12,10 @@
  * overlap, and some sums are made twice, to the same bits. */
 #define PLACE(q, V, L, W) ((V) == 1 ? 0 : (q) < (V) - 1 ? (L) * (q) : (W) - (L))
 
+/* Which of V vectors of a row of X is read k-th: of a long one first and last by turns. Where it comes from afar that is a
+ * tenth to a quarter faster than from one end to the other, which processors take for a longer stream than it is. */
+#define TURN(k, V) ((V) < 8 ? (k) : (k) % 2 ? (V) - 1 - (k) / 2 : (k) / 2)
+
 /* One row, the W columns that X and y point at, in V registers of L columns. */
 #define CHAIN(type, L, V, W, T, ahead, hint)                                                                  \
     {                                                                                                         \
@@ -23,7 +27,10 @@
                 const float *next = X + (size_t)indices[j + (ahead)] * ld;                                    \
                 for (int q = 0; q < V; ++q) __builtin_prefetch(next + PLACE(q, V, L, W), 0, hint);            \
             }                                                                                                 \
-            for (int q = 0; q < V; ++q) a[q] += T(*(const type *)(x + PLACE(q, V, L, W)));                    \
+            for (int k = 0; k < V; ++k) {                                                                     \
+                const int q = TURN(k, V);                                                                     \
+                a[q] += T(*(const type *)(x + PLACE(q, V, L, W)));                                            \
+            }                                                                                                 \
         }                                                                                                     \
         for (int q = 0; q < V; ++q) *(type *)(y + PLACE(q, V, L, W)) = a[q];                                  \
     }
