@@ -12,8 +12,8 @@
  * overlap, and some sums are made twice, to the same bits. */
 #define PLACE(q, V, L, W) ((V) == 1 ? 0 : (q) < (V) - 1 ? (L) * (q) : (W) - (L))
 
-/* Which of V vectors of a row of X is read k-th: of a long one first and last by turns. Where it comes from afar that is a
- * tenth to a quarter faster than from one end to the other, which processors take for a longer stream than it is. */
+/* Which of V vectors of a row of X is read k-th: of a long row first and last by turns. Where it comes from afar, that
+ * was measured to be a tenth to a quarter faster than from one end to the other. */
 #define TURN(k, V) ((V) < 8 ? (k) : (k) % 2 ? (V) - 1 - (k) / 2 : (k) / 2)
 
 /* One row, the W columns that X and y point at, in V registers of L columns. */
