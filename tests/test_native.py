@@ -17,13 +17,14 @@ from app import device as device_module
 from app.device import HostDevice
 from app.errors import NumericsError
 from app.native import library
+from app.native.products import TILE_COLUMNS
 from app.products import Finish, Lookup, Members, Part
 from app.rl.select import LEAST, LOWEST
 
 pytestmark = pytest.mark.mpi_skip  # nothing here knows of other ranks
 PLAIN = HostDevice(compiled=False)
 # Around the widths of vector registers, and of the tiles of the kernels.
-WIDTHS = (1, 2, 3, 5, 16, 17, 31, 32, 48, 64, 65, 128, 200)
+WIDTHS = (1, 2, 3, 5, 8, 11, 16, 17, 31, 32, 48, 64, 65, 80, 128, 200)
 ROWS = (0, 1, 5, 6, 7, 8, 13, 40)
 everywhere = pytest.mark.parametrize("width", WIDTHS)
 widths, rows, seeds = st.sampled_from(WIDTHS), st.sampled_from(ROWS), st.integers(0, 10**6)
@@ -91,6 +92,53 @@ def test_sparse_products_larger_than_the_caches(compiled, width):
         for device, Y in zip((compiled, PLAIN), out):
             device.spmm_add(device.csr(indptr, indices, data, (6, columns)), X, Y)
         same(*out)
+
+
+@pytest.mark.parametrize("width", [16, 17, 41, 64, 70, 128, 200, 256, 330, 512])
+@pytest.mark.parametrize("order", ["ascending", "any"])
+def test_sparse_products_by_tiles_of_columns(monkeypatch, compiled, width, order):
+    """Some rows at a time, each as far as its columns are in the tile; the order of its entries is kept."""
+    draws = np.random.default_rng(width)
+    n, m, height = (4200, 25, 4) if width == 512 else (50, 61, 10)
+    enough = 7 * 4096 // (4 * width)  # entries of a row
+    lengths = draws.integers(enough, 2 * enough, n) * (draws.random(n) > 0.1)
+    tile_bytes = 4 * width * height
+    monkeypatch.setattr(compiled.native, "tile_bytes", tile_bytes)
+    for kind, valued in itertools.product((np.int32, np.int64), (False, True)):
+        indptr, indices = stored(lengths, m, kind)
+        if order == "ascending":
+            indices = np.concatenate([np.sort(row) for row in np.split(indices, indptr[1:-1])])
+        data = normal(draws, len(indices)) if valued else None
+        X, Y = normal(draws, m, width), normal(draws, n, width)
+        sums, product, wide = Y.copy(), np.zeros_like(Y), normal(draws, n, width + 5)
+        beside, found = wide.copy(), np.full_like(Y, np.nan)
+        wide[:, 2:-3] = Y
+        for out in (sums, product):
+            PLAIN.spmm_add(PLAIN.csr(indptr, indices, data, (n, m)), X, out)
+        assert TILE_COLUMNS(n, m, len(indices), width, tile_bytes) == height
+        record = compiled.native.record(indptr, indices, data, (n, m))
+        compiled.native.spmm_add(record, X, found, write=True)
+        same(found, product)
+        compiled.native.spmm_add(record, X, Y)
+        same(Y, sums)
+        compiled.native.spmm_add(record, X, wide[:, 2:-3])
+        beside[:, 2:-3] = sums
+        same(wide, beside)
+
+
+def test_when_sparse_products_go_by_tiles(compiled):
+    """Operands of many tiles, of each of which a row reads enough in the mean."""
+    tile = 4 * 64 * 100
+    entries = 10 * 7 * 4096 // (4 * 64)
+    assert TILE_COLUMNS(10, 601, entries, 64, tile) == 100
+    assert TILE_COLUMNS(10, 601, entries - 1, 64, tile) == 0
+    assert TILE_COLUMNS(10, 600, 10**6, 64, tile) == 0
+    assert TILE_COLUMNS(10, 8000, 10**6, 15, tile) == 0
+    assert TILE_COLUMNS(10, 601, 10**6, 64, 4 * 63) == 0
+    rows, tiles = 10**6, 10**4  # more than any cache holds
+    assert TILE_COLUMNS(10, rows, 10 * tiles * 1024 // (4 * 64), 64, tile) == 100
+    assert TILE_COLUMNS(10, rows, 10 * tiles * 1024 // (4 * 64) - 1, 64, tile) == 0
+    assert compiled.native.tile_bytes >= 128 << 10
 
 
 @pytest.mark.parametrize("most", [1, 7, 300])

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from app.errors import CaseError
 from app.model.work import MESSAGES, Term
 
-TILE = 64  # columns that a compiled product takes at once; below it 16, 4 and 1 at a time (native/products.c)
+TILE = 64  # columns that a compiled product takes at once (native/spmm.c)
 LANES = 16  # columns of a dense product are padded to a multiple of this
 FAR_BYTES = 8 << 20  # of an operand, beyond which no result is left out
 LATENCY_S, BYTES_S = 2e-6, 10e9  # of a network of which nothing was measured
@@ -210,26 +210,25 @@ class Rates:
         return tiles * mean * full + rest / LANES * vector * (1 - removed)
 
     def _product(self, entries: float, rows: float, width: int, nbytes: float) -> float:
-        """Tiles of 64 columns are one pass over the entries; what is left takes one for 16, 4 or 1 column."""
-        wide, rest = width // TILE * TILE, width % TILE
-        seconds = self._wide_product(entries, rows, wide, nbytes) if wide else 0.0
-        for columns in (16, 4, 1):
-            passes, rest = divmod(rest, columns)
-            rate = self._products[columns]
-            entry_s, row_s = (between(rate.nbytes, v, nbytes) for v in (rate.entry_s, rate.row_s))
-            seconds += passes * (entries * entry_s + rows * row_s)
-        return seconds
+        """One pass over the entries for any number of columns; few of them by the widths measured around."""
+        if not width or width >= TILE:
+            return self._wide_product(entries, rows, width, nbytes) if width else 0.0
+        narrow = sorted(w for w in self._products if w <= TILE)
+        seconds = [self._measured_product(entries, rows, w, nbytes) for w in narrow]
+        return _along([float(w) for w in narrow], seconds, width)
 
     def _wide_product(self, entries: float, rows: float, width: int, nbytes: float) -> float:
         """Between measured widths by the tile: beyond the largest as for it."""
         widths = sorted(w for w in self._products if w >= TILE)
         tiles = width / TILE
-        costs = []
-        for w in widths:
-            rate = self._products[w]
-            entry_s, row_s = (between(rate.nbytes, v, nbytes) for v in (rate.entry_s, rate.row_s))
-            costs.append((entries * entry_s + rows * row_s) / (w / TILE))
+        costs = [self._measured_product(entries, rows, w, nbytes) / (w / TILE) for w in widths]
         return tiles * between([float(w) for w in widths], costs, width)
+
+    def _measured_product(self, entries: float, rows: float, width: int, nbytes: float) -> float:
+        """A product of a width that was measured."""
+        rate = self._products[width]
+        entry_s, row_s = (between(rate.nbytes, v, nbytes) for v in (rate.entry_s, rate.row_s))
+        return entries * entry_s + rows * row_s
 
     def _message(self, kind: str, received: float, turns: float) -> float:
         """A collective of the ranks that calibrated, and further messages in a row, where there are any."""

@@ -1,98 +1,7 @@
 /* Products of app/device.py. One output element is one left-to-right chain; registers hold different outputs. */
 #include "products.h"
 
-/* ---- sparse times dense ----------------------------------------------------------------------------------
- * Y += A X, or Y = A X where `first`: then Y is not read. A row of X is fetched some entries before its use: into an
- * outer cache where rows are long and X is larger than the caches, else into the first. */
-
-#define FETCH(index, ahead, lines, hint)                                                                      \
-    if (j + (ahead) < last) {                                                                                 \
-        const char *next = (const char *)(X + (size_t)(index)[j + (ahead)] * ld);                             \
-        _Pragma("GCC unroll 4") for (int line = 0; line < (lines); ++line)                                    \
-            __builtin_prefetch(next + 64 * line, 0, hint);                                                    \
-    }
-
-#define ONE(v) (v)
-#define VALUED(v) (data[j] * (v))
-#define START(type, y) (first ? (type){0} : *(const type *)(y))
-
-/* One row, one tile of columns that X and y point at. */
-#define CHAIN64(T, hint, ahead)                                                                               \
-    {                                                                                                         \
-        v16 a = START(v16, y), b = START(v16, y + 16), c = START(v16, y + 32), d = START(v16, y + 48);        \
-        for (int64_t j = begin; j < end; ++j) {                                                               \
-            FETCH(indices, ahead, 4, hint)                                                                    \
-            const float *x = X + (size_t)indices[j] * ld;                                                     \
-            a += T(LOAD16(x));                                                                                \
-            b += T(LOAD16(x + 16));                                                                           \
-            c += T(LOAD16(x + 32));                                                                           \
-            d += T(LOAD16(x + 48));                                                                           \
-        }                                                                                                     \
-        STORE16(y, a);                                                                                        \
-        STORE16(y + 16, b);                                                                                   \
-        STORE16(y + 32, c);                                                                                   \
-        STORE16(y + 48, d);                                                                                   \
-    }
-/* The same for V vectors of 16 columns, where there are so many registers: a row of X is then read in one go. */
-#define CHAIN_WIDE(T, V, ahead)                                                                               \
-    {                                                                                                         \
-        v16 a[V];                                                                                             \
-        for (int q = 0; q < V; ++q) a[q] = START(v16, y + 16 * q);                                            \
-        for (int64_t j = begin; j < end; ++j) {                                                               \
-            const float *x = X + (size_t)indices[j] * ld;                                                     \
-            if (j + (ahead) < last) {                                                                         \
-                const float *next = X + (size_t)indices[j + (ahead)] * ld;                                    \
-                for (int q = 0; q < V; ++q) __builtin_prefetch(next + 16 * q, 0, 1);                          \
-            }                                                                                                 \
-            for (int q = 0; q < V; ++q) a[q] += T(LOAD16(x + 16 * q));                                        \
-        }                                                                                                     \
-        for (int q = 0; q < V; ++q) STORE16(y + 16 * q, a[q]);                                                \
-    }
-#define CHAIN(type, T)                                                                                        \
-    {                                                                                                         \
-        type a = START(type, y);                                                                              \
-        for (int64_t j = begin; j < end; ++j) {                                                               \
-            FETCH(indices, 16, 1, 3)                                                                          \
-            a += T(*(const type *)(X + (size_t)indices[j] * ld));                                             \
-        }                                                                                                     \
-        *(type *)y = a;                                                                                       \
-    }
-#define ROWS(columns, BODY)                                                                                   \
-    for (; at + (columns) <= ld; at += (columns)) {                                                           \
-        for (int64_t i = 0; i < n; ++i) {                                                                     \
-            const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
-            const float *X = X_ + at;                                                                         \
-            float *y = Y + i * ldy + at;                                                                      \
-            if (first || begin < end) BODY                                                                    \
-        }                                                                                                     \
-    }
-
-#define WIDTHS(tag, INDEX, T)                                                                                 \
-    WIDE static void spmm_##tag(int64_t n, const INDEX *indptr, const INDEX *indices, const float *data,      \
-                                int64_t ld, const float *X_, float *Y, int64_t ldy, int far,                  \
-                                const int first) {                                                            \
-        const int64_t last = n ? (int64_t)indptr[n] : 0, tiles = ld / 64 * 64;                                \
-        (void)data;                                                                                           \
-        for (int64_t i = 0; i < n; ++i) {                                                                     \
-            const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
-            if (first || begin < end)                                                                         \
-                for (int64_t tile = 0, next; tile < tiles; tile = next) {                                     \
-                    const float *X = X_ + tile;                                                               \
-                    float *y = Y + i * ldy + tile;                                                            \
-                    const int64_t left = far > 1 ? tiles - tile : 64;                                         \
-                    next = tile + (left >= 256 ? 256 : left >= 128 ? 128 : 64);                               \
-                    if (left >= 256) CHAIN_WIDE(T, 16, 12)                                                    \
-                    else if (left >= 128) CHAIN_WIDE(T, 8, 24)                                                \
-                    else if (far) CHAIN64(T, 1, 48)                                                           \
-                    else CHAIN64(T, 3, 24)                                                                    \
-                }                                                                                             \
-        }                                                                                                     \
-        int64_t at = tiles;                                                                                   \
-        ROWS(16, CHAIN(v16, T))                                                                               \
-        ROWS(8, CHAIN(v8, T))                                                                                 \
-        ROWS(4, CHAIN(v4, T))                                                                                 \
-        ROWS(1, CHAIN(float, T))                                                                              \
-    }
+/* ---- sparse times dense, by states ------------------------------------------------------------------------ */
 
 /* z where the gate is open, else 0 times it. */
 INLINE v16 gated(v16 z, v16 gate) {
@@ -168,28 +77,6 @@ INLINE const float *gate_row(const Gate *gate, int64_t f, int64_t r) {
 LIVE(ones, int32_t, SUM_ONES)
 LIVE(data, int32_t, SUM_DATA)
 
-WIDTHS(narrow_ones, int32_t, ONE)
-WIDTHS(narrow_data, int32_t, VALUED)
-WIDTHS(long_ones, int64_t, ONE)
-WIDTHS(long_data, int64_t, VALUED)
-
-enum { FAR_BYTES = 8 << 20 };
-
-static void spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                 const float *X, float *Y, int64_t ldy, int first) {
-    const int far = c > 64 && m * c * 4 > FAR_BYTES ? 1 + many_registers() : 0;
-    if (wide && data) spmm_long_data(n, indptr, indices, data, c, X, Y, ldy, far, first);
-    else if (wide) spmm_long_ones(n, indptr, indices, data, c, X, Y, ldy, far, first);
-    else if (data) spmm_narrow_data(n, indptr, indices, data, c, X, Y, ldy, far, first);
-    else spmm_narrow_ones(n, indptr, indices, data, c, X, Y, ldy, far, first);
-}
-
-/* Y += A X for Y [n, c] that are columns of an array whose rows are ldy long; X [m, c], the rest as in lk_spmm_live. */
-void lk_spmm_columns(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data,
-                     int64_t c, const float *X, float *Y, int64_t ldy) {
-    spmm(n, m, wide, indptr, indices, data, c, X, Y, ldy, 0);
-}
-
 /* Y [n, c] *= (live != 0) * (gate > 0): what live_* do as they go. */
 WIDE static void gate_rows(int64_t rows, int64_t f, float *Y, const float *live, const Gate *gate) {
     for (int64_t r = 0; r < rows; ++r) {
@@ -201,14 +88,13 @@ WIDE static void gate_rows(int64_t rows, int64_t f, float *Y, const float *live,
     }
 }
 
-/* Y [n, c] += A X; X [m, c]; `wide`: indptr and indices are 64-bit; data may be null: all values one. Rows are those of
- * c / f states side by side. live [n][c / f], or null: rows of Y where it is 0 may be left out, and where `first` be
- * zero; with a gate they are. gate, or null (needs first): the sums times (gate > 0). */
+/* Y [n, c] += A X as lk_spmm. Rows are those of c / f states side by side. live [n][c / f], or null: rows of Y where it
+ * is 0 may be left out, and where `first` be zero; with a gate they are. gate, or null (needs first): the sums times
+ * (gate > 0). */
 void lk_spmm_live(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                  int64_t f, const float *X, float *Y, const float *live, int first, const Gate *gate) {
-    const int far = c > 64 && m * c * 4 > FAR_BYTES;
-    if (!live || wide || f % 16 || far || c > STATES * f) {
-        spmm(n, m, wide, indptr, indices, data, c, X, Y, c, first);
+                  int64_t f, const float *X, float *Y, const float *live, int first, const Gate *gate, int64_t tile) {
+    if (!live || wide || f % 16 || is_far(m, c) || c > STATES * f) {
+        lk_spmm(n, m, wide, indptr, indices, data, c, X, Y, c, first, tile);
         if (gate) gate_rows(n * (c / f), f, Y, live, gate);
     } else if (data) live_data(n, indptr, indices, data, c, f, X, Y, live, first, gate);
     else live_ones(n, indptr, indices, data, c, f, X, Y, live, first, gate);
@@ -217,14 +103,14 @@ void lk_spmm_live(int64_t n, int64_t m, int wide, const void *indptr, const void
 /* One product for each graph of a batch: `table` [members][9] holds n, m, wide, indptr, indices, data (addresses),
  * the first row of the graph in X and in Y, and how many rows of f columns stand side by side for a node. */
 void lk_spmm_members(int64_t members, const int64_t *table, int64_t f, const float *X, float *Y, const float *live,
-                     int first, const Gate *gate) {
+                     int first, const Gate *gate, int64_t tile) {
     for (const int64_t *t = table; t < table + 9 * members; t += 9) {
         Gate own = {0};
         if (gate)
             own = (Gate){gate->values + (gate->index ? 0 : t[7] * f), gate->index ? gate->index + t[7] : 0};
         lk_spmm_live(t[0], t[1], (int)t[2], (const void *)(intptr_t)t[3], (const void *)(intptr_t)t[4],
                      (const float *)(intptr_t)t[5], t[8] * f, f, X + t[6] * f, Y + t[7] * f, live ? live + t[7] : 0,
-                     first, gate ? &own : 0);
+                     first, gate ? &own : 0, tile);
     }
 }
 

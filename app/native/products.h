@@ -1,4 +1,4 @@
-/* What products.c offers the other kernel files. */
+/* What products.c and spmm.c offer the other kernel files. */
 #ifndef LOCKSTEP_PRODUCTS_H
 #define LOCKSTEP_PRODUCTS_H
 
@@ -13,6 +13,11 @@ typedef int32_t i16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 #define LOAD16(p) (*(const v16 *)(p))
 #define STORE16(p, v) (*(v16 *)(p) = (v))
+
+/* What is added for an entry of value one, and for entry j; what a chain begins with. */
+#define ONE(v) (v)
+#define VALUED(v) (data[j] * (v))
+#define START(type, y) (first ? (type){0} : *(const type *)(y))
 
 /* The first `width` of 16 columns; the others are zero, and are not written. */
 INLINE v16 load_part(const float *x, int64_t width) {
@@ -96,5 +101,16 @@ typedef struct {
 
 /* See products.c. */
 void lk_dense(const Dense *d);
+
+/* Whether rows of X [m, c] are fetched from an outer cache. */
+enum { FAR_BYTES = 8 << 20 };
+INLINE int is_far(int64_t m, int64_t c) {
+    return c > 64 && m * c * 4 > FAR_BYTES;
+}
+
+/* Y [n, c] += A X, or = A X where `first`; X [m, c]; rows of Y are ldy long. `wide`: indptr and indices are 64-bit; data
+ * may be null: all values one. tile: bytes of X that a tile of A's columns may read (see lk_tile_bytes), or 0. */
+void lk_spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
+             const float *X, float *Y, int64_t ldy, int first, int64_t tile);
 
 #endif

@@ -51,14 +51,18 @@ class _Gate(ctypes.Structure):
 
 SPMM_LIVE = function(
     "lk_spmm_live", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer,
-    Pointer, ctypes.c_int, ctypes.POINTER(_Gate),
+    Pointer, ctypes.c_int, ctypes.POINTER(_Gate), Long,
 )  # fmt: skip
-SPMM_COLUMNS = function(
-    "lk_spmm_columns", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Pointer, Pointer, Long
-)
+SPMM = function(
+    "lk_spmm", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Pointer, Pointer, Long,
+    ctypes.c_int, Long,
+)  # fmt: skip
 SPMM_MEMBERS = function(
-    "lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer, ctypes.c_int, ctypes.POINTER(_Gate)
-)
+    "lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer, ctypes.c_int, ctypes.POINTER(_Gate),
+    Long,
+)  # fmt: skip
+TILE_BYTES = function("lk_tile_bytes", returns=Long)
+TILE_COLUMNS = function("lk_tile_columns", *(Long,) * 5, returns=Long)
 LOOKUP = function("lk_lookup_members", Long, Pointer, Long, *(Pointer,) * 4, ctypes.c_int)
 FOLD = function("lk_fold", Long, Pointer, Pointer, Long, Pointer)
 POOL = function(
@@ -74,13 +78,19 @@ GRAM_ROOTS = function("lk_gram_roots", ctypes.POINTER(_Gram), Long, Pointer, Poi
 def available() -> bool:
     """True where the library was built."""
     return None not in (
-        *(SPMM_LIVE, SPMM_COLUMNS, SPMM_MEMBERS, LOOKUP, FOLD, POOL, SPREAD, DENSE, GRAM, GRAM_ROOTS),
-        BEST_ROWS,
+        *(SPMM_LIVE, SPMM, TILE_BYTES, TILE_COLUMNS, SPMM_MEMBERS, LOOKUP),
+        *(FOLD, POOL, SPREAD, DENSE, BEST_ROWS, GRAM, GRAM_ROOTS),
     )
 
 
 class NativeProducts:
-    """The kernels behind HostDevice's methods of the same names."""
+    """The kernels behind HostDevice's methods of the same names.
+
+    tile_bytes   of a dense operand that a sparse product reads at a time where rows are long enough
+    """
+
+    def __init__(self) -> None:
+        self.tile_bytes: int = TILE_BYTES()
 
     def record(
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, shape: tuple[int, int]
@@ -103,14 +113,17 @@ class NativeProducts:
         c = X.shape[1]
         if not Y.flags.c_contiguous and live is gate is None and not write:
             _check_rows(X)
-            SPMM_COLUMNS(*record, c, address(X), address(Y), _row_length(Y))
+            SPMM(*record, c, address(X), address(Y), _row_length(Y), False, self.tile_bytes)
             return
         _check_rows(X, Y)
         if not record[0]:
             return
         f = c if live is None else c * record[0] // max(len(live), 1)
         f = f if gate is None else gate.X.shape[1]
-        SPMM_LIVE(*record, c, f, address(X), address(Y), _vector(live, np.float32), write, _gate(gate))
+        SPMM_LIVE(
+            *record, c, f, address(X), address(Y), _vector(live, np.float32), write, _gate(gate),
+            self.tile_bytes,
+        )  # fmt: skip
 
     def spmm_members(
         self,
@@ -125,7 +138,9 @@ class NativeProducts:
         """spmm_add for every graph of a batch; table [graphs, 9]: a record, rows in X and Y, states."""
         _check_rows(X, Y)
         live = _vector(live, np.float32)
-        SPMM_MEMBERS(len(table), address(table), f, address(X), address(Y), live, write, _gate(gate))
+        SPMM_MEMBERS(
+            len(table), address(table), f, address(X), address(Y), live, write, _gate(gate), self.tile_bytes
+        )
 
     def spmm_lookup(
         self,
