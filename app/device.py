@@ -431,12 +431,19 @@ def open_gpu(local_rank: int, reproducible: bool = True) -> Any:
     """
     try:
         import cupy
-        import cupyx.cusparse
-        import cupyx.scipy.sparse
-    except ImportError:
-        return "CuPy is not installed"
-    if not cupy.cuda.is_available():
-        return "CuPy finds no usable GPU"
-    if reproducible:
-        return CudaDevice(cupy, local_rank)
+    except ImportError as error:
+        return f"CuPy cannot be imported ({str(error).strip().splitlines()[0]})"
+    try:
+        if not cupy.cuda.is_available():
+            return "CuPy finds no usable GPU"
+        return CudaDevice(cupy, local_rank) if reproducible else _open_vendor(cupy, local_rank)
+    except (ImportError, RuntimeError) as error:  # a driver, a library or a GPU that does not work
+        return f"CuPy cannot use the GPU ({str(error).strip().splitlines()[0]})"
+
+
+def _open_vendor(cupy: Any, local_rank: int) -> VendorDevice:
+    """The device with cuSPARSE, which our own kernels do without. Raises ImportError."""
+    import cupyx.cusparse
+    import cupyx.scipy.sparse
+
     return VendorDevice(cupy, cupyx, local_rank)

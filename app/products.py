@@ -212,6 +212,10 @@ class Products:
         roots = [merge_rows(self.xp, sums[lo:hi]) for lo, hi, _ in spans]
         return self.xp.concatenate(roots) if roots else self.zeros((0, D.shape[1]))
 
+    def plus(self, a: Array, b: Array) -> Array:
+        """a + b, both [w] float32."""
+        return a + b
+
     def zeros(self, shape: tuple[int, ...]) -> Array:
         """A float32 array of zeros."""
         return self.xp.zeros(shape, dtype=np.float32)

@@ -495,7 +495,7 @@ extern "C" __global__ void f(const int n, const float* X, float* Y) {
 
 
 def test_barriers(emulated):
-    module = emulator.RawModule(BACKWARDS, ("--fmad=false",))
+    module = emulator.RawModule(BACKWARDS)
     X, Y = emulated.put(normal(1, 64)), emulated.empty((64,))
     module.get_function("f")((1, 1), (64,), (np.int32(64), X, Y))
     assert np.array_equal(emulated.get(Y), emulated.get(X)[::-1])
@@ -507,7 +507,8 @@ def test_a_divergent_barrier_ends_the_process():
 
     text = (
         "import emulator, numpy as np\n"
-        f"f = emulator.RawModule({DIVERGENT!r}, ('--fmad=false',)).get_function('f')\n"
+        f"f = emulator.RawModule({DIVERGENT!r}).get_function('f')\n"
+        "emulator.Stream(non_blocking=True).use()\n"
         "f((1, 1), (8,), (np.int32(3),))"
     )
     if emulator.compiler() is None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from app.cuda.kernels import OPTIONS, Kernels
+from app.cuda.compiler import OPTIONS
+from app.cuda.kernels import Kernels
 from app.cuda.matrix import CudaMatrix
 from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise
@@ -79,7 +80,12 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         return self._pinned_bytes(4 * count).view(np.float32)
 
     def _pinned_bytes(self, size: int) -> np.ndarray:
-        memory = self._cp.cuda.alloc_pinned_memory(max(size, 1))
+        try:
+            memory = self._cp.cuda.alloc_pinned_memory(max(size, 1))
+        except RuntimeError as error:  # of device memory CuPy makes a MemoryError itself
+            if "cudaErrorMemoryAllocation" not in str(error):
+                raise
+            raise MemoryError(f"{size:,} bytes of page-locked host memory") from error
         return np.frombuffer(memory, np.uint8, size)
 
     def memory(self) -> dict[str, int]:
@@ -109,8 +115,12 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
     def beside(self) -> Iterator[None]:
         """What is launched inside starts after all that was issued so far, and runs beside what follows."""
         self._side.wait_event(self.stream.record())
-        with self._side:
+        # Not `with self._side`: CuPy before 14.3 goes on with the default stream after it, not with ours.
+        self._side.use()
+        try:
             yield
+        finally:
+            self.stream.use()
         self._side_done = self._side.record()
 
     def join(self) -> None:
@@ -137,4 +147,4 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         about = cp.cuda.runtime.getDeviceProperties(self.index)
         name, memory = about["name"].decode(), about["totalGlobalMem"] / 2**30
         place = f"gpu {self.index} of {self.count} ({name}, {memory:.0f} GiB)"
-        return f"{place}, CuPy {cp.__version__}, {OPTIONS[0]}"
+        return f"{place}, CuPy {cp.__version__}, {' '.join(OPTIONS[:2])}"

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from app.cuda.compiler import binary
 from app.errors import NumericsError
 
 Array = Any
 FOLDER = Path(__file__).parent.parent / "sparse" / "kernels"
-# Products are rounded by name in the sources (__fmul_rn); the option keeps all else from being contracted.
-OPTIONS = ("--fmad=false", "--std=c++17")
 THREADS = 256
 NULL = np.uint64(0)  # a pointer that is not given
 KERNELS = {
@@ -64,7 +63,8 @@ class Kernels:
         if name not in self._functions:
             file = FILE_OF[name]
             if file not in self._modules:
-                self._modules[file] = self._cp.RawModule(code=source(file), options=OPTIONS)
+                path = binary(self._cp, file, source(file))
+                self._modules[file] = self._cp.RawModule(path=str(path))
             self._functions[name] = self._modules[file].get_function(name)
         return self._functions[name]
 
