@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.charts import plot_lines
+from app.charts import plot_bars, plot_lines
 from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
@@ -132,6 +132,7 @@ def run_progress(context: Context) -> dict[str, Any]:
         context.folder.write_csv("reached.csv", REACHED_COLUMNS, reached)
         if case.output.plots:
             _plot(context, courses, list(targets))
+            _plot_times(context, reached)
     digests = {f"{course.variant}/{course.seed}": course.weights for course in courses}
     return {"digest": digest_text(digests), "rows": rows, "reached": reached, "instances": []}
 
@@ -319,3 +320,18 @@ def _plot(context: Context, courses: list[Course], families: list[str]) -> None:
     }  # fmt: skip
     y = ["mean approximation ratio"]
     plot_lines(context.folder, context.log, panels, "progress.png", "seconds of training", y)
+
+
+def _plot_times(context: Context, reached: list[dict[str, Any]]) -> None:
+    """Seconds to the targets of variants that got there: medians over seeds, half the range as error."""
+    bars: dict[str, dict[str, tuple[float, float]]] = {}
+    for row in (row for row in reached if row["reached"]):
+        mine = [other for other in reached if other["variant"] == row["variant"] and other["reached"]]
+        spans = {
+            word: [each[key] for each in mine if each[key] is not None]
+            for word, key in (("total", "seconds"), ("agent", "agent_s"), ("environment", "environment_s"))
+        }
+        bars[row["variant"]] = {
+            word: (median(span), (max(span) - min(span)) / 2) for word, span in spans.items() if span
+        }
+    plot_bars(context.folder, context.log, bars, "times.png", "s to the target")
