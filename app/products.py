@@ -124,6 +124,7 @@ class Products:
     adds_into_columns = False  # True: spmm_add can (HostDevice)
     multiplies_members = False  # True: the device has spmm_members (HostDevice)
     makes_rows = False  # True: its dense products make the rows of parts that say so (HostDevice)
+    follows_rows = False  # True: it keeps rows of scores as they change (app/cuda/changes.py)
     writes_products = False  # True: its sparse products can write their output (HostDevice)
 
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:

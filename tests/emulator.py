@@ -1,8 +1,8 @@
 """A module like CuPy that runs the CUDA C sources on the host, on the arrays of tests/standin.py.
 
-So app/cuda runs as it would on a GPU: the same launches, of the same kernels, with the same bits. Refused are an
-argument of another type than the kernel declares, which on a GPU would be read as garbage, and a launch on
-the default stream, for which nobody waits.
+So app/cuda runs as it would on a GPU: the same launches, of the same kernels, with the same bits. An argument
+of another type than the kernel declares is refused, which on a GPU would be read as garbage; and so is a
+launch on the default stream, for which nobody waits.
 """
 
 import ctypes

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from app.cuda.changes import CudaChanges
 from app.cuda.compiler import OPTIONS
 from app.cuda.kernels import Kernels
 from app.cuda.matrix import CudaMatrix
@@ -19,7 +20,7 @@ from app.cuda.staging import PinnedRing
 Array = Any
 
 
-class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
+class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
     """One GPU; several ranks of a machine may share it.
 
     cp            the module cupy

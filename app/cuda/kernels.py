@@ -19,6 +19,7 @@ NULL = np.uint64(0)  # a pointer that is not given
 KERNELS = {
     "spmm": (
         "spmm_16", "spmm_32", "spmm_64", "spmm_128", "spmm_256", "spmm_any", "spmm_long", "spmm_lookup",
+        "spmm_rows", "spmm_rows_4",
     ),
     "dense": ("dense_16", "dense_32", "dense_64", "dense_128", "dense_thin", "dense_made", "gated_spread"),
     "gram": ("gram_16", "gram_64", "merge_pairs", "fold", "fold_members"),
@@ -31,6 +32,7 @@ KERNELS = {
         "attention_back_rows", "attention_back_heads", "row_dots",
     ),
     "choose": ("best_rows", "next_key"),
+    "changes": ("place_rows", "clear_rows", "place_keys"),
 }  # fmt: skip
 FILE_OF = {name: file for file, names in KERNELS.items() for name in names}
 

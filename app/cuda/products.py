@@ -61,7 +61,8 @@ class CudaProducts(Products):
             self._short_rows(operands, c, f, n, live is not None, NO_LIMIT)
             return
         with self.beside():
-            self.kernels.launch_blocks("spmm_long", A.long.shape[0], *operands, A.long, across=-(-c // 32))
+            blocks, across = A.long.shape[0], -(-c // 32)
+            self.kernels.launch_blocks("spmm_long", blocks, *operands, A.long, NULL, across=across)
         self._short_rows(operands, c, f, n, live is not None, np.int32(LONG))
         self.join()
 
