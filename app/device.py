@@ -408,16 +408,19 @@ def product_rate(device: Any, repeat: int = 3) -> float:
 
 
 def open_device(
-    wanted: str, rank: int, portable: bool, reproducible: bool = True, compiled: bool = True
-) -> Any:
+    wanted: str, rank: int, portable: bool, reproducible: bool = True, compiled: bool = True,
+    replays: bool = False,
+) -> Any:  # fmt: skip
     """The device of this rank.
 
+    replays  a GPU may record repeated launches as a CUDA graph
     wanted   "auto": a GPU where one can be used, else the host; "cpu"; "gpu" (an error where there is none)
     rank     of the ranks of this machine: they are dealt round-robin to its GPUs
     """
     if wanted != "cpu":
         found = open_gpu(rank, reproducible)
         if not isinstance(found, str):
+            found.replays = replays
             return found
         if wanted == "gpu":
             raise CaseError(f"device gpu: {found}; use --device cpu or auto")

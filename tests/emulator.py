@@ -5,6 +5,7 @@ of another type than the kernel declares is refused, which on a GPU would be rea
 launch on the default stream, for which nobody waits.
 """
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -106,7 +107,11 @@ class Function:
         Function.launches += 1
         assert len(arguments) == len(self._parameters), f"{self._name}: {len(arguments)} arguments"
         values = [self._value(*pair) for pair in zip(self._parameters, arguments)]
-        self._grid(grid[0], grid[1] if len(grid) > 1 else 1, block[0], *values)
+        whole = (grid[0], grid[1] if len(grid) > 1 else 1, block[0], *values)
+        if standin.tape is None:
+            self._grid(*whole)
+        else:  # by address, as a graph does: who launched it must see to it that the memory stays
+            standin.tape.append(lambda: self._grid(*whole))
         for (_, _, _, written), argument in zip(self._parameters, arguments):
             if written and isinstance(argument, standin.Array):
                 argument._write()
@@ -165,7 +170,16 @@ class Stream:
         return self
 
     def synchronize(self):
+        standin._must_not_capture("synchronize")
         standin.stream.synchronize()
+
+    def begin_capture(self):
+        assert standin.tape is None and Stream.current is self
+        standin.tape = []
+
+    def end_capture(self):
+        tape, standin.tape = standin.tape, None
+        return Graph(tape)
 
     def record(self):
         return Event()
@@ -180,8 +194,25 @@ class Stream:
         Stream.current = None
 
 
+class Graph:
+    """What was launched while a stream captured; nothing of it was done."""
+
+    launches = 0  # of all graphs
+
+    def __init__(self, tape):
+        self._tape = tape
+
+    def launch(self, stream=None):
+        Graph.launches += 1
+        for again in self._tape:
+            again()
+        standin.stream.issue()
+
+
 class Pool:
     """The pool, in which nothing is ever used."""
+
+    malloc = None
 
     def used_bytes(self):
         return 0
@@ -206,7 +237,8 @@ def make_cupy(devices=1):
     device = SimpleNamespace(use=lambda: None, compute_capability="90")
     cuda = SimpleNamespace(
         runtime=runtime, Stream=Stream, Device=lambda i=0: device, alloc_pinned_memory=bytearray,
-        compiler=SimpleNamespace(compile_using_nvrtc=compile_using_nvrtc),
+        compiler=SimpleNamespace(compile_using_nvrtc=compile_using_nvrtc), MemoryPool=Pool,
+        using_allocator=lambda allocator: contextlib.nullcontext(),
     )  # fmt: skip
     return SimpleNamespace(
         **vars(standin.xp), cuda=cuda, RawModule=RawModule, get_default_memory_pool=Pool, __version__="0"

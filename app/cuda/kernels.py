@@ -50,6 +50,7 @@ class Kernels:
         self._cp = cp
         self._modules: dict[str, Any] = {}
         self._functions: dict[str, Any] = {}
+        self.held: list[Any] | None = None  # while launches are recorded: what they were handed
 
     def launch(self, name: str, threads: int, *arguments: Any, across: int = 1) -> None:
         """Start a kernel with at least `threads` threads, and `across` blocks in y for each in x."""
@@ -59,6 +60,8 @@ class Kernels:
     def launch_blocks(self, name: str, blocks: int, *arguments: Any, across: int = 1) -> None:
         """Start a kernel of `blocks` x `across` blocks of THREADS threads."""
         if blocks > 0 and across > 0:
+            if self.held is not None:
+                self.held.append(arguments)
             self._function(name)((blocks, across), (THREADS,), arguments)
 
     def _function(self, name: str) -> Any:
