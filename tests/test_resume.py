@@ -18,7 +18,7 @@ from test_main import files_of, metrics, result_of
 
 pytestmark = pytest.mark.mpi_skip
 LONG = bool(os.environ.get("LOCKSTEP_LONG"))
-KILLS = 50 if LONG else 2  # of each soak
+KILLS = 50 if LONG else 5  # of each soak
 SMALL = ("output.plots=false", "search.baselines=false")
 TRAIN = (
     ROOT / "inputs" / "weights_mvc.toml", "graph.count=8", "graph.nodes=[16,24]",
