@@ -8,11 +8,14 @@ from helpers import growing_graph, make_block
 from mpi4py import MPI
 
 from app.comm.group import Group
-from app.config import GnnCase
+from app.config import GnnCase, PolicyCase
 from app.cuda.graph import NotCapturable
 from app.gnn.optim import make_optimiser
 from app.gnn.training import Classifier
 from app.graphs.nodedata import NodeData
+from app.problems.mvc import MinimumVertexCover
+from app.rl.qnet import QNetwork
+from app.rl.rollout import cover_graph
 
 pytestmark = pytest.mark.mpi_skip
 GROUP = MPI.COMM_SELF
@@ -149,3 +152,32 @@ def test_epochs_that_differ_are_not_recorded(device):
     """Dropout is drawn for each epoch: its key is a number that a launch is handed."""
     assert train(device, dropout=0.5)[2] == 0
     assert device.told == []
+
+
+# ---- policies ---------------------------------------------------------------------------------------------
+
+
+def chosen(device, policy, rule):
+    """What every state evaluated in full chooses, and the graphs that were launched."""
+    group = Group(GROUP, device)
+    net = QNetwork(PolicyCase(**policy), MinimumVertexCover())
+    params, block = net.new_parameters(device, 3), make_block(group, growing_graph(50, 3, 1))
+    cover, _, graphs = counted(lambda: cover_graph(group, net, params, block, rule, 0.1, full=True))
+    return cover.chosen_at_own.tolist(), cover.evaluations, graphs
+
+
+@pytest.mark.parametrize("rule", ["single", "adaptive"])
+@pytest.mark.parametrize(
+    "policy", [{}, {"features": "paper", "mean_degree": False}], ids=["default", "paper"]
+)
+def test_evaluations_have_the_bits_of_plain_ones(emulated, device, policy, rule):
+    plain, replayed = (chosen(each, policy, rule) for each in (emulated, device))
+    assert plain[:2] == replayed[:2]
+    assert (plain[2], replayed[2]) == (0, replayed[1] - 1), device.told
+
+
+def test_a_mixing_head_is_evaluated_plainly(emulated, device):
+    """Its sum over nodes is divided by a number of the state."""
+    plain, replayed = (chosen(each, {"head": "mixing"}, "single") for each in (emulated, device))
+    assert plain[:2] == replayed[:2] and replayed[2] == 0
+    assert len(device.told) == 1

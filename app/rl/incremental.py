@@ -15,8 +15,7 @@ import numpy as np
 from app.comm.group import Group
 from app.native import incremental as native
 from app.problems.problem import FIRST_ALIVE
-from app.rl.agent import score_environments
-from app.rl.env import Environment, reach_together, step_together
+from app.rl.env import Environment, codes_of, reach_together, step_together
 from app.rl.incremental_device import DeviceRows
 from app.rl.incremental_rows import NativeRows, PlainRows
 from app.rl.qnet import QNetwork
@@ -48,18 +47,38 @@ class Scores(Protocol):
 
 
 class FullScores:
-    """Every state evaluated from the first row to the last: any network, any device."""
+    """Every state evaluated from the first row to the last: any network, any device.
+
+    An evaluation is the same launches each time, on codes and tables in the same memory, so that one rank can
+    replay them (run.cuda_graph).
+    """
 
     def __init__(self, group: Group, net: QNetwork, params: Any, env: Environment) -> None:
         self.group, self.net, self.params, self.env = group, net, params, env
         self.batch = StateBatch(group, [(env.block, 1)])
+        self._again = group.device.repeated()
+        self._operands: list[Array] = []
 
     def keys_own(self) -> Array:
-        """[n_own] uint64 keys on the device. Ranks: all call."""
-        xp = self.group.device.xp
-        scores_own, candidate_own = score_environments(self.net, self.params, self.batch, [self.env])
-        nodes = xp.arange(self.env.block.lo, self.env.block.lo + self.env.block.n_own)
-        return xp.where(candidate_own, make_keys(xp, scores_own, nodes), 0)
+        """[n_own] uint64 keys on the device, until the next call. Ranks: all call."""
+        device, env, every = self.group.device, self.env, self.net.paper and self.net.pools_to_choose
+        given = [codes_of([env], every), *self.net.tables(self.batch, [env.totals])]
+        if not (device.replays and self.group.size == 1):
+            return self._keys(env.totals, *(device.put(each) for each in given))
+        if not self._operands:
+            self._operands = [device.put(each) for each in given]
+        for operand, each in zip(self._operands, given):
+            device.load(operand, np.ascontiguousarray(each))
+        return self._again(self._operands, lambda: self._keys(env.totals, *self._operands))
+
+    def _keys(self, totals: Any, code_own: Array, *tables: Array) -> Array:
+        """[n_own] keys of a state from what was put on the device. Ranks: all call."""
+        xp, net, block = self.group.device.xp, self.net, self.env.block
+        inputs = net.inputs_of(self.batch, code_own, list(tables), net.paper and net.pools_to_choose)
+        evaluation = net.evaluate(self.params, self.batch, inputs, [totals], pool=False, keep=False)
+        scores_own = net.local_scores(self.params, evaluation)
+        nodes = xp.arange(block.lo, block.lo + block.n_own)
+        return xp.where(code_own >= net.problem.first_candidate, make_keys(xp, scores_own, nodes), 0)
 
     def best(self) -> int:
         """The best candidate. Ranks: all call."""
