@@ -16,8 +16,8 @@ from app.rl.rollout import cover_graph
 from app.rng import stream
 from app.sparse.batch import StateBatch
 from bench import gpu_cases, gpu_tools, subjects
+from bench.gpu_repeated import epochs, evaluations, make_trainer
 from bench.gpu_tools import SHAPES, SMALL, Report, Where, make_graph, normal, row_block, run_ranks, wall
-from bench.gpu_trainer import make_trainer, replays
 
 GATHERED = 64  # rows that a sub-warp of gpu_gather.cu adds
 
@@ -195,6 +195,7 @@ def policy(where: Where) -> Report:
     turn = iter(range(1 << 30))
     seconds = wall(where, lambda: agent.learn(samples[next(turn) % 4]))
     add(f"ER n={n:,}", f"training step, B={where.size(16, 4)}", 1e3 * seconds, 120.0)
+    evaluations(where, found, net, arrays)
     solutions(where, found, net, arrays)
     return found
 
@@ -254,7 +255,7 @@ def gcn(where: Where) -> Report:
         add(name, "-".join(map(str, widths)), 1e3 * ours[0], 1e3 * ours[1], 1e3 * theirs, ratio)
         if theirs == theirs:
             found.check(theirs / ours[0] >= 2, f"{name}: {theirs / ours[0]:.2f} times as fast as PyG, not 2")
-    replays(where, found)
+    epochs(where, found)
     return found
 
 

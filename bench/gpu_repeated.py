@@ -1,6 +1,7 @@
-"""Graph networks that the steps of bench/gpu_check.py train, and what replaying their launches gains."""
+"""What steps of bench/gpu_check.py repeat: epochs and evaluations, and what replaying launches gains."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from app.gnn.optim import make_optimiser
 from app.gnn.training import Classifier
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
+from app.rl.incremental import FullScores
 from app.rng import stream
-from bench import gpu_tools
+from bench import gpu_tools, subjects
 from bench.gpu_tools import SHAPES, Report, Where, make_graph, normal, row_block, wall
 
 CORA = (2708, 5278, [1433, 16, 7])  # nodes, edges, widths: so small that launches are the time
@@ -57,14 +59,23 @@ def node_data(block: Any, widths: list[int], n: int) -> NodeData:
     )  # fmt: skip
 
 
-def replays(where: Where, found: Report) -> None:
+@contextmanager
+def told(device: Any, notes: list[str]) -> Iterator[None]:
+    """What the device tells goes to the notes; afterwards it replays nothing."""
+    tell, device.tell = device.tell, notes.append
+    try:
+        yield
+    finally:
+        device.replays, device.tell = False, tell
+
+
+def epochs(where: Where, found: Report) -> None:
     """Epochs whose launches are made one by one, and replayed as a CUDA graph: times and weights."""
     add = found.table("Launches of an epoch", "graph", "one by one, ms", "replayed, ms", "the same weights")
     small = (60, 120, [9, 16, 7])
     shapes = {"small": small} if where.rehearse else {"Cora": CORA, "Arxiv": SHAPES["Arxiv"]}
-    device, tell = where.device, where.device.tell
-    device.tell = found.notes.append
-    try:
+    device = where.device
+    with told(device, found.notes):
         for name, (n, edges, widths) in shapes.items():
             graph = make_graph(where, name, n, edges, gpu_tools.EXPONENT)
             taken, weights = [], []
@@ -75,5 +86,22 @@ def replays(where: Where, found: Report) -> None:
                 weights.append(digest(trainer.params.host()))
             same = found.check(len(set(weights)) == 1, f"{name}: other weights by replayed launches")
             add(name, *taken, "yes" if same else "NO")
-    finally:
-        device.replays, device.tell = False, tell
+
+
+def evaluations(where: Where, found: Report, net: Any, arrays: dict[str, np.ndarray]) -> None:
+    """Evaluations of a policy on one graph, launch by launch and replayed: times, and the node chosen."""
+    add = found.table("Launches of an evaluation", "graph", "one by one, ms", "replayed, ms", "the same node")
+    device, group = where.device, where.group()
+    params = subjects.parameters(group, net, arrays)
+    with told(device, found.notes):
+        for n, degree in ((where.size(500, 40), 8), (where.size(14_400, 60), 8)):
+            graph = make_graph(where, f"ER {n}", n, n * degree // 2, None)
+            block, _ = row_block(group, graph)
+            taken, nodes = [], []
+            for replayed in (False, True):
+                device.replays = replayed
+                scores = FullScores(group, net, params, subjects.GraphEnv(group, block))
+                nodes.append([scores.best() for _ in range(3)])
+                taken.append(1e3 * wall(where, scores.best))
+            same = found.check(nodes[0] == nodes[1], f"n={n}: another node by replayed launches")
+            add(f"ER n={n:,}", *taken, "yes" if same else "NO")
