@@ -58,8 +58,8 @@ class RunCase(Table, frozen=True):
     cuda_graph: Annotated[
         bool,
         about(
-            "on one rank with a GPU: record the launches of an epoch without dropout once and replay them; "
-            "not proven on a GPU yet"
+            "on one rank with a GPU: record the launches of an epoch, or of a policy's evaluation, once and "
+            "replay them; not proven on a GPU yet"
         ),
     ] = False
     check_every: Annotated[

@@ -134,6 +134,7 @@ def train(device, epochs=4, **keys):
         losses = []
         for epoch in range(1, epochs + 1):
             losses.append(learner.epoch(epoch))
+            learner.scores_own()
             optimiser.update(learner.params.flat, learner.engine.gradient)
         return losses, learner.params.host()
 
@@ -148,10 +149,21 @@ def test_epochs_have_the_bits_of_plain_ones(emulated, device, model):
     assert (plain[2], replayed[2]) == (0, 3), device.told
 
 
-def test_epochs_that_differ_are_not_recorded(device):
-    """Dropout is drawn for each epoch: its key is a number that a launch is handed."""
-    assert train(device, dropout=0.5)[2] == 0
-    assert device.told == []
+def test_every_epoch_draws_its_dropout(emulated, device):
+    """The keys stand on the device, where a replay reads them."""
+    keys = {"dropout": 0.5, "input_dropout": 0.3, "depth": 3}
+    plain, replayed = train(emulated, **keys), train(device, **keys)
+    assert plain[:2] == replayed[:2]
+    assert (plain[2], replayed[2]) == (0, 3), device.told
+    assert train(emulated, **{**keys, "dropout": 0.0})[:2] != plain[:2]
+
+
+def test_epochs_that_leave_something_behind_are_not_recorded(device):
+    """Dropout of sparse features changes the matrix that an evaluation reads."""
+    learner, _ = classifier(device, input_dropout=0.3)
+    assert learner._repeats()
+    learner.features.whole_gradient = True
+    assert not learner._repeats()
 
 
 # ---- policies ---------------------------------------------------------------------------------------------
