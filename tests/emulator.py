@@ -156,7 +156,7 @@ class Event:
 class Stream:
     """All streams are one queue here: what is launched is done.
 
-    current   the stream that launches go to; None: the default one. As in CuPy before 14.3 a `with` leaves
+    current   the stream that launches go to; None: the default one. As in CuPy up to 14.2 a `with` leaves
               the default stream behind, whatever `use` had made current.
     """
 

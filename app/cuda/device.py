@@ -145,7 +145,7 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
     def beside(self) -> Iterator[None]:
         """What is launched inside starts after all that was issued so far, and runs beside what follows."""
         self._side.wait_event(self.stream.record())
-        # Not `with self._side`: CuPy before 14.3 goes on with the default stream after it, not with ours.
+        # Not `with self._side`: CuPy 14.2 goes on with the default stream after it, not with ours.
         self._side.use()
         try:
             yield
