@@ -156,7 +156,6 @@ def classify(
     """
     context = _context({"run.task": "classify", **(settings or {})}, comm, verbose)
     loaded, names = _loaded(context, graph)
-    loaded = ordered(context.group, loaded, context.case.graph.order, context.case)
     n = loaded.graph.n
     with raise_together(context.group, "reading the node data"):
         table = table_of_arrays(features, labels, train, val, test, n)
@@ -184,7 +183,8 @@ def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None =
 
 
 def _loaded(context: Context, graph: Any) -> tuple[Loaded, list[Any] | None]:
-    """A graph in memory or of a file on row partitions, and its node labels. Ranks: all call."""
+    """A graph in memory or of a file on row partitions, its rows as graph.order says, and the labels of its
+    nodes by their own numbers. Ranks: all call."""
     group, case = context.group, context.case
     source, labels = None, None
     with raise_together(group, "reading the graph"):
@@ -195,7 +195,7 @@ def _loaded(context: Context, graph: Any) -> tuple[Loaded, list[Any] | None]:
             source = stream_of_metric(from_points("points", coordinates(graph)), "", "memory", 0)
         else:
             source, labels = stream_of_object(graph)
-    return load_stream(group, source, case.graph, case), labels
+    return ordered(group, load_stream(group, source, case.graph, case), case.graph.order, case), labels
 
 
 def _is_square(array: np.ndarray) -> bool:

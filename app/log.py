@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from app.text import printable
+from app.text import printable, wrapped
 from app.watchdog import beat
 
 COLUMNS = (
@@ -30,7 +30,8 @@ class Mark:
 class Log:
     """Lines on standard output and in log.txt, rows in metrics.csv; silent on other ranks than 0.
 
-    `seconds` collects the time of each phase on every rank.
+    seconds     of each phase, on every rank
+    earlier_s   what the earlier parts of a resumed run took
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class Log:
     ) -> None:  # fmt: skip
         """mark   where the log of an earlier part of the run goes on; None: at the beginning"""
         self.speaks, self.pace_s, self.echo = speaks, pace_s, echo
+        self.earlier_s = mark.seconds if mark else 0.0
         self.seconds: dict[str, float] = {}
         self._last = time.monotonic()
-        self._start = self._last - (mark.seconds if mark else 0.0)
+        self._start = self._last - self.earlier_s
         self._text = self._rows = None
         self._full = False
         if speaks and folder is not None:
@@ -68,16 +70,22 @@ class Log:
         return time.monotonic() - self._start
 
     def info(self, text: str, *values: Any) -> None:
-        """One line; the values must have been computed by all ranks before the call."""
-        self.note(text, *values)
-        if self.speaks and self.echo:
-            _print(printable(text % values if values else text))
+        """One line, or several where it is long; all ranks have computed the values before the call."""
+        if self.speaks:
+            lines = list(wrapped(printable(text % values if values else text)))
+            self._append(lines)
+            if self.echo:
+                _print("\n".join(lines))
 
     def note(self, text: str, *values: Any) -> None:
         """One line in log.txt alone."""
         if self.speaks:
-            line = printable(text % values if values else text)
-            self._write(self._text, f"{self.elapsed():9.2f} s  {line}\n")
+            self._append([printable(text % values if values else text)])
+
+    def _append(self, lines: list[str]) -> None:
+        """Add lines to log.txt, the first with the time."""
+        times = [f"{self.elapsed():9.2f} s", *[" " * 11] * (len(lines) - 1)]
+        self._write(self._text, "".join(f"{time}  {line}\n" for time, line in zip(times, lines)))
 
     def progress(self, text: str, *values: Any) -> None:
         """info, at most once in `pace_s` seconds."""
@@ -135,7 +143,7 @@ class ToGo:
         self._first: tuple[int, float] | None = None
 
     def __call__(self, done: int) -> str:
-        """(12 s to go), or nothing before there is a pace."""
+        """12 s to go, or nothing before there is a pace."""
         now = time.monotonic()
         if self._first is None:
             self._first = (done, now)
@@ -143,7 +151,7 @@ class ToGo:
         if steps <= 0 or done >= self.total:
             return ""
         left = seconds / steps * (self.total - done)
-        return f"  ({left:.0f} s to go)" if left < 600 else f"  ({left / 60:.0f} min to go)"
+        return f"  {left:.0f} s to go" if left < 600 else f"  {left / 60:.0f} min to go"
 
 
 def _print(line: str) -> None:

@@ -155,15 +155,16 @@ def _work(context: Context, said: list[str]) -> None:
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)
     phases["advice"] = advice(group, case, where, phases, seconds)
+    whole = log.earlier_s + seconds
     folder.finish(
         {
             "task": case.run.task, **about, "seed": case.seed, **result,
-            "phases": phases, "seconds": seconds, "ranks": group.size, "backend": group.device.name,
+            "phases": phases, "seconds": whole, "ranks": group.size, "backend": group.device.name,
         }
     )  # fmt: skip
     say_end(log, phases, seconds)
     log.info("digest %s", result["digest"])
-    log.info("done in %.1f s; results in %s", seconds, printable(folder.path))
+    log.info("done in %.1f s; results in %s", whole, printable(folder.path))
 
 
 def _check_launch(size: int) -> None:

@@ -14,8 +14,8 @@ from app.config import Case
 from app.errors import LockstepError
 from app.log import Log
 from app.model.plan import plan_lines
+from app.text import COLUMNS
 
-COLUMNS = 80
 NAMED = 3  # hosts and estimates that are listed
 LISTED = 0.005  # share of the run from which on a phase has a line
 WAITING = 0.5  # share of the time in MPI calls from which on ranks are too many
@@ -99,8 +99,7 @@ def say_end(log: Log, phases: dict[str, Any], seconds: float) -> None:
     for line in phase_lines(phases, seconds):
         log.info("%s", line)
     if phases.get("advice"):
-        for line in _wrapped(f"advice: {phases['advice']}"):
-            log.info("%s", line)
+        log.info("%s", f"advice: {phases['advice']}")
 
 
 def phase_lines(phases: dict[str, Any], seconds: float) -> Iterator[str]:
@@ -129,18 +128,6 @@ def _phase_line(name: str, row: dict[str, float], seconds: float) -> str:
     uneven = f"{high / mean:.2f}" if mean else "-"
     share = 100 * mean / seconds if seconds else 0.0
     return f"{name:<24.24}{low:>9.2f}{mean:>10.2f}{high:>10.2f}{uneven:>11}{share:>9.1f}"
-
-
-def _wrapped(text: str) -> Iterator[str]:
-    """Lines of at most 80 columns."""
-    line = ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > COLUMNS:
-            yield line
-            line = f"  {word}"
-        else:
-            line = f"{line} {word}" if line else word
-    yield line
 
 
 # ---- advice -----------------------------------------------------------------------------------------------

@@ -1,9 +1,34 @@
-"""Text for people and terminals: values as TOML, names in printable ASCII, long ones shortened."""
+"""Text for people and terminals: values as TOML, names in printable ASCII, lines of a usual width."""
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+COLUMNS = 80  # of a line that people read
+WIDEST = 100  # of a table's
+NARROW = 8  # of a heading's, where its words allow it
 
 
 def printable(text: str) -> str:
     """The text in printable ASCII: everything else is escaped, so that no name can garble a terminal."""
     return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode() for c in text)
+
+
+def wrapped(text: str) -> Iterator[str]:
+    """Lines of at most COLUMNS columns, indented from the second on; a longer word (a path) stays whole.
+
+    Two blanks in a row are those of a table, whose lines stay whole too.
+    """
+    if len(text) <= COLUMNS or "  " in text.strip():
+        yield text
+        return
+    line = ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > COLUMNS:
+            yield line
+            line = f"  {word}"
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
 
 
 def shorten(text: str, length: int = 80) -> str:
@@ -44,3 +69,33 @@ def _toml_character(c: str) -> str:
 def is_plain(text: str) -> bool:
     """No control characters, no halves of a surrogate pair (bytes of an argument that are not UTF-8)."""
     return not any(ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000 for c in text)
+
+
+def table_lines(rows: list[list[str]]) -> Iterator[str]:
+    """The lines of a table whose first row has its headings, at most WIDEST columns wide.
+
+    Headings of several words stand on several lines. Columns that do not fit follow below, beside the first
+    column again.
+    """
+    columns = [_column(cells, left=number == 0) for number, cells in enumerate(zip(*_stacked(rows)))]
+    part: list[list[str]] = []
+    for column in columns:
+        if len(part) > 1 and sum(2 + len(each[0]) for each in part) + len(column[0]) > WIDEST:
+            yield from map("  ".join, zip(*part))
+            part = columns[:1]
+        part = [*part, column]
+    yield from map("  ".join, zip(*part))
+
+
+def _stacked(rows: list[list[str]]) -> list[list[str]]:
+    """The rows with the words of the headings one above the other."""
+    heads = [wrap(head, NARROW, break_long_words=False, break_on_hyphens=False) for head in rows[0]]
+    deep = max(map(len, heads))
+    filled = [[""] * (deep - len(head)) + head for head in heads]
+    return [*map(list, zip(*filled)), *rows[1:]]
+
+
+def _column(cells: tuple[str, ...], left: bool) -> list[str]:
+    """Cells of equal width."""
+    width = max(map(len, cells))
+    return [cell.ljust(width) if left else cell.rjust(width) for cell in cells]

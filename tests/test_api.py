@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from jobs import ROOT
 from mpi4py import MPI
 
-from app import TrainingRun, classify, solve, train
+from app import TrainingRun, api, classify, solve, train
 from app.errors import CaseError, GraphError
 from app.rl.learners import LEARNERS
 
@@ -46,6 +46,33 @@ def test_a_scipy_matrix_and_a_file_give_the_answer_of_the_same_graph(tmp_path_fa
     one, two = solve(graph), solve(sp.coo_array(matrix))
     assert covers(graph, one.nodes)
     assert one.nodes == two.nodes
+
+
+@pytest.mark.parametrize("solver", ["full", "policy"])
+@pytest.mark.parametrize("order", ["random", "rcm"])
+def test_rows_in_another_order_are_answered_in_the_callers_numbers(order, solver, shared_path, monkeypatch):
+    """The hub of a star whose rows are renumbered, by its label, its number, and its id in a file."""
+    star = nx.star_graph(["hub", *(f"leaf {i}" for i in range(40))])
+    settings = {"graph.order": order, "search.solver": solver, "seed": 5}
+    seen, solve_graph = [], api.solve_graph
+
+    def spy(context, problem, policy, loaded):
+        seen.append(loaded.order_all)
+        return solve_graph(context, problem, policy, loaded)
+
+    monkeypatch.setattr(api, "solve_graph", spy)
+    assert solve(star, settings=settings).nodes == ["hub"]
+    assert seen[0][0] != 0  # the hub's row is another one
+    A = sp.csr_array(nx.to_scipy_sparse_array(star))
+    assert solve(A, settings=settings).nodes == [0]
+    path = shared_path / "star.edges"
+    if MPI.COMM_WORLD.rank == 0:
+        path.write_text("".join(f"7 {10 + i}\n" for i in range(40)))
+    MPI.COMM_WORLD.barrier()
+    assert solve(str(path), settings=settings).nodes == [7]
+    tour = np.array([[0, 0], [0, 1], [1, 1], [1, 0]], dtype=float)
+    with pytest.raises(CaseError, match=r"graph\.order: .* has distances between all nodes"):
+        solve(tour, "tsp", settings=settings)
 
 
 def test_a_graph_without_nodes_or_edges_needs_nothing():

@@ -14,7 +14,28 @@ import time
 import numpy as np
 import pytest
 from jobs import LAUNCHERS, ROOT, mpirun, run_job
+from mpi4py import MPI
 from test_main import files_of, metrics, result_of
+
+from app.casefile import build
+from app.checkpoint import store
+from app.checkpoint.checkpoints import Nothing
+from app.comm.group import Group
+from app.config import Case, GnnCase, GraphCase, RgcnCase
+from app.device import HostDevice
+from app.errors import Stopped
+from app.gnn.link_prediction import train_links
+from app.gnn.rgcn_training import train_rgcn
+from app.gnn.training import Classifier, fit
+from app.graphs.random_triples import random_labels, random_triples
+from app.graphs.relational import relational_graph
+from app.log import Log, Mark
+from app.main import _work
+from app.output import RunFolder
+from app.partition.load import load_united
+from app.partition.nodes import load_node_data
+from app.sparse.rowblock import RowBlock
+from app.tasks.context import Context
 
 pytestmark = pytest.mark.mpi_skip
 LONG = bool(os.environ.get("LOCKSTEP_LONG"))
@@ -60,6 +81,12 @@ def digest(case, folder):
     code, printed = job(case, folder)
     assert code == 0, printed
     return result_of(folder)["digest"]
+
+
+@pytest.fixture
+def host():
+    """This process alone."""
+    return Group(MPI.COMM_SELF, HostDevice())
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +256,24 @@ def test_a_signal_to_one_rank_is_one_to_all(tmp_path):
     assert printed.count("stopped at step") == 1
 
 
+def test_a_study_of_times_stops_between_its_rows(tmp_path):
+    """Seconds that were measured stay; test_study_resume.py has every kind of study."""
+    out = tmp_path / "out"
+    case = (
+        ROOT / "inputs" / "study_permutation.toml", "graph.nodes=256", "graph.d=4", "study.widths=[2, 3]",
+        "study.rounds=2", "output.plots=false",
+    )  # fmt: skip
+    code, printed = job(case, out, ranks=2, **fault(f"signal:rank=1,step=1,code={signal.SIGTERM}"))
+    assert (code, printed.count("stopped at step 1 by SIGTERM")) == (3, 1), printed
+    saved, _ = store.newest(str(out / "checkpoint"))
+    ((rows, _, _),) = (each.values["result"] for each in saved.parts.values())
+    code, printed = job(case, out, "--resume", ranks=2)
+    assert (code, "resumed from" in printed) == (0, True), printed
+    found = result_of(out)["rows"]
+    assert [row["width"] for row in found] == [2, 2, 3, 3]
+    assert found[:2] == rows
+
+
 def test_a_second_interrupt_ends_the_job_at_once(tmp_path):
     out = tmp_path / "out"
     run = start(ENDLESS, out, ranks=1, **fault("hang:rank=0,step=50"))
@@ -247,6 +292,61 @@ def test_hours_end_a_run_in_time(tmp_path):
     code, printed = job(ENDLESS, tmp_path / "out", "--max-hours", 4 / 3600, ranks=2)
     assert (code, "by --max-hours" in printed) == (3, True), printed
     assert time.monotonic() - begun < 30
+
+
+# ---- how long it took -------------------------------------------------------------------------------------
+
+
+class Before(Nothing):
+    """Ends a training at its third epoch, and has it go on as if that had taken a thousand seconds."""
+
+    kept = None
+
+    def recall(self, key):
+        return self.kept
+
+    def at(self, step, key="", state=None):
+        if step == 2 and not self.kept:
+            self.kept = state()
+            self.kept.values["seconds"] += 1000
+            raise Stopped("here")
+
+
+def stopped_once(run):
+    """What a training leaves that was stopped and went on."""
+    keeper = Before()
+    with pytest.raises(Stopped):
+        run(keeper)
+    return run(keeper)
+
+
+@pytest.mark.parametrize("kind", ["classify", "rgcn", "links"])
+def test_a_training_tells_the_seconds_of_all_its_parts(kind, host):
+    triples, case = random_triples(30, 90, 3, 1), RgcnCase(epochs=4, hidden=4, dimension=4)
+    if kind == "classify":
+        table = GraphCase(generator="sbm", nodes=40, random_classes=2, random_features=3, splits="random")
+        loaded = load_united(host, table, Case())
+        data = load_node_data(host, table, loaded, Case())
+        block = RowBlock(host, loaded.graph, loaded.rows, "auto", 4, None)
+        found = stopped_once(
+            lambda keeper: fit(Classifier(host, GnnCase(hidden=4, epochs=4), block, data, 1), keeper=keeper)
+        )
+    elif kind == "links":
+        found = stopped_once(lambda keeper: train_links(host, triples, case, 1, keeper=keeper))
+    else:
+        graph, labels = relational_graph(triples), random_labels(triples, 10, 2, 1)
+        found = stopped_once(lambda keeper: train_rgcn(host, graph, labels, case, 1, keeper=keeper))
+    assert 1000 < found.seconds < 1100
+
+
+def test_a_run_tells_the_seconds_of_all_its_parts(tmp_path, host):
+    settings = {"run.task": "solve", "graph.generator": "er", "graph.nodes": 20, "search.steps": 10}
+    case, folder = build({**settings, "output.plots": False}), RunFolder(host, str(tmp_path / "out"), True)
+    folder.begin(case, host.device)
+    log = Log(True, folder.path, mark=Mark(seconds=1000.0))
+    _work(Context(case, host, log, folder), [])
+    log.close()
+    assert 1000 < result_of(tmp_path / "out")["seconds"] < 1100
 
 
 # ---- starved, refused -------------------------------------------------------------------------------------

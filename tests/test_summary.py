@@ -125,5 +125,5 @@ def test_the_time_to_go_follows_the_pace(monkeypatch):
     clock = iter([0.0, 10.0, 20.0, 4000.0])
     monkeypatch.setattr("app.log.time.monotonic", lambda: next(clock))
     to_go = ToGo(100)
-    assert [to_go(10), to_go(20), to_go(40)] == ["", "  (80 s to go)", "  (40 s to go)"]
-    assert to_go(60) == "  (53 min to go)"
+    assert [to_go(10), to_go(20), to_go(40)] == ["", "  80 s to go", "  40 s to go"]
+    assert to_go(60) == "  53 min to go"

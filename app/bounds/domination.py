@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from app.bounds.certificate import BadCertificate, Bound
 from app.graphs.graph import Graph
@@ -60,6 +59,8 @@ def linear_program(graph: Graph) -> Packing:
     """
     if graph.n + len(graph.indices) > LARGEST_PROGRAM or not graph.n:
         return disjoint_neighbourhoods(graph)
+    from scipy.optimize import linprog  # a fair share of a program's start, for few runs
+
     closed = _closed(graph)
     solved = linprog(-np.ones(graph.n), A_ub=closed, b_ub=np.ones(graph.n), bounds=(0, 1), method="highs")
     if solved.x is None:

@@ -25,6 +25,7 @@ from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_training import Steps, grid_groups
 from app.gnn.shards import glorot_limit
+from app.gnn.stopwatch import Took
 from app.graphs.relational import RelationalGraph, relational_graph
 from app.graphs.triples import Triples
 from app.partition.relations import place
@@ -50,6 +51,7 @@ class LinkFit:
     """What training leaves: networks, and how held-out triples rank, beside two baselines.
 
     best_epoch   whose weights these are
+    seconds      of training and ranking, of all parts of the run
     test         [k, 3] the held-out triples     ranks [k, 2] the learned ranks of their objects and subjects
     """
 
@@ -60,6 +62,7 @@ class LinkFit:
     best_epoch: int = 0
     records: list[dict[str, float]] = field(default_factory=list)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 def split_triples(triples: Triples, share: float, seed: int, validation: float = 0.0) -> Split:
@@ -192,9 +195,9 @@ def train_links(
     begin         called with network, relations' rows and the graph learned from, before the first epoch
     keeper        where training may be stopped, and what it goes on from
     Ranks         all call
-    Raises CaseError where the loss is no longer finite.
+    Raises NumericsError where the loss is no longer finite.
     """
-    split = split_triples(triples, case.held_out, seed, case.validation)
+    took, split = Took(), split_triples(triples, case.held_out, seed, case.validation)
     columns = (split.train[:, k].astype(np.int32) for k in range(3))
     graph = relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
     placement = place(graph, group.size, grid_groups(group.size, case), case.grouping, case.parts or 1)
@@ -207,7 +210,7 @@ def train_links(
     counts = placement.rows.row_counts()
     lo, hi = placement.rows.range_of(group.rank)
     found, best = LinkFit(net, np.zeros(0)), Best()
-    run = _Run(group, net, decoder, steps, relation_step, best, found.records)
+    run = _Run(group, net, decoder, steps, relation_step, best, found.records, took)
     made = 0
     if (earlier := keeper.recall("fit")) is not None:
         made = run.restore(earlier)
@@ -239,6 +242,8 @@ def train_links(
     found.best_epoch = best.epoch
     E = group.gather_rows(net.forward()[: hi - lo], counts)
     found.relations = np.array(group.device.get(decoder.D))
+    largest = float(abs(group.device.get(E)).max(initial=0) + abs(found.relations).max(initial=0))
+    refuse_infinite(largest, case.epochs, case.learning_rate, "the largest embedding")
     ranks = rank_learned(group, E, decoder.D, split, split.test)
     found.test, found.ranks = split.test, ranks.reshape(2, -1).T
     found.scores = {
@@ -246,12 +251,13 @@ def train_links(
         "most_frequent": summary(rank_frequent(group, triples, split, split.test)),
         "random": random_summary(triples.nodes),
     }
+    found.seconds = run.took()
     return found
 
 
 @dataclass
 class _Run:
-    """What a checkpoint of a training holds: networks, optimisers, the best so far, records."""
+    """What a checkpoint of a training holds: networks, optimisers, the best so far, records, seconds."""
 
     group: Group
     net: RGCN
@@ -260,11 +266,12 @@ class _Run:
     relation_step: Any
     best: "Best"
     records: list[dict[str, float]]
+    took: Took
 
     def state(self, epochs: int) -> State:
         """All that later epochs depend on, after `epochs` of them. Ranks: all call."""
         group, device, best = self.group, self.group.device, self.best
-        state = rgcn_kept.state_of(group, self.net, self.steps, epochs, self.records)
+        state = rgcn_kept.state_of(group, self.net, self.steps, epochs, self.records, self.took)
         state.values |= {"best_epoch": best.epoch, "best_score": best.score}
         state.arrays["links/D"] = np.array(device.get(self.decoder.D))
         state.arrays |= optimiser_arrays(self.relation_step, device, "links")
@@ -278,6 +285,7 @@ class _Run:
         group, device, arrays = self.group, self.group.device, state.arrays
         made = rgcn_kept.restore(group, self.net, self.steps, state)
         self.records += state.values["records"]
+        self.took = Took(state.values["seconds"])
         self.best.epoch, self.best.score = state.values["best_epoch"], state.values["best_score"]
         self.decoder.D[...] = device.put(arrays["links/D"])
         restore_optimiser(self.relation_step, device, "links", made, arrays)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import CaseError
+from app.errors import NumericsError
 
 Array = Any
 
@@ -28,10 +28,10 @@ def td_loss(q: np.ndarray, target: np.ndarray, kind: str, whole: int) -> tuple[n
 
 
 def refuse_infinite(value: float, epoch: int, rate: float, what: str = "the loss") -> None:
-    """Stop a training that has left the finite numbers. Raises CaseError: on all ranks, as they agree.
+    """Stop a training that has left the finite numbers. Raises NumericsError: on all ranks, as they agree.
 
     value   of an epoch     rate   the learning rate
     """
     if not math.isfinite(value):
         right = f"a learning_rate below {rate:g} would be right"
-        raise CaseError(f"training: {what} after epoch {epoch} is {value}; {right}")
+        raise NumericsError(f"training: {what} after epoch {epoch} is {value}; {right}")

@@ -7,6 +7,7 @@ import numpy as np
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.gnn.rgcn import RGCN, whole_name
+from app.gnn.stopwatch import Took
 from app.memory.slow_rows import SlowRows
 
 Array = Any
@@ -40,12 +41,18 @@ def shares(group: Group, net: RGCN, whole: dict[str, np.ndarray]) -> dict[str, n
     return found
 
 
-def state_of(group: Group, net: RGCN, steps: Any, epochs: int, records: list[dict[str, float]]) -> State:
-    """All that later epochs depend on, after `epochs` of them; steps: the optimisers. Ranks: all call."""
+def state_of(
+    group: Group, net: RGCN, steps: Any, epochs: int, records: list[dict[str, float]], took: Took
+) -> State:
+    """All that later epochs depend on, after `epochs` of them, and the seconds they took.
+
+    steps   the optimisers
+    Ranks   all call
+    """
     arrays = gathered(group, net)
     for kind in MOMENTS if steps.has_moments else ():
         arrays |= gathered(group, net, steps.moments(kind), kind)
-    return State({"epochs": epochs, "records": records}, arrays)
+    return State({"epochs": epochs, "records": records, "seconds": took()}, arrays)
 
 
 def restore(group: Group, net: RGCN, steps: Any, state: State) -> int:

@@ -20,6 +20,7 @@ from app.gnn.optim import make_optimiser
 from app.gnn.relation_weights import CHUNK_ELEMENTS, Gradient
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_features import Features
+from app.gnn.stopwatch import Took
 from app.graphs.keys import sorted_set
 from app.graphs.relational import RelationalGraph, nodes_by_layer
 from app.graphs.triples import NodeLabels
@@ -41,6 +42,7 @@ class RelationalFit:
     records       one for each evaluated epoch: loss and accuracies of the weights before its step
     predictions   [labelled nodes] int32 classes, in the order of labels.nodes
     accuracy      share of the training and of the test nodes that are classified rightly, at the end
+    seconds       of training, of all parts of the run
     """
 
     case: RgcnCase
@@ -49,6 +51,7 @@ class RelationalFit:
     records: list[dict[str, float]] = field(default_factory=list)
     predictions: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     accuracy: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 class Targets:
@@ -193,7 +196,9 @@ def train_rgcn(
     begin         called with the network before the first epoch; all ranks call it
     keeper        where training may be stopped, and what it goes on from
     Ranks         all call
+    Raises NumericsError where the loss is no longer finite.
     """
+    took = Took()
     placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
     slow = budget if budget.limit else None
     widths = [case.hidden] * (case.layers - 1) + [labels.classes]
@@ -203,11 +208,12 @@ def train_rgcn(
     found = RelationalFit(case, net, placement)
     made = 0
     if (earlier := keeper.recall("fit")) is not None:
-        made = rgcn_kept.restore(group, net, steps, earlier)
+        made, took = rgcn_kept.restore(group, net, steps, earlier), Took(earlier.values["seconds"])
         found.records = earlier.values["records"]
     for epoch in range(made + 1, case.epochs + 1):
         beat()
-        keeper.at(epoch - 1, "fit", partial(rgcn_kept.state_of, group, net, steps, epoch - 1, found.records))
+        tell = partial(rgcn_kept.state_of, group, net, steps, epoch - 1, found.records, took)
+        keeper.at(epoch - 1, "fit", tell)
         Z_own = net.forward()
         predicted = _classes(group, Z_own)
         with net.clock("loss"):
@@ -223,10 +229,13 @@ def train_rgcn(
             row = {"epoch": epoch, "loss": loss, **{f"{split}_score": s for split, s in scores.items()}}
             found.records.append(row)
             record(row)
-    predicted = _classes(group, net.forward())
+    Z_own = net.forward()
+    predicted = _classes(group, Z_own)
+    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
     found.accuracy = targets.accuracy(predicted)
     own = np.ascontiguousarray(predicted[: len(net.out.nodes)])
     found.predictions = group.gather_host(own, _counts(group, len(own)))
+    found.seconds = took()
     return found
 
 

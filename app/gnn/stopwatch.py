@@ -40,6 +40,16 @@ class Stopwatch:
             kept[kind] = kept.get(kind, 0.0) + now - before
 
 
+class Took:
+    """Seconds of a piece of work, those of the earlier parts of a run included."""
+
+    def __init__(self, earlier_s: float = 0.0) -> None:
+        self._start = time.perf_counter() - earlier_s
+
+    def __call__(self) -> float:
+        return time.perf_counter() - self._start
+
+
 def _now() -> tuple[float, float]:
     """The clock on the wall, and the processor's."""
     return time.perf_counter(), time.process_time()

@@ -23,6 +23,7 @@ from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
+from app.gnn.stopwatch import Took
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
 from app.partition.migrate import move_nodes
@@ -37,12 +38,13 @@ PIECE = 1 << 12  # rows whose predictions are compared at a time
 
 @dataclass
 class Fit:
-    """What training leaves: weights, and how they came about."""
+    """What training leaves: weights, and how they came about; seconds of all parts of the run."""
 
     weights: dict[str, np.ndarray]
     epochs: int = 0
     best_epoch: int = 0
     records: list[dict[str, float]] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 class Classifier:
@@ -224,16 +226,17 @@ def fit(
     keeper        where training may be stopped, and what it goes on from
     beside        what else is kept in a checkpoint
     Ranks         all call; the result is identical on all
-    Raises CaseError where loss or weights are no longer finite.
+    Raises NumericsError where loss or weights are no longer finite.
     """
     case, params = classifier.case, classifier.params
     device = classifier.device
     optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
     decay = decayed_parts(classifier)
-    result, run = Fit(params.host()), Watched()
-    tell = partial(_state, classifier, optimiser, result, run, beside)
+    result, run, took = Fit(params.host()), Watched(), Took()
     if (earlier := keeper.recall("fit")) is not None:
         _restore(classifier, optimiser, result, run, beside, earlier)
+        took = Took(earlier.values["seconds"])
+    tell = partial(_state, classifier, optimiser, result, run, beside, took)
     for epoch in range(result.epochs + 1, case.epochs + 1):
         if run.over(case.patience):
             break
@@ -263,6 +266,7 @@ def fit(
     result.weights = params.host()
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))
     refuse_infinite(largest, result.epochs, case.learning_rate, "the largest weight")
+    result.seconds = took()
     return result
 
 
@@ -323,13 +327,13 @@ class Resumable(Protocol):
 
 
 def _state(
-    classifier: Classifier, optimiser: Any, result: Fit, run: Watched, beside: Resumable | None
+    classifier: Classifier, optimiser: Any, result: Fit, run: Watched, beside: Resumable | None, took: Took
 ) -> State:
     """All that later epochs depend on, after result.epochs of them. Ranks: all call."""
     device, params = classifier.device, classifier.params
     values = {
         "epochs": result.epochs, "best_epoch": result.best_epoch, "records": result.records,
-        "best": run.best, "waited": run.waited,
+        "best": run.best, "waited": run.waited, "seconds": took(),
     }  # fmt: skip
     arrays = {"params": np.array(device.get(params.flat))}
     arrays |= optimiser_arrays(optimiser, device, "optimiser")

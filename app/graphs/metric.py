@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from app.errors import GraphError
 from app.graphs.graph import Graph, from_edges
@@ -99,6 +98,8 @@ class Metric:
 
     def _near_points(self, k: int) -> np.ndarray:
         """The k nearest by a k-d tree; points with a tie at the end of its answer are looked at in full."""
+        from scipy.spatial import cKDTree  # a fair share of a program's start, for few runs
+
         asked = min(self.n, k + 8)
         _, near = cKDTree(self.points).query(self.points, asked)
         rows = np.arange(self.n)[:, None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.log import Log
 
 QUICK = 0.5  # s: a shorter solve is told in one line
-HEADER = "        step         best        bound  gap %  source               evals   time s"
+HEADER = "      step         best        bound  gap %  source               evals   time s"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Progress:
         gap = self.gap()
         shown = "-" if gap is None or math.isinf(gap) else f"{100 * gap:.2f}"
         self.log.info(
-            "%s %10d %12s %12s %6s  %-18s %7d %8.1f", "*" if self._fresh else " ", step,
+            "%s %8d %12s %12s %6s  %-18s %7d %8.1f", "*" if self._fresh else " ", step,
             _short(self.best, self.unit), _short(self.bound, self.unit), shown, self.source[:18],
             self.evaluations, self.elapsed(),
         )  # fmt: skip

@@ -18,15 +18,15 @@ class Cells(Within):
         super().__init__(outer)
         self.made = 0
 
-    def result(self, key: str, make: Callable[[], Any]) -> Any:
+    def results(self, keys: list[str], make: Callable[[list[int]], list[Any]]) -> list[Any]:
         """What `make` returned, now or in an earlier part of the run, as JSON. Ranks: all call."""
-        state = self.outer.recall(f"cell {key}")
-        if state is None:
-            state = State({"result": _as_json(make())})
-            self.outer.keep(f"cell {key}", state)
+        missing = [i for i, key in enumerate(keys) if self.outer.recall(f"cell {key}") is None]
+        if missing:
+            for i, value in zip(missing, make(missing)):
+                self.outer.keep(f"cell {keys[i]}", State({"result": _as_json(value)}))
             self.made += 1
             self.outer.at(self.made)
-        return deepcopy(state.values["result"])
+        return [deepcopy(self.outer.recall(f"cell {key}").values["result"]) for key in keys]
 
 
 def cell(context: Context, key: str, make: Callable[[], Any]) -> Any:
@@ -35,8 +35,28 @@ def cell(context: Context, key: str, make: Callable[[], Any]) -> Any:
     key     names it among all of the study
     Ranks   all call
     """
+    return cells_at_once(context, [key], lambda missing: [make()])[0]
+
+
+def cells_at_once(context: Context, keys: list[str], make: Callable[[list[int]], list[Any]]) -> list[Any]:
+    """The results of cells that are made together, such as one by every rank.
+
+    make    the places of those that are missing -> their results
+    Ranks   all call
+    """
     keeper = context.keeper
-    return keeper.result(key, make) if isinstance(keeper, Cells) else _as_json(make())
+    if isinstance(keeper, Cells):
+        return keeper.results(keys, make)
+    return _as_json(make(list(range(len(keys)))))
+
+
+def measurement(context: Context, key: str, make: Callable[[], Any]) -> Any:
+    """A cell of what clocks say of the running ranks: its seconds stay as they are, but on another number of
+    ranks it is measured again.
+
+    Ranks   all call; what is told of ranks' own clocks is rank 0's
+    """
+    return cell(context, f"{key}, {context.group.size} ranks", make)
 
 
 def _as_json(value: Any) -> Any:

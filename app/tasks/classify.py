@@ -1,6 +1,5 @@
 """Task classify: train a graph network on the nodes of a graph, full batch, or apply a trained one."""
 
-import time
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -73,17 +72,15 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
             classifier.params.set(saved.arrays)
         balanced = Balanced(classifier, context.cost_model()) if _follows(case) else None
     _say_model(context, loaded, classifier)
-    start = time.perf_counter()
     with log.phase("train"):
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
         found = fit(classifier, _recorder(context), case.run.check_every, keeper=context.keeper, **hooks)
-    seconds = time.perf_counter() - start
     with log.phase("evaluate"):
         scores = classifier.evaluate()
-    _say_scores(context, classifier, found, scores, seconds)
+    _say_scores(context, classifier, found, scores)
     if balanced:
         _say_balance(context, balanced)
-    return Classified(classifier, found, scores, seconds, digest(found.weights))
+    return Classified(classifier, found, scores, found.seconds, digest(found.weights))
 
 
 def _follows(case: Case) -> bool:
@@ -173,13 +170,11 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         log.info("%s", line)
 
 
-def _say_scores(
-    context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores], seconds: float
-) -> None:
+def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores]) -> None:
     """How long training took, and how good the weights are that it leaves."""
     log, known = context.log, {split: each for split, each in scores.items() if each.nodes}
     if found.epochs:
-        each_ms = 1e3 * seconds / found.epochs
+        seconds, each_ms = found.seconds, 1e3 * found.seconds / found.epochs
         log.info("%d epochs in %.2f s (%.2f ms each, evaluations included)", found.epochs, seconds, each_ms)
     name = "micro F1" if classifier.multilabel else "accuracy"
     for text, what in ((name, "micro_f1"), ("macro F1", "macro_f1")):

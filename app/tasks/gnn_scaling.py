@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import convert, to_builtins
 
 from app.comm.group import Group
 from app.comm.guard import digest
@@ -27,6 +28,7 @@ from app.partition.nodes import load_node_data
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import measurement
 from app.tasks.context import Context
 
 Shortest = tuple[float, dict[str, float]]  # seconds, and those of each kind of operation
@@ -53,7 +55,11 @@ def run_gnn_scaling(context: Context) -> dict[str, Any]:
     study, log = context.case.study, context.log
     sets = [data_set(text) for text in study.networks or NETWORKS]
     calibration = _calibration(context)
-    measured, weights = _checked(context, calibration) if context.case.graph.generator else ([], {})
+    measured, same = [], digest({})
+    if context.case.graph.generator:
+        measured, same = measurement(context, "epochs", partial(_checked, context, calibration))
+    for row in measured:
+        log.info("%s", _line(row))
     network = Network(1e-6 * study.latency_us, 1e9 * study.bandwidth_gbs)
     machines = {
         CPU: lambda ranks: Rates(calibration.undisturbed, ranks, network),
@@ -68,7 +74,7 @@ def run_gnn_scaling(context: Context) -> dict[str, Any]:
         log.info("%s", line)
     if context.folder is not None:
         context.folder.write_text("gnn_scaling.md", "\n".join(lines) + "\n")
-    return {"digest": digest(weights), "measured": measured, "rows": rows, "instances": []}
+    return {"digest": same, "measured": measured, "rows": rows, "instances": []}
 
 
 def _calibration(context: Context) -> Calibration:
@@ -76,9 +82,13 @@ def _calibration(context: Context) -> Calibration:
     case = context.case
     if case.study.calibration:
         return load_calibration(case.study.calibration)
-    with context.log.phase("calibrate"):
-        net = QNetwork(PolicyCase(), make_problem("mvc"))
-        found = calibrate(context.group, net, AgentCase())
+
+    def measured() -> dict[str, Any]:
+        with context.log.phase("calibrate"):
+            net = QNetwork(PolicyCase(), make_problem("mvc"))
+            return to_builtins(calibrate(context.group, net, AgentCase()))
+
+    found = convert(measurement(context, "calibration", measured), Calibration)
     if context.folder is not None:
         context.folder.write_text("calibration.json", found.text())
     return found
@@ -87,24 +97,24 @@ def _calibration(context: Context) -> Calibration:
 # ---- what is measured -------------------------------------------------------------------------------------
 
 
-def _checked(
-    context: Context, calibration: Calibration
-) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """Predictions beside measurements on one rank and on all; an epoch's gradient. Ranks: all call."""
+def _checked(context: Context, calibration: Calibration) -> tuple[list[dict[str, Any]], str]:
+    """Predictions beside measurements on one rank and on all; the digest of an epoch's gradient.
+
+    Ranks   all call
+    """
     group, solo = context.group, only_this_rank(context.device)
     with context.log.phase("read"):
         together = _subject(context, group)
         alone = _subject(context, solo) if group.size > 1 else together
     sent = _sent(group, together)
-    gradient = {"gradient": np.array(context.device.get(together.classifier.engine.gradient))}
+    same = digest({"gradient": np.array(context.device.get(together.classifier.engine.gradient))})
     with context.log.phase("measure"):
         found = _by_turns(context, alone, together)
     rows = []
     for ranks, (seconds, kinds) in found.items():
         subject = together if ranks == group.size else alone
         rows.append(_compared(Rates(calibration, ranks), subject.training, seconds, kinds, ranks, sent))
-        context.log.info("%s", _line(rows[-1]))
-    return rows, gradient
+    return rows, same
 
 
 def _subject(context: Context, group: Group) -> Subject:

@@ -21,6 +21,7 @@ from app.errors import CaseError
 from app.gnn.optim import make_optimiser
 from app.gnn.training import Classifier, decayed_parts
 from app.report import plot_breakdown
+from app.tasks.cells import measurement
 from app.tasks.context import Context
 from app.tasks.gnn_subjects import Subject, make_subject, subjects
 from app.tasks.quality import digest_text
@@ -63,10 +64,10 @@ class Trainer:
 def run_breakdown(context: Context) -> dict[str, Any]:
     """Milliseconds and shares of an epoch by kind of operation. Ranks: all call."""
     rows, shares, digests = [], {}, {}
-    for subject in subjects(context):
-        trainer = Trainer(subject.classifier(subject.gnn, subject.seeds[0]))
-        found = shares[subject.name] = operations(trainer, context.case.study.rounds)
-        digests[f"{subject.name} {subject.recipe}"] = trainer.digest()
+    for number, subject in enumerate(subjects(context)):
+        found, same = measurement(context, f"data set {number}", partial(_operations, subject))
+        shares[subject.name] = found
+        digests[f"{subject.name} {subject.recipe}"] = same
         rows += _breakdown_lines(subject, found)
         whole = sum(found.values())
         shown = ", ".join(
@@ -78,6 +79,13 @@ def run_breakdown(context: Context) -> dict[str, Any]:
         if context.case.output.plots:
             plot_breakdown(context.folder, context.log, shares)
     return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def _operations(subject: Subject) -> tuple[dict[str, float], str]:
+    """The operations of a data set's training, and the digest of its weights. Ranks: all call."""
+    trainer = Trainer(subject.classifier(subject.gnn, subject.seeds[0]))
+    found = operations(trainer, subject.context.case.study.rounds)
+    return found, trainer.digest()
 
 
 def operations(trainer: Trainer, rounds: int) -> dict[str, float]:
@@ -117,9 +125,9 @@ def run_density(context: Context) -> dict[str, Any]:
         raise CaseError('study.kind: density needs graph.generator = "bter" and several ranks (mpirun -np 2)')
     for scale in study.scales:
         scaled = msgspec.structs.replace(table, degree_scale=scale)
-        row, digests[str(scale)] = _density_line(
-            replace(context, case=msgspec.structs.replace(context.case, graph=scaled))
-        )
+        part = replace(context, case=msgspec.structs.replace(context.case, graph=scaled))
+        found = measurement(context, f"scale {scale}", partial(_density_line, part))
+        row, digests[str(scale)] = found
         rows.append({"scale": scale, **row})
         context.log.info(
             "degrees x %g: mean degree %.1f, one rank %.1f ms, %d ranks %.1f ms: speed-up %.2f (quartiles "

@@ -7,6 +7,7 @@ cores. What is compared runs by turns in every round, and ratios are medians ove
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -19,6 +20,7 @@ from app.comm.turns import seconds_together
 from app.errors import CaseError
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import measurement
 from app.tasks.context import Context
 from app.tasks.passes import digest_of_rows, numbered_rows
 from app.tasks.quality import digest_text
@@ -119,15 +121,13 @@ def run_permutation(context: Context) -> dict[str, Any]:
     """Natural and random order by turns: the work of each rank and stage, and the wall time. Ranks: all."""
     study, stages, rows, digests = context.case.study, [], [], {}
     by_order = [_graphs(context, order) for order in ORDERS]
-    for pair in zip(*by_order):
+    for number, pair in enumerate(zip(*by_order)):
         for width in study.widths:
-            found = {order: _staged(context, loaded, width) for order, loaded in zip(ORDERS, pair)}
-            _by_turns(found, study.rounds)
-            name = pair[0].graph.name
-            more, lines = _order_lines(name, width, found)
+            make = partial(_orders, context, dict(zip(ORDERS, pair)), width)
+            more, lines, same = measurement(context, f"graph {number} {width}", make)
             stages += lines
             rows += more
-            digests |= {f"{name} {order} {width}": each.digest() for order, each in found.items()}
+            digests |= {f"{pair[0].graph.name} {order} {width}": each for order, each in same.items()}
             _say_orders(context, more)
     if context.folder is not None:
         context.folder.write_csv("permutation.csv", ORDER_COLUMNS, rows)
@@ -135,6 +135,16 @@ def run_permutation(context: Context) -> dict[str, Any]:
         if context.case.output.plots:
             _plot_stages(context, stages)
     return {"digest": digest_text(digests), "rows": rows, "stages": stages, "instances": []}
+
+
+def _orders(
+    context: Context, by_order: dict[str, Loaded], width: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
+    """A graph in each order, by turns: lines of both tables, the digests of the results. Ranks: all call."""
+    found = {order: _staged(context, loaded, width) for order, loaded in by_order.items()}
+    _by_turns(found, context.case.study.rounds)
+    rows, stages = _order_lines(by_order["natural"].graph.name, width, found)
+    return rows, stages, {order: each.digest() for order, each in found.items()}
 
 
 def _by_turns(found: dict[str, Staged], rounds: int) -> None:
@@ -201,9 +211,10 @@ def _plot_stages(context: Context, stages: list[dict[str, Any]]) -> None:
 def run_overlap(context: Context) -> dict[str, Any]:
     """Each stage awaited before the next begins, against the next under way meanwhile. Ranks: all call."""
     study, rows, digests = context.case.study, [], {}
-    for loaded in _graphs(context, context.case.graph.order):
+    for number, loaded in enumerate(_graphs(context, context.case.graph.order)):
         for width in study.widths:
-            row, same = _overlap_line(context, loaded, width)
+            make = partial(_overlap_line, context, loaded, width)
+            row, same = measurement(context, f"graph {number} {width}", make)
             rows.append(row)
             digests[f"{loaded.graph.name} {width}"] = same
             context.log.info(

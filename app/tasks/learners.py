@@ -6,7 +6,6 @@ that means here. A cell is trained on one rank, so ranks share the cells and no 
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -34,6 +33,7 @@ from app.rl.select import random_candidates
 from app.rl.training import train_policy
 from app.rng import stream
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import cells_at_once
 from app.tasks.context import Context
 from app.tasks.quality import digest_text
 from app.tasks.variants import split_variant, with_variant
@@ -81,12 +81,19 @@ def run_learners(context: Context) -> dict[str, Any]:
     alone = replace(
         context, group=only_this_rank(context.device), log=Log(False), folder=None, keeper=NOTHING_KEPT
     )
-    own: dict[str, dict[str, Any]] = {}
-    with log.phase("train"), raise_together(group, "training"):
-        for cell, row in _rows_of(alone, cells[group.rank :: group.size]):
-            own[cell.name] = row
+    rows: list[dict[str, Any]] = []
+    held: dict[str, Grounds] = {}
+    for first in range(0, len(cells), group.size):
+        turn = cells[first : first + group.size]
+        with log.phase("train"):
+            found = cells_at_once(
+                context,
+                [cell.name for cell in turn],
+                lambda missing, turn=turn: _rows(group, alone, [turn[i] for i in missing], held),
+            )
+        for row in found:
             _say(context, row)
-    rows = [_shared(group, own.get(cell.name), i % group.size) for i, cell in enumerate(cells)]
+        rows += found
     _summary(context, rows)
     if context.folder is not None:
         context.folder.write_csv("learners.csv", COLUMNS, rows)
@@ -96,23 +103,33 @@ def run_learners(context: Context) -> dict[str, Any]:
     return {"digest": digest_text(digests), "rows": rows, "instances": []}
 
 
-def _shared(group: Group, row: dict[str, Any] | None, owner: int) -> dict[str, Any]:
-    """A line of the table from the rank that made it. Ranks: all call."""
-    return json.loads(group.broadcast_text(json.dumps(row), owner))
+def _rows(group: Group, alone: Context, cells: list[Cell], held: dict[str, Grounds]) -> list[dict[str, Any]]:
+    """The lines of at most as many cells as there are ranks, each from the rank that trains it.
+
+    held    see _row
+    Ranks   all call
+    """
+    own = None
+    with raise_together(group, "training"):
+        if group.rank < len(cells):
+            own = _row(alone, cells[group.rank], held)
+    return [json.loads(group.broadcast_text(json.dumps(own), rank)) for rank in range(len(cells))]
 
 
-def _rows_of(alone: Context, cells: list[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """The lines of some cells, one after the other; cells of a problem share its graphs."""
-    grounds: Grounds | None = None
-    for cell in cells:
-        case = _case_of(alone.case, cell)
-        row = {"problem": cell.problem, "learner": cell.learner, "model": cell.model}
-        try:
-            if grounds is None or grounds.problem.name != cell.problem:
-                grounds = _grounds(replace(alone, case=case), cell.problem)
-            yield cell, {**row, **_trained(alone.group, case, grounds)}
-        except CaseError as error:
-            yield cell, {**row, "excluded": str(error), "beats": None, "weights": ""}
+def _row(alone: Context, cell: Cell, held: dict[str, Grounds]) -> dict[str, Any]:
+    """The line of one cell.
+
+    held   the graphs of the problem that this rank has had last, by its name; those of the cell afterwards
+    """
+    case = _case_of(alone.case, cell)
+    row = {"problem": cell.problem, "learner": cell.learner, "model": cell.model}
+    try:
+        if cell.problem not in held:
+            held.clear()
+            held[cell.problem] = _grounds(replace(alone, case=case), cell.problem)
+        return {**row, **_trained(alone.group, case, held[cell.problem])}
+    except CaseError as error:
+        return {**row, "excluded": str(error), "beats": None, "weights": ""}
 
 
 def _case_of(case: Case, cell: Cell) -> Case:
@@ -208,7 +225,7 @@ def compared(values: np.ndarray, random: np.ndarray, sense: str) -> dict[str, An
 
 
 def _say(context: Context, row: dict[str, Any]) -> None:
-    """A cell as it is done; of the cells of rank 0."""
+    """A cell in words."""
     name = f"{row['problem']:8s} {row['learner']:10s} {row['model']:14s}"
     if row["excluded"]:
         context.log.info("%s excluded: %s", name, row["excluded"])

@@ -8,7 +8,7 @@ counts the processor's seconds and no wall time, and "simulated" is a formula wh
 the learned cost model cuts a new graph of the family before anything is measured on it (ROC Fig. 9).
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from app.comm.group import Group
 from app.errors import CaseError
 from app.graphs.graph import Graph
-from app.partition.balance import Balance, cuts_for, imbalance, measured_table
+from app.partition.balance import Balance, MoveCost, cuts_for, imbalance, measured_table
 from app.partition.cost import CostModel, from_arrays
 from app.partition.even import entries_weights, even_rows
 from app.partition.features import block_features, line_of
@@ -28,6 +28,7 @@ from app.partition.rows import RowPartition, cut_blocks
 from app.report import plot_partition
 from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import measurement
 from app.tasks.context import Context
 from app.tasks.passes import Clock, Layers, simulated_seconds
 
@@ -102,9 +103,8 @@ def run_partition(context: Context) -> dict[str, Any]:
     trained, fresh = _subject(context, 0, "trained"), _subject(context, 1, "new")
     with log.phase("measure"):
         others = renumbered(context, trained)
-        rows, digests, model = follow(context.group, trained, study.epochs, others)
-        more, fresh_digests = first_pass(context.group, fresh, model)
-        more += [each.row(context.group, fresh, 1) for each in renumbered(context, fresh)]
+        rows, digests, model = follow(context, trained, study.epochs, others)
+        more, fresh_digests = measurement(context, "new graph", partial(_new_graph, context, fresh, model))
     same = len(set(digests)) == 1 and len(set(fresh_digests)) == 1
     _say(context, rows, more, same)
     if context.folder is not None:
@@ -140,7 +140,7 @@ def _clocked(context: Context, name: str, graph: Graph, rows: RowPartition) -> S
 
 
 def follow(
-    group: Group, subject: Subject, epochs: int, others: list[Renumbered]
+    context: Context, subject: Subject, epochs: int, others: list[Renumbered]
 ) -> tuple[list[dict[str, Any]], list[str], CostModel]:
     """Epochs by every partitioner in turn; the learned one begins with equal edges and adapts.
 
@@ -148,21 +148,51 @@ def follow(
     returns   lines of the table, digests of all results, the model that was learned
     Ranks     all call
     """
-    cuts = subject.static_cuts(group)
+    group, cuts = context.group, subject.static_cuts(context.group)
     blocks = {name: subject.block(group, cuts["edges" if name == "learned" else name]) for name in PARTITIONS}
     balance = _balance(group, subject, blocks["learned"])
     rows, digests = [], []
     for epoch in range(1, epochs + 1):
-        seconds, found = subject.clock.epoch(blocks)
+        made = partial(_epoch, group, subject, epoch, blocks, others)
+        more, found, table = measurement(context, f"epoch {epoch}", made)
         digests += found
-        rows += [_row(group, subject, name, epoch, seconds[name]) for name in PARTITIONS]
-        rows += [each.row(group, subject, epoch) for each in others if each.subject or epoch == 1]
-        new = balance.observe(seconds["learned"], epochs - epoch)
+        rows += more
+        new = balance.observe(np.array(table[group.rank]), epochs - epoch)
         if new is not None:
             mine = [row for row in rows if row["partition"] == "learned"]
             mine[-1]["moved"] = True
-            blocks["learned"] = balance.move(new, partial(repartition, group, blocks["learned"]))
+            blocks["learned"] = _moved(context, balance, blocks["learned"], new, epoch)
     return rows, digests, from_arrays(balance.saved(), "the learned cost model")
+
+
+def _epoch(
+    group: Group, subject: Subject, epoch: int, blocks: dict[str, RowBlock], others: list[Renumbered]
+) -> tuple[list[dict[str, Any]], list[str], list[list[float]]]:
+    """Lines of the table, digests, and [ranks, layers] seconds of the learned cuts. Ranks: all call."""
+    seconds, digests = subject.clock.epoch(blocks)
+    rows = [_row(group, subject, name, epoch, seconds[name]) for name in PARTITIONS]
+    rows += [each.row(group, subject, epoch) for each in others if each.subject or epoch == 1]
+    return rows, digests, measured_table(group, seconds["learned"]).tolist()
+
+
+def _moved(context: Context, balance: Balance, block: RowBlock, rows: RowPartition, epoch: int) -> RowBlock:
+    """The rows between other cuts. What a move costs decides on the next one, so the cost that an earlier
+    part of the run has measured counts, and not what it takes to be there again.
+
+    Ranks   all call
+    """
+    block = balance.move(rows, partial(repartition, context.group, block))
+    cost = measurement(context, f"move {epoch}", lambda: astuple(balance.cost))
+    balance.cost = MoveCost(*cost)
+    return block
+
+
+def _new_graph(
+    context: Context, subject: Subject, model: CostModel
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The first pass over a new graph: lines of the table, digests. Ranks: all call."""
+    rows, digests = first_pass(context.group, subject, model)
+    return rows + [each.row(context.group, subject, 1) for each in renumbered(context, subject)], digests
 
 
 def _balance(group: Group, subject: Subject, block: RowBlock) -> Balance:

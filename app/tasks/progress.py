@@ -149,7 +149,7 @@ def _carried(
     """The lines of those that arrived, on the ranks of study.counted. Ranks: all call."""
     if not context.case.study.counted:
         return []
-    rates, found = calibration_of(context), []
+    rates, found = calibration_of(context, "of the ranks"), []
     for row in reached:
         for ranks in context.case.study.counted:
             case = msgspec.structs.replace(variants[row["variant"]], seed=row["seed"])

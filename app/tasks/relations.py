@@ -52,6 +52,8 @@ def run_relations(context: Context) -> dict[str, Any]:
     triples, labels = load_triples(context)
     if labels is None:
         raise CaseError("graph.path: holds no labels; a knowledge graph with labels would be right")
+    if case.study.epochs == 1:
+        raise CaseError("study.epochs: the first epoch is not clocked; 2 or more would be right, got 1")
     graph = relational_graph(triples, case.rgcn.inverse, case.rgcn.min_edges)
     with log.phase("measure"):
         rows = [

@@ -81,10 +81,12 @@ def introduce(context: Context, loaded: Loaded) -> None:
     graph, counts, log = loaded.graph, loaded.counts, context.log
     if loaded.source == "cache":
         log.info("%s: from the cache in %s", graph.name, context.case.memory.cache)
+    dropped = {"self loops": counts.loops, "repeats": counts.repeats}
+    dropped["of the other direction"] = counts.reversed
+    of = ", ".join(f"{count} {what}" for what, count in dropped.items() if count)
     log.info(
-        "%s: %d nodes, %d edges (%d edge lines: %d self loops, %d repeats, %d of the other direction)%s",
-        graph.name, graph.n, graph.edges, counts.lines, counts.loops, counts.repeats, counts.reversed,
-        ", complemented" if loaded.complemented else "",
+        "%s: %d nodes, %d edges (%d edge lines%s)%s", graph.name, graph.n, graph.edges, counts.lines,
+        f": {of}" if of else "", ", complemented" if loaded.complemented else "",
     )  # fmt: skip
 
 

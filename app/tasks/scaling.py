@@ -5,7 +5,7 @@ extrapolated (RL4GO section 7.5, Fig. 7), and says so.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from operator import itemgetter
@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from msgspec import convert, to_builtins
 
 from app.comm.group import Group
 from app.comm.guard import digest
@@ -36,8 +37,10 @@ from app.problems.table import make_problem
 from app.report import plot_scaling
 from app.rl.qnet import QNetwork
 from app.sparse.rowblock import RowBlock
+from app.tasks.cells import measurement
 from app.tasks.context import Context
 
+Layouts = Callable[[int], Layout]  # by the number of ranks
 SHORTEST_S = 0.01  # of a timing; a shorter step is repeated
 COLUMNS = (
     "graph", "step", "ranks", "seconds", "speedup", "sent_bytes", "memory_mb", "exchange", "counts",
@@ -67,7 +70,10 @@ class Followed:
 
 def run_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, extrapolate. Ranks: all call."""
-    memory_row = _peak_memory(context) if context.case.study.memory_graph else None
+    memory_row = None
+    if text := context.case.study.memory_graph:
+        memory_row = measurement(context, f"memory {text}", partial(_peak_memory, context))
+        _say_memory(context, memory_row)
     found = follow_scaling(context, _files(context))
     if context.folder is not None:
         write_curves(context, found.curves, found.title)
@@ -77,26 +83,27 @@ def run_scaling(context: Context) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def follow_scaling(context: Context, more: Sequence[Loaded] = ()) -> Followed:
+def follow_scaling(context: Context, more: Sequence[Loaded] = (), name: str = "") -> Followed:
     """The graphs of study.measured on one rank and on all, then all of these and more on many.
 
+    name    of this part of a study that has several
     Ranks   all call
     """
     study, log = context.case.study, context.log
     _require_counted(context)
     tables = {text: _table(context, text) for text in (*study.measured, *study.extrapolated)}
-    net, before = _network(context), calibration_of(context)
+    net, before = _network(context), calibration_of(context, f"{name} before")
     timings, digests = [], {}
     with log.phase("measure"):
         for text in study.measured:
-            found, same = _measure(context, net, tables[text], text)
+            found, same = _measure(context, net, tables[text], text, name)
             timings += found
             digests |= same
-    calibration = _kept(context, averaged(before, calibration_of(context)))
+    calibration = _kept(context, averaged(before, calibration_of(context, f"{name} after")))
     rows = [_compared(calibration, timing) for timing in timings]
     for row in rows:
         log.info("%s", _line(row))
-    curves = _curves(context, calibration, net, _layouts(context, tables, more))
+    curves = _curves(context, calibration, net, _layouts(context, tables, more), name)
     _mark_measured(curves, rows)
     title = _title(context, calibration)
     log.info("extrapolated strong scaling, ms per step (speedup); %s", title)
@@ -139,13 +146,20 @@ def _require_counted(context: Context) -> None:
 # ---- what is measured -------------------------------------------------------------------------------------
 
 
-def calibration_of(context: Context) -> Calibration:
-    """The file of the case, or rates measured now. Ranks: all call."""
+def calibration_of(context: Context, name: str) -> Calibration:
+    """The file of the case, or rates measured now. Ranks: all call.
+
+    name   of this calibration among those of the study
+    """
     case = context.case
     if case.study.calibration:
         return load_calibration(case.study.calibration)
-    with context.log.phase("calibrate"):
-        return calibrate(context.group, _network(context), case.agent)
+
+    def measured() -> dict[str, Any]:
+        with context.log.phase("calibrate"):
+            return to_builtins(calibrate(context.group, _network(context), case.agent))
+
+    return convert(measurement(context, f"calibration {name}", measured), Calibration)
 
 
 def _kept(context: Context, calibration: Calibration) -> Calibration:
@@ -182,9 +196,12 @@ def _rows(context: Context, group: Group, loaded: Loaded) -> RowBlock:
 
 
 def _measure(
-    context: Context, net: QNetwork, table: GraphCase, name: str
+    context: Context, net: QNetwork, table: GraphCase, name: str, part: str
 ) -> tuple[list[Timing], dict[str, str]]:
-    """Every step on one rank and on all, and a digest of each step. Ranks: all call."""
+    """Every step on one rank and on all, and a digest of each step. Ranks: all call.
+
+    part   of the study that this belongs to
+    """
     group, solo = context.group, only_this_rank(context.device)
     block = _rows(context, group, _loaded(context, group, table, name))
     layout = of_blocks(group, block)
@@ -196,12 +213,20 @@ def _measure(
             make_step(g, net, context.case.agent, b, batch, context.case.seed)
             for g, b in ((solo, alone), (group, block))
         ]
-        sent, digests[f"{name} {both[1].name}"] = _sent(group, both[1])
+        step = both[1].name
+        found = measurement(context, f"{part} {name} {step}", partial(_timed, context, *both))
+        sent, digests[f"{name} {step}"], turns = found
         layouts = {1: of_blocks(solo, alone), group.size: layout}
-        for ranks, taken in _by_turns(context, *both).items():
-            timings.append(Timing(both[1], layouts[ranks], taken, sent))
+        for ranks, taken in turns:
+            timings.append(Timing(both[1], layouts[ranks], taken, np.array(sent)))
     context.log.info("%s: %d steps measured, exchange %s", name, len(digests), layout.mode)
     return timings, digests
+
+
+def _timed(context: Context, alone: Step, together: Step) -> tuple[list[int], str, list[Any]]:
+    """A step's bytes by rank, its digest, and (ranks, seconds of each round). Ranks: all call."""
+    sent, result = _sent(context.group, together)
+    return sent.tolist(), result, list(_by_turns(context, alone, together).items())
 
 
 def _sent(group: Group, step: Step) -> tuple[np.ndarray, str]:
@@ -251,7 +276,7 @@ def _compared(calibration: Calibration, timing: Timing) -> dict[str, Any]:
 
 def _peak_memory(context: Context) -> dict[str, Any]:
     """Peak of this process while a large graph is read and evaluated, beside the model. Ranks: all call."""
-    group, text, log = context.group, context.case.study.memory_graph, context.log
+    group, text = context.group, context.case.study.memory_graph
     base = group.gather_integers(np.array([resident_bytes()]))[:, 0].tolist()
     reset_peak()
     net, table = _network(context), graph_case(text)
@@ -261,16 +286,10 @@ def _peak_memory(context: Context) -> dict[str, Any]:
     rank, layout = int(np.argmax(found)), of_blocks(group, block)
     ordered = table.generator in ("er", "ba")
     terms = memory.peak(net, layout, States(), "evaluation", base[rank], rank, ordered)
-    row = {
+    return {
         "graph": text, "ranks": group.size, "edges": layout.entries // 2, "exchange": layout.mode,
         "predicted_bytes": memory.total(terms), "measured_bytes": int(found[rank]), "terms": terms,
     }  # fmt: skip
-    log.info(
-        "%s, %d ranks: peak memory of a rank %.0f MB, predicted %.0f MB, ratio %.2f (%s)",
-        text, group.size, found[rank] / 1e6, memory.total(terms) / 1e6,
-        memory.total(terms) / max(found[rank], 1), memory.words(terms),
-    )  # fmt: skip
-    return row
 
 
 # ---- what is extrapolated ---------------------------------------------------------------------------------
@@ -278,16 +297,19 @@ def _peak_memory(context: Context) -> dict[str, Any]:
 
 def _layouts(
     context: Context, tables: dict[str, GraphCase], more: Sequence[Loaded]
-) -> Iterator[Callable[[int], Layout]]:
-    """For each graph, layouts by the number of ranks, one graph at a time. Ranks: all call, and take all."""
+) -> list[Callable[[], Layouts]]:
+    """For each graph what makes its layouts, so that one graph at a time is held. Ranks: all call each."""
+
+    def measured(text: str) -> Layouts:
+        return _counted(context, _loaded(context, context.group, tables[text], text))
+
+    def expected(text: str) -> Layouts:
+        return _expected(context, text, int(tables[text].nodes), expected_entries(tables[text]), 0)
+
     study = context.case.study
-    for text in study.measured:
-        yield _counted(context, _loaded(context, context.group, tables[text], text))
-    for text in study.extrapolated:
-        table = tables[text]
-        yield _expected(context, text, int(table.nodes), expected_entries(table), 0)
-    for loaded in more:
-        yield _counted(context, loaded)
+    made = [partial(measured, text) for text in study.measured]
+    made += [partial(expected, text) for text in study.extrapolated]
+    return made + [partial(_counted, context, loaded) for loaded in more]
 
 
 def _files(context: Context) -> list[Loaded]:
@@ -300,7 +322,7 @@ def _files(context: Context) -> list[Loaded]:
     return context.load(table, "instances")
 
 
-def _counted(context: Context, loaded: Loaded) -> Callable[[int], Layout]:
+def _counted(context: Context, loaded: Loaded) -> Layouts:
     """Layouts by counting where the whole graph fits a rank, else by expectation. Ranks: all call."""
     graph, case = loaded.graph, context.case
     if 8 * graph.edges > 1e6 * case.memory.whole_graph_mb:
@@ -311,22 +333,31 @@ def _counted(context: Context, loaded: Loaded) -> Callable[[int], Layout]:
     return lambda ranks: count(whole, ranks, exchange, balance, width)
 
 
-def _expected(context: Context, name: str, n: int, entries: int, degree: int) -> Callable[[int], Layout]:
+def _expected(context: Context, name: str, n: int, entries: int, degree: int) -> Layouts:
     exchange, width = context.case.parallel.exchange, context.case.policy.dimension
     return lambda ranks: estimate(name, n, entries, ranks, exchange, width, degree)
 
 
 def _curves(
-    context: Context, calibration: Calibration, net: QNetwork, graphs: Iterator[Callable[[int], Layout]]
+    context: Context, calibration: Calibration, net: QNetwork, graphs: list[Callable[[], Layouts]], part: str
 ) -> list[dict[str, Any]]:
-    """Both steps of every graph on the ranks of the study. Ranks: all call."""
+    """Both steps of every graph on the ranks of the study. Ranks: all call.
+
+    part   of the study that this belongs to
+    """
     study = context.case.study
     machine = Machine(calibration.undisturbed, Network(1e-6 * study.latency_us, 1e9 * study.bandwidth_gbs))
-    out = []
-    for layouts in map(cache, graphs):
+
+    def followed(graph: Callable[[], Layouts]) -> list[dict[str, Any]]:
+        layouts, out = cache(graph()), []
         for batch in (0, study.batches[0]):
             out += curve(machine, net, layouts, study.ranks, batch, context.case.agent.double)
-    return out
+        return out
+
+    found = []
+    for number, graph in enumerate(graphs):
+        found += measurement(context, f"{part} curves of graph {number}", partial(followed, graph))
+    return found
 
 
 def _mark_measured(curves: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
@@ -362,6 +393,16 @@ def _line(row: dict[str, Any]) -> str:
         agree = "as predicted" if row["bytes_agree"] else f"predicted {row['predicted_bytes']}"
         sent = f"; {row['sent_bytes']} bytes sent, {agree}; exchange {row['exchange']}"
     return f"{row['graph']}, {row['step']}, {row['ranks']} ranks: {times}, {ratio}{sent}"
+
+
+def _say_memory(context: Context, row: dict[str, Any]) -> None:
+    """The peak of memory in words."""
+    predicted, measured = row["predicted_bytes"], row["measured_bytes"]
+    context.log.info(
+        "%s, %d ranks: peak memory of a rank %.0f MB, predicted %.0f MB, ratio %.2f (%s)",
+        row["graph"], row["ranks"], measured / 1e6, predicted / 1e6, predicted / max(measured, 1),
+        memory.words(row["terms"]),
+    )  # fmt: skip
 
 
 def _say_curves(context: Context, curves: list[dict[str, Any]]) -> None:

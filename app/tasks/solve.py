@@ -25,6 +25,7 @@ from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
+from app.text import table_lines
 
 DRAWN = 4  # instances of which the course of the search is drawn
 TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
@@ -219,16 +220,14 @@ def _say(context: Context, instance: dict[str, Any]) -> None:
 
 
 def _table(context: Context, instances: list[dict[str, Any]]) -> None:
-    """The table of a run: one line per instance."""
+    """The table of a run: one line per instance; in several parts where it is wide."""
     labels = list(dict.fromkeys(label for i in instances for label in i["baselines"]))
-    head = ["graph", "nodes", "edges", "answer", "learned", *labels, "bound", "gap %"]
+    head = ["graph", "nodes", "edges", "answer", "learned", "bound", "gap %", *labels]
     rows = [head]
     for i in instances:
         gap = "-" if i["gap"] is None else f"{100 * i['gap']:.2f}"
-        shown = [i["objective"], i["learned"], *(i["baselines"].get(label) for label in labels), i["bound"]]
+        shown = [i["objective"], i["learned"], i["bound"], *(i["baselines"].get(label) for label in labels)]
         cells = ["-" if value is None else f"{value:.10g}" for value in shown]
-        rows.append([i["name"], str(i["nodes"]), str(i["edges"]), *cells, gap])
-    widths = [max(len(row[c]) for row in rows) for c in range(len(head))]
-    for row in rows:
-        cells = (cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths)))
-        context.log.info("  ".join(cells))
+        rows.append([i["name"], str(i["nodes"]), str(i["edges"]), *cells[:3], gap, *cells[3:]])
+    for line in table_lines(rows):
+        context.log.info("%s", line)

@@ -55,7 +55,7 @@ def run_strong_scaling(context: Context) -> dict[str, Any]:
         if not part.case.study.measured:
             continue
         context.log.info("%s:", name)
-        found = follow_scaling(part)
+        found = follow_scaling(part, name=text)
         curves += found.curves
         measured += found.measured
         digests |= {f"{name} {step}": each for step, each in found.digests.items()}
