@@ -55,6 +55,13 @@ class RunCase(Table, frozen=True):
         about("auto: the compiled kernels where they were built; plain: NumPy and SciPy; the bits are equal"),
     ] = "auto"
     device: Annotated[Literal["auto", "cpu", "gpu"], about("auto: the GPU where there is one")] = "auto"
+    cuda_graph: Annotated[
+        bool,
+        about(
+            "on one rank with a GPU: record the launches of an epoch, or of a policy's evaluation, once and "
+            "replay them; not proven on a GPU yet"
+        ),
+    ] = False
     check_every: Annotated[
         Count, about("steps of learning between comparisons of what is the same on all ranks; 0: off")
     ] = 500

@@ -408,16 +408,19 @@ def product_rate(device: Any, repeat: int = 3) -> float:
 
 
 def open_device(
-    wanted: str, rank: int, portable: bool, reproducible: bool = True, compiled: bool = True
-) -> Any:
+    wanted: str, rank: int, portable: bool, reproducible: bool = True, compiled: bool = True,
+    replays: bool = False,
+) -> Any:  # fmt: skip
     """The device of this rank.
 
+    replays  a GPU may record repeated launches as a CUDA graph
     wanted   "auto": a GPU where one can be used, else the host; "cpu"; "gpu" (an error where there is none)
     rank     of the ranks of this machine: they are dealt round-robin to its GPUs
     """
     if wanted != "cpu":
         found = open_gpu(rank, reproducible)
         if not isinstance(found, str):
+            found.replays = replays
             return found
         if wanted == "gpu":
             raise CaseError(f"device gpu: {found}; use --device cpu or auto")
@@ -431,12 +434,19 @@ def open_gpu(local_rank: int, reproducible: bool = True) -> Any:
     """
     try:
         import cupy
-        import cupyx.cusparse
-        import cupyx.scipy.sparse
-    except ImportError:
-        return "CuPy is not installed"
-    if not cupy.cuda.is_available():
-        return "CuPy finds no usable GPU"
-    if reproducible:
-        return CudaDevice(cupy, local_rank)
+    except ImportError as error:
+        return f"CuPy cannot be imported ({str(error).strip().splitlines()[0]})"
+    try:
+        if not cupy.cuda.is_available():
+            return "CuPy finds no usable GPU"
+        return CudaDevice(cupy, local_rank) if reproducible else _open_vendor(cupy, local_rank)
+    except (ImportError, RuntimeError) as error:  # a driver, a library or a GPU that does not work
+        return f"CuPy cannot use the GPU ({str(error).strip().splitlines()[0]})"
+
+
+def _open_vendor(cupy: Any, local_rank: int) -> VendorDevice:
+    """The device with cuSPARSE, which our own kernels do without. Raises ImportError."""
+    import cupyx.cusparse
+    import cupyx.scipy.sparse
+
     return VendorDevice(cupy, cupyx, local_rank)

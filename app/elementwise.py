@@ -33,11 +33,13 @@ class Dropout:
     key         64 bits, of (seed, layer, epoch)
     share       of the elements that are dropped, 0 <= share < 1, rounded to a multiple of 2^-16
     first_row   number of the node in row 0
+    cell        [1] uint64 on a GPU that holds the key, for launches that are replayed with others; or None
     """
 
     key: int
     share: float
     first_row: int = 0
+    cell: Array | None = None
 
     @property
     def threshold(self) -> int:

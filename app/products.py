@@ -123,7 +123,10 @@ class Products:
     xp: Any
     adds_into_columns = False  # True: spmm_add can (HostDevice)
     multiplies_members = False  # True: the device has spmm_members (HostDevice)
+    replays = False  # True: launches that are repeated may be recorded (CudaDevice)
+    tell: Callable[[str], None] = staticmethod(print)  # one line for the log
     makes_rows = False  # True: its dense products make the rows of parts that say so (HostDevice)
+    follows_rows = False  # True: it keeps rows of scores as they change (app/cuda/changes.py)
     writes_products = False  # True: its sparse products can write their output (HostDevice)
 
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
@@ -211,6 +214,14 @@ class Products:
         sums = self.fold(starts[0], D)
         roots = [merge_rows(self.xp, sums[lo:hi]) for lo, hi, _ in spans]
         return self.xp.concatenate(roots) if roots else self.zeros((0, D.shape[1]))
+
+    def repeated(self) -> Callable[[list[Array], Callable[[], Any]], Any]:
+        """What does work(operands, work) that is repeated in the same memory; see app/cuda/graph.py."""
+        return lambda operands, work: work()
+
+    def plus(self, a: Array, b: Array) -> Array:
+        """a + b, both [w] float32."""
+        return a + b
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
         """A float32 array of zeros."""

@@ -9,6 +9,7 @@ from app.device import HostDevice
 from app.elementwise import Dropout
 from app.gnn.optim import Adam
 from app.products import Finish, Members, Part
+from app.rl.select import make_keys
 from bench.gpu_tools import normal
 
 Array = Any
@@ -49,6 +50,32 @@ def sparse_cases(n: int, longest: int) -> Iterator[Case]:
             yield name, work, [normal("X", shape[1], c), normal("Y", n, c)], exact
 
 
+def changes_cases(n: int, longest: int) -> Iterator[Case]:
+    """Products of some rows, and rows and keys that are replaced; the host writes them out."""
+    indptr, indices, shape = csr(n, longest)
+    rows = np.unique(np.concatenate([np.arange(0, n, 3), [n // 2]]))
+    code = (np.arange(len(rows)) % 4).astype(np.int32)
+
+    def work(device: Any, X: Array, w: Array) -> tuple[Array, ...]:
+        A, numbers, keys = device.csr(indptr, indices, None, shape), rows.astype(np.int32), None
+        if device.follows_rows:
+            numbers, marks = device.put(numbers), device.put(code)
+            N, keys = device.spmm_rows(A, rows, numbers, X), device.xp.zeros(n, dtype=np.uint64)
+            scores = device.dense([Part(N)], w)[:, 0]
+            device.place_keys(keys, numbers, marks, 7, 2, scores)
+            device.place_rows(X, numbers, N)
+            return N, X, keys
+        Y, keys = device.zeros((n, X.shape[1])), np.zeros(n, np.uint64)
+        device.spmm_add(A, X, Y)
+        scores = device.dense([Part(np.ascontiguousarray(np.pad(Y[rows], ((0, -len(rows) % 8), (0, 0)))))], w)
+        keys[rows] = np.where(code >= 2, make_keys(np, scores[: len(rows), 0], rows + 7), np.uint64(0))
+        X[rows] = Y[rows]
+        return Y[rows], X, keys
+
+    for c in (16, 21):
+        yield f"some rows, {c} columns", work, [normal("X", shape[1], c), normal("w", c, 1)], None
+
+
 def dense_cases(rows: int) -> Iterator[Case]:
     """Dense products by width, their forms, and sums over blocks of rows."""
     index = (np.arange(rows) * 7 % 11).astype(np.int32)
@@ -77,6 +104,12 @@ def dense_cases(rows: int) -> Iterator[Case]:
 
     widths = normal("X", rows, 9), normal("table", 11, 8), normal("W", 17, 5), normal("base", rows, 5)
     yield "layer in parts, with all that follows", layer, [*widths, scale, index], None
+
+    def tiny(device: Any, X: Array, W: Array) -> tuple[Array, Array]:
+        return device.dense([Part(X)], W), device.plus(X[0], X[1])
+
+    below = [normal("X", rows, 9) * np.float32(1e-39), np.float32(0.01) * normal("W", 9, 5)]
+    yield "numbers below 2^-126", tiny, below, None
 
     def sums(device: Any, X: Array) -> tuple[Array, Array]:
         spans = [(0, 4, 2), (1, 4, 2)]

@@ -2,7 +2,6 @@
 
 import importlib.util
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,14 @@ from mpi4py import MPI
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.comm.transport import mpi_library, mpi_takes_device_memory, probe
-from app.config import GnnCase
 from app.device import HostDevice
-from app.gnn.optim import make_optimiser
-from app.gnn.training import Classifier
-from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
+from app.rl.rollout import cover_graph
 from app.rng import stream
 from app.sparse.batch import StateBatch
 from bench import gpu_cases, gpu_tools, subjects
-from bench.gpu_tools import SHAPES, SMALL, Report, Where, make_graph, normal, row_block, run_ranks
+from bench.gpu_repeated import epochs, evaluations, make_trainer
+from bench.gpu_tools import SHAPES, SMALL, Report, Where, make_graph, normal, row_block, run_ranks, wall
 
 GATHERED = 64  # rows that a sub-warp of gpu_gather.cu adds
 
@@ -72,7 +69,7 @@ def kernels(where: Where) -> Report:
     rows, longest = where.size(1 << 13, 264), where.size(9000, 5000)
     cases = [
         *gpu_cases.sparse_cases(where.size(4001, 50), longest), *gpu_cases.dense_cases(rows),
-        *gpu_cases.row_cases(rows),
+        *gpu_cases.changes_cases(where.size(4001, 50), longest), *gpu_cases.row_cases(rows),
     ]  # fmt: skip
     for case in cases:
         same, error = gpu_cases.compare(where.device, case)
@@ -168,6 +165,8 @@ def vendor_seconds(where: Where, A: Any, X: Any, Y: Any) -> float:
     from app.device import open_gpu
 
     vendor = open_gpu(0, reproducible=False)
+    if isinstance(vendor, str):
+        return float("nan")
     vendor.stream.synchronize()
     seconds = 1e3 * Where(vendor, False, rounds=where.rounds).time(
         lambda: vendor.spmm_add(A, X, Y, write=True)
@@ -196,19 +195,31 @@ def policy(where: Where) -> Report:
     turn = iter(range(1 << 30))
     seconds = wall(where, lambda: agent.learn(samples[next(turn) % 4]))
     add(f"ER n={n:,}", f"training step, B={where.size(16, 4)}", 1e3 * seconds, 120.0)
-    add_solution = found.table("Whole solutions", "graph", "GPU, s", "CPU, s", "the same nodes")
-    for name, nodes, edges in (("ER", where.size(2000, 60), where.size(300_000, 300)),):
-        graph = make_graph(where, f"{name} {nodes}", nodes, edges, None)
-        answers = []
-        for device in (where.device, HostDevice()):
-            side = Group(MPI.COMM_SELF, device)
-            block = row_block(side, graph)[0]
-            start = time.perf_counter()
-            cover = subjects.solve(side, net, subjects.parameters(side, net, arrays), block)
-            answers.append((time.perf_counter() - start, cover.chosen_at_own.tolist()))
-        same = found.check(answers[0][1] == answers[1][1], f"{name}: other nodes than on the CPU")
-        add_solution(f"{name} n={nodes:,}", answers[0][0], answers[1][0], "yes" if same else "NO")
+    evaluations(where, found, net, arrays)
+    solutions(where, found, net, arrays)
     return found
+
+
+def solutions(where: Where, found: Report, net: Any, arrays: dict[str, np.ndarray]) -> None:
+    """Whole solutions beside the CPU path; a sparse graph also with every state evaluated in full."""
+    add = found.table("Whole solutions", "graph", "GPU, s", "in full, s", "CPU, s", "the same nodes")
+    dense, sparse = (
+        (where.size(2000, 60), where.size(300_000, 300)),
+        (where.size(8000, 120), where.size(16_000, 130)),
+    )
+    for name, (nodes, edges) in (("dense", dense), ("sparse", sparse)):
+        graph = make_graph(where, f"ER {nodes}", nodes, edges, None)
+        answers = []
+        for device, full in ((where.device, False), (where.device, True), (HostDevice(), False)):
+            side = Group(MPI.COMM_SELF, device)
+            params, block = subjects.parameters(side, net, arrays), row_block(side, graph)[0]
+            start = time.perf_counter()
+            cover = cover_graph(side, net, params, block, "single", 1.0, full=full)
+            answers.append((time.perf_counter() - start, cover.chosen_at_own.tolist()))
+        same = found.check(
+            all(each[1] == answers[2][1] for each in answers), f"{name}: other nodes than on the CPU"
+        )
+        add(f"ER n={nodes:,}, {edges:,} edges", *(each[0] for each in answers), "yes" if same else "NO")
 
 
 def filled_agent(group: Group, block: Any, steps: int) -> Any:
@@ -221,18 +232,6 @@ def filled_agent(group: Group, block: Any, steps: int) -> Any:
         subjects.step_together(group, [env], [node])
         agent.replay.remember(episode, int(node[0]), -1.0, env.totals, env.totals.degree_sum == 0)
     return agent
-
-
-def wall(where: Where, work: Callable[[], Any]) -> float:
-    """Median seconds of the wall, host included, the device waited for."""
-    taken = []
-    for _ in range(where.rounds + 1):
-        where.device.synchronize()
-        start = time.perf_counter()
-        work()
-        where.device.synchronize()
-        taken.append(time.perf_counter() - start)
-    return float(np.median(taken[1:]))
 
 
 # ---- 6: graph networks ------------------------------------------------------------------------------------
@@ -256,46 +255,8 @@ def gcn(where: Where) -> Report:
         add(name, "-".join(map(str, widths)), 1e3 * ours[0], 1e3 * ours[1], 1e3 * theirs, ratio)
         if theirs == theirs:
             found.check(theirs / ours[0] >= 2, f"{name}: {theirs / ours[0]:.2f} times as fast as PyG, not 2")
+    epochs(where, found)
     return found
-
-
-def make_trainer(
-    where: Where, graph: Any, widths: list[int], form: str, budget: Budget | None = None
-) -> Callable[[], float]:
-    """One epoch with its Adam step at each call; `params` and `classifier` are its attributes."""
-    group = where.group()
-    block, _ = row_block(group, graph)
-    case = GnnCase(
-        model="gcn", depth=len(widths) - 1, hidden=widths[1], dropout=0.0, input_dropout=0.0,
-        first_product=form, feature_rows="as_given", weight_decay=0.0,
-    )  # fmt: skip
-    classifier = Classifier(group, case, block, node_data(block, widths, graph.n), 1, budget=budget)
-    params, device, done = classifier.params, where.device, iter(range(1, 1 << 30))
-    optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
-
-    def epoch() -> float:
-        loss = classifier.epoch(next(done))
-        optimiser.update(params.flat, classifier.engine.gradient)
-        return loss
-
-    epoch.params = params
-    return epoch
-
-
-def node_data(block: Any, widths: list[int], n: int) -> NodeData:
-    """Random features, classes and training nodes."""
-    own, classes = block.n_own, widths[-1]
-    features = np.zeros((own, widths[0]), dtype=np.float32)
-    features[:n] = normal("features", n, widths[0])
-    labels = np.full(own, -1, dtype=np.int32)
-    labels[:n] = stream(1, "bench/gpu/labels").integers(0, classes, n)
-    train, none = np.zeros(own, dtype=bool), np.zeros(own, dtype=bool)
-    train[:n:2] = True
-    return NodeData(
-        features=features, labels=labels, labelled=labels >= 0, train=train, val=none, test=none,
-        classes=classes, multilabel=False, class_ids=np.arange(classes), width=widths[0], binary=False,
-        counts={"train": int(train.sum()), "val": 0, "test": 0},
-    )  # fmt: skip
 
 
 def pyg_seconds(where: Where, graph: Any, widths: list[int], found: Report) -> float:

@@ -121,6 +121,18 @@ def rehearsal_device() -> Any:
     return emulator.make_device() if emulator.compiler() else HostDevice()
 
 
+def wall(where: Where, work: Callable[[], Any]) -> float:
+    """Median seconds of the wall, host included, the device waited for."""
+    taken = []
+    for _ in range(where.rounds + 1):
+        where.device.synchronize()
+        start = time.perf_counter()
+        work()
+        where.device.synchronize()
+        taken.append(time.perf_counter() - start)
+    return float(np.median(taken[1:]))
+
+
 # ---- graphs -----------------------------------------------------------------------------------------------
 
 # Nodes, undirected edges, widths of the layers: as in the data sets of these names.

@@ -1,9 +1,11 @@
 """A module like CuPy that runs the CUDA C sources on the host, on the arrays of tests/standin.py.
 
 So app/cuda runs as it would on a GPU: the same launches, of the same kernels, with the same bits. An argument
-of another type than the kernel declares is refused, which on a GPU would be read as garbage.
+of another type than the kernel declares is refused, which on a GPU would be read as garbage; and so is a
+launch on the default stream, for which nobody waits.
 """
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -20,6 +22,8 @@ import standin
 
 from app.cuda.device import CudaDevice
 
+FOLDER = Path(tempfile.gettempdir()) / f"lockstep-kernels-{os.getuid()}"
+os.environ.setdefault("CUPY_CACHE_DIR", str(FOLDER))  # where app/cuda keeps what was compiled
 HEADER = Path(__file__).with_name("cuda_on_host.h")
 FLAGS = ["-O2", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-w"]
 SCALARS = {
@@ -62,11 +66,10 @@ def compiled(code):
         _wrapper(name, each, barriers) for name, each in kernels.items()
     )
     digest = hashlib.sha256((text + HEADER.read_text("utf-8") + " ".join(FLAGS)).encode()).hexdigest()[:24]
-    folder = Path(tempfile.gettempdir()) / f"lockstep-kernels-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    library = folder / f"{digest}.so"
+    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    library = FOLDER / f"{digest}.so"
     if not library.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as own:  # several ranks may be here
+        with tempfile.TemporaryDirectory(dir=FOLDER) as own:  # several ranks may be here
             source, built = Path(own) / "kernels.cpp", Path(own) / "kernels.so"
             source.write_text(text, "utf-8")
             subprocess.run([compiler(), *FLAGS, "-o", built, source], check=True)
@@ -100,10 +103,15 @@ class Function:
         self._grid.argtypes, self._grid.restype = [ctypes.c_uint] * 3 + kinds, None
 
     def __call__(self, grid, block, arguments):
+        assert Stream.current is not None, f"{self._name}: a launch on the default stream"
         Function.launches += 1
         assert len(arguments) == len(self._parameters), f"{self._name}: {len(arguments)} arguments"
         values = [self._value(*pair) for pair in zip(self._parameters, arguments)]
-        self._grid(grid[0], grid[1] if len(grid) > 1 else 1, block[0], *values)
+        whole = (grid[0], grid[1] if len(grid) > 1 else 1, block[0], *values)
+        if standin.tape is None:
+            self._grid(*whole)
+        else:  # by address, as a graph does: who launched it must see to it that the memory stays
+            standin.tape.append(lambda: self._grid(*whole))
         for (_, _, _, written), argument in zip(self._parameters, arguments):
             if written and isinstance(argument, standin.Array):
                 argument._write()
@@ -124,14 +132,20 @@ class Function:
 
 
 class RawModule:
-    """Kernels of one source."""
+    """Kernels of one source, or of a file that `compile_using_nvrtc` made of one."""
 
-    def __init__(self, code, options):
-        assert "--fmad=false" in options
-        self._library, self._kernels = compiled(code)
+    def __init__(self, code=None, options=(), path=None):
+        assert (code is None) != (path is None)
+        self._library, self._kernels = compiled(code or Path(path).read_text("utf-8"))
 
     def get_function(self, name):
         return Function(self._library, name, self._kernels[name])
+
+
+def compile_using_nvrtc(source, options=(), arch=None, filename="kern.cu"):
+    """The "binary" of a source: its text. The options must keep what the CPU does."""
+    assert {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"} <= set(options)
+    return source.encode(), None
 
 
 class Event:
@@ -140,16 +154,32 @@ class Event:
 
 
 class Stream:
-    """All streams are one queue here: what is launched is done."""
+    """All streams are one queue here: what is launched is done.
+
+    current   the stream that launches go to; None: the default one. As in CuPy up to 14.2 a `with` leaves
+              the default stream behind, whatever `use` had made current.
+    """
+
+    current = None
 
     def __init__(self, non_blocking=False):
         assert non_blocking, "kernels of the default stream wait for MPI's copies"
 
     def use(self):
-        pass
+        Stream.current = self
+        return self
 
     def synchronize(self):
+        standin._must_not_capture("synchronize")
         standin.stream.synchronize()
+
+    def begin_capture(self):
+        assert standin.tape is None and Stream.current is self
+        standin.tape = []
+
+    def end_capture(self):
+        tape, standin.tape = standin.tape, None
+        return Graph(tape)
 
     def record(self):
         return Event()
@@ -158,14 +188,31 @@ class Stream:
         assert isinstance(event, Event)
 
     def __enter__(self):
-        return self
+        return self.use()
 
     def __exit__(self, *_):
-        pass
+        Stream.current = None
+
+
+class Graph:
+    """What was launched while a stream captured; nothing of it was done."""
+
+    launches = 0  # of all graphs
+
+    def __init__(self, tape):
+        self._tape = tape
+
+    def launch(self, stream=None):
+        Graph.launches += 1
+        for again in self._tape:
+            again()
+        standin.stream.issue()
 
 
 class Pool:
     """The pool, in which nothing is ever used."""
+
+    malloc = None
 
     def used_bytes(self):
         return 0
@@ -184,11 +231,14 @@ def make_cupy(devices=1):
     runtime = SimpleNamespace(
         getDeviceCount=lambda: devices,
         getDeviceProperties=lambda i: {"name": b"emulated", "totalGlobalMem": 1 << 30},
+        runtimeGetVersion=lambda: 13000,
         memGetInfo=lambda: (1 << 30, 1 << 30),
     )
+    device = SimpleNamespace(use=lambda: None, compute_capability="90")
     cuda = SimpleNamespace(
-        runtime=runtime, Stream=Stream, Device=lambda i: SimpleNamespace(use=lambda: None),
-        alloc_pinned_memory=bytearray,
+        runtime=runtime, Stream=Stream, Device=lambda i=0: device, alloc_pinned_memory=bytearray,
+        compiler=SimpleNamespace(compile_using_nvrtc=compile_using_nvrtc), MemoryPool=Pool,
+        using_allocator=lambda allocator: contextlib.nullcontext(),
     )  # fmt: skip
     return SimpleNamespace(
         **vars(standin.xp), cuda=cuda, RawModule=RawModule, get_default_memory_pool=Pool, __version__="0"

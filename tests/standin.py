@@ -63,8 +63,46 @@ crossings = Crossings()
 stream = Stream()
 
 
+tape = None  # while a stream captures (tests/emulator.py): what a replay does, in turn
+
+
 def _words(text):
     return text.split()
+
+
+def _must_not_capture(what):
+    """Refuse what waits for the device, or brings host memory to it, while launches are only recorded."""
+    if tape is not None:
+        raise RuntimeError(f"cudaErrorStreamCaptureUnsupported: {what}")
+
+
+def _do(compute, *sources, out=None):
+    """The wrapped result of an operation; a replay does it again, into the same memory."""
+    if tape is None:
+        return _finish(compute(), out, *sources)
+    if out is not None:
+        _change(compute)
+        return _finish(None, out)
+    wrapped = _up(compute(), *sources)
+
+    def again():
+        found = compute()
+        if isinstance(wrapped, tuple):
+            for old, new in zip(wrapped, found):
+                np.copyto(old._host, new)
+        else:
+            np.copyto(wrapped._host, found)
+
+    tape.append(again)
+    return wrapped
+
+
+def _change(work):
+    """Work that writes into an array: while a stream captures it is only written down."""
+    if tape is None:
+        work()
+    else:
+        tape.append(work)
 
 
 def _scalar(value):
@@ -179,6 +217,7 @@ class Array:
 
     # Explicit crossings: counted. As in CuPy there is no __index__: no range(x), no x[:y].
     def get(self, stream=None, out=None):
+        _must_not_capture("get")
         crossings.count += 1
         if out is None:
             return self._host.copy()
@@ -188,6 +227,7 @@ class Array:
         return out
 
     def set(self, values, stream=None):
+        _must_not_capture("set")
         crossings.puts += 1
         if not isinstance(values, np.ndarray) or (values.shape, values.dtype) != (self.shape, self.dtype):
             raise ValueError("set: needs a host array of the same shape and dtype")
@@ -195,22 +235,27 @@ class Array:
         self._write()
 
     def item(self, *args):
+        _must_not_capture("a number for the host")
         crossings.count += 1
         return self._host.item(*args)
 
     def tolist(self):
+        _must_not_capture("a number for the host")
         crossings.count += 1
         return self._host.tolist()
 
     def __float__(self):
+        _must_not_capture("a number for the host")
         crossings.count += 1
         return float(self._host)
 
     def __int__(self):
+        _must_not_capture("a number for the host")
         crossings.count += 1
         return int(self._host)
 
     def __bool__(self):
+        _must_not_capture("a number for the host")
         crossings.count += 1
         return bool(self._host)
 
@@ -234,20 +279,23 @@ class Array:
     # Elements.
     def __getitem__(self, key):
         index = _index(key)
-        crossings.waits += _masked(index)
-        return _up(self._host[index], self)
+        if _masked(index):
+            _must_not_capture("a mask as index")
+            crossings.waits += 1
+        return _do(lambda: self._host[index], self)
 
     def __setitem__(self, key, value):
-        index = _index(key)
+        index, operand = _index(key), _operand(value)
         _check_distinct(index)
-        self._host[index] = _operand(value)
+        _change(lambda: self._host.__setitem__(index, operand))
         self._write()
 
     def _write(self):
         self._memory.written = stream.issue()
 
     def fill(self, value):
-        self._host.fill(_operand(value))
+        operand = _operand(value)
+        _change(lambda: self._host.fill(operand))
         self._write()
 
     def nonzero(self):
@@ -265,7 +313,7 @@ def _method(name):
         _refuse(name, args, kwargs)
         if out is not None:
             kwargs["out"] = _operand(out)
-        return _finish(getattr(self._host, name)(*args, **kwargs), out, self)
+        return _do(lambda: getattr(self._host, name)(*args, **kwargs), self, out=out)
 
     method.__name__ = name
     return method
@@ -282,18 +330,19 @@ def _finish(result, out, *sources):
 def _binary(function, swapped=False):
     def method(self, other):
         a, b = self._host, _operand(other)
-        return _up(function(b, a) if swapped else function(a, b))
+        return _do(lambda: function(b, a) if swapped else function(a, b))
 
     return method
 
 
 def _unary(function):
-    return lambda self: _up(function(self._host))
+    return lambda self: _do(lambda: function(self._host))
 
 
 def _in_place(function):
     def method(self, other):
-        function(self._host, _operand(other))
+        operand = _operand(other)
+        _change(lambda: function(self._host, operand))
         self._write()
         return self
 
@@ -358,9 +407,15 @@ def _function(name):
         named = {key: _argument(value, True) for key, value in kwargs.items()}
         if out is not None:
             named["out"] = _operand(out)
-        crossings.waits += name in SHAPE_WAITS or (name == "where" and len(args) == 1)
-        result = numpy_function(*down, **named)
-        return _finish(_poison(result) if name in UNSET else result, out, *args)
+        if name in SHAPE_WAITS or (name == "where" and len(args) == 1):
+            _must_not_capture(name)
+            crossings.waits += 1
+
+        def compute():
+            result = numpy_function(*down, **named)
+            return _poison(result) if name in UNSET else result
+
+        return _do(compute, *args, out=out)
 
     function.__name__ = name
     return function
@@ -382,6 +437,7 @@ def put(array):
     """The host array (or number, or list of numbers) on the device: an explicit, counted copy."""
     if isinstance(array, Array):
         raise TypeError("put: the array is on the device")
+    _must_not_capture("put")
     crossings.puts += 1
     return Array(np.array(array), Memory())
 

@@ -15,6 +15,7 @@ from app.elementwise import Dropout
 from app.errors import NumericsError
 from app.gnn.optim import Adam
 from app.products import Finish, Lookup, Members, Part
+from app.rl.select import make_keys
 
 pytestmark = pytest.mark.mpi_skip
 ROWS = (1, 7, 32, 133)
@@ -146,6 +147,41 @@ def test_rows_of_a_table(pair, states, f):
         device.spmm_lookup(device.csr(indptr, indices, None, shape), table, code, Y)
 
     pair.same(add, normal(2, 5, f), code, normal(3, 40, states * f))
+
+
+@pytest.mark.parametrize("c", [1, 4, 16, 21, 64, 300])
+@pytest.mark.parametrize("longest", [4096, 5])
+def test_some_rows(emulated, monkeypatch, c, longest):
+    """Rows of a list, in its order, of which some are long; against the whole product of the host."""
+    for module in ("app.cuda.matrix", "app.cuda.changes"):
+        monkeypatch.setattr(f"{module}.LONG", longest)
+    indptr, indices, shape = rows_of(c, 60, 80, 30)
+    rows = np.array([59, 3, 17, 4, 0, 30, 31, 8])
+    for data in (None, normal(1, len(indices))):
+        X, wanted, host = normal(2, 80, c), np.zeros((60, c), np.float32), HostDevice(compiled=False)
+        host.spmm_add(host.csr(indptr, indices, data, shape), X, wanted)
+        A, numbers = emulated.csr(indptr, indices, data, shape), emulated.put(rows.astype(np.int32))
+        found = emulated.spmm_rows(A, rows, numbers, emulated.put(X))
+        assert np.array_equal(bits(emulated.get(found)), bits(wanted[rows]))
+    assert emulated.spmm_rows(A, rows[:0], numbers[:0], emulated.put(X)).shape == (0, c)
+
+
+def test_rows_and_keys_that_are_replaced(emulated):
+    X, new, scores = normal(1, 3, 20, 5), normal(2, 4, 5), np.array([2.5, -0.0, np.nan, -3], np.float32)
+    keys, code, rows = np.arange(20, dtype=np.uint64), np.array([2, 2, 3, 1], np.int32), [7, 0, 19, 3]
+    numbers, D, K = emulated.put(np.array(rows, np.int32)), emulated.put(X), emulated.put(keys)
+    emulated.place_rows(D[1], numbers, emulated.put(new))
+    X[1, rows] = new
+    assert np.array_equal(emulated.get(D), X)
+    emulated.clear_rows(D, numbers)
+    X[:, rows] = 0
+    assert np.array_equal(emulated.get(D), X)
+    emulated.place_keys(K, numbers, emulated.put(code), 100, 2, emulated.put(scores))
+    keys[rows] = np.where(code >= 2, make_keys(np, scores, np.array(rows) + 100), np.uint64(0))
+    assert np.array_equal(emulated.get(K), keys)
+    emulated.place_keys(K, numbers, numbers, 100, 0, None)
+    keys[rows] = 0
+    assert np.array_equal(emulated.get(K), keys)
 
 
 def test_operands_that_do_not_fit(emulated):
@@ -495,7 +531,7 @@ extern "C" __global__ void f(const int n, const float* X, float* Y) {
 
 
 def test_barriers(emulated):
-    module = emulator.RawModule(BACKWARDS, ("--fmad=false",))
+    module = emulator.RawModule(BACKWARDS)
     X, Y = emulated.put(normal(1, 64)), emulated.empty((64,))
     module.get_function("f")((1, 1), (64,), (np.int32(64), X, Y))
     assert np.array_equal(emulated.get(Y), emulated.get(X)[::-1])
@@ -507,7 +543,8 @@ def test_a_divergent_barrier_ends_the_process():
 
     text = (
         "import emulator, numpy as np\n"
-        f"f = emulator.RawModule({DIVERGENT!r}, ('--fmad=false',)).get_function('f')\n"
+        f"f = emulator.RawModule({DIVERGENT!r}).get_function('f')\n"
+        "emulator.Stream(non_blocking=True).use()\n"
         "f((1, 1), (8,), (np.int32(3),))"
     )
     if emulator.compiler() is None:

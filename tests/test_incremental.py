@@ -1,5 +1,6 @@
 """Scores that follow the selections have the bits of a full evaluation, on any number of ranks."""
 
+import emulator
 import numpy as np
 import pytest
 from conftest import WORLD
@@ -11,12 +12,12 @@ from app.config import PolicyCase
 from app.device import HostDevice
 from app.errors import NumericsError
 from app.problems.mvc import MinimumVertexCover
-from app.rl import incremental
+from app.rl import incremental, incremental_device, incremental_rows
 from app.rl.env import GraphEnv
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_graph, cover_one_at_a_time
-from app.rl.select import RULES, Share
+from app.rl.select import RULES, Share, top_nodes
 
 PAPER = {"features": "paper", "shared_layers": True, "self_weight": False, "mean_degree": False}
 POLICIES = {
@@ -33,9 +34,12 @@ POLICIES = {
 }
 
 
-@pytest.fixture(params=["compiled", "plain", "blas"])
+@pytest.fixture(params=["compiled", "plain", "blas", "gpu"])
 def host(request):
-    """Each kind of host arithmetic that gives the same bits on any number of ranks."""
+    """Each kind of arithmetic that gives the same bits on any number of ranks; "gpu": emulated."""
+    if request.param == "gpu":
+        request.getfixturevalue("emulated")
+        return emulator.make_device()
     if request.param == "compiled" and HostDevice().native is None:
         pytest.skip("the compiled kernels were not built")
     return HostDevice(portable=request.param != "blas", compiled=request.param == "compiled")
@@ -47,10 +51,10 @@ def ranks():
     return Group(WORLD, HostDevice())
 
 
-def network(policy, seed=3):
-    """A network and parameters on the host."""
+def network(policy, seed=3, device=None):
+    """A network and parameters, on the host unless a device is given."""
     net = QNetwork(PolicyCase(**policy), MinimumVertexCover())
-    return net, net.new_parameters(HostDevice(), seed)
+    return net, net.new_parameters(device or HostDevice(), seed)
 
 
 def follow(group, net, params, block, choose, every=1):
@@ -60,7 +64,8 @@ def follow(group, net, params, block, choose, every=1):
     chosen = []
     while env.totals.degree_sum:
         if len(chosen) % every == 0:
-            np.testing.assert_array_equal(live.keys_own(), full.keys_own())
+            keys = [group.device.get(each.keys_own()) for each in (live, full)]
+            np.testing.assert_array_equal(*keys)
         nodes = choose(live, env)
         live.remove(nodes)
         chosen.append(nodes.tolist())
@@ -75,16 +80,17 @@ def one(live, env):
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_every_state_has_the_bits_of_a_full_evaluation(host, policy):
     group = Group(WORLD, host)
-    net, params = network(policy)
+    net, params = network(policy, device=host)
     for graph in (growing_graph(60, 3, 1), random_graph(40, 0.1, 2)):
-        for exchange in ("auto", "gather", "halo"):
-            follow(group, net, params, make_block(group, graph, exchange), one)
+        for exchange in ("auto", "gather", "halo")[host.name == "gpu" :]:
+            every = 4 if host.name == "gpu" else 1
+            follow(group, net, params, make_block(group, graph, exchange), one, every)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule(host, rule):
     group = Group(WORLD, host)
-    net, params = network({})
+    net, params = network({}, device=host)
     block = make_block(group, growing_graph(150, 3, 5))
 
     def choose(live, env):
@@ -123,9 +129,42 @@ def test_a_full_layer_where_much_is_touched(ranks, monkeypatch):
     block = make_block(group, growing_graph(120, 3, 9))
     covers = []
     for share in (0.0, 0.25, 10.0):
-        monkeypatch.setattr(incremental, "FULL_SHARE", share)
+        monkeypatch.setattr(incremental_rows, "FULL_SHARE", share)
         covers.append(follow(group, net, params, block, one))
     assert covers[0] == covers[1] == covers[2]
+
+
+def test_few_rows_and_all_of_them_on_a_device(emulated, monkeypatch):
+    """However much a selection touches before a layer is made anew; several nodes at once."""
+    group = Group(WORLD, emulated)
+    net, params = network({"layers": 3}, device=emulated)
+    block = make_block(group, growing_graph(70, 3, 9))
+    best = best_three(group)
+    covers = []
+    for share, near in ((0.0, 1 << 16), (10.0, 1 << 16), (0.25, 0)):
+        monkeypatch.setattr(incremental_device, "FULL_SHARE", share)
+        monkeypatch.setattr(incremental_device, "MOST_NEAR", near)
+        covers.append(follow(group, net, params, block, best, every=3))
+    assert covers[0] == covers[1] == covers[2]
+
+
+def best_three(group):
+    """Chooses the three best nodes."""
+    return lambda live, env: top_nodes(group, group.device, live.keys_own(), min(3, env.totals.candidates))
+
+
+def test_covers_of_a_device_are_those_of_the_host(emulated):
+    """Compacted on the way; a graph so sparse that scores follow."""
+    graph = listed(600, *((i, i + 1) for i in range(590)), *((i, 7 * i + 3) for i in range(80)))
+    found = []
+    for device in (HostDevice(), emulated):
+        group = Group(WORLD, device)
+        net, params = network({}, device=device)
+        block = make_block(group, graph)
+        assert can_follow(group, net, GraphEnv(group, block))
+        cover = cover_graph(group, net, params, block, "single" if group.size == 1 else "adaptive", 0.02)
+        found.append(cover.chosen_at_own.tolist())
+    assert found[0] == found[1]
 
 
 def test_long_messages(ranks, monkeypatch):
@@ -167,6 +206,8 @@ def test_what_cannot_be_followed_is_evaluated_in_full(group, device):
     host = group.device.name == "cpu"
     assert can_follow(group, network({})[0], GraphEnv(group, plain)) == host
     assert can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, plain)) == host
+    sparse = GraphEnv(group, make_block(group, listed(64, *((i, i + 1) for i in range(63)))))
+    assert can_follow(group, network({})[0], sparse) == (host or group.device.follows_rows)
     assert not can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, weighted))
     assert not can_follow(group, network({"head": "mixing"})[0], GraphEnv(group, plain))
     assert not can_follow(group, network({})[0], GraphEnv(group, plain, scan=True))
@@ -178,7 +219,7 @@ def test_what_cannot_be_followed_is_evaluated_in_full(group, device):
 
 def test_nan_is_refused(host):
     group = Group(WORLD, host)
-    net, params = network({})
+    net, params = network({}, device=host)
     params.flat[:] = np.nan
     block = make_block(group, growing_graph(40, 2, 1))
     with pytest.raises(NumericsError, match="NaN"):

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from jobs import ROOT
 
-from app.cuda.kernels import FOLDER, KERNELS, OPTIONS, source
+from app.cuda.compiler import OPTIONS
+from app.cuda.kernels import FOLDER, KERNELS, source
 
 pytestmark = pytest.mark.mpi_skip
 CAPABILITIES = (80, 90)

@@ -269,6 +269,19 @@ def test_scores_that_follow_have_the_bits_of_full_ones(name, policy, kind):
                 live.remove(RULES[rule](group, group.device, live.keys_own(), env, Share(block.n, 0.1)))
 
 
+@pytest.mark.parametrize("name", REFERENCES)
+def test_scores_that_follow_on_a_device(name, emulated):
+    group = Group(WORLD, emulated)
+    net, params = network(name, emulated)
+    env = begin_environment(group, make_block(group, growing_graph(40, 3, 1)), net.problem)
+    live, full = LiveScores(group, net, params, env), FullScores(group, net, params, env)
+    while not env.done:
+        np.testing.assert_array_equal(*(emulated.get(each.keys_own()) for each in (live, full)))
+        for _ in range(3):
+            if not env.done:
+                live.remove(np.array([live.best()]))
+
+
 def solve_and_check(group, graph, name, rule, exchange="auto", full=False, policy=None):
     """A rollout as bytes of every node's transition; checks the solution and what is taken out of it."""
     net, params = network(name, group.device, **(policy or {}))

@@ -93,8 +93,9 @@ class Grid:
             return rows[0]
         leaves = [(0, replica) for replica in self.mine]
         roots = owned_roots(self.replicas, self.mine.start, self.mine.stop)
-        parts = [finish_tree(rows, leaves, self.replicas, root) for root in roots]
-        whole = sum_tree(self.across, self.group.device.xp.stack(parts), self.cuts, self.replicas)
+        device = self.group.device
+        parts = [finish_tree(rows, leaves, self.replicas, root, device.plus) for root in roots]
+        whole = sum_tree(self.across, device.xp.stack(parts), self.cuts, self.replicas)
         return whole * np.float32(1 / self.replicas)
 
     def means(self, rows: np.ndarray) -> np.ndarray:

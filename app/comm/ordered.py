@@ -48,9 +48,8 @@ def sum_tree(group: Group, part_own: Array, cuts: list[int], blocks: int) -> Arr
     ends = [int(cut) for cut in cuts]
     by_rank = [owned_roots(blocks, a, b) for a, b in pairwise(ends)]
     roots = [root for own in by_rank for root in own]
-    return _combine(
-        group, part_own, [len(own) for own in by_rank], lambda rows: finish_tree(rows, roots, blocks)
-    )
+    counts, plus = [len(own) for own in by_rank], group.device.plus
+    return _combine(group, part_own, counts, lambda rows: finish_tree(rows, roots, blocks, plus=plus))
 
 
 def _combine(group: Group, part_own: Array, counts: list[int], finish: Callable[[Array], Array]) -> Array:

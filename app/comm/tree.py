@@ -6,6 +6,8 @@ tree. A rank owns consecutive blocks, hence at most 2 log2(blocks) maximal whole
 their sums are all that it has to send, and what is above them every rank adds up alike.
 """
 
+from collections.abc import Callable
+from operator import add
 from typing import Any
 
 Array = Any
@@ -37,11 +39,13 @@ def top_level(blocks: int) -> int:
 
 
 def finish_tree(
-    rows: Array, roots: list[tuple[int, int]], blocks: int, node: tuple[int, int] | None = None
-) -> Array:
+    rows: Array, roots: list[tuple[int, int]], blocks: int, node: tuple[int, int] | None = None,
+    plus: Callable[[Array, Array], Array] = add,
+) -> Array:  # fmt: skip
     """[w], the sum of the whole tree, or of the subtree `node`, from the sums of subtrees that cover it.
 
     rows   [len(roots), w], or a list of [w]
+    plus   adds two of them
     """
     row_of = {root: row for row, root in enumerate(roots)}
 
@@ -51,6 +55,6 @@ def finish_tree(
             return rows[row]
         right = 2 * index + 1
         left = value(level - 1, 2 * index)
-        return left if right << (level - 1) >= blocks else left + value(level - 1, right)
+        return left if right << (level - 1) >= blocks else plus(left, value(level - 1, right))
 
     return value(*(node or (top_level(blocks), 0)))

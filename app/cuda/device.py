@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from app.cuda.kernels import OPTIONS, Kernels
+from app.cuda.changes import CudaChanges
+from app.cuda.compiler import OPTIONS
+from app.cuda.graph import Captured, NotCapturable, call_plainly
+from app.cuda.kernels import Kernels
 from app.cuda.matrix import CudaMatrix
 from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise
@@ -18,11 +21,12 @@ from app.cuda.staging import PinnedRing
 Array = Any
 
 
-class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
+class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
     """One GPU; several ranks of a machine may share it.
 
     cp            the module cupy
     local_rank    of the ranks of this machine: they are dealt round-robin to its GPUs
+    replays       True: repeated work may be replayed as a CUDA graph (run.cuda_graph)
     Kernels run on one non-blocking stream, `stream`. Copies that may overlap them, and the few rows that a
     product sums apart, run on others, which the two wait for by events.
     """
@@ -43,28 +47,53 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         self._copies = cp.cuda.Stream(non_blocking=True)
         self._side = cp.cuda.Stream(non_blocking=True)
         self._side_done: Any = None
+        self.replays = False
         self.direct = False  # app/comm/transport.py finds out whether MPI may read device memory
         self.kernels = Kernels(cp)
         self.ring = PinnedRing(self._pinned_bytes, self.stream)
+
+    # ---- repeated work ------------------------------------------------------------------------------------
+
+    def repeated(self) -> Callable[[list[Array], Callable[[], Any]], Any]:
+        """What does work that is done again and again in the same memory; see Captured."""
+        return Captured(self) if self.replays else call_plainly
+
+    @contextmanager
+    def recording(self) -> Iterator[list[Any]]:
+        """What is launched inside is recorded, not done; yields what holds the arrays that it was handed."""
+        self.kernels.held = held = []
+        try:
+            yield held
+        finally:
+            self.kernels.held = None
+
+    def _must_not_record(self, what: str) -> None:
+        """Refuse what a recorded sequence of launches cannot repeat. Raises NotCapturable."""
+        if self.kernels.held is not None:
+            raise NotCapturable(what)
 
     # ---- arrays -------------------------------------------------------------------------------------------
 
     def put(self, host: np.ndarray) -> Array:
         """A copy of the host array on this GPU."""
+        self._must_not_record("a copy from the host")
         return self._cp.asarray(host)
 
     def get(self, array: Array) -> np.ndarray:
         """A copy of the array on the host; waits for the device."""
+        self._must_not_record("a copy to the host")
         host = self._cp.asnumpy(array, stream=self.stream)
         self.stream.synchronize()
         return host
 
     def load(self, array: Array, host: np.ndarray) -> None:
         """Begin to copy host memory into a device array, in the order of the kernels."""
+        self._must_not_record("a copy from the host")
         array.set(host, stream=self.stream)
 
     def store(self, host: np.ndarray, array: Array) -> None:
         """Copy a device array into host memory; waits for the device."""
+        self._must_not_record("a copy to the host")
         array.get(stream=self.stream, out=host)
         self.stream.synchronize()
 
@@ -79,7 +108,12 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         return self._pinned_bytes(4 * count).view(np.float32)
 
     def _pinned_bytes(self, size: int) -> np.ndarray:
-        memory = self._cp.cuda.alloc_pinned_memory(max(size, 1))
+        try:
+            memory = self._cp.cuda.alloc_pinned_memory(max(size, 1))
+        except RuntimeError as error:  # of device memory CuPy makes a MemoryError itself
+            if "cudaErrorMemoryAllocation" not in str(error):
+                raise
+            raise MemoryError(f"{size:,} bytes of page-locked host memory") from error
         return np.frombuffer(memory, np.uint8, size)
 
     def memory(self) -> dict[str, int]:
@@ -92,6 +126,7 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
 
     def synchronize(self) -> None:
         """Wait until the stream is idle; called before every MPI call."""
+        self._must_not_record("the host waits")
         self.stream.synchronize()
 
     def set_ahead(self, array: Array, host: np.ndarray) -> Callable[[], None]:
@@ -100,6 +135,7 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         It starts when all that was issued so far is done; the function that is returned lets whatever is
         issued later wait for its end.
         """
+        self._must_not_record("a copy from the host")
         self._copies.wait_event(self.stream.record())
         array.set(host, stream=self._copies)
         done = self._copies.record()
@@ -109,8 +145,12 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
     def beside(self) -> Iterator[None]:
         """What is launched inside starts after all that was issued so far, and runs beside what follows."""
         self._side.wait_event(self.stream.record())
-        with self._side:
+        # Not `with self._side`: CuPy 14.2 goes on with the default stream after it, not with ours.
+        self._side.use()
+        try:
             yield
+        finally:
+            self.stream.use()
         self._side_done = self._side.record()
 
     def join(self) -> None:
@@ -121,6 +161,7 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
 
     def stage_out(self, slot: str, X: Array) -> np.ndarray:
         """The array on the host, in page-locked memory that the next call with this slot gets too."""
+        self._must_not_record("a copy to the host")
         return self.ring.out(slot, X)
 
     def stage_buffer(self, slot: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -129,6 +170,7 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
 
     def stage_in(self, slot: str, host: np.ndarray) -> Array:
         """A received buffer on the device; the copy may still be under way when this returns."""
+        self._must_not_record("a copy from the host")
         return self.ring.into(slot, host, self._cp.empty(host.shape, dtype=host.dtype))
 
     def describe(self) -> str:
@@ -137,4 +179,4 @@ class CudaDevice(CudaProducts, CudaElementwise, CudaAttention):
         about = cp.cuda.runtime.getDeviceProperties(self.index)
         name, memory = about["name"].decode(), about["totalGlobalMem"] / 2**30
         place = f"gpu {self.index} of {self.count} ({name}, {memory:.0f} GiB)"
-        return f"{place}, CuPy {cp.__version__}, {OPTIONS[0]}"
+        return f"{place}, CuPy {cp.__version__}, {' '.join(OPTIONS[:2])}"

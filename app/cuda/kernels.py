@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from app.cuda.compiler import binary
 from app.errors import NumericsError
 
 Array = Any
 FOLDER = Path(__file__).parent.parent / "sparse" / "kernels"
-# Products are rounded by name in the sources (__fmul_rn); the option keeps all else from being contracted.
-OPTIONS = ("--fmad=false", "--std=c++17")
 THREADS = 256
 NULL = np.uint64(0)  # a pointer that is not given
 KERNELS = {
     "spmm": (
         "spmm_16", "spmm_32", "spmm_64", "spmm_128", "spmm_256", "spmm_any", "spmm_long", "spmm_lookup",
+        "spmm_rows", "spmm_rows_4",
     ),
     "dense": ("dense_16", "dense_32", "dense_64", "dense_128", "dense_thin", "dense_made", "gated_spread"),
     "gram": ("gram_16", "gram_64", "merge_pairs", "fold", "fold_members"),
@@ -32,6 +32,7 @@ KERNELS = {
         "attention_back_rows", "attention_back_heads", "row_dots",
     ),
     "choose": ("best_rows", "next_key"),
+    "changes": ("place_rows", "clear_rows", "place_keys"),
 }  # fmt: skip
 FILE_OF = {name: file for file, names in KERNELS.items() for name in names}
 
@@ -49,6 +50,7 @@ class Kernels:
         self._cp = cp
         self._modules: dict[str, Any] = {}
         self._functions: dict[str, Any] = {}
+        self.held: list[Any] | None = None  # while launches are recorded: what they were handed
 
     def launch(self, name: str, threads: int, *arguments: Any, across: int = 1) -> None:
         """Start a kernel with at least `threads` threads, and `across` blocks in y for each in x."""
@@ -58,13 +60,16 @@ class Kernels:
     def launch_blocks(self, name: str, blocks: int, *arguments: Any, across: int = 1) -> None:
         """Start a kernel of `blocks` x `across` blocks of THREADS threads."""
         if blocks > 0 and across > 0:
+            if self.held is not None:
+                self.held.append(arguments)
             self._function(name)((blocks, across), (THREADS,), arguments)
 
     def _function(self, name: str) -> Any:
         if name not in self._functions:
             file = FILE_OF[name]
             if file not in self._modules:
-                self._modules[file] = self._cp.RawModule(code=source(file), options=OPTIONS)
+                path = binary(self._cp, file, source(file))
+                self._modules[file] = self._cp.RawModule(path=str(path))
             self._functions[name] = self._modules[file].get_function(name)
         return self._functions[name]
 

@@ -13,6 +13,7 @@ class CudaMatrix:
 
     data    [nnz] float32, or None: all stored values are one, and take no memory
     long    [k] int64, the rows with more than LONG entries, the longest first; None: there are none
+    long_host  the same on the host
     vendor  the same as a library's type, once one was asked for
     """
 
@@ -33,4 +34,4 @@ class CudaMatrix:
         counts = np.diff(indptr)
         rows = np.flatnonzero(counts > LONG)
         rows = rows[np.argsort(-counts[rows], kind="stable")].astype(np.int64)
-        self.long = cp.asarray(rows) if len(rows) else None
+        self.long_host, self.long = rows, cp.asarray(rows) if len(rows) else None

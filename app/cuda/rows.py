@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from app.attention import Attention
-from app.cuda.kernels import Kernels, matrix, vector, whole
+from app.cuda.kernels import NULL, Kernels, matrix, vector, whole
 from app.cuda.matrix import CudaMatrix
 from app.elementwise import MASK, Dropout, Elementwise
 from app.errors import NumericsError
 
 Array = Any
-NO_DROP = (np.uint64(0), np.int64(0), np.int32(-1), np.float32(1))
+NO_DROP = (np.uint64(0), NULL, np.int64(0), np.int32(-1), np.float32(1))
 
 
 class CudaElementwise(Elementwise):
@@ -125,7 +125,7 @@ def _drop(drop: Dropout | None) -> tuple[Any, ...]:
     if drop is None:
         return NO_DROP
     key, first = np.uint64(drop.key & MASK), np.int64(drop.first_row)
-    return key, first, np.int32(drop.threshold), np.float32(drop.factor)
+    return key, vector(drop.cell, 1, np.uint64), first, np.int32(drop.threshold), np.float32(drop.factor)
 
 
 class CudaAttention(Attention):

@@ -82,10 +82,20 @@ class Model:
 
 
 class Draws:
-    """Dropout of one epoch: a function of (seed, layer, epoch) and, for each entry, of node and column."""
+    """Dropout of one epoch: a function of (seed, layer, epoch) and, for each entry, of node and column.
 
-    def __init__(self, case: GnnCase, seed: int, epoch: int) -> None:
-        self.case, self.seed, self.epoch = case, seed, epoch
+    cells   [layers] uint64 on a GPU that hold `keys`, of an epoch whose launches may be replayed; or None
+    """
+
+    def __init__(self, case: GnnCase, seed: int, epoch: int, cells: Array | None = None) -> None:
+        self.case, self.seed, self.epoch, self.cells = case, seed, epoch, cells
+
+    def keys(self, count: int) -> list[int]:
+        """The keys of the features and of the first layers, together `count`."""
+        return [self._key(number) for number in range(count)]
+
+    def _key(self, number: int) -> int:
+        return key_of(self.seed, f"dropout/{number}", self.epoch)
 
     def of_input(self, engine: Engine) -> Dropout | None:
         """Of the features."""
@@ -98,7 +108,8 @@ class Draws:
     def _draw(self, share: float, number: int, engine: Engine) -> Dropout | None:
         if not share:
             return None
-        return Dropout(key_of(self.seed, f"dropout/{number}", self.epoch), share, engine.first_row)
+        cell = None if self.cells is None else self.cells[number : number + 1]
+        return Dropout(self._key(number), share, engine.first_row, cell)
 
 
 def check_layers(case: GnnCase) -> None:

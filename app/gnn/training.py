@@ -76,6 +76,9 @@ class Classifier:
         self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
         self._targets = self._put_targets() if self.data.classes else None
         self._plan(budget)
+        self._again, self._cells = self.device.repeated(), None
+        if self._repeats():
+            self._cells = self.device.put(np.zeros(len(self.model.blocks), dtype=np.uint64))
 
     def move(self, new: RowPartition) -> None:
         """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
@@ -118,8 +121,21 @@ class Classifier:
 
     def epoch(self, number: int) -> float:
         """Loss of the training nodes before the step, and its gradient in the engine. Ranks: all call."""
-        losses = self._epoch(Draws(self.case, self.seed, number))
+        draws = Draws(self.case, self.seed, number, self._cells)
+        if self._repeats():
+            keys = draws.keys(self._cells.shape[0])
+            self.device.load(self._cells, np.array(keys, dtype=np.uint64))
+            operands = [self.params.flat, self.engine.gradient, *self._targets, self._cells]
+            losses = self._again(operands, lambda: self._epoch(draws))
+        else:
+            losses = self._epoch(draws)
         return float(self.device.get(sum_tree(self.group, losses, self.engine.cuts, self.engine.blocks))[0])
+
+    def _repeats(self) -> bool:
+        """True where all epochs are launches in the same memory: nothing sent, watched or kept elsewhere."""
+        engine = self.engine
+        elsewhere = engine.tiered or (self.case.input_dropout and self.features.whole_gradient)
+        return self.device.replays and self.group.size == 1 and not (elsewhere or engine.clock)
 
     def _epoch(self, draws: Draws) -> Array:
         """Addends [own roots, 1] of the loss; forward and backward pass."""

@@ -28,7 +28,7 @@ class Evaluation:
     saved: list[Any]
     H_own: Array
     pooled: Array | None  # [states, K]
-    mean_factor: Array  # [states, 1], 1/alive, or 1 with the paper's plain sum
+    mean_factor: Array | None  # [states, 1], 1/alive, or 1 with the paper's plain sum; None: not needed
 
 
 class QNetwork:
@@ -105,16 +105,38 @@ class QNetwork:
                    over nodes, or no other node has an embedding
         Ranks      all call (an exchange where edge weights are used)
         """
-        problem = self.problem
-        state = np.array([problem.state(t) for t in totals], dtype=np.float32)
+        tables = [batch.device.put(each) for each in self.tables(batch, totals)]
+        return self.inputs_of(batch, code_own, tables, every)
+
+    def tables(self, batch: StateBatch, totals: list[Any]) -> list[np.ndarray]:
+        """What `inputs` makes node inputs of beside the codes, on the host and the same on all ranks.
+
+        returns   features [t, F] of every entry of a state's table, one below the other: a feature is a
+                  function of the state's numbers (Problem.state) and the node's code; 1 for entries of nodes
+                  that are alive [t, 1]; 1 over the first number of each state [states]
+        """
+        entries = self._entries_of(batch)
+        state = np.array([self.problem.state(t) for t in totals], dtype=np.float32)
+        # The paper's features are of the code alone: one table serves all states.
+        own = state[:1] if self.paper else state
+        number = _entries(entries, len(own))
+        table = self.problem.features(self.policy.features, np, number, np.repeat(own, entries, axis=0))
+        return [table * _one(number > 0), _one(number >= FIRST_ALIVE), 1 / state[:, 0]]
+
+    def inputs_of(self, batch: StateBatch, code_own: Array, tables: list[Array], every: bool) -> NodeInputs:
+        """`inputs` from tables on the device. Ranks: all call (an exchange where edge weights are used)."""
+        problem, (table, alive_entries, share) = self.problem, tables
         candidate_own = alive_own = present_own = (code_own >= problem.first_candidate).astype(np.float32)
         if every or problem.first_candidate > FIRST_ALIVE + 1:
             alive_own = (code_own >= FIRST_ALIVE).astype(np.float32)
             present_own = (code_own > 0).astype(np.float32)
-        x_own, alive_entries = self._features(batch, code_own, state)
+        entries, index = self._entries_of(batch), code_own
+        if len(table) > entries:
+            index = code_own + batch.state_of_row() * np.int32(entries)
+        x_own = Part(table, index)
         scale_own = alive_own
         if self.policy.mean_degree:
-            scale_own = alive_own * batch.spread(batch.device.put(1 / state[:, 0]))
+            scale_own = alive_own * batch.spread(share)
         weights_own = self._edge_sums(batch, alive_own, x_own) if self.policy.edge_weights else None
         return NodeInputs(x_own, alive_entries, alive_own, candidate_own, present_own, scale_own, weights_own)
 
@@ -126,23 +148,6 @@ class QNetwork:
         entries = self._entries_of(batch)
         degree = np.maximum(_entries(entries, len(x_own.X) // entries) - FIRST_ALIVE, 0)
         return Part(batch.device.put(np.concatenate([degree, np.zeros_like(degree)], axis=1)), x_own.index)
-
-    def _features(self, batch: StateBatch, code_own: Array, state: np.ndarray) -> tuple[Part, Array]:
-        """The features of every row as rows of a table, and which entries are of nodes that are alive.
-
-        A feature is a function of the state's numbers (Problem.state) and the node's code; a state has an
-        entry for each code. Tables are small and stay in the cache; they are the same on all ranks.
-        """
-        entries = self._entries_of(batch)
-        if self.paper:  # its features are of the code alone: one table serves all states
-            state = state[:1]
-        number = _entries(entries, len(state))
-        put, xp = batch.device.put, batch.device.xp
-        code, states = put(number), put(np.repeat(state, entries, axis=0))
-        table = self.problem.features(self.policy.features, xp, code, states) * put(_one(number > 0))
-        if len(state) > 1:
-            code_own = code_own + batch.state_of_row() * np.int32(entries)
-        return Part(table, code_own), put(_one(number >= FIRST_ALIVE))
 
     def _entries_of(self, batch: StateBatch) -> int:
         """Entries of one feature table of a batch."""
@@ -165,11 +170,15 @@ class QNetwork:
         pool = pool or self.pools_to_choose
         H_own, saved, sums = self.embedding.embed(params, batch, inputs, pool=pool, keep=keep)
         pooled = None
-        factor = np.array([[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals], dtype=np.float32)
-        factor = batch.device.put(factor)
+        factor = self._mean_factor(batch.device, totals) if pool or keep else None
         if pool:
             pooled = batch.sum_states(sums) * factor
         return Evaluation(batch, inputs, saved, H_own, pooled, factor)
+
+    def _mean_factor(self, device: Any, totals: list[Any]) -> Array:
+        """[states, 1], by which sums over embeddings are multiplied."""
+        ones = [[1.0 if self.paper else 1.0 / max(t.alive, 1)] for t in totals]
+        return device.put(np.array(ones, dtype=np.float32))
 
     def local_scores(self, params: Parameters, e: Evaluation) -> Array:
         """[rows] scores of candidates up to one constant per state, enough to choose by; 0 on other rows."""

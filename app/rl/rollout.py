@@ -29,15 +29,16 @@ def cover_one_at_a_time(
 ) -> list[Environment]:
     """Solve graphs one node at a time.
 
-    On one rank graph by graph with scores that follow the selections; on more all of them side by side, so
-    that they share their messages. The choices are the same.
+    On one rank graph by graph with scores that follow the selections; on more, and on a GPU, all of them side
+    by side, so that they share their messages and launches. The choices are the same.
 
     blocks    rows of graphs that share their row blocks (partition/load.py)
     returns   the finished environments, in order
     Ranks     all call; identical choices on all
     """
     envs = [begin_environment(group, block, net.problem) for block in blocks]
-    if group.size == 1 and all(env.compiled and can_follow(group, net, env) for env in envs):
+    alone = group.size == 1 and group.device.name == "cpu"
+    if alone and all(env.compiled and can_follow(group, net, env) for env in envs):
         for env in envs:
             LiveScores(group, net, params, env).run(env.block.n, 0)
         return envs

@@ -259,6 +259,19 @@ class RowBlock:
                 return self._ghost_rows[:0]
         return self._ghost_rows[self._ghost_ptr[at] : self._ghost_ptr[at + 1]]
 
+    def rows_touching(self, columns: np.ndarray) -> np.ndarray:
+        """[m] the own rows with an entry in some of the extended columns [k], one for each entry."""
+        rows = columns - self.own_at
+        own = (rows >= 0) & (rows < self.n_own)
+        near = self.extended_rows(rows[own])[1].astype(np.int64) - self.own_at  # A is symmetric
+        near = near[(near >= 0) & (near < self.n_own)]
+        ghosts = columns[~own]
+        if not len(ghosts):
+            return near
+        starts = self._ghost_ptr[ghosts]
+        rows = self._ghost_rows[_ranges(starts, self._ghost_ptr[ghosts + 1] - starts)]
+        return np.concatenate([near, rows])
+
     def _own_part(self, row: int) -> np.ndarray:
         """The own rows among the neighbours of an own row."""
         pointers = self._pointers[self._own_tile]

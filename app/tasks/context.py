@@ -50,7 +50,7 @@ def open_group(comm: Any, case: Case, allow_mixed: bool = False) -> Group:
     with raise_together(host, "opening the device"):
         run = case.run
         compiled = run.kernels == "auto"
-        device = open_device(run.device, rank_here, run.portable, run.reproducible, compiled)
+        device = open_device(run.device, rank_here, run.portable, run.reproducible, compiled, run.cuda_graph)
         if case.run.reproducible:
             check_octets(device)
     check_same(host, f"device {device.name}", "all ranks need one kind of device", CaseError)

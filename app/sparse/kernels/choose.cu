@@ -1,13 +1,6 @@
-/* Choosing nodes by integer keys (app/rl/select.py): the order-preserving bits of a score above 2^32 - 1 - row. A maximum
- * of integers is the same in any order, so these, and only these, are taken with atomics. */
+/* Choosing nodes by integer keys (app/rl/select.py). A maximum of integers is the same in any order, so these, and only
+ * these, are taken with atomics. */
 #include "common.cuh"
-
-/* Integers in the order of scores; -0 equals 0, NaN is above all. */
-DEVICE u64 order_bits(float score) {
-    const unsigned bits = (unsigned)__float_as_int(add(score, 0.0f));
-    if (score != score) return 0xFFFFFFFFu;
-    return bits >= 0x80000000u ? 0xFFFFFFFFu - bits : bits + 0x80000000u;
-}
 
 /* keys [states], zero before: the largest key over the candidates of each state, of scores raised to `least`. Rows are
  * those of a batch: graph g has `nodes[g]` nodes, count[g] states from first[g] on, rows from at[g] on. A thread goes
@@ -23,7 +16,7 @@ KERNEL best_rows(const i64 states, const i64 threads, const int* member, const i
         const i64 row = row0 + node * count[g];
         if (!candidate[row]) continue;
         const float z = score[row];
-        const u64 key = order_bits(z < least ? least : z) << 32 | (0xFFFFFFFFull - (u64)node);
+        const u64 key = key_of(z < least ? least : z, node);
         if (key > best) best = key;
     }
     if (best) atomicMax(keys + state, best);

@@ -70,4 +70,14 @@ DEVICE float log_float(float x) {
     return x == x ? out : x;
 }
 
+/* Integers in the order of scores; -0 equals 0, NaN is above all. */
+DEVICE u64 order_bits(float score) {
+    const unsigned bits = (unsigned)__float_as_int(add(score, 0.0f));
+    if (score != score) return 0xFFFFFFFFu;
+    return bits >= 0x80000000u ? 0xFFFFFFFFu - bits : bits + 0x80000000u;
+}
+
+/* The order-preserving bits of a score above 2^32 - 1 - node: of equal scores the lowest node has the largest key. */
+DEVICE u64 key_of(float score, i64 node) { return order_bits(score) << 32 | (0xFFFFFFFFull - (u64)node); }
+
 #endif

@@ -10,8 +10,10 @@ typedef struct {
     float factor;
 } Drop;
 
-#define DROP_ARGUMENTS const u64 key, const i64 first_row, const int threshold, const float factor
-#define DROP Drop{key, first_row, threshold, factor}
+/* cell or null: where the key stands, if not in `key`. */
+#define DROP_ARGUMENTS                                                                                        \
+    const u64 key, const u64 *cell, const i64 first_row, const int threshold, const float factor
+#define DROP Drop{cell ? *cell : key, first_row, threshold, factor}
 
 /* Output i of SplitMix64 (Steele, Lea and Flood 2014) from `state`. */
 DEVICE u64 splitmix(u64 state, u64 i) {

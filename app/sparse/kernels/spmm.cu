@@ -126,16 +126,7 @@ KERNEL __launch_bounds__(256, 5) spmm_256(PRODUCT_ARGUMENTS, const int longest) 
 
 /* ---- any width: a column a lane, at most 32 lanes to a row --------------------------------------------------- */
 
-DEVICE void one_column(const Product& p, i64 row, int col) {
-    i64 at = p.offsets[row];
-    const i64 end = p.offsets[row + 1];
-    float* y = p.Y + row * p.c + col;
-    if (!is_live(p, row, col)) {
-        if (p.first) *y = 0.0f;
-        return;
-    }
-    if (at == end && !p.first) return;
-    float sum = p.first ? 0.0f : *y;
+DEVICE float follow_column(const Product& p, i64 at, i64 end, int col, float sum) {
     for (; at + AHEAD <= end; at += AHEAD) {
         float x[AHEAD];
 #pragma unroll
@@ -150,6 +141,18 @@ DEVICE void one_column(const Product& p, i64 row, int col) {
         const float x = p.X[(i64)p.columns[at] * p.c + col];
         sum = add(sum, p.data ? mul(p.data[at], x) : x);
     }
+    return sum;
+}
+
+DEVICE void one_column(const Product& p, i64 row, int col) {
+    const i64 at = p.offsets[row], end = p.offsets[row + 1];
+    float* y = p.Y + row * p.c + col;
+    if (!is_live(p, row, col)) {
+        if (p.first) *y = 0.0f;
+        return;
+    }
+    if (at == end && !p.first) return;
+    const float sum = follow_column(p, at, end, col, p.first ? 0.0f : *y);
     *y = p.gate ? open_gate(sum, *gate_at(p, row, col)) : sum;
 }
 
@@ -176,14 +179,15 @@ DEVICE void fetch_tile(const Product& p, i64 at, i64 end, int col0, float* tile)
     }
 }
 
-/* rows [gridDim.x]; 256 threads; blocks in y are further columns */
-KERNEL __launch_bounds__(256) spmm_long(PRODUCT_ARGUMENTS, const i64* rows) {
+/* rows [gridDim.x]; 256 threads; blocks in y are further columns. places or null: where in Y the sums of each go, with
+ * live and gate null */
+KERNEL __launch_bounds__(256) spmm_long(PRODUCT_ARGUMENTS, const i64* rows, const i64* places) {
     __shared__ float tiles[2][TILE * SPAN];
     const Product p = PRODUCT;
-    const i64 row = rows[blockIdx.x], end = offsets[row + 1];
+    const i64 row = rows[blockIdx.x], end = offsets[row + 1], place = places ? places[blockIdx.x] : row;
     const int col0 = (int)blockIdx.y * SPAN, lane = (int)threadIdx.x, col = col0 + lane;
     const bool adds = lane < SPAN && col < c;
-    float sum = adds && !first ? Y[row * c + col] : 0.0f;
+    float sum = adds && !first ? Y[place * c + col] : 0.0f;
     int now = 0;
     fetch_tile(p, offsets[row], end, col0, tiles[0]);
     __syncthreads();
@@ -195,12 +199,42 @@ KERNEL __launch_bounds__(256) spmm_long(PRODUCT_ARGUMENTS, const i64* rows) {
         __syncthreads();
     }
     if (!adds) return;
-    float* y = Y + row * c + col;
+    float* y = Y + place * c + col;
     if (!is_live(p, row, col)) {
         if (first) *y = 0.0f;
         return;
     }
     *y = gate ? open_gate(sum, *gate_at(p, row, col)) : sum;
+}
+
+/* ---- some rows ------------------------------------------------------------------------------------------------
+ * N [count, c] = the sums of rows [count]: a sub-warp of `lanes`, a power of two up to 32, to a row. */
+
+#define SOME_ARGUMENTS                                                                                        \
+    const i64 count, const int c, const i64 *offsets, const int *columns, const float *data, const float *X,   \
+        const int *rows, float *N, const int longest, const int lanes
+#define SOME                                                                                                  \
+    Product { count, c, c, offsets, columns, data, X, N, 0, 1, 0, 0 }
+
+KERNEL __launch_bounds__(256) spmm_rows(SOME_ARGUMENTS) {
+    const i64 i = thread_number() / lanes;
+    const int col = (int)blockIdx.y * lanes + (int)threadIdx.x % lanes;
+    if (i >= count || col >= c) return;
+    const i64 begin = offsets[rows[i]], end = offsets[rows[i] + 1];
+    if (end - begin <= longest) N[i * c + col] = follow_column(SOME, begin, end, col, 0.0f);
+}
+
+/* Four columns a lane; X and N are 16-byte aligned. */
+KERNEL __launch_bounds__(256) spmm_rows_4(SOME_ARGUMENTS) {
+    const i64 i = thread_number() / lanes;
+    const int col = 4 * ((int)blockIdx.y * lanes + (int)threadIdx.x % lanes);
+    if (i >= count || col >= c) return;
+    const i64 begin = offsets[rows[i]], end = offsets[rows[i] + 1];
+    if (end - begin > longest) return;
+    const Product p = SOME;
+    const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float4* to = (float4*)(N + i * c + col);
+    *to = data ? follow<true>(p, begin, end, col, zero) : follow<false>(p, begin, end, col, zero);
 }
 
 /* ---- rows that stand in a table ------------------------------------------------------------------------------

@@ -1,0 +1,116 @@
+"""What app/cuda must know of CuPy's ways: streams, compiler options, errors; on the emulated module."""
+
+import sys
+from types import SimpleNamespace
+
+import emulator
+import numpy as np
+import pytest
+
+from app.cuda import compiler
+from app.cuda.kernels import KERNELS
+from app.device import open_gpu
+
+pytestmark = pytest.mark.mpi_skip
+TINY = np.float32(1e-40)  # below 2^-126
+
+
+def test_work_beside_leaves_our_stream_current(emulated):
+    """A `with` of CuPy's streams would leave the default one, for which nobody waits."""
+    emulated.stream.use()
+    with emulated.beside():
+        assert emulator.Stream.current is emulated._side
+    assert emulator.Stream.current is emulated.stream
+    with pytest.raises(ZeroDivisionError), emulated.beside():
+        raise ZeroDivisionError
+    assert emulator.Stream.current is emulated.stream
+
+
+def test_a_launch_on_the_default_stream_is_refused(emulated):
+    with emulator.Stream(non_blocking=True):
+        pass
+    with pytest.raises(AssertionError, match="default stream"):
+        emulated.fold(np.array([0, 8]), emulated.zeros((8, 3)))
+    emulated.stream.use()
+    assert emulated.get(emulated.fold(np.array([0, 8]), emulated.zeros((8, 3)))).tolist() == [[0, 0, 0]]
+
+
+def test_numbers_below_the_normal_ones_are_kept(emulated):
+    """CuPy's own compiler calls add -ftz=true, which makes zeros of them."""
+    assert "--ftz=false" in compiler.OPTIONS
+    X = np.full((8, 5), TINY, np.float32)
+    assert (
+        emulated.get(emulated.plus(emulated.put(X[0]), emulated.put(X[1]))).tolist() == (X[0] + X[1]).tolist()
+    )
+    assert emulated.get(emulated.fold(np.array([0, 8]), emulated.put(X)))[0, 0] == X.sum(axis=0)[0] > 0
+
+
+def test_what_was_compiled_is_kept(tmp_path, monkeypatch):
+    """One file for a source, a device and a version; nothing is compiled twice."""
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "cache"))
+    calls = []
+
+    def compile_using_nvrtc(source, options, filename):
+        calls.append(filename)
+        return source.encode(), None
+
+    cp = emulator.make_cupy()
+    cp.cuda.compiler.compile_using_nvrtc = compile_using_nvrtc
+    paths = [compiler.binary(cp, "fold", text) for text in ("one", "two", "one")]
+    assert paths[0] == paths[2] != paths[1] and calls == ["fold.cu"] * 2
+    cp.__version__ = "1"
+    assert compiler.binary(cp, "fold", "one") not in paths
+    assert {path.read_text("utf-8") for path in tmp_path.glob("cache/*")} == {"one", "two"}
+
+
+def test_page_locked_memory_that_cannot_be_had(emulated, monkeypatch):
+    """CuPy raises a RuntimeError; the program tells of a MemoryError in one line."""
+
+    def refuse(message):
+        def alloc(size):
+            raise RuntimeError(message)
+
+        return alloc
+
+    cuda = emulated._cp.cuda
+    monkeypatch.setattr(cuda, "alloc_pinned_memory", refuse("cudaErrorMemoryAllocation: out of memory"))
+    with pytest.raises(MemoryError, match="4,000 bytes of page-locked host memory"):
+        emulated.pinned(1000)
+    monkeypatch.setattr(cuda, "alloc_pinned_memory", refuse("cudaErrorIllegalAddress: ..."))
+    with pytest.raises(RuntimeError, match="IllegalAddress"):
+        emulated.pinned(1000)
+
+
+def test_a_gpu_that_cannot_be_used_is_a_reason(monkeypatch):
+    """No driver, no library: a sentence, so that "auto" takes the host."""
+
+    def broken():
+        raise RuntimeError("cudaErrorInsufficientDriver: too old\nmore")
+
+    for available, wanted in ((lambda: False, "no usable GPU"), (broken, "InsufficientDriver: too old)")):
+        cupy = SimpleNamespace(cuda=SimpleNamespace(is_available=available))
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        assert wanted in open_gpu(0)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert open_gpu(0).startswith("CuPy cannot be imported (")
+    # cuSPARSE is asked for by the comparison alone.
+    monkeypatch.setitem(sys.modules, "cupy", emulator.make_cupy())
+    monkeypatch.setitem(sys.modules, "cupyx", None)
+    sys.modules["cupy"].cuda.is_available = lambda: True
+    assert open_gpu(0).name == "gpu"
+    assert "cupyx" in open_gpu(0, reproducible=False)
+
+
+def test_cupy_has_what_is_called():
+    """Names and keywords of the real module, which needs no driver to be asked."""
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    import inspect
+
+    asked = inspect.signature(cupy.cuda.compiler.compile_using_nvrtc).parameters
+    assert {"source", "options", "filename"} <= set(asked)
+    for name in ("begin_capture", "end_capture", "is_capturing", "use", "record", "wait_event"):
+        assert hasattr(cupy.cuda.Stream, name)
+    for name in ("Graph", "MemoryPool", "using_allocator", "Event", "alloc_pinned_memory"):
+        assert hasattr(cupy.cuda, name)
+    assert issubclass(cupy.cuda.memory.OutOfMemoryError, MemoryError)
+    assert KERNELS and hasattr(cupy.cuda.Device, "compute_capability")
