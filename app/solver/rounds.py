@@ -24,8 +24,9 @@ FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
-HURRIED_SHARE = 0.05  # the same under a short time limit, and where bounds have long brought nothing
-STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one
+HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
+NEAR = 0.01  # gap of a near bound
+STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one stand still
 FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
 CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
 TINY = 1e-4  # s: a call of the bounds that makes one step
@@ -172,8 +173,10 @@ class Rounds:
 
     def _bound_share(self) -> float:
         """What bounds get of the time of the searches of this rank."""
+        gap = self.progress.gap()
+        near = gap is not None and gap <= NEAR
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
-        return HURRIED_SHARE if self.budget.hurried or stale else BOUND_SHARE
+        return HURRIED_SHARE if self.budget.hurried or (near and stale) else BOUND_SHARE
 
     def _bound_time(self) -> float:
         """Seconds for the bounds now; 0: none."""
