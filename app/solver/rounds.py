@@ -193,7 +193,7 @@ class Rounds:
             wanted = self._bound_share() * self.progress.elapsed() - self.bound_seconds
         else:
             wanted = self._target()
-        if self.made and wanted < 2 * least:  # a call would be mostly overrun
+        if self.made and wanted < (2 if self.bound_seconds else 1) * least:  # it would be mostly overrun
             return 0.0
         return min(wanted, self._bound_room() - least, max(LONGEST, least))
 
