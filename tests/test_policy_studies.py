@@ -276,7 +276,7 @@ def test_a_case_file_runs_with_one_command(kind, tmp_path):
     assert code == 0, printed
     assert json.loads((out / "result.json").read_text())["digest"]
     if kind == "strong_scaling":
-        assert "RL4GO, ER 19,200: 54.5 times" in printed
+        assert "RL4GO, ER 19,200: 54.5 times" in " ".join(printed.split())
         assert "large/none.txt: left out, no such file" in printed
 
 
