@@ -21,7 +21,7 @@ from app.errors import CaseError, NumericsError
 from app.native import attention, elementwise
 from app.native.attention import HostAttention
 from app.native.elementwise import HostElementwise
-from app.native.library import absence, aligned
+from app.native.library import absence, aligned, lanes
 from app.native.products import NativeProducts, available
 from app.products import LOOKUP_STATES, PLAIN, Finish, Members, Part, Products
 
@@ -313,7 +313,7 @@ class HostDevice(Products, HostElementwise, HostAttention):
     def product(self) -> str:
         """What makes sparse products."""
         if self.native:
-            return "compiled kernel"
+            return f"compiled kernel, {32 * lanes()}-bit registers"
         return f"SciPy {scipy.__version__}, no compiled kernel: {absence() or 'run.kernels = plain'}"
 
     def describe(self) -> str:

@@ -23,6 +23,7 @@ from standin_device import StandInDevice
 
 from app.comm.group import Group
 from app.device import HostDevice, open_gpu
+from app.native import library
 from app.native.products import available
 
 WORLD = MPI.COMM_WORLD
@@ -64,6 +65,17 @@ def compiled():
     if not available():
         pytest.skip("app/native was not built: python setup.py build_ext --inplace")
     return HostDevice()
+
+
+@pytest.fixture(scope="module", params=[16, 8, 4])
+def lanes(request, compiled):
+    """Each width of vector registers that this processor has kernels for."""
+    used = library.use_lanes(request.param)
+    if used != request.param:
+        library.use_lanes()
+        pytest.skip(f"this processor has no registers of {request.param} numbers")
+    yield used
+    library.use_lanes()
 
 
 @pytest.fixture(params=["host", "plain", "stand-in", "gpu"])

@@ -10,6 +10,7 @@ from standin_device import StandInDevice
 
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError, NumericsError
+from app.native import library
 from app.products import Finish, Members, Part
 
 WIDTHS = [(16, 16), (40, 16), (24, 32), (7, 16), (16, 1), (1, 8), (3, 3)]
@@ -349,7 +350,8 @@ def test_one_blas_call_for_a_whole_product():
 
 
 def test_what_a_device_says_of_itself(compiled):
-    assert compiled.product == "compiled kernel"
+    assert compiled.product.startswith("compiled kernel, ")
+    assert f"{32 * library.lanes()}-bit" in compiled.product
     assert "no compiled kernel" in HostDevice(compiled=False).product
     assert compiled.native
     assert open_device("cpu", 0, portable=True).native

@@ -11,6 +11,7 @@ from app.comm.group import Group
 from app.config import PolicyCase
 from app.device import HostDevice
 from app.errors import NumericsError
+from app.native import library
 from app.problems.mvc import MinimumVertexCover
 from app.rl import incremental, incremental_device, incremental_rows
 from app.rl.env import GraphEnv
@@ -34,15 +35,19 @@ POLICIES = {
 }
 
 
-@pytest.fixture(params=["compiled", "plain", "blas", "gpu"])
+@pytest.fixture(params=["compiled", "compiled-8", "compiled-4", "plain", "blas", "gpu"])
 def host(request):
     """Each kind of arithmetic that gives the same bits on any number of ranks; "gpu": emulated."""
     if request.param == "gpu":
         request.getfixturevalue("emulated")
-        return emulator.make_device()
-    if request.param == "compiled" and HostDevice().native is None:
+        yield emulator.make_device()
+        return
+    kind, _, lanes = request.param.partition("-")
+    if kind == "compiled" and HostDevice().native is None:
         pytest.skip("the compiled kernels were not built")
-    return HostDevice(portable=request.param != "blas", compiled=request.param == "compiled")
+    library.use_lanes(int(lanes or library.WIDEST))
+    yield HostDevice(portable=kind != "blas", compiled=kind == "compiled")
+    library.use_lanes()
 
 
 @pytest.fixture

@@ -31,6 +31,12 @@ widths, rows, seeds = st.sampled_from(WIDTHS), st.sampled_from(ROWS), st.integer
 flags = st.booleans()
 
 
+@pytest.fixture(scope="module")
+def compiled(lanes, compiled):
+    """The host with its compiled kernels, those of each width."""
+    return compiled
+
+
 def normal(draws, *shape):
     """Numbers of many magnitudes, so that another order of additions shows."""
     return (draws.standard_normal(shape) * 10.0 ** draws.integers(-3, 4, shape)).astype(np.float32)

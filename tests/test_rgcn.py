@@ -498,7 +498,7 @@ def test_labels_follow_from_triples():
 
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize(("bases", "h"), [(1, 1), (3, 5), (16, 16), (20, 17), (40, 40)])
-def test_compiled_bases_have_the_bits_of_the_plain_ones(compiled, bases, h):
+def test_compiled_bases_have_the_bits_of_the_plain_ones(compiled, lanes, bases, h):
     plain, draws = HostDevice(compiled=False), np.random.default_rng(bases)
     counts = draws.integers(0, 4, 30)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

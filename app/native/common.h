@@ -6,14 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* One binary for all x86-64 processors: the loader picks the widest registers there are. many_registers(): they are 32
- * of 16 numbers. */
+/* One binary for all x86-64 processors: the loader picks the widest registers there are. For loops that the compiler
+ * makes vectors of; those that name their vectors are in *_lanes.h. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)
 #define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#define many_registers() (__builtin_cpu_supports("x86-64-v4") != 0)
 #else
 #define WIDE
-#define many_registers() 0
 #endif
 
 #define INLINE static inline __attribute__((always_inline))

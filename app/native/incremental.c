@@ -3,7 +3,7 @@
  *
  * Rows of nodes without live edges are not kept up to date: nothing reads them. What neighbours see of a removed
  * node is set to zero, which adds nothing to a chain. */
-#include "products.h"
+#include "lanes.h"
 
 enum { LAYERS = 16, CHUNK = 256, BLOCK = 64 };
 
@@ -74,48 +74,6 @@ WIDE uint64_t lk_inc_best(const State *s) {
 
 /* ---- rows ------------------------------------------------------------------------------------------------- */
 
-#define SUM(type)                                                                                             \
-    {                                                                                                         \
-        type a = {0};                                                                                         \
-        for (int32_t j = begin; j < end; ++j) a += *(const type *)(X + (int64_t)indices[j] * K + at);         \
-        *(type *)(out + at) = a;                                                                              \
-    }
-typedef float v1 __attribute__((vector_size(4), aligned(4), may_alias));
-
-/* out [K] = sum over the neighbours of a row, in order. */
-INLINE void neighbour_sum(const State *s, const float *X, int64_t row, float *out) {
-    const int32_t begin = s->indptr[row], end = s->indptr[row + 1], *indices = s->indices;
-    const int64_t K = s->net->K;
-    int64_t at = 0;
-    for (; at + 64 <= K; at += 64) {
-        v16 a = {0}, b = {0}, c = {0}, d = {0};
-        for (int32_t j = begin; j < end; ++j) {
-            const float *x = X + (int64_t)indices[j] * K + at;
-            a += LOAD16(x);
-            b += LOAD16(x + 16);
-            c += LOAD16(x + 32);
-            d += LOAD16(x + 48);
-        }
-        STORE16(out + at, a);
-        STORE16(out + at + 16, b);
-        STORE16(out + at + 32, c);
-        STORE16(out + at + 48, d);
-    }
-    for (; at + 16 <= K; at += 16) SUM(v16)
-    for (; at + 4 <= K; at += 4) SUM(v4)
-    for (; at < K; ++at) SUM(v1)
-}
-
-WIDE static void sum_rows(const State *s, int64_t layer, const int32_t *rows, int64_t count, float *N) {
-    const float *X = s->X[layer - 1];
-    const int64_t K = s->net->K;
-    for (int64_t i = 0; i < count; ++i) {
-        if (i + 1 < count) __builtin_prefetch(s->indices + s->indptr[rows[i + 1]], 0, 3);
-        neighbour_sum(s, X, rows[i], N + i * K);
-        for (int64_t k = 0; k < K; ++k) N[i * K + k] *= s->factor;
-    }
-}
-
 /* Recompute layer `layer` (from 0) of at most CHUNK own rows; the rows whose bits changed join `changed`, in the last
  * layer keys are set instead. */
 static void make_rows(State *s, int64_t layer, const int32_t *rows, int64_t count) {
@@ -131,7 +89,7 @@ static void make_rows(State *s, int64_t layer, const int32_t *rows, int64_t coun
     Dense d = {.rows = count, .parts = 1, .m = K, .mp = padded, .part = part, .W = net->W[layer], .Z = Z, .ldz = K,
                .relu = 1};
     if (layer > 0) {
-        sum_rows(s, layer, rows, count, N);
+        lk_lanes()->neighbour_sums(count, rows, s->indptr, s->indices, K, s->X[layer - 1], s->factor, N);
         part[2].X = s->X[layer - 1] + s->own_at * K;
         d.parts = net->self_weight ? 3 : 2;
     }

@@ -82,6 +82,24 @@ def function(name: str, *kinds: Any, returns: Any = None) -> Any:
     return found
 
 
+WIDEST = 16  # numbers in the widest vector register there are kernels for
+
+
+def use_lanes(most: int = WIDEST) -> int:
+    """Take the kernels for the widest vector registers of at most `most` numbers that this processor has.
+
+    Returns how wide they are, 0 without kernels. At the start the widest are taken. The width changes no bit.
+    """
+    found = function("lk_use_lanes", ctypes.c_int64, returns=ctypes.c_int64)
+    return 0 if found is None else found(most)
+
+
+def lanes() -> int:
+    """Numbers in a vector register of the kernels in use; 0 without kernels."""
+    found = function("lk_lanes_in_use", returns=ctypes.c_int64)
+    return 0 if found is None else found()
+
+
 def keep_freed_memory() -> None:
     """Ask glibc to keep the memory of freed arrays of up to 32 MB; does nothing with other C libraries.
 

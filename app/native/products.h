@@ -1,48 +1,17 @@
-/* What products.c and spmm.c offer the other kernel files. */
+/* What products.c, spmm.c and lanes.c offer the other kernel files. */
 #ifndef LOCKSTEP_PRODUCTS_H
 #define LOCKSTEP_PRODUCTS_H
 
 #include "common.h"
-
-#pragma GCC diagnostic ignored "-Wpsabi" /* vectors are never passed between compiled functions */
-
-typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t i16 __attribute__((vector_size(64), aligned(4), may_alias));
-
-#define LOAD16(p) (*(const v16 *)(p))
-#define STORE16(p, v) (*(v16 *)(p) = (v))
-
-/* What is added for an entry of value one, and for entry j; what a chain begins with. */
-#define ONE(v) (v)
-#define VALUED(v) (data[j] * (v))
-#define START(type, y) (first ? (type){0} : *(const type *)(y))
-
-/* The first `width` of 16 columns; the others are zero, and are not written. */
-INLINE v16 load_part(const float *x, int64_t width) {
-    float pad[16];
-    if (width == 16) return LOAD16(x);
-    memset(pad, 0, sizeof pad);
-    memcpy(pad, x, (size_t)width * 4);
-    return LOAD16(pad);
-}
-
-INLINE void store_part(float *x, int64_t width, v16 v) {
-    float pad[16];
-    if (width == 16) {
-        STORE16(x, v);
-        return;
-    }
-    STORE16(pad, v);
-    memcpy(x, pad, (size_t)width * 4);
-}
 
 INLINE int nonzero(const float *x) {
     uint32_t bits;
     memcpy(&bits, x, 4);
     return bits << 1 != 0;
 }
+
+/* Neighbouring rows that one call may tell live from others. */
+enum { STATES = 64 };
 
 /* Some columns of the left operand: row r is X[index ? index[r] : r][0..k-1], times scale[r] where given. */
 typedef struct {
@@ -57,6 +26,10 @@ typedef struct {
     const float *values;
     const int32_t *index;
 } Gate;
+
+INLINE const float *gate_row(const Gate *gate, int64_t f, int64_t r) {
+    return gate->values + (gate->index ? (int64_t)gate->index[r] : r) * f;
+}
 
 /* Rows of a part that are made when they are needed, sums over neighbours of rows of a table: for one graph what
  * lk_lookup_members is given. */
@@ -99,7 +72,7 @@ typedef struct {
     const Pool *pool;          /* or null */
 } Dense;
 
-/* See products.c. */
+/* See dense_lanes.h. */
 void lk_dense(const Dense *d);
 
 /* Whether rows of X [m, c] are fetched from an outer cache. */

@@ -1,0 +1,197 @@
+/* Dense rows times a small matrix:
+ * Z = [part_0 | part_1 | ...] W, a chain over all columns in order; a part may be read through an index (row r is
+ * X[index[r]]) and scaled by a number per row. Then, in this order and each only where given:
+ *   Z = base * base_scale + Z;  Z = max(Z, 0);  Z *= scale;  Z *= (gate > 0). */
+
+#include "vectors.h"
+
+/* What follows the product, for one row and LANES columns. `form`, a constant where this is called: SIMPLE, only relu
+ * and scale, and whole vectors; WHOLE, whole vectors. */
+enum { SIMPLE, WHOLE, ANY };
+INLINE vec finish(const Dense *d, const int form, int64_t r, int64_t at, int64_t width, vec z) {
+    if (form != SIMPLE && d->base) {
+        vec b = load_part(d->base + r * d->ldbase + at, width);
+        if (d->base_scale) b *= d->base_scale[r];
+        z = b + z;
+    }
+    if (d->relu) z = (vec)((bits)z & ~(bits)(z < 0.0f));
+    if (d->scale) z *= d->scale[r];
+    if (form != SIMPLE && d->gate) {
+        const int64_t row = d->gate_index ? (int64_t)d->gate_index[r] : r;
+        z = gated(z, load_part(d->gate + row * d->ldgate + at, width));
+    }
+    return z;
+}
+
+enum { MOST_HIDDEN = 4096, CHUNK = 192, TOGETHER = 6 }; /* a chunk's operands stay in the first-level cache */
+
+/* z[i] += (elements of row i) times rows of W, COLUMNS columns; `factor` [R], or null for ones. Scaled elements are made
+ * by whole vectors first: one at a time they cost as much as the sum. */
+#define ADD_ROW(R, element)                                                                                   \
+    {                                                                                                         \
+        vec row[HELD];                                                                                        \
+        for (int v = 0; v < HELD; ++v) row[v] = LOAD(w + v * LANES);                                          \
+        for (int i = 0; i < R; ++i)                                                                           \
+            for (int v = 0; v < HELD; ++v) z[i][v] += (element) * row[v];                                     \
+    }
+#define ADD_PART(R)                                                                                           \
+    INLINE void add_part_##R(vec z[R][HELD], const float *const *x, const float *factor, int64_t k,           \
+                             const float *w, int64_t mp) {                                                    \
+        float scaled[R][LANES];                                                                               \
+        if (!factor)                                                                                          \
+            for (int64_t j = 0; j < k; ++j, w += mp) ADD_ROW(R, x[i][j])                                      \
+        else                                                                                                  \
+            for (int64_t k0 = 0; k0 < k; k0 += LANES) {                                                       \
+                const int64_t width = within(k, k0);                                                          \
+                for (int i = 0; i < R; ++i) STORE(scaled[i], load_part(x[i] + k0, width) * factor[i]);        \
+                for (int64_t j = 0; j < width; ++j, w += mp) ADD_ROW(R, scaled[i][j])                         \
+            }                                                                                                 \
+    }
+ADD_PART(6)
+ADD_PART(1)
+
+/* What the chains of a row begin with. */
+INLINE const float *start_of(const Dense *d, int64_t r) {
+    return d->start + (int64_t)d->start_index[r] * d->mp;
+}
+
+/* R rows `at_row`, all columns. */
+#define DENSE_ROWS(R)                                                                                         \
+    INLINE void dense_##R(const Dense *d, const int form, const int64_t *at_row, float *hidden) {             \
+        for (int64_t at = 0; at < d->mp; at += COLUMNS) {                                                     \
+            vec z[R][HELD];                                                                                   \
+            for (int i = 0; i < R; ++i)                                                                       \
+                for (int v = 0; v < HELD; ++v)                                                                \
+                    z[i][v] = d->start ? LOAD(start_of(d, at_row[i]) + at + v * LANES) : (vec){0};            \
+            const float *w = d->W + at;                                                                       \
+            for (int64_t p = 0; p < d->parts; ++p) {                                                          \
+                const Part *part = d->part + p;                                                               \
+                const float *x[R];                                                                            \
+                float factor[R];                                                                              \
+                int ones = 1;                                                                                 \
+                for (int i = 0; i < R; ++i) {                                                                 \
+                    const int64_t r = at_row[i];                                                              \
+                    x[i] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;                  \
+                    factor[i] = part->scale ? part->scale[r] : 1.0f;                                          \
+                    ones &= factor[i] == 1.0f;                                                                \
+                }                                                                                             \
+                if (ones) add_part_##R(z, x, 0, part->k, w, d->mp);                                           \
+                else add_part_##R(z, x, factor, part->k, w, d->mp);                                           \
+                w += part->k * d->mp;                                                                         \
+            }                                                                                                 \
+            for (int i = 0; i < R; ++i)                                                                       \
+                for (int v = 0; v < HELD; ++v) {                                                              \
+                    const int64_t from = at + v * LANES, width = form != ANY ? LANES : within(d->m, from);    \
+                    const vec done = finish(d, form, at_row[i], from, width, z[i][v]);                        \
+                    if (form != SIMPLE && d->w)                                                               \
+                        STORE(hidden + i * d->mp + from, done * load_part(d->w + from, width));               \
+                    else store_part(d->Z + at_row[i] * d->ldz + from, width, done);                           \
+                }                                                                                             \
+        }                                                                                                     \
+        if (form != SIMPLE && d->w) {                                                                         \
+            float score[R];                                                                                   \
+            for (int i = 0; i < R; ++i) score[i] = 0.0f;                                                      \
+            for (int64_t j = 0; j < d->m; ++j)                                                                \
+                for (int i = 0; i < R; ++i) score[i] += hidden[i * d->mp + j];                                \
+            for (int i = 0; i < R; ++i) d->out[at_row[i]] = score[i];                                         \
+        }                                                                                                     \
+    }
+DENSE_ROWS(6)
+DENSE_ROWS(1)
+
+/* Rows lo..hi-1 by what they need: `full`, all of the product; `bare`, only what the chain starts with and what follows
+ * it; `none`, zero. Listed without a branch, since which rows they are cannot be predicted. */
+typedef struct {
+    int64_t full, bare, none;
+    int64_t full_row[CHUNK + TOGETHER], bare_row[CHUNK], none_row[CHUNK];
+} Kinds;
+
+INLINE void list_kinds(int64_t lo, int64_t hi, const float *scale, const float *met, Kinds *to) {
+    int64_t full = 0, bare = 0, none = 0;
+    for (int64_t r = lo; r < hi; ++r) {
+        const int live = !scale || nonzero(scale + r), meets = !met || nonzero(met + r);
+        to->full_row[full] = r;
+        full += live & meets;
+        if (met) {
+            to->bare_row[bare] = r;
+            bare += live & !meets;
+        }
+        if (scale) {
+            to->none_row[none] = r;
+            none += !live;
+        }
+    }
+    to->full = full;
+    to->bare = bare;
+    to->none = none;
+}
+
+/* The groups of TOGETHER are full: where rows are missing the last one is made again. */
+INLINE void dense_full(const Dense *d, const int form, Kinds *kinds, float *hidden) {
+    int64_t i = 0;
+    if (!kinds->full) return;
+    for (int k = 0; k < TOGETHER; ++k) kinds->full_row[kinds->full + k] = kinds->full_row[kinds->full - 1];
+    for (; i + 1 < kinds->full; i += TOGETHER) dense_6(d, form, kinds->full_row + i, hidden);
+    if (i < kinds->full) dense_1(d, form, kinds->full_row + i, hidden);
+}
+
+/* Add the rows of nodes lo..end-1 to the sums of their blocks; *block is where the nodes before them ended. */
+INLINE void pool_rows(const Dense *d, const Pool *p, int64_t lo, int64_t end, int64_t *block) {
+    while (lo < end) {
+        while (*block < p->blocks && p->nodes[*block + 1] <= lo) ++*block;
+        if (*block == p->blocks) return;
+        const int64_t stop = p->nodes[*block + 1] < end ? p->nodes[*block + 1] : end;
+        for (int64_t s = 0; s < p->states; ++s)
+            for (int64_t at = 0; at < d->m; at += LANES) {
+                const int64_t width = within(d->m, at);
+                float *out = p->out + (*block * p->states + s) * d->m + at;
+                vec sum = load_part(out, width);
+                for (int64_t i = lo; i < stop; ++i) sum += load_part(d->Z + (i * p->states + s) * d->ldz + at, width);
+                store_part(out, width, sum);
+            }
+        lo = stop;
+    }
+}
+
+/* A row whose `scale` is 0 is 0: it is not computed. Where every part has a scale (the same for all) and that is 0 for a
+ * row, the row is what its chain starts with. */
+static void dense(const Dense *given) {
+    Kinds kinds;
+    float hidden[TOGETHER * MOST_HIDDEN];
+    Part part[4] = {{0}};
+    Dense copy = *given; /* not reachable through the pointers that are written: it can stay in registers */
+    const Dense *d = &copy;
+    for (int64_t p = 0; p < copy.parts; ++p) part[p] = given->part[p];
+    copy.part = part;
+    const float *met = copy.parts ? part[0].scale : 0;
+    for (int64_t p = 1; p < copy.parts; ++p)
+        if (part[p].scale != met) met = 0;
+    const int form = copy.m % 16 ? ANY : copy.base || copy.gate || copy.w ? WHOLE : SIMPLE;
+    Dense bare = copy;
+    bare.parts = 0;
+    const int64_t states = d->lookup ? d->lookup->graph[8] : d->pool ? d->pool->states : 1;
+    const int64_t step = CHUNK / states * states; /* whole nodes */
+    int64_t block = 0;
+    for (int64_t lo = 0; lo < d->rows; lo += step) {
+        const int64_t hi = lo + step < d->rows ? lo + step : d->rows;
+        if (d->lookup) lookup_rows(d->lookup, lo / states, hi / states);
+        if (d->scale && met) list_kinds(lo, hi, d->scale, met, &kinds);
+        else if (d->scale) list_kinds(lo, hi, d->scale, 0, &kinds);
+        else if (met) list_kinds(lo, hi, 0, met, &kinds);
+        else list_kinds(lo, hi, 0, 0, &kinds);
+        for (int64_t k = 0; k < kinds.bare; ++k)
+            if (form == SIMPLE) dense_1(&bare, SIMPLE, kinds.bare_row + k, hidden);
+            else dense_1(&bare, ANY, kinds.bare_row + k, hidden);
+        for (int64_t k = 0; k < kinds.none; ++k) {
+            if (d->w) d->out[kinds.none_row[k]] = 0.0f;
+            else
+                for (int64_t at = 0; at < d->m; at += LANES)
+                    store_part(d->Z + kinds.none_row[k] * d->ldz + at, within(d->m, at), (vec){0});
+        }
+        if (form == SIMPLE) dense_full(d, SIMPLE, &kinds, hidden);
+        else if (form == WHOLE) dense_full(d, WHOLE, &kinds, hidden);
+        else dense_full(d, ANY, &kinds, hidden);
+        if (d->pool) pool_rows(d, d->pool, lo / states, hi / states, &block);
+    }
+}
+

@@ -1,0 +1,53 @@
+/* Vectors of LANES float32, a register each. */
+#ifndef LOCKSTEP_VECTORS_H
+#define LOCKSTEP_VECTORS_H
+
+#include "lanes.h"
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias)); /* where LANES is 8 at least */
+typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+#define LOAD(p) (*(const vec *)(p))
+#define STORE(p, v) (*(vec *)(p) = (v))
+
+/* Columns that a kernel makes together, and the registers that they fill: half of all 16 for two rows or states, of
+ * which at least four are made at a time. */
+enum { COLUMNS = LANES < 8 ? 8 : 16, HELD = COLUMNS / LANES };
+
+/* What is added for an entry of value one, and for entry j; what a chain begins with. */
+#define ONE(v) (v)
+#define VALUED(v) (data[j] * (v))
+#define START(type, y) (first ? (type){0} : *(const type *)(y))
+
+/* How many of LANES columns lie below `width`, from column `at` on. */
+INLINE int64_t within(int64_t width, int64_t at) {
+    return width - at < 0 ? 0 : width - at < LANES ? width - at : LANES;
+}
+
+/* The first `width` of LANES columns; the others are zero, and are not written. */
+INLINE vec load_part(const float *x, int64_t width) {
+    float pad[LANES];
+    if (width == LANES) return LOAD(x);
+    memset(pad, 0, sizeof pad);
+    memcpy(pad, x, (size_t)width * 4);
+    return LOAD(pad);
+}
+
+INLINE void store_part(float *x, int64_t width, vec v) {
+    float pad[LANES];
+    if (width == LANES) {
+        STORE(x, v);
+        return;
+    }
+    STORE(pad, v);
+    memcpy(x, pad, (size_t)width * 4);
+}
+
+/* z where the gate is open, else 0 times it. */
+INLINE vec gated(vec z, vec gate) {
+    return z * (vec)((bits)(gate > 0.0f) & (bits)((vec){0} + 1.0f));
+}
+
+#endif
