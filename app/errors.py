@@ -1,5 +1,13 @@
 """The errors a user may see, and the exit code each one ends the program with."""
 
+import errno
+
+FULL = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+)  # the disk, a quota, the limit of a file's size
+
 
 class LockstepError(Exception):
     """Base of all errors raised on purpose; `exit_code` is what the program returns."""
@@ -27,6 +35,10 @@ class OutOfMemory(LockstepError):
     """A rank could not get the memory it asked for."""
 
 
+class DiskFull(LockstepError):
+    """There is no room for a file that is to be written."""
+
+
 class NumericsError(LockstepError):
     """A NaN, or replicated numbers that are no longer equal on all ranks."""
 
@@ -35,3 +47,10 @@ class Stopped(LockstepError):
     """A run that stopped early, with a valid checkpoint to go on from."""
 
     exit_code = 3
+
+
+def disk_full(error: BaseException | None) -> DiskFull | None:
+    """What to say of an error of the file system that means that there is no room; None of any other."""
+    if not isinstance(error, OSError) or error.errno not in FULL:
+        return None
+    return DiskFull(f"{error.filename or 'a file'} cannot be written: {error.strerror}")

@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 from app.errors import CaseError
@@ -21,18 +21,36 @@ def whole_file(path: str) -> Iterator[IO[bytes]]:
         with open(path, "wb") as file:
             yield file
         return
-    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with placed(path, f"{path}.{os.getpid()}.tmp") as file:
+            yield file
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CaseError(f"{shorten(printable(path), 200)}: cannot be written: {printable(reason)}") from None
+
+
+@contextmanager
+def placed(path: str, beside: str = "") -> Iterator[IO[bytes]]:
+    """A file to write, brought to the disk and moved to its place when the block ends.
+
+    beside   where it is until then; "": at PATH.tmp, for a folder that no other process writes to
+    Raises OSError, which names the file: a full disk is noticed by calls that do not know it.
+    """
+    beside = beside or f"{path}.tmp"
+    with suppress(FileNotFoundError, ValueError):
+        os.remove(beside)  # of a process that was killed
     try:
         with open(beside, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CaseError(f"{shorten(printable(path), 200)}: cannot be written: {printable(reason)}") from None
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), path) from error
     finally:
-        if "\0" not in beside and os.path.exists(beside):
+        with suppress(OSError, ValueError):
             os.remove(beside)
 
 

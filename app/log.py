@@ -27,6 +27,39 @@ class Mark:
     metrics_bytes: int = 0
 
 
+class Appended:
+    """A text file that grows line by line; what could not be written waits for the next time."""
+
+    def __init__(self, path: str, goes_on: bool) -> None:
+        """goes_on   behind what is there already"""
+        self.file = open(path, "ab" if goes_on else "wb", buffering=0)  # noqa: SIM115 (closed by close)
+        self.waiting = b""
+
+    def add(self, text: str) -> None:
+        """Append text. Raises OSError where it has to wait."""
+        self.waiting += text.encode()
+        while self.waiting:
+            self.waiting = self.waiting[self.file.write(self.waiting) :]
+
+    def length(self) -> int:
+        """Bytes of the file once nothing waits. Raises OSError where something has to."""
+        self.add("")
+        return self.file.tell()
+
+    def cut(self, length: int) -> None:
+        """Leave the first bytes, and out what comes after them."""
+        if self.file.tell() > length:
+            self.file.truncate(length)
+            self.file.seek(length)
+
+    def close(self) -> None:
+        """Write what waits, if it can be, and close."""
+        with suppress(OSError):
+            self.add("")
+        with suppress(OSError):
+            self.file.close()
+
+
 class Log:
     """Lines on standard output and in log.txt, rows in metrics.csv; silent on other ranks than 0.
 
@@ -44,26 +77,19 @@ class Log:
         self.seconds: dict[str, float] = {}
         self._last = time.monotonic()
         self._start = self._last - self.earlier_s
-        self._text = self._rows = None
+        self._text: Appended | None = None
+        self._rows: Appended | None = None
         self._full = False
         if speaks and folder is not None:
-            how = "a" if mark else "w"
-            self._text = open(f"{folder}/log.txt", how, encoding="utf-8")  # noqa: SIM115 (closed by close)
-            self._rows = open(f"{folder}/metrics.csv", how, encoding="utf-8")  # noqa: SIM115
-            self._begin_rows(mark.metrics_bytes if mark else 0)
-
-    def _begin_rows(self, kept: int) -> None:
-        """Leave the first bytes of metrics.csv, and what comes after them out; they begin with the names."""
-        if self._rows.tell() > kept:
-            self._rows.truncate(kept)
-            self._rows.seek(kept)
-        if not self._rows.tell():
-            self._rows.write(",".join(COLUMNS) + "\n")
-            self._rows.flush()
+            self._text = Appended(f"{folder}/log.txt", goes_on=mark is not None)
+            self._rows = Appended(f"{folder}/metrics.csv", goes_on=mark is not None)
+            self._rows.cut(mark.metrics_bytes if mark else 0)
+            if not self._rows.length():
+                self._write(self._rows, ",".join(COLUMNS) + "\n")
 
     def mark(self) -> dict[str, float]:
-        """The fields of a Mark, now."""
-        return {"seconds": self.elapsed(), "metrics_bytes": self._rows.tell() if self._rows else 0}
+        """The fields of a Mark, now. Raises OSError where rows are not on the disk yet."""
+        return {"seconds": self.elapsed(), "metrics_bytes": self._rows.length() if self._rows else 0}
 
     def elapsed(self) -> float:
         """Seconds since the log was opened."""
@@ -102,13 +128,12 @@ class Log:
         csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n").writerow(row)
         self._write(self._rows, text.getvalue())
 
-    def _write(self, file: Any, text: str) -> None:
+    def _write(self, file: Appended | None, text: str) -> None:
         """Append to a file of the log; a full disk is said once, and is no reason to stop computing."""
         if file is None:
             return
         try:
-            file.write(text)
-            file.flush()
+            file.add(text)
         except OSError as error:
             if not self._full:
                 self._full = True
@@ -128,8 +153,7 @@ class Log:
         """Close the files."""
         for file in (self._text, self._rows):
             if file is not None:
-                with suppress(OSError):
-                    file.close()
+                file.close()
 
 
 class ToGo:
@@ -155,9 +179,11 @@ class ToGo:
 
 
 def _print(line: str) -> None:
-    """Print and flush; a reader that went away is no reason to stop computing."""
+    """Print and flush; a reader that went away or a full disk is no reason to stop computing."""
     try:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    except OSError:
+        pass  # it stays in the buffer, and is printed when there is room

@@ -17,7 +17,7 @@ from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case
 from app.device import product_rate
-from app.errors import CaseError, LockstepError, OutOfMemory, Stopped
+from app.errors import CaseError, DiskFull, LockstepError, OutOfMemory, Stopped, disk_full
 from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
 from app.graphs.node_files import check_node_file
@@ -57,15 +57,24 @@ def run(command: cli.Command) -> int:
     except LockstepError as error:
         # Raised on all ranks alike: raise_together saw to that.
         if rank == 0:
-            more = needs if isinstance(error, OutOfMemory) else []
+            more = needs if isinstance(error, OutOfMemory) else _advice(error, command.case)
             cli.say("; ".join([f"lockstep: error: {error}", *more]), error=True)
         return error.exit_code
     except MemoryError as error:  # CuPy's is one too. Only this rank may have seen it: it ends the others
         abort_short(memory_line(command.case, MPI.COMM_WORLD.Get_size(), error))
         raise
     except (Exception, KeyboardInterrupt, SystemExit) as error:
+        full = disk_full(error)
+        if full:  # seen by the rank that writes alone
+            abort_short("; ".join([str(full), *_advice(full, command.case)]))
         abort(error)
         raise
+
+
+def _advice(error: LockstepError, case: Case) -> list[str]:
+    """What helps against an error, where that is more than the error says."""
+    resumes = isinstance(error, DiskFull) and case.checkpoint.enabled
+    return ["make room, then --resume goes on from the newest checkpoint"] if resumes else []
 
 
 def _run(command: cli.Command, needs: list[str]) -> int:

@@ -7,7 +7,9 @@ import json
 import os
 import platform
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from app.comm.guard import raise_together
 from app.comm.transport import mpi_library
 from app.config import VERSION, Case
 from app.errors import CaseError
+from app.files import placed
 
 OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
@@ -75,25 +78,23 @@ class RunFolder:
         """Write a file whole or not at all (rank 0)."""
         if self.group.rank != 0:
             return
-        path = os.path.join(self.path, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path + ".tmp", "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".tmp", path)
+        with self.placed(name) as file:
+            file.write(text.encode())
 
     def write_arrays(self, name: str, **arrays: np.ndarray) -> None:
         """Write an .npz whole or not at all (rank 0)."""
         if self.group.rank != 0:
             return
-        path = os.path.join(self.path, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path + ".tmp", "wb") as file:
+        with self.placed(name) as file:
             np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".tmp", path)
+
+    @contextmanager
+    def placed(self, name: str) -> Iterator[IO[bytes]]:
+        """A file of this folder to write, whole or not at all (rank 0). Raises OSError, which names it."""
+        path = self.file(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with placed(path) as file:
+            yield file
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """write_text of indented JSON."""

@@ -265,7 +265,8 @@ def _pairs(rows: list[dict[str, Any]], key: str) -> tuple[list[int], list[float]
 
 def save_figure(figure: Any, plt: Any, folder: RunFolder, name: str) -> None:
     figure.tight_layout()
-    figure.savefig(folder.file(name), dpi=120)
+    with folder.placed(name) as file:
+        figure.savefig(file, dpi=120, format="png")
     plt.close(figure)
 
 

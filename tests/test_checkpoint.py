@@ -452,19 +452,3 @@ def test_a_log_goes_on_where_it_was(tmp_path):
         "first", "second"
     ]  # fmt: skip
     assert second.elapsed() >= mark.seconds
-
-
-def test_a_full_disk_does_not_end_a_log(tmp_path, capsys):
-    log = Log(True, str(tmp_path))
-
-    class Full:
-        def write(self, text):
-            raise OSError(28, "No space left on device")
-
-    log._text = log._rows = Full()
-    log.info("one")
-    log.info("two")
-    log.record(step=1)
-    printed = capsys.readouterr().out
-    assert printed.count("No space left") == 1
-    assert "two" in printed

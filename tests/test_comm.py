@@ -1,5 +1,7 @@
 """Groups of ranks: what collectives bring where, sums that keep their order, and failing together."""
 
+import errno
+import os
 import sys
 
 import numpy as np
@@ -17,7 +19,7 @@ from app.comm.guard import check_replicas, check_same, digest, raise_together
 from app.comm.ordered import sum_blocks
 from app.comm.transport import choose_transport
 from app.device import HostDevice, open_gpu
-from app.errors import CaseError, GraphError, NumericsError, OtherRankFailed, OutOfMemory
+from app.errors import CaseError, DiskFull, GraphError, NumericsError, OtherRankFailed, OutOfMemory
 
 WORLD = MPI.COMM_WORLD
 SHAPES = [(), (1,), (3,), (2, 5)]
@@ -395,6 +397,19 @@ def test_out_of_memory_on_one_rank(group):
             np.empty(1 << 57)
     assert "Unable to allocate" in str(caught.value)
     assert isinstance(caught.value, OutOfMemory) == (group.size > 1)
+
+
+def test_a_full_disk_on_one_rank(group, capfd):
+    """Said on all ranks by one line that names the file, without a traceback; other errors keep theirs."""
+    said = r"^out/a\.npz cannot be written: No space left on device$"
+    with pytest.raises(DiskFull, match=said), raise_together(group, "writing"):
+        if group.rank == group.size - 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out/a.npz")
+    assert "Traceback" not in capfd.readouterr().err
+    kind = OSError if group.size == 1 else OtherRankFailed
+    with pytest.raises(kind, match="Input/output error"), raise_together(group, "writing"):
+        if group.rank == group.size - 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), "out/a.npz")
 
 
 def test_arrays_and_ranks_that_differ_are_named(group):

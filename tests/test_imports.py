@@ -68,6 +68,7 @@ ONLY = {
         "attention",
         "elementary",
         "errors",
+        "files",
         "rng",
         "watchdog",
     },

@@ -314,9 +314,10 @@ class Checkpoints:
             "stage": key, "loop_step": self._step, "base": self._base, "kept": sorted(self.kept),
             "counters": {} if running is None else _counters(running), "ranks": self.group.size,
             "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
-            "case": described(self.case), "inputs": self._inputs, "log": self.log.mark(),
+            "case": described(self.case), "inputs": self._inputs,
         }  # fmt: skip
         try:
+            about["log"] = self.log.mark()
             store.write(self.path, number, parts, about, self.case.checkpoint.keep)
         except OSError as error:
             return f"{error.strerror or error}; the earlier checkpoints stay"

@@ -28,8 +28,12 @@ def take(folder: str, force: bool = False) -> str:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(path)
             continue
-        with os.fdopen(handle, "w") as file:
-            file.write(json.dumps(_this_process()) + "\n")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(json.dumps(_this_process()) + "\n")
+        except OSError:  # a lock that tells nobody would be taken for another job's
+            os.remove(path)
+            raise
         return said
     raise CaseError(f"{folder}: another job has just begun to write to it; name another folder by --out")
 

@@ -12,11 +12,20 @@ import numpy as np
 from mpi4py import MPI
 
 from app.comm.group import Group
-from app.errors import CaseError, GraphError, LockstepError, NumericsError, OtherRankFailed, OutOfMemory
+from app.errors import (
+    CaseError,
+    DiskFull,
+    GraphError,
+    LockstepError,
+    NumericsError,
+    OtherRankFailed,
+    OutOfMemory,
+    disk_full,
+)
 from app.text import printable
 from app.watchdog import beat
 
-_KINDS = {1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory}
+_KINDS = {1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory, 6: DiskFull}
 _UNEXPECTED = (4, 5)  # of these the traceback is printed, by the rank that has it
 
 
@@ -38,6 +47,7 @@ def raise_together(group: Group, what: str) -> Iterator[None]:
 
 def share_failure(group: Group, failure: BaseException | None, what: str) -> None:
     """Raise the lowest failing rank's error on all ranks; return where no rank failed. Ranks: all call."""
+    failure = disk_full(failure) or failure
     if group.size == 1 and failure is not None:
         raise failure
     codes = group.gather_integers(np.array([_code_of(failure)]))[:, 0]

@@ -1,7 +1,6 @@
 """weights.npz: parameters as arrays without pickle, and a JSON manifest in the same file."""
 
 import json
-import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import numpy as np
 
 from app.comm.guard import digest
 from app.errors import GraphError
+from app.files import placed
 from app.graphs.source import shown
 
 FORMAT = 1
@@ -32,12 +32,8 @@ def save_archive(path: str, arrays: dict[str, np.ndarray], kind: str, about: dic
         "digest": digest(arrays),
     }
     text = np.frombuffer(json.dumps(manifest, indent=1).encode(), dtype=np.uint8)
-    temporary = f"{path}.tmp"
-    with open(temporary, "wb") as file:
+    with placed(path) as file:
         np.savez(file, **arrays, manifest=text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
     return manifest["digest"]
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from app.checkpoint.store import State
 from app.comm.grid import Grid
-from app.comm.guard import digest
+from app.comm.guard import digest, raise_together
 from app.config import GraphCase
 from app.errors import CaseError
 from app.log import ToGo
@@ -145,7 +145,8 @@ def hold_back(context: Context, loaded: list[Loaded]) -> tuple[list[Loaded], lis
 def save_training(context: Context, training: Training) -> str:
     """Write weights.npz where there is a folder; returns the digest of the weights. Ranks: all call."""
     case, folder = context.case, context.folder
-    if folder is not None and context.group.rank == 0:
-        note = f"{case.run.name}, seed {case.seed}, best of {case.train.steps} steps at {training.best_step}"
-        save_weights(folder.file("weights.npz"), training.weights, case.policy, case.problem.name, note)
+    note = f"{case.run.name}, seed {case.seed}, best of {case.train.steps} steps at {training.best_step}"
+    with raise_together(context.group, "writing the weights"):
+        if folder is not None and context.group.rank == 0:
+            save_weights(folder.file("weights.npz"), training.weights, case.policy, case.problem.name, note)
     return digest(training.weights)
