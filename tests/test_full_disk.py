@@ -133,7 +133,7 @@ def test_a_folder_on_a_full_disk_is_refused_and_stays_unlocked(disk):
 
 @pytest.mark.parametrize(
     ("case", "steps", "ranks"),
-    [(TRAIN, 160, (2, 1, 3)), (CLASSIFY, 60, (1, 2, 3))],
+    [(TRAIN, 160, (2, 1, 1)), (CLASSIFY, 60, (1, 1, 2))],
     ids=["train", "classify"],
 )
 def test_a_run_whose_disk_becomes_full(disk, tmp_path, case, steps, ranks):
