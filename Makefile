@@ -1,10 +1,11 @@
-# make run, make test, make test-long, make lint, make weights, make bench: each creates the environment first and echoes the real command.
+# make run, make test, make test-long, make coverage, make lint, make weights, make bench: each creates the environment first and echoes
+# the real command.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 NP     ?= 2
 
-.PHONY: run test test-long lint weights bench clean
+.PHONY: run test test-long coverage lint weights bench clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +25,15 @@ test: $(VENV)/ready
 test-long: $(VENV)/ready
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long --ignore tests/test_ranks.py
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q tests/test_resume.py -k again_and_again
+
+# The lines of app/ that the tests run, in whatever process or rank they start; fails below 90 %. Tracing slows what has a limit of
+# seconds, so that a test may fail here: whether they pass is for `make test` to say.
+coverage: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet -e '.[mpi,report,test,coverage]'
+	$(BIN)/coverage erase
+	-$(BIN)/coverage run -m pytest -q -n auto --dist worksteal --ignore tests/test_ranks.py
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under 90
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -14,6 +14,7 @@ import time
 import traceback
 
 LOOKS = 8  # within the time limit
+SAID_S = 0.3  # for a launcher to read what this rank printed: what it has not read when it ends a job is lost
 PATIENCE_S = 2.0  # more for a rank that waits for others: the one that is stuck speaks first
 
 
@@ -65,6 +66,7 @@ class Watchdog:
                 lines += "".join(traceback.format_stack(frame)).splitlines()
         text = "".join(f"{self.who} {line}\n" for line in lines)
         os.write(2, text.encode("ascii", "backslashreplace"))
+        time.sleep(SAID_S)
         os._exit(1)
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import sys
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from app.errors import (
     disk_full,
 )
 from app.text import printable
-from app.watchdog import beat
+from app.watchdog import SAID_S, beat
 
 _KINDS = {1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory, 6: DiskFull}
 _UNEXPECTED = (4, 5)  # of these the traceback is printed, by the rank that has it
@@ -166,6 +167,7 @@ def abort_short(text: str) -> None:
 
 def _end_all() -> None:
     """End every rank with exit code 1; an Abort that comes back before the launcher acts ends here."""
+    time.sleep(SAID_S)
     MPI.COMM_WORLD.Abort(1)
     os._exit(1)
 
