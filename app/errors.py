@@ -2,11 +2,8 @@
 
 import errno
 
-FULL = (
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-)  # the disk, a quota, the limit of a file's size
+# Of the disk, of a quota, of the limit of a file's size.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LockstepError(Exception):
