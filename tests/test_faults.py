@@ -401,6 +401,16 @@ def test_a_reader_that_goes_away_is_no_reason_to_stop(cases):
 
 
 @pytest.mark.mpi_skip
+def test_a_full_disk_under_what_is_printed_is_no_reason_to_stop(cases):
+    out = cases / "out"
+    command = f"{sys.executable} {ROOT}/run.py {cases}/solve.toml --out {out} > /dev/full"
+    code, printed = run_job(["bash", "-c", command])
+    assert (code, printed) == (0, "")
+    assert is_complete(out)
+    assert "digest" in (out / "log.txt").read_text()
+
+
+@pytest.mark.mpi_skip
 @pytest.mark.parametrize("variables", [{}, {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
 def test_any_locale_prints_ascii(cases, variables):
     """A name that the locale cannot spell is refused in one line where Python is kept from UTF-8."""

@@ -104,12 +104,12 @@ def test_no_checkpoint_forgets_rows_that_are_not_written(disk):
     made.at(0, "train", state(0))
     made.at(1, "train", state(1))
     disk.fill()
-    for step in range(2, 99):
+    for step in range(2, 500):
         made.log.record(step=step)
-    made.at(99, "train", state(99))
+    made.at(500, "train", state(500))
     assert store.listed(str(made.path)) == [1]
     disk.empty()
-    made.at(100, "train", state(100))
+    made.at(501, "train", state(501))
     made.log.close()
     saved, _ = store.newest(str(made.path))
     assert saved.manifest["log"]["metrics_bytes"] == (disk.path / "metrics.csv").stat().st_size
