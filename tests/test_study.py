@@ -1,11 +1,16 @@
 """The quality study, end to end, on a few small graphs."""
 
+import base64
 import json
+import re
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from jobs import mpirun, run_job
+
+from app.commands.report import report
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -34,6 +39,20 @@ def test_the_table_has_baselines_and_both_recipes_and_does_not_depend_on_ranks(t
     assert all(row["ratio"] >= 1 for row in one["rows"])
     assert "AAR" in printed
     assert (tmp_path / "one" / "weights-ba-default-1.npz").is_file()
+    check_page(tmp_path / "one", one["rows"])
+
+
+def check_page(folder, rows):
+    """The page of a study has the table of its rows, and its pictures as they are."""
+    report([str(folder), "-o", str(folder / "page.html")])
+    page = (folder / "page.html").read_text("ascii")
+    assert "<th>policy</th>" in re.sub(r"<th[^>]*>", "<th>", page)
+    for row in rows:
+        assert re.search(rf"<td[^>]*>{row['policy']}</td>", page), row
+    found = re.findall(r"data:image/png;base64,([^\"]*)", page)
+    pictures = [path.read_bytes() for path in sorted(folder.glob("*.png"))]
+    assert [base64.b64decode(each) for each in found] == pictures
+    assert bool(pictures) == bool(find_spec("matplotlib"))
 
 
 def test_known_covers_are_read_from_a_data_folder(tmp_path):

@@ -1,0 +1,58 @@
+"""Pictures that a run draws: of an answer beside the baselines and over time, of a tour."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from jobs import ROOT
+
+from app import report
+from app.graphs.metric import Metric
+from run import main
+
+pytestmark = pytest.mark.mpi_skip
+matplotlib = pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.image import imread  # noqa: E402
+
+
+def run(case, out, *keys):
+    """The folder of a small run with its pictures."""
+    where = [f"--out={out}", "--device=cpu", "output.plots=true"]
+    assert main([str(ROOT / "inputs" / f"{case}.toml"), *keys, *where]) == 0
+    return out
+
+
+def is_drawn(path):
+    """Whether a picture shows more than its paper."""
+    image = imread(path)
+    return min(image.shape[:2]) > 100 and image[..., :3].std() > 0.01
+
+
+def test_answers_are_drawn_beside_the_baselines(tmp_path):
+    keys = ("graph.generator=ba", "graph.nodes=[30,40]", "graph.count=3", "search.steps=500")
+    out = run("mvc", tmp_path / "out", *keys)
+    assert is_drawn(out / "solutions.png")
+    assert is_drawn(out / "solution.png")
+    assert not list(out.glob("*.tmp"))
+
+
+def test_a_tour_is_closed_and_goes_through_its_cities_in_order():
+    points = np.random.default_rng(1).random((7, 2))
+    tour = np.array([3, 0, 6, 2, 5, 1, 4])
+    axes = Figure().subplots()
+    metric = Metric("seven", 7, "euclidean", points, None)
+    report._draw_tour(axes, SimpleNamespace(metric=metric, solution=tour))
+    (line,) = axes.lines
+    np.testing.assert_array_equal(line.get_xydata(), points[[*tour, 3]])
+
+
+def test_the_course_of_a_search_steps_at_its_events_and_goes_on_to_the_end():
+    events = [(0.5, 20, None), (1.5, 18, 10), (2.0, 17, 12)]
+    trace = [SimpleNamespace(seconds=s, best=best, bound=bound) for s, best, bound in events]
+    axes = Figure().subplots()
+    entry = {"seconds": 3.0, "name": "g", "objective": 17}
+    report._draw_course(axes, SimpleNamespace(trace=trace, entry=entry))
+    best, bound = axes.lines
+    assert best.get_xydata().tolist() == [[0.5, 20], [1.5, 18], [2, 17], [3, 17]]
+    assert bound.get_xydata().tolist() == [[1.5, 10], [2, 12], [3, 12]]
