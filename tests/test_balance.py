@@ -602,7 +602,7 @@ def test_a_slower_rank_gets_fewer_rows(group, slow):
     speed = np.ones(group.size)
     speed[-1] = slow
     balance = Balance(group, rows, features, row_bytes=100)
-    for epoch in range(10):
+    for _ in range(10):
         loads = loads_of(clock.sum(axis=1), balance.rows.cuts) * speed
         lo, hi = balance.rows.cuts[group.rank : group.rank + 2]
         new = balance.observe(clock[lo:hi].sum(axis=0) * speed[group.rank], 10_000)
