@@ -16,9 +16,9 @@ def printable(text: str) -> str:
 def wrapped(text: str, columns: int = COLUMNS) -> Iterator[str]:
     """Lines of at most so many columns, indented from the second on; a longer word (a path) stays whole.
 
-    Two blanks in a row are those of a table, whose lines stay whole too.
+    Two blanks in a row, or before all, are those of a table, whose lines stay whole too.
     """
-    if len(text) <= columns or "  " in text.strip():
+    if len(text) <= columns or "  " in text.rstrip():
         yield text
         return
     line = ""

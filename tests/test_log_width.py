@@ -46,6 +46,8 @@ def test_a_long_line_is_wrapped_and_a_table_is_not(tmp_path):
     assert all(line.startswith("  word") for line in lines[1:])
     row = "a  " + "b" * 90
     assert list(wrapped(row)) == [row]
+    head = f"{'heading':>90}"  # of a table's last column alone
+    assert list(wrapped(head)) == [head]
     log = Log(True, str(tmp_path), echo=False)
     log.info("%s", text)
     log.close()
