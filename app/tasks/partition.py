@@ -157,7 +157,7 @@ def follow(
         more, found, table = measurement(context, f"epoch {epoch}", made)
         digests += found
         rows += more
-        new = balance.observe(np.array(table[group.rank]), epochs - epoch)
+        new = balance.observe(np.array(table[group.rank]), max(context.case.study.horizon - epoch, 0))
         if new is not None:
             mine = [row for row in rows if row["partition"] == "learned"]
             mine[-1]["moved"] = True
