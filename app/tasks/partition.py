@@ -230,7 +230,7 @@ def _say(context: Context, rows: list[dict[str, Any]], fresh: list[dict[str, Any
     for name in (*PARTITIONS, *ORDERS):
         mine = [row for row in rows if row["partition"] == name]
         if mine[0]["note"]:
-            log.info("%-8s not measured: %s", name, mine[0]["note"])
+            log.info("%s: not measured: %s", name, mine[0]["note"])
             continue
         shown = " ".join(f"{row['imbalance']:.3f}{'*' * row['moved']}" for row in mine)
         log.info("%-8s imbalance by epoch: %s", name, shown)
