@@ -234,6 +234,11 @@ def _say(context: Context, rows: list[dict[str, Any]], fresh: list[dict[str, Any
             continue
         shown = " ".join(f"{row['imbalance']:.3f}{'*' * row['moved']}" for row in mine)
         log.info("%-8s imbalance by epoch: %s", name, shown)
+        half = [row["imbalance"] for row in mine[len(mine) // 2 :]]
+        log.info(
+            "%-8s least of them: %.3f; of the last %d in the mean: %.3f",
+            name, min(row["imbalance"] for row in mine), len(half), sum(half) / len(half),
+        )  # fmt: skip
         if mine[-1]["above_best"] is not None:
             log.info("%-8s slowest rank over the best cuts' at the end: %.4f", name, mine[-1]["above_best"])
     for row in (each for each in fresh if not each["note"]):
