@@ -17,6 +17,7 @@ SOURCES = hashlib.sha256(
 ).hexdigest()
 
 setup(
+    license="Apache-2.0",
     ext_modules=[
         Extension(
             "app.native._kernels",
@@ -27,5 +28,5 @@ setup(
             extra_link_args=["-lm"],
             optional=True,
         )
-    ]
+    ],
 )

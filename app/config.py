@@ -628,6 +628,13 @@ class StudyCase(Table, frozen=True):
         ),
     ] = 15
     epochs: Annotated[Positive, about("partition, rgcn: epochs of each partitioner")] = 10
+    horizon: Annotated[
+        Positive,
+        about(
+            "partition: epochs of the training that begins with those shown; rows move where what they gain "
+            "until its end exceeds what the move costs"
+        ),
+    ] = 200
     parts: Annotated[
         list[Positive],
         Meta(min_length=1),

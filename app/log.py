@@ -1,4 +1,8 @@
-"""The run's log: rank 0 speaks, all ranks compute. Text for people, rows for programs, times by phase."""
+"""The run's log: rank 0 speaks, all ranks compute. Text for people, rows for programs, times by phase.
+
+The lines of log.txt begin with the seconds since the start, and are as wide as those that are printed. Rows
+of tables and of progress stand in columns, so they are not broken: there they are STAMP columns wider.
+"""
 
 import csv
 import io
@@ -10,13 +14,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from app.text import printable, wrapped
+from app.text import COLUMNS as WIDTH
+from app.text import printable, table_lines, wrapped
 from app.watchdog import beat
 
 COLUMNS = (
     "phase", "name", "step", "episodes", "gradient_steps", "epsilon", "entropy", "loss", "held_back_nodes",
     "best_step", "left", "best", "bound", "train_score", "val_score", "test_score", "time_s", "sent_bytes",
 )  # fmt: skip
+STAMP = 8  # columns of the time before a line of log.txt
 
 
 @dataclass(frozen=True)
@@ -98,20 +104,25 @@ class Log:
     def info(self, text: str, *values: Any) -> None:
         """One line, or several where it is long; all ranks have computed the values before the call."""
         if self.speaks:
-            lines = list(wrapped(printable(text % values if values else text)))
-            self._append(lines)
+            line = printable(text % values if values else text)
+            self._append(list(wrapped(line, WIDTH - STAMP)))
             if self.echo:
-                _print("\n".join(lines))
+                _print("\n".join(wrapped(line)))
+
+    def table(self, rows: list[list[str]], widest: int = WIDTH) -> None:
+        """A table whose first row has its headings; columns that do not fit follow below."""
+        for line in table_lines(rows, widest):
+            self.info("%s", line)
 
     def note(self, text: str, *values: Any) -> None:
-        """One line in log.txt alone."""
+        """One line in log.txt alone, however long: it may hold a command to copy."""
         if self.speaks:
             self._append([printable(text % values if values else text)])
 
     def _append(self, lines: list[str]) -> None:
         """Add lines to log.txt, the first with the time."""
-        times = [f"{self.elapsed():9.2f} s", *[" " * 11] * (len(lines) - 1)]
-        self._write(self._text, "".join(f"{time}  {line}\n" for time, line in zip(times, lines)))
+        times = [stamp(self.elapsed()), *[" " * STAMP] * (len(lines) - 1)]
+        self._write(self._text, "".join(f"{time}{line}\n" for time, line in zip(times, lines)))
 
     def progress(self, text: str, *values: Any) -> None:
         """info, at most once in `pace_s` seconds."""
@@ -176,6 +187,11 @@ class ToGo:
             return ""
         left = seconds / steps * (self.total - done)
         return f"  {left:.0f} s to go" if left < 600 else f"  {left / 60:.0f} min to go"
+
+
+def stamp(seconds: float) -> str:
+    """The time before a line, STAMP columns wide for eleven days."""
+    return f"{seconds:6.{1 if seconds < 9999.9 else 0}f}  "
 
 
 def _print(line: str) -> None:

@@ -14,7 +14,6 @@ from app.config import Case
 from app.errors import LockstepError
 from app.log import Log
 from app.model.plan import plan_lines
-from app.text import COLUMNS
 
 NAMED = 3  # hosts and estimates that are listed
 LISTED = 0.005  # share of the run from which on a phase has a line
@@ -24,6 +23,7 @@ UNEVEN = 1.25  # slowest rank against the mean
 BRIEF = 2.0  # s: a shorter run needs no advice
 FIRST_RANK = ("plots", "write")  # phases in which rank 0 works for all
 MEMORY = r"MB (a|on a|of a|on each) rank"  # in a line of the plan
+TERMS = re.compile(r"( \(exchange \w+\))?: base.*")  # how it comes to the bytes of a rank
 COMM = "comm."  # begins the names of times in MPI calls
 
 
@@ -51,11 +51,11 @@ def places(group: Group) -> list[Place]:
 
 
 def say_start(log: Log, group: Group, case: Case, where: list[Place]) -> None:
-    """What runs where, a few lines of at most 80 columns; `where` is `places` of the group."""
+    """What runs where, a few lines; `where` is `places` of the group."""
     if not log.speaks:
         return
     for line in (*_host_lines(where), *_message_lines(group), *_memory_lines(case, group)):
-        log.info("%s", line if len(line) <= COLUMNS else f"{line[: COLUMNS - 3]}...")
+        log.info("%s", line)
 
 
 def _host_lines(where: list[Place]) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _memory_lines(case: Case, group: Group) -> Iterator[str]:
     except (LockstepError, OSError):  # the run itself meets it again, and says it in better words
         return
     for line in lines[:NAMED]:
-        yield f"estimate: {line.split(': base')[0]}"
+        yield f"estimate: {TERMS.sub('', line)}"
 
 
 # ---- at the end -------------------------------------------------------------------------------------------

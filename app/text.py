@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 COLUMNS = 80  # of a line that people read
-WIDEST = 100  # of a table's
+WIDEST = 100  # of a line of the table of answers
 NARROW = 8  # of a heading's, where its words allow it
 
 
@@ -13,17 +13,17 @@ def printable(text: str) -> str:
     return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode() for c in text)
 
 
-def wrapped(text: str) -> Iterator[str]:
-    """Lines of at most COLUMNS columns, indented from the second on; a longer word (a path) stays whole.
+def wrapped(text: str, columns: int = COLUMNS) -> Iterator[str]:
+    """Lines of at most so many columns, indented from the second on; a longer word (a path) stays whole.
 
-    Two blanks in a row are those of a table, whose lines stay whole too.
+    Two blanks in a row, or before all, are those of a table, whose lines stay whole too.
     """
-    if len(text) <= COLUMNS or "  " in text.strip():
+    if len(text) <= columns or "  " in text.rstrip():
         yield text
         return
     line = ""
     for word in text.split():
-        if line and len(line) + 1 + len(word) > COLUMNS:
+        if line and len(line) + 1 + len(word) > columns:
             yield line
             line = f"  {word}"
         else:
@@ -71,8 +71,8 @@ def is_plain(text: str) -> bool:
     return not any(ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000 for c in text)
 
 
-def table_lines(rows: list[list[str]]) -> Iterator[str]:
-    """The lines of a table whose first row has its headings, at most WIDEST columns wide.
+def table_lines(rows: list[list[str]], widest: int = COLUMNS) -> Iterator[str]:
+    """The lines of a table whose first row has its headings, at most so many columns wide.
 
     Headings of several words stand on several lines. Columns that do not fit follow below, beside the first
     column again.
@@ -80,11 +80,16 @@ def table_lines(rows: list[list[str]]) -> Iterator[str]:
     columns = [_column(cells, left=number == 0) for number, cells in enumerate(zip(*_stacked(rows)))]
     part: list[list[str]] = []
     for column in columns:
-        if len(part) > 1 and sum(2 + len(each[0]) for each in part) + len(column[0]) > WIDEST:
-            yield from map("  ".join, zip(*part))
+        if len(part) > 1 and sum(2 + len(each[0]) for each in part) + len(column[0]) > widest:
+            yield from _lines(part)
             part = columns[:1]
         part = [*part, column]
-    yield from map("  ".join, zip(*part))
+    yield from _lines(part)
+
+
+def _lines(columns: list[list[str]]) -> Iterator[str]:
+    """The lines of columns side by side; of the headings only as many as these columns have."""
+    yield from filter(str.strip, map("  ".join, zip(*columns)))
 
 
 def _stacked(rows: list[list[str]]) -> list[list[str]]:

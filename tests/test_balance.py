@@ -592,3 +592,20 @@ def test_even_blocks_are_never_too_large(solo, n):
     rows = np.diff(even_starts(solo, graph))
     assert rows.sum() == -(-n // 8) * 8
     assert rows.max() <= 1024 and (rows % 8 == 0).all()
+
+
+@pytest.mark.parametrize("slow", [1.3, 2.0])
+def test_a_slower_rank_gets_fewer_rows(group, slow):
+    graph, rows = even_rows(group, *skewed(group))
+    features = block_features(group, graph, rows, WIDTHS, 16)
+    clock = by_place(features)
+    speed = np.ones(group.size)
+    speed[-1] = slow
+    balance = Balance(group, rows, features, row_bytes=100)
+    for _ in range(10):
+        loads = loads_of(clock.sum(axis=1), balance.rows.cuts) * speed
+        lo, hi = balance.rows.cuts[group.rank : group.rank + 2]
+        new = balance.observe(clock[lo:hi].sum(axis=0) * speed[group.rank], 10_000)
+        if new is not None:
+            balance.move(new, lambda rows: None)
+    assert imbalance(loads) <= 1.05

@@ -3,6 +3,8 @@
 import errno
 import os
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -501,4 +503,46 @@ def test_ranks_of_a_machine_are_numbered():
 def test_a_probe_without_a_gpu_says_no():
     """It is a job of its own: what it ends with is an answer here."""
     if isinstance(open_gpu(0), str):
-        assert transport.probe() in ("the probe failed with code 1", "no mpirun to probe it with")
+        said = transport.probe()
+        assert said == "no mpirun to probe it with" or (
+            said.startswith("the probe failed with code 1") and open_gpu(0)[:40] in said
+        )
+
+
+@pytest.mark.mpi_skip
+def test_a_probe_that_does_not_end_is_killed_with_all_that_it_started(tmp_path, monkeypatch):
+    hangs = tmp_path / "mpirun"
+    hangs.write_text(f"#!/bin/sh\nsleep 61 & echo $! > {tmp_path}/child\nwait\n")
+    hangs.chmod(0o755)
+    monkeypatch.setattr(transport.shutil, "which", lambda *args, **kwargs: str(hangs))
+    monkeypatch.setattr(transport, "PROBE_SECONDS", 1)
+    assert transport.probe() == "the probe did not end: TimeoutExpired"
+    child = int((tmp_path / "child").read_text())
+    wait_until(lambda: not running(child))
+
+
+def running(number):
+    """False for a process that has ended, waited for or not."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{number}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(true, limit_s=20):
+    end = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_what_one_rank_does_not_state_none_takes(monkeypatch):
+    """Nodes may have been set up differently; a rank alone in a collective would wait for ever."""
+    comm = MPI.COMM_WORLD
+    monkeypatch.setattr(transport, "probe", lambda: "")
+    for silent in range(comm.size):
+        said = "" if comm.rank == silent else "mpi_memory_alloc_kinds"
+        monkeypatch.setattr(transport, "mpi_takes_device_memory", lambda said=said: said)
+        assert not choose_transport("auto", StandInDevice(), comm).direct
+        with pytest.raises(CaseError, match="CUDA memory"):
+            choose_transport("direct", StandInDevice(), comm)

@@ -216,3 +216,15 @@ def test_the_layer_of_the_document_has_the_exact_adjoint(group, graphconv):
     product = one.dot(one.Z, one.D, 1)
     assert product == sum((values[name] * one.gradient[name]).sum(dtype=float) for name in values)
     assert product == one.dot(one.H, one.dH, 1)
+
+
+@pytest.mark.mpi_skip
+def test_who_follows_one_document_after_the_other_meets_no_earlier_run():
+    """README and the tutorials are followed in one folder: each names run folders of its own."""
+    users = {}
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("tutorial_*.md"))]:
+        text = "\n".join(text for length in ("quick", "long") for _, text in blocks(path, length))
+        for folder in re.findall(r"--out (\S+)", text):
+            users.setdefault(folder, []).append(identify(path))
+    assert len(users) >= 8
+    assert {folder: found for folder, found in users.items() if len(found) > 1} == {}

@@ -5,7 +5,7 @@ import sys
 import pytest
 from jobs import ROOT, mpirun, run_job
 
-from app.log import Log
+from app.log import STAMP, Log, stamp
 from app.text import COLUMNS, WIDEST, table_lines, wrapped
 
 SMALL = ("output.plots=false", "output.log_seconds=0.0")
@@ -46,19 +46,25 @@ def test_a_long_line_is_wrapped_and_a_table_is_not(tmp_path):
     assert all(line.startswith("  word") for line in lines[1:])
     row = "a  " + "b" * 90
     assert list(wrapped(row)) == [row]
+    head = f"{'heading':>90}"  # of a table's last column alone
+    assert list(wrapped(head)) == [head]
     log = Log(True, str(tmp_path), echo=False)
     log.info("%s", text)
     log.close()
     written = (tmp_path / "log.txt").read_text().splitlines()
-    assert [line[13:] for line in written] == lines
-    assert written[0][:13].endswith(" s  ") and not written[1][:13].strip()
+    assert max(map(len, written)) <= COLUMNS
+    assert " ".join(line[STAMP:].strip() for line in written) == text
+    assert float(written[0][:STAMP]) < 60 and not written[1][:STAMP].strip()
+    assert [len(stamp(seconds)) for seconds in (0.0, 9999.94, 9999.96, 864000.0)] == [STAMP] * 4
 
 
 def test_a_wide_table_goes_on_below():
     head = ["graph", *(f"heading of {i}" for i in range(12))]
     rows = [head, *([name, *(str(10**i) for i in range(12))] for name in ("first", "the second"))]
-    lines = list(table_lines(rows))
-    assert max(map(len, lines)) <= WIDEST
+    lines = list(table_lines(rows, WIDEST))
+    assert COLUMNS < max(map(len, lines)) <= WIDEST
+    assert max(map(len, table_lines(rows))) <= COLUMNS
+    assert all(line.strip() for line in lines)
     firsts = [line for line in lines if line.startswith("first")]
     assert len(firsts) > 1
     assert " ".join(line.removeprefix("first") for line in firsts).split() == rows[1][1:]

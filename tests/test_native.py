@@ -55,6 +55,7 @@ ROW_LENGTHS = {
     "one row": [3],
     "empty rows": [0, 0, 4, 0, 1, 0, 0],
     "no entries": [0] * 9,
+    "rows of X read often": [1200, 0, 1, 2100],
     "hub": [1, 2, 300, 0, 2, 25, 24, 13, 12, 11],
     "random": np.random.default_rng(1).integers(0, 40, 60).tolist(),
 }

@@ -330,6 +330,10 @@ def test_charts_draw_what_they_are_given():
     assert places[0] - places[1] == pytest.approx(places[1] - places[2], abs=0.1)
     assert line_chart("a", [Line("l", [], [])], "x", "y") == ""
     assert line_chart("a", [Line("l", [0, 1], [0, 0])], "x", "y", log_y=True) == ""
+    wide = line_chart("c", [Line("l", [0, 400_000], [0, 1])], "x", "y")  # its last label fits
+    ends = {text: float(x) + 3.5 * len(text) for x, text in re.findall(r'x="([\d.]+)"[^>]*>([\d,k]+)<', wide)}
+    assert "400k" in ends or "400,000" in ends
+    assert max(ends.values()) <= 560
     widths = [
         float(w) for w in re.findall(r' width="([\d.]+)"', stacked_bars("b", [("r", {"p": 1, "q": 3})], "s"))
     ]

@@ -1,10 +1,13 @@
 """Studies that are stopped after every cell and go on: what was finished is never done again."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from mpi4py import MPI
 from test_gnn_studies import TINY
 from test_policy_studies import SELECTION
@@ -21,6 +24,7 @@ from app.tasks import gnn_scaling, scaling
 from app.tasks.cells import Cells, measurement
 from app.tasks.context import Context
 from app.tasks.study import STUDIES, run_study
+from app.text import COLUMNS
 
 SMALL = {"study.rounds": 1, "study.seeds": [1], "output.plots": False}
 POLICIES = {
@@ -69,7 +73,7 @@ KINDS = {
             **TINY, "study.seeds": [1, 2], "study.batches": [32], "study.fanouts": [3], "study.epochs": 2,
         }, 2,
     ),
-    "inference": ({**TINY, "graph.count": 3, "graph.nodes": [100, 120], "graph.random_features": 6}, 2),
+    "inference": ({**TINY, "graph.count": 3, "graph.nodes": [100, 120], "graph.random_features": 6}, 3),
     "gnn_scaling": (
         {
             **TINY, "graph.generator": "er", "graph.p": 0.05, "study.networks": ["a 90 400 8 3 2 4"],
@@ -140,7 +144,7 @@ def ranks(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", STUDIES)
-def test_a_study_goes_on_after_what_was_finished(kind, ranks, shared_path):
+def test_a_study_goes_on_after_what_was_finished(kind, ranks, shared_path, capsys):
     if (ranks.size == 1 and kind in SEVERAL) or (ranks.size > 1 and kind == "sampling"):
         pytest.skip(f"{kind} does not run on {ranks.size} rank(s)")
     if ranks.size > 2:
@@ -150,14 +154,23 @@ def test_a_study_goes_on_after_what_was_finished(kind, ranks, shared_path):
         settings = {**settings, "study.catalogue": catalogue(ranks, shared_path)}
     case = build({"run.task": "study", "study.kind": kind, **SMALL, **settings})
     folder = RunFolder(ranks, str(shared_path / "out"), True)
-    whole = Context(case, ranks, Log(False), folder, Memory(stops=False))
-    parts = replace(whole, keeper=Memory())
+    whole = Context(case, ranks, Log(ranks.rank == 0), folder, Memory(stops=False))
+    parts = replace(whole, log=Log(False), keeper=Memory())
     found, stops = stopped_again_and_again(parts)
     assert stops >= places
+    capsys.readouterr()
     assert found["digest"] == run_study(whole)["digest"]
+    if kind != "gnn_scaling":  # which prints a table of docs/measurements.md
+        assert_narrow(capsys.readouterr().out)
     # All is kept: a further run makes nothing, and has every second of those that did.
     assert stopped_again_and_again(parts) == (found, 0)
     ranks.max_integer(0)  # before a rank removes the folder
+
+
+def assert_narrow(printed):
+    """Lines of what a study prints, tables too, are those of a terminal; paths may be longer."""
+    wide = [line for line in printed.splitlines() if len(line) > COLUMNS and "/" not in line]
+    assert wide == []
 
 
 def catalogue(group, path):
@@ -178,3 +191,44 @@ def test_other_ranks_are_measured_again():
         context = SimpleNamespace(group=SimpleNamespace(size=size), keeper=keeper)
         assert measurement(context, "a row", lambda size=size: made.append(size) or [size]) == [size]
     assert made == [2, 3]
+
+
+def test_two_files_of_one_name_are_two_data_sets(ranks, shared_path):
+    """One name in two folders, one of them by two recipes: none is taken for another."""
+    if ranks.size > 2:
+        pytest.skip("one and two ranks show it")
+    paths = [two_groups(ranks, shared_path / folder, seed) for seed, folder in enumerate(("a", "b"))]
+    recipe = f"{paths[0]} epochs=2"
+    settings = {
+        **TINY, **SMALL, "run.task": "study", "study.datasets": [*paths, recipe], "study.models": ["gcn"],
+        "study.batches": [8], "study.fanouts": [3], "study.epochs": 1, "study.depths": [1],
+    }  # fmt: skip
+    for kind in ("models", "depth", *["sampling"] * (ranks.size == 1)):
+        case = build({**settings, "study.kind": kind})
+        keeper = Memory(stops=False)
+        found = run_study(Context(case, ranks, Log(False), None, keeper))
+        assert len(keeper.states) == 3
+        names = [(row["dataset"], row.get("recipe", "")) for row in found["rows"]]
+        assert {name for name, _ in names} == {"twins", "b/twins"}
+        if kind != "sampling":
+            assert names == [("twins", ""), ("b/twins", ""), ("twins", "epochs=2")]
+            assert len({json.dumps(row["test"]) + str(row["epochs"]) for row in found["rows"]}) == 3
+    ranks.max_integer(0)  # before a rank removes the folder
+
+
+def two_groups(group, folder, seed):
+    """FOLDER/twins.npz: a graph with features, labels and splits, written by rank 0. Ranks: all call."""
+    path = folder / "twins.npz"
+    if group.rank == 0:
+        folder.mkdir()
+        draws = np.random.default_rng(seed)
+        graph = sp.random_array((40, 40), density=0.1, rng=draws, format="csr")
+        labels = np.arange(40) % 2
+        split = draws.integers(3, size=40)
+        np.savez(
+            path, adj_indptr=graph.indptr, adj_indices=graph.indices, labels=labels,
+            features=(draws.normal(size=(40, 3)) + labels[:, None]).astype(np.float32),
+            train_mask=split == 0, val_mask=split == 1, test_mask=split == 2,
+        )  # fmt: skip
+    group.max_integer(0)
+    return str(path)

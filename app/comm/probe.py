@@ -5,7 +5,7 @@ import sys
 import numpy as np
 from mpi4py import MPI
 
-from app.comm.transport import PROBED, local_rank
+from app.comm.transport import PROBED, SAID, local_rank
 from app.device import open_gpu
 
 COUNT = 1 << 18  # numbers: enough for the path of large messages
@@ -16,7 +16,7 @@ def main() -> int:
     comm = MPI.COMM_WORLD
     device = open_gpu(local_rank(comm))
     if isinstance(device, str):
-        print(f"probe: {device}", file=sys.stderr)
+        print(f"{SAID}{device}", file=sys.stderr)
         return 1
     xp, rank = device.xp, comm.Get_rank()
     send = xp.full(COUNT, rank + 1, dtype=np.float32)

@@ -8,18 +8,22 @@ a job of their own, which may crash without harm, send device arrays to each oth
 import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from app.errors import CaseError
 
 PROBE_SECONDS = 90
-PROBED = "probe: device memory arrived"
+SAID = "probe: "
+PROBED = f"{SAID}device memory arrived"
+LONGEST = 200  # characters of what one rank tells the others
 # What launchers tell their processes: a job started from one of these must not take itself for a part of it.
 LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "PRTE_", "MPI_", "HYDI_", "HYDRA_", "SLURM_", "PALS_", "JSM_", "LSB_")
 
@@ -91,14 +95,46 @@ def probe() -> str:
     kept = (name for name in os.environ if "MCA" in name or not name.startswith(LAUNCHERS))
     clean = {name: os.environ[name] for name in kept}
     command = [launcher, "-np", "2", sys.executable, "-m", "app.comm.probe"]
-    root = Path(__file__).parent.parent.parent
     try:
-        done = subprocess.run(
-            command, env=clean, cwd=root, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
-        )
+        code, printed, errors = _run_apart(command, clean)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"the probe did not end: {type(error).__name__}"
-    return "" if done.stdout.count(PROBED) == 2 else f"the probe failed with code {done.returncode}"
+    if printed.count(PROBED) == 2:
+        return ""
+    said = next((line for line in errors.splitlines() if line.startswith(SAID)), "")
+    return f"the probe failed with code {code}" + (f": {said.removeprefix(SAID)}" if said else "")
+
+
+def _run_apart(command: list[str], env: dict[str, str]) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command; one that does not end is killed with all that it started.
+
+    Raises OSError, subprocess.TimeoutExpired
+    """
+    root, pipe = Path(__file__).parent.parent.parent, subprocess.PIPE
+    with subprocess.Popen(
+        command, env=env, cwd=root, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as job:
+        try:
+            printed, errors = job.communicate(timeout=PROBE_SECONDS)
+        except BaseException:
+            os.killpg(job.pid, signal.SIGKILL)
+            raise
+    return job.returncode, printed, errors
+
+
+def agreed_statement(comm: MPI.Comm) -> str:
+    """mpi_takes_device_memory of rank 0 where every rank's library states it, else "". Ranks: all call."""
+    own = mpi_takes_device_memory()
+    everywhere = np.zeros(1, dtype=np.int64)
+    comm.Allreduce(np.array([bool(own)], dtype=np.int64), everywhere, op=MPI.MIN)
+    return _told(comm, own) if everywhere[0] else ""
+
+
+def _told(comm: MPI.Comm, text: str) -> str:
+    """Up to LONGEST characters of rank 0's text, on all ranks. Ranks: all call."""
+    line = bytearray(text.encode("ascii", "replace")[:LONGEST].ljust(LONGEST))
+    comm.Bcast(line, root=0)
+    return line.decode().rstrip()
 
 
 def choose_transport(wanted: str, device: Any, comm: MPI.Comm) -> Transport:
@@ -111,7 +147,7 @@ def choose_transport(wanted: str, device: Any, comm: MPI.Comm) -> Transport:
         return Transport(True, "arrays lie on the host")
     if wanted == "staged":
         return Transport(False, "parallel.transport")
-    stated = mpi_takes_device_memory()
+    stated = agreed_statement(comm)
     if wanted == "direct":
         if not stated:
             raise CaseError(
@@ -123,9 +159,7 @@ def choose_transport(wanted: str, device: Any, comm: MPI.Comm) -> Transport:
         return Transport(False, f"{mpi_library()} states no support for CUDA memory")
     if comm.Get_size() == 1:
         return Transport(True, "one rank")
-    found = bytearray((probe() if comm.Get_rank() == 0 else "").encode()[:200].ljust(200))
-    comm.Bcast(found, root=0)
-    refusal = found.decode().strip()
+    refusal = _told(comm, probe() if comm.Get_rank() == 0 else "")
     if refusal:
         return Transport(False, f"{stated} states support for CUDA memory, but {refusal}")
     return Transport(True, f"stated by {stated}, confirmed by a probe")

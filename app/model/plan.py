@@ -165,8 +165,8 @@ def _solving(
         for p in {ranks, *CANDIDATES}
     }
     yield (
-        f"{counts.name}: {_time(seconds[ranks])} a full policy evaluation on {ranks} ranks; "
-        f"{_best(seconds)} ranks would be the fastest"
+        f"{counts.name}: {_time(seconds[ranks])} a full policy evaluation on {_ranks(ranks)}; "
+        f"{_ranks(_best(seconds))} would be the fastest"
     )
 
 
@@ -215,9 +215,9 @@ def _training(
         seconds[p] = case.train.steps * (agent.gradient_steps * learn + act)
         step = learn if p == ranks else step
     yield (
-        f"{counts.name}: {_time(step)} a training step of {agent.batch} on {ranks} ranks; {case.train.steps} "
-        f"environment steps with their evaluations {_time(seconds[ranks])}, held-back graphs not counted; "
-        f"{_best(seconds)} ranks would be the fastest"
+        f"{counts.name}: {_time(step)} a training step of {agent.batch} on {_ranks(ranks)}; "
+        f"{case.train.steps} environment steps with their evaluations {_time(seconds[ranks])}, "
+        f"held-back graphs not counted; {_ranks(_best(seconds))} would be the fastest"
     )
 
 
@@ -233,8 +233,12 @@ def _memory_line(counts: Counts, ranks: int, layout: Layout, held: dict[str, int
     whole, terms = memory.size(memory.total(held)), memory.words(held)
     return (
         f"{counts.name}: {counts.n} nodes, {counts.entries} stored entries; {whole} "
-        f"a rank on {ranks} ranks (exchange {layout.mode}): {terms}"
+        f"a rank on {_ranks(ranks)} (exchange {layout.mode}): {terms}"
     )
+
+
+def _ranks(number: int) -> str:
+    return f"{number} rank{'' if number == 1 else 's'}"
 
 
 def _time(seconds: float) -> str:

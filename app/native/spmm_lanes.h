@@ -6,6 +6,8 @@
  * rows of X that a tile reads stay in the second-level cache, and each row of Y goes on from where it was. */
 #include "vectors.h"
 
+#include <stdlib.h>
+
 /* Where the q-th of V vectors of L columns begins among W columns. Where these are no multiple of L, the last two
  * overlap, and some sums are made twice, to the same bits. */
 #define PLACE(q, V, L, W) ((V) == 1 ? 0 : (q) < (V) - 1 ? (L) * (q) : (W) - (L))
@@ -17,8 +19,8 @@
  * was measured to be a tenth to a quarter faster than from one end to the other. */
 #define TURN(k, V) ((V) < 8 ? (k) : (k) % 2 ? (V) - 1 - (k) / 2 : (k) / 2)
 
-/* One row, the W columns that X and y point at, in V registers of L columns. */
-#define CHAIN(type, L, V, W, T, ahead, hint)                                                                  \
+/* One row, the W columns that y points at, in V registers of L columns; X holds them as WX columns (see pack). */
+#define CHAIN(type, L, V, W, WX, T, ahead, hint)                                                              \
     {                                                                                                         \
         type a[V];                                                                                            \
         for (int q = 0; q < V; ++q) a[q] = START(type, y + PLACE(q, V, L, W));                                \
@@ -27,11 +29,11 @@
             if (j + (ahead) < last) {                                                                         \
                 const float *next = X + (size_t)indices[j + (ahead)] * ld;                                    \
                 for (int q = 0; q < V; ++q)                                                                   \
-                    if (NEW_LINE(q, V, L)) __builtin_prefetch(next + PLACE(q, V, L, W), 0, hint);             \
+                    if (NEW_LINE(q, V, L)) __builtin_prefetch(next + PLACE(q, V, L, WX), 0, hint);            \
             }                                                                                                 \
             for (int k = 0; k < V; ++k) {                                                                     \
                 const int q = TURN(k, V);                                                                     \
-                a[q] += T(*(const type *)(x + PLACE(q, V, L, W)));                                            \
+                a[q] += T(*(const type *)(x + PLACE(q, V, L, WX)));                                           \
             }                                                                                                 \
         }                                                                                                     \
         for (int q = 0; q < V; ++q) *(type *)(y + PLACE(q, V, L, W)) = a[q];                                  \
@@ -78,15 +80,16 @@ INLINE int64_t step(int64_t left, int far) {
         const int64_t begin = indptr[i], end = indptr[i + 1];                                                 \
         const float *X = X_ + tiles;                                                                          \
         float *y = Y + i * ldy + tiles;                                                                       \
-        if (first || begin < end) CHAIN(type, L, V, w, T, 16, 3)                                              \
+        if (first || begin < end) CHAIN(type, L, V, w, wx, T, 16, 3)                                          \
     }
 #define ROWS_ONE(V) ROWS(vec, LANES, V, ONE)
 #define ROWS_VALUED(V) ROWS(vec, LANES, V, VALUED)
 
 #define BY_ROWS(tag, INDEX, T)                                                                                \
     static void rows_##tag(int64_t n, const INDEX *indptr, const INDEX *indices, const float *data,           \
-                           int64_t ld, const float *X_, float *Y, int64_t ldy, int far, const int first) {    \
-        const int64_t last = n ? (int64_t)indptr[n] : 0, tiles = whole_tiles(ld);                             \
+                           int64_t c, int64_t ld, const float *X_, float *Y, int64_t ldy, int far,            \
+                           const int first) {                                                                 \
+        const int64_t last = n ? (int64_t)indptr[n] : 0, tiles = whole_tiles(c);                              \
         (void)data;                                                                                           \
         for (int64_t i = 0; tiles && i < n; ++i) {                                                            \
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
@@ -95,13 +98,13 @@ INLINE int64_t step(int64_t left, int far) {
                     const float *X = X_ + at;                                                                 \
                     float *y = Y + i * ldy + at;                                                              \
                     w = step(tiles - at, far);                                                                \
-                    if (LANES == 16 && w == 256) CHAIN(vec, LANES, 16, 256, T, 12, 1)                         \
-                    else if (LANES == 16 && w == 128) CHAIN(vec, LANES, 8, 128, T, 24, 1)                     \
-                    else if (far) CHAIN(vec, LANES, TILE / LANES, TILE, T, 48, 1)                             \
-                    else CHAIN(vec, LANES, TILE / LANES, TILE, T, 24, 3)                                      \
+                    if (LANES == 16 && w == 256) CHAIN(vec, LANES, 16, 256, 256, T, 12, 1)                    \
+                    else if (LANES == 16 && w == 128) CHAIN(vec, LANES, 8, 128, 128, T, 24, 1)                \
+                    else if (far) CHAIN(vec, LANES, TILE / LANES, TILE, TILE, T, 48, 1)                       \
+                    else CHAIN(vec, LANES, TILE / LANES, TILE, TILE, T, 24, 3)                                \
                 }                                                                                             \
         }                                                                                                     \
-        const int64_t w = ld - tiles;                                                                         \
+        const int64_t w = c - tiles, wx = ld - tiles;                                                         \
         if (w == 1) ROWS(float, 1, 1, T)                                                                      \
         else if (w == 2) ROWS(float, 1, 2, T)                                                                 \
         else if (w == 3) ROWS(float, 1, 3, T)                                                                 \
@@ -113,14 +116,14 @@ INLINE int64_t step(int64_t left, int far) {
     }
 
 /* The entries of a row from `begin` on whose columns are below `limit`; `stop` is where they end. */
-#define GO_ON(V, W, T)                                                                                        \
+#define GO_ON(V, W, WX, T)                                                                                    \
     {                                                                                                         \
         vec a[V];                                                                                             \
         int64_t j = begin;                                                                                    \
         for (int q = 0; q < V; ++q) a[q] = zero ? (vec){0} : LOAD(y + PLACE(q, V, LANES, W));                 \
         for (; j < end && indices[j] < limit; ++j) {                                                          \
             const float *x = X + (size_t)indices[j] * ld;                                                     \
-            for (int q = 0; q < V; ++q) a[q] += T(LOAD(x + PLACE(q, V, LANES, W)));                           \
+            for (int q = 0; q < V; ++q) a[q] += T(LOAD(x + PLACE(q, V, LANES, WX)));                          \
         }                                                                                                     \
         for (int q = 0; q < V; ++q) STORE(y + PLACE(q, V, LANES, W), a[q]);                                   \
         stop = j;                                                                                             \
@@ -132,8 +135,8 @@ INLINE int64_t index_lines(int64_t bytes, int64_t visits) {
     return lines < 8 ? lines : 8;
 }
 
-#define GO_ON_ONE(V) GO_ON(V, w, ONE)
-#define GO_ON_VALUED(V) GO_ON(V, w, VALUED)
+#define GO_ON_ONE(V) GO_ON(V, w, wx, ONE)
+#define GO_ON_VALUED(V) GO_ON(V, w, wx, VALUED)
 
 /* Rows are taken some at a time, so that their entries and sums stay in the third-level cache from tile to tile; the
  * list says how far each of them is. Their column numbers are fetched AHEAD rows before, else each tile waits for
@@ -141,10 +144,10 @@ INLINE int64_t index_lines(int64_t bytes, int64_t visits) {
 enum { PASS = 4096, AHEAD = 8 };
 #define BY_TILES(tag, INDEX, T)                                                                               \
     static void tiles_##tag(int64_t n, int64_t m, const INDEX *indptr, const INDEX *indices,                  \
-                                 const float *data, int64_t ld, const float *X_, float *Y, int64_t ldy,       \
-                                 const int first, int64_t height) {                                           \
+                                 const float *data, int64_t c, int64_t ld, const float *X_, float *Y,         \
+                                 int64_t ldy, const int first, int64_t height) {                              \
         INDEX list[PASS + AHEAD];                                                                             \
-        const int64_t tiles = whole_tiles(ld), lines = index_lines(sizeof *list * (indptr[n] - indptr[0]),    \
+        const int64_t tiles = whole_tiles(c), lines = index_lines(sizeof *list * (indptr[n] - indptr[0]),     \
                                                                    n * ((m - 1) / height + 1));               \
         (void)data;                                                                                           \
         for (int64_t lo = 0; lo < n; lo += PASS) {                                                            \
@@ -156,16 +159,17 @@ enum { PASS = 4096, AHEAD = 8 };
                 const int zero = first && !column;                                                            \
                 for (int64_t i = lo; i < hi; ++i) {                                                           \
                     const int64_t begin = list[i - lo], end = indptr[i + 1];                                  \
-                    int64_t stop = begin, at = 0, w;                                                          \
+                    int64_t stop = begin, at = 0, w, wx;                                                      \
                     const char *next = (const char *)(indices + list[i - lo + AHEAD]);                        \
                     for (int64_t line = 0; line < lines; ++line) __builtin_prefetch(next + 64 * line, 0, 3);  \
                     if (!zero && !(begin < end && indices[begin] < limit)) continue;                          \
-                    for (; at < ld; at += w) {                                                                \
+                    for (; at < c; at += w) {                                                                 \
                         const float *X = X_ + at;                                                             \
                         float *y = Y + i * ldy + at;                                                          \
-                        w = at < tiles ? step(tiles - at, 1) : ld - at;                                       \
-                        if (LANES == 16 && w == 256) GO_ON(16, 256, T)                                        \
-                        else if (LANES == 16 && w == 128) GO_ON(8, 128, T)                                    \
+                        w = at < tiles ? step(tiles - at, 1) : c - at;                                        \
+                        wx = at < tiles ? w : ld - at;                                                        \
+                        if (LANES == 16 && w == 256) GO_ON(16, 256, 256, T)                                   \
+                        else if (LANES == 16 && w == 128) GO_ON(8, 128, 128, T)                               \
                         else BY_VECTORS(w, GO_ON_##T)                                                         \
                     }                                                                                         \
                     list[i - lo] = (INDEX)stop;                                                               \
@@ -178,21 +182,45 @@ enum { PASS = 4096, AHEAD = 8 };
     BY_ROWS(tag, INDEX, T)                                                                                    \
     BY_TILES(tag, INDEX, T)                                                                                   \
     static void product_##tag(int64_t n, int64_t m, const INDEX *indptr, const INDEX *indices,                \
-                              const float *data, int64_t c, const float *X, float *Y, int64_t ldy, int first, \
-                              int64_t height) {                                                               \
-        if (height) tiles_##tag(n, m, indptr, indices, data, c, X, Y, ldy, first, height);                    \
-        else rows_##tag(n, indptr, indices, data, c, X, Y, ldy, is_far(m, c), first);                         \
+                              const float *data, int64_t c, int64_t ld, const float *X, float *Y,             \
+                              int64_t ldy, int first, int64_t height) {                                       \
+        if (height) tiles_##tag(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);                \
+        else rows_##tag(n, indptr, indices, data, c, ld, X, Y, ldy, is_far(m, c), first);                     \
     }
 PRODUCT(narrow_ones, int32_t, ONE)
 PRODUCT(narrow_data, int32_t, VALUED)
 PRODUCT(long_ones, int64_t, ONE)
 PRODUCT(long_data, int64_t, VALUED)
 
-/* See lk_spmm; `height`: columns of A in a tile, or 0 to go by rows. */
+/* How long a row of X is where its vectors stand one after the other, each of LANES columns: no load then crosses a line
+ * of the cache. 0 where they do as X is, or do not fill a vector. */
+INLINE int64_t packed_width(int64_t c) {
+    const int64_t tiles = whole_tiles(c), w = c - tiles;
+    return w > LANES && w > 16 && w % LANES ? tiles + (w + LANES - 1) / LANES * LANES : 0;
+}
+
+/* X in such rows; the last vector holds the last LANES columns, of which the one before has some too. */
+static float *pack(int64_t m, int64_t c, int64_t ld, const float *X) {
+    float *room = aligned_alloc(64, ((size_t)(m * ld) * 4 + 63) / 64 * 64);
+    for (int64_t i = 0; room && i < m; ++i) {
+        float *to = room + i * ld;
+        memcpy(to, X + i * c, (size_t)(ld - LANES) * 4);
+        memcpy(to + ld - LANES, X + (i + 1) * c - LANES, LANES * 4);
+    }
+    return room;
+}
+
+/* See lk_spmm. height: columns of A in a tile, or 0 to go by rows; often: rows of X are read so often that it pays to
+ * pack them. */
 static void spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                 const float *X, float *Y, int64_t ldy, int first, int64_t height) {
-    if (wide && data) product_long_data(n, m, indptr, indices, data, c, X, Y, ldy, first, height);
-    else if (wide) product_long_ones(n, m, indptr, indices, data, c, X, Y, ldy, first, height);
-    else if (data) product_narrow_data(n, m, indptr, indices, data, c, X, Y, ldy, first, height);
-    else product_narrow_ones(n, m, indptr, indices, data, c, X, Y, ldy, first, height);
+                 const float *X, float *Y, int64_t ldy, int first, int64_t height, int often) {
+    const int64_t packed = often ? packed_width(c) : 0;
+    float *room = packed ? pack(m, c, packed, X) : 0;
+    const int64_t ld = room ? packed : c;
+    if (room) X = room;
+    if (wide && data) product_long_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);
+    else if (wide) product_long_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);
+    else if (data) product_narrow_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);
+    else product_narrow_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);
+    free(room);
 }

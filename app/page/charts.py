@@ -15,6 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 44
 MOST_POINTS = 600  # of a line: what a screen can show
 DOTTED = 40  # a line of fewer points has a dot on each
 COLOURS = 8
+CHARACTER = 7  # pixels, about: of a label's text
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,18 @@ def _grid(across: Axis, up: Axis, x_label: str, y_label: str) -> Markup:
     for tick, label in zip(across.ticks, across.labels()):
         x = across.place(tick)
         parts.append(tag("line", x1=x, x2=x, y1=up.start, y2=up.start + 4, class_="axis"))
-        parts.append(tag("text", label, x=x, y=up.start + 18, text_anchor="middle"))
+        parts.append(tag("text", label, x=_inside(x, label), y=up.start + 18, text_anchor="middle"))
     parts.append(tag("line", x1=across.start, x2=across.end, y1=up.start, y2=up.start, class_="axis"))
     middle, height = (across.start + across.end) / 2, (up.start + up.end) / 2
     parts.append(tag("text", x_label, x=middle, y=up.start + 37, text_anchor="middle", class_="name"))
     turned = f"translate(13 {height}) rotate(-90)"
     parts.append(tag("text", y_label, transform=turned, text_anchor="middle", class_="name"))
     return join(parts)
+
+
+def _inside(x: float, label: str) -> float:
+    """Where the middle of a label below a tick is: at the tick, or where it ends with the drawing."""
+    return round(min(x, WIDTH - CHARACTER * len(label) / 2), 2)
 
 
 def _draw_line(line: Line, across: Axis, up: Axis) -> Markup:
@@ -188,7 +194,7 @@ def _bar_axis(across: Axis, bottom: float, unit: str) -> Markup:
     for tick, label in zip(across.ticks, across.labels()):
         x = across.place(tick)
         parts.append(tag("line", x1=x, x2=x, y1=TOP, y2=bottom, class_="grid"))
-        parts.append(tag("text", label, x=x, y=bottom + 17, text_anchor="middle"))
+        parts.append(tag("text", label, x=_inside(x, label), y=bottom + 17, text_anchor="middle"))
     middle = (across.start + across.end) / 2
     return join([*parts, tag("text", unit, x=middle, y=bottom + 36, text_anchor="middle", class_="name")])
 

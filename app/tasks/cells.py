@@ -5,6 +5,8 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
+
 from app.checkpoint.checkpoints import Keeper, Within
 from app.checkpoint.store import State
 from app.output import plain
@@ -28,6 +30,14 @@ class Cells(Within):
             self.outer.at(self.made)
         return [deepcopy(self.outer.recall(f"cell {key}").values["result"]) for key in keys]
 
+    def arrays(self, key: str, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """The arrays that `make` returned, now or in an earlier part of the run. Ranks: all call."""
+        if self.outer.recall(f"cell {key}") is None:
+            self.outer.keep(f"cell {key}", State({}, make()))
+            self.made += 1
+            self.outer.at(self.made)
+        return self.outer.recall(f"cell {key}").arrays
+
 
 def cell(context: Context, key: str, make: Callable[[], Any]) -> Any:
     """The result of a cell of a study, as JSON has it; made, unless an earlier part of the run has made it.
@@ -48,6 +58,19 @@ def cells_at_once(context: Context, keys: list[str], make: Callable[[list[int]],
     if isinstance(keeper, Cells):
         return keeper.results(keys, make)
     return _as_json(make(list(range(len(keys)))))
+
+
+def measured_arrays(
+    context: Context, key: str, make: Callable[[], dict[str, np.ndarray]]
+) -> dict[str, np.ndarray]:
+    """A measurement whose result are arrays, the same on all ranks, which the checkpoints keep as they are.
+
+    Ranks   all call
+    """
+    keeper = context.keeper
+    if isinstance(keeper, Cells):
+        return keeper.arrays(f"{key}, {context.group.size} ranks", make)
+    return make()
 
 
 def measurement(context: Context, key: str, make: Callable[[], Any]) -> Any:

@@ -176,10 +176,13 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: di
     if found.epochs:
         seconds, each_ms = found.seconds, 1e3 * found.seconds / found.epochs
         log.info("%d epochs in %.2f s (%.2f ms each, evaluations included)", found.epochs, seconds, each_ms)
+    if not known:
+        log.info("no labelled nodes to tell the accuracy by")
+        return
     name = "micro F1" if classifier.multilabel else "accuracy"
     for text, what in ((name, "micro_f1"), ("macro F1", "macro_f1")):
         shown = ", ".join(f"{split} {getattr(each, what):.4f}" for split, each in known.items())
-        log.info("%s: %s", text, shown or "no labelled nodes to tell it by")
+        log.info("%s: %s", text, shown)
 
 
 def _say_balance(context: Context, balanced: Balanced) -> None:

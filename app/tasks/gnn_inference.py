@@ -18,16 +18,16 @@ import numpy as np
 from app.charts import plot_bars
 from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
-from app.comm.guard import raise_together
+from app.comm.guard import digest, raise_together
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.config import GraphCase
 from app.errors import CaseError
-from app.gnn.saved import save_model
+from app.gnn.saved import load_model, save_model
 from app.graphs.random_nodes import random_features, random_labels, random_splits
 from app.log import Log
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
-from app.tasks.cells import cell
+from app.tasks.cells import measured_arrays, measurement
 from app.tasks.classify import Classified, classify_nodes, gather_predictions, load, saved_of
 from app.tasks.context import Context
 from app.tasks.quality import digest_text
@@ -37,6 +37,7 @@ COLUMNS = (
     "graph", "partition", "ranks", "latency_ms", "slowest_cpu_ms", "cpu_imbalance", "test_accuracy",
 )  # fmt: skip
 ALONE = "one rank"
+LEARNED = ("weights.npz", "cost_model.json")  # files that a training leaves
 
 
 def run_inference(context: Context) -> dict[str, Any]:
@@ -48,11 +49,12 @@ def run_inference(context: Context) -> dict[str, Any]:
         )
     files = _write_set(context)
     known, unseen = files[: -study.held_back], files[-study.held_back :]
-    trained = _train(context, known)
-    rows, digests = [], {"weights": trained.digest}
+    learned = measured_arrays(context, "training", partial(_train, context, known))
+    _write_learned(context, learned)
+    rows, digests = [], {"weights": digest(load_model(context.folder.file("weights.npz")).arrays)}
     for path in unseen:
         name = os.path.basename(path)
-        found, digests[name] = cell(context, name, partial(_apply, context, path))
+        found, digests[name] = measurement(context, name, partial(_apply, context, path))
         rows += found
     means = _means(rows)
     for row in means:
@@ -121,18 +123,40 @@ def _changed(context: Context, files: list[str], partition: str, **gnn: Any) -> 
     return replace(context, case=msgspec.structs.replace(case, graph=graph, parallel=parallel, gnn=gnn_case))
 
 
-def _train(context: Context, files: list[str]) -> Classified:
-    """Train on the files' disjoint union; writes weights.npz and, on several ranks, cost_model.json.
+def _train(context: Context, files: list[str]) -> dict[str, np.ndarray]:
+    """Train on the files' disjoint union: the bytes of the files LEARNED that it leaves (a cost model on
+    several ranks alone).
 
-    Ranks   all call
+    Ranks   all call; identical on all
     """
     learning = _changed(context, files, "learned")
     done = classify_nodes(learning, *load(learning))
     with raise_together(context.group, "writing the weights"):
         if context.group.rank == 0:
             save_model(context.folder.file("weights.npz"), saved_of(done), f"{len(files)} graphs")
+    return {name: _bytes_of(context, name) for name in LEARNED}
+
+
+def _bytes_of(context: Context, name: str) -> np.ndarray:
+    """The bytes of a file of the run folder, none where there is no such file. Ranks: all call."""
+    group, path, mine = context.group, context.folder.file(name), np.zeros(0, np.uint8)
+    with raise_together(group, f"reading {name}"):
+        if group.rank == 0 and os.path.isfile(path):
+            mine = np.fromfile(path, dtype=np.uint8)
+    length = group.max_integer(len(mine))
+    return group.broadcast(mine if group.rank == 0 else np.empty(length, np.uint8)) if length else mine
+
+
+def _write_learned(context: Context, learned: dict[str, np.ndarray]) -> None:
+    """The files that the training left, which an earlier part of the run may have made. Ranks: all call."""
+    with raise_together(context.group, "writing what was learned"):
+        if context.group.rank == 0:
+            for name in LEARNED:
+                if len(learned[name]):
+                    learned[name].tofile(context.folder.file(name))
+                elif os.path.isfile(path := context.folder.file(name)):
+                    os.remove(path)
     context.group.barrier()
-    return done
 
 
 # ---- unseen graphs ----------------------------------------------------------------------------------------

@@ -40,10 +40,10 @@ def run_sampling(context: Context) -> dict[str, Any]:
     for subject in subjects(context):
         gnn = _sage(context, subject)
         for seed in subject.seeds:
-            key = f"{subject.name} {seed}"
+            key = " ".join(filter(None, (subject.name, subject.recipe, str(seed))))
             found, weights = cell(context, key, partial(_compare, context, subject, gnn, seed))
             rows += found
-            digests |= {f"{subject.name} {seed} {name}": each for name, each in weights.items()}
+            digests |= {f"{key} {name}": each for name, each in weights.items()}
             reached += _reached(found)
             for line in reached[-len(SHARES) * len(weights) :]:
                 _say(context, line)

@@ -59,7 +59,7 @@ class Trained:
 
 def subjects(context: Context) -> Iterator[Subject]:
     """The data sets of the study one after the other; without any, [graph]. Ranks: all call."""
-    case = context.case
+    case, names = context.case, {}
     for text in case.study.datasets or [""]:
         path, settings = split_settings(text)
         graph = case.graph
@@ -72,7 +72,20 @@ def subjects(context: Context) -> Iterator[Subject]:
         seeds = case.study.seeds[: _number_of_seeds(settings, text)]
         gnn = with_settings(case.gnn, settings, f"study.datasets: {text}")
         changed = msgspec.structs.replace(case, graph=graph, gnn=gnn)
-        yield make_subject(replace(context, case=changed), seeds, _recipe(settings))
+        subject = make_subject(replace(context, case=changed), seeds, _recipe(settings))
+        yield replace(subject, name=distinct_name(names, subject.name, path))
+
+
+def distinct_name(names: dict[str, str], name: str, path: str) -> str:
+    """The name of a file's graph; where another file has it already, with the folder before it.
+
+    names   those given so far, and their files; the new one is added
+    """
+    folder = os.path.basename(os.path.dirname(path))
+    for each in (name, f"{folder}/{name}", path):
+        if names.setdefault(each, path) == path:
+            return each
+    return path
 
 
 def make_subject(context: Context, seeds: list[int], recipe: str = "") -> Subject:

@@ -226,13 +226,13 @@ def compared(values: np.ndarray, random: np.ndarray, sense: str) -> dict[str, An
 
 def _say(context: Context, row: dict[str, Any]) -> None:
     """A cell in words."""
-    name = f"{row['problem']:8s} {row['learner']:10s} {row['model']:14s}"
+    name = f"{row['problem']} {row['learner']} {row['model']}"
     if row["excluded"]:
-        context.log.info("%s excluded: %s", name, row["excluded"])
+        context.log.info("%s: excluded: %s", name, row["excluded"])
         return
     verdict = "" if row["beats"] else ", NOT better than random"
     context.log.info(
-        "%s ratio to random %.4f +- %.4f (untrained %.4f, best step %d), better on %d of %d%s (%.1f CPU s)",
+        "%s: ratio to random %.4f +- %.4f (untrained %.4f, best step %d), better on %d of %d%s (%.1f CPU s)",
         name, row["ratio"], row["standard_error"], row["untrained"], row["best_step"], row["won"],
         row["graphs"], verdict, row["cpu_s"],
     )  # fmt: skip
@@ -243,10 +243,11 @@ def _summary(context: Context, rows: list[dict[str, Any]]) -> None:
     study, log = context.case.study, context.log
     found = {(row["problem"], row["learner"], row["model"]): row for row in rows}
     log.info("objective on unseen graphs, policy / random:")
-    log.info("%-8s %-10s %s", "problem", "learner", "  ".join(f"{m:>14s}" for m in study.embeddings))
+    table = [["learner", *study.embeddings]]
     for problem, learner in product(study.problems, study.learners):
         words = [_word(found[problem, learner, model]) for model in study.embeddings]
-        log.info("%-8s %-10s %s", problem, learner, "  ".join(f"{word:>14s}" for word in words))
+        table.append([f"{problem} {learner}", *words])
+    log.table(table)
     beaten = sum(row["beats"] is True for row in rows)
     excluded = sum(bool(row["excluded"]) for row in rows)
     log.info(

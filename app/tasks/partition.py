@@ -157,7 +157,7 @@ def follow(
         more, found, table = measurement(context, f"epoch {epoch}", made)
         digests += found
         rows += more
-        new = balance.observe(np.array(table[group.rank]), epochs - epoch)
+        new = balance.observe(np.array(table[group.rank]), max(context.case.study.horizon - epoch, 0))
         if new is not None:
             mine = [row for row in rows if row["partition"] == "learned"]
             mine[-1]["moved"] = True
@@ -230,10 +230,15 @@ def _say(context: Context, rows: list[dict[str, Any]], fresh: list[dict[str, Any
     for name in (*PARTITIONS, *ORDERS):
         mine = [row for row in rows if row["partition"] == name]
         if mine[0]["note"]:
-            log.info("%-8s not measured: %s", name, mine[0]["note"])
+            log.info("%s: not measured: %s", name, mine[0]["note"])
             continue
         shown = " ".join(f"{row['imbalance']:.3f}{'*' * row['moved']}" for row in mine)
         log.info("%-8s imbalance by epoch: %s", name, shown)
+        half = [row["imbalance"] for row in mine[len(mine) // 2 :]]
+        log.info(
+            "%-8s least of them: %.3f; of the last %d in the mean: %.3f",
+            name, min(row["imbalance"] for row in mine), len(half), sum(half) / len(half),
+        )  # fmt: skip
         if mine[-1]["above_best"] is not None:
             log.info("%-8s slowest rank over the best cuts' at the end: %.4f", name, mine[-1]["above_best"])
     for row in (each for each in fresh if not each["note"]):

@@ -281,15 +281,12 @@ def _say(context: Context, reached: list[dict[str, Any]], targets: dict[str, flo
     """One line for each variant: medians over the seeds, with the least and the largest; and the paper's."""
     log = context.log
     log.info("time to AAR %s: median (least-largest) over the seeds", _shown(targets))
-    log.info(
-        "%-36s %7s %22s %22s %22s %22s", "variant", "reached", "total s", "agent s", "environment s", "CPU s"
-    )
+    table = [["variant", "reached", "total s", "agent s", "environment s", "CPU s"]]
     for name in dict.fromkeys(row["variant"] for row in reached):
         mine = [row for row in reached if row["variant"] == name]
-        log.info(
-            "%-36s %3d/%-3d %22s %22s %22s %22s", name, sum(row["reached"] for row in mine), len(mine),
-            *(_spread(mine, key) for key in ("seconds", "agent_s", "environment_s", "processor_s")),
-        )  # fmt: skip
+        times = [_spread(mine, key) for key in ("seconds", "agent_s", "environment_s", "processor_s")]
+        table.append([name, f"{sum(row['reached'] for row in mine)}/{len(mine)}", *times])
+    log.table(table)
     if context.case.study.beside == "fig_4":
         log.info("RL4GO Fig. 4, AAR 1.01 on V100s: %s", "; ".join(FIG_4))
     elif context.case.study.beside == "table_3":

@@ -211,20 +211,12 @@ def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict
 
 
 def _print_table(context: Context, rows: list[dict[str, Any]]) -> None:
-    log = context.log
+    """AAR of each policy, of all graphs and by their nodes: of one seed, or of a rule that has none."""
     sizes = sorted({n for row in rows for n in row["by_nodes"]})
-    log.info(
-        "%-6s  %-30s %4s %8s  %s  %8s",
-        "family",
-        "policy",
-        "seed",
-        "AAR",
-        "  ".join(f"n={n:<5d}" for n in sizes),
-        "IS ratio",
-    )
+    table = [["policy", "AAR", *(f"n={n}" for n in sizes), "IS ratio"]]
     for row in rows:
-        parts = "  ".join(f"{row['by_nodes'].get(n, float('nan')):.4f} " for n in sizes)
-        log.info(
-            "%-6s  %-30s %4s %8.4f  %s  %8.4f",
-            row["family"], row["policy"], row["seed"], row["ratio"], parts, row["independent_set_ratio"],
-        )  # fmt: skip
+        name = f"{row['family']} {row['policy']} {row['seed']}".rstrip()
+        parts = [row["by_nodes"].get(n) for n in sizes]
+        ratios = [row["ratio"], *parts, row["independent_set_ratio"]]
+        table.append([name, *("-" if ratio is None else f"{ratio:.4f}" for ratio in ratios)])
+    context.log.table(table)

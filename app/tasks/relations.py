@@ -143,17 +143,15 @@ def _sizes(context: Context, graph: RelationalGraph, labels: NodeLabels) -> list
 def _say(context: Context, rows: list[Row], sizes: list[Row], same: bool) -> None:
     """Times, then the sizes at the largest number of parts."""
     log = context.log
+    table = [["equal", "mode", "parts", "ms of work an epoch", "forward ms", "backward ms", "times faster"]]
     for row in rows:
-        log.info(
-            "equal %-9s  %-11s  %d parts: %.1f ms of work an epoch (forward %.1f, backward %.1f), %.2f times",
-            row["grouping"], row["mode"], row["parts"], 1e3 * row["work_s"], 1e3 * row["forward_s"],
-            1e3 * row["backward_s"], row["speedup"],
-        )  # fmt: skip
+        seconds = [f"{1e3 * row[key]:.1f}" for key in ("work_s", "forward_s", "backward_s")]
+        table.append([row["grouping"], row["mode"], str(row["parts"]), *seconds, f"{row['speedup']:.2f}"])
+    log.table(table)
     most = max(row["parts"] for row in sizes)
+    table = [["equal", f"part of {most}", "relations", "edges", "nodes", "stored MB", "|R||V||H| MB"]]
     for row in (each for each in sizes if each["parts"] == most):
-        log.info(
-            "equal %-9s  part %s of %d: %d relations, %d edges, %d nodes; stored %.2f MB, |R||V||H| %.2f MB",
-            row["grouping"], row["part"], most, row["relations"], row["edges"], row["nodes"],
-            4e-6 * row["weights"], 4e-6 * row["bound"],
-        )  # fmt: skip
+        counts = [str(row[key]) for key in ("part", "relations", "edges", "nodes")]
+        table.append([row["grouping"], *counts, *(f"{4e-6 * row[key]:.2f}" for key in ("weights", "bound"))])
+    log.table(table)
     log.info("results of all: %s", "the same bits" if same else "DIFFERENT BITS")

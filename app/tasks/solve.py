@@ -25,7 +25,7 @@ from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
-from app.text import table_lines
+from app.text import WIDEST
 
 DRAWN = 4  # instances of which the course of the search is drawn
 TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
@@ -229,5 +229,4 @@ def _table(context: Context, instances: list[dict[str, Any]]) -> None:
         shown = [i["objective"], i["learned"], i["bound"], *(i["baselines"].get(label) for label in labels)]
         cells = ["-" if value is None else f"{value:.10g}" for value in shown]
         rows.append([i["name"], str(i["nodes"]), str(i["edges"]), *cells[:3], gap, *cells[3:]])
-    for line in table_lines(rows):
-        context.log.info("%s", line)
+    context.log.table(rows, WIDEST)
