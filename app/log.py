@@ -47,9 +47,10 @@ class Appended:
         while self.waiting:
             self.waiting = self.waiting[self.file.write(self.waiting) :]
 
-    def length(self) -> int:
-        """Bytes of the file once nothing waits. Raises OSError where something has to."""
+    def kept(self) -> int:
+        """Bytes that a loss of power leaves: all, on the disk now. Raises OSError where some have to wait."""
         self.add("")
+        os.fsync(self.file.fileno())
         return self.file.tell()
 
     def cut(self, length: int) -> None:
@@ -90,12 +91,12 @@ class Log:
             self._text = Appended(f"{folder}/log.txt", goes_on=mark is not None)
             self._rows = Appended(f"{folder}/metrics.csv", goes_on=mark is not None)
             self._rows.cut(mark.metrics_bytes if mark else 0)
-            if not self._rows.length():
+            if not self._rows.file.tell():
                 self._write(self._rows, ",".join(COLUMNS) + "\n")
 
     def mark(self) -> dict[str, float]:
         """The fields of a Mark, now. Raises OSError where rows are not on the disk yet."""
-        return {"seconds": self.elapsed(), "metrics_bytes": self._rows.length() if self._rows else 0}
+        return {"seconds": self.elapsed(), "metrics_bytes": self._rows.kept() if self._rows else 0}
 
     def elapsed(self) -> float:
         """Seconds since the log was opened."""

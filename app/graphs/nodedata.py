@@ -164,7 +164,7 @@ def finite_floats(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
 
 def class_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
     """`values` [k] of any real kind as int64; refuses fractions, infinity, NaN and what is below -1."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         wrong = (values < -1) | (values > 2**62) | (values != np.trunc(values)) | ~np.isfinite(values)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
