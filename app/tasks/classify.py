@@ -15,6 +15,7 @@ from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
 from app.graphs.nodedata import NodeData
 from app.log import ToGo
+from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
 from app.partition.cost import from_arrays
 from app.partition.load import Loaded, load_united
@@ -38,7 +39,9 @@ class Classified:
 def run_classify(context: Context) -> dict[str, Any]:
     """Train or apply, write the results, and return the task's part of result.json. Ranks: all call."""
     loaded, data = load(context)
+    held = resident_bytes()
     done = classify_nodes(context, loaded, data)
+    context.say_memory(held)
     if context.folder is not None:
         _write(context, loaded, done)
     return _result(context, loaded, done)
@@ -162,9 +165,11 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
     layers = ", ".join(f"{count} x {text}" if count > 1 else text for text, count in alike)
     mode = engine.neighbours_of.block.plan.mode
     log.info("%s: %d weights, exchange %s", layers, classifier.params.size, mode)
+    limit = context.case.memory.fast_mb
     log.info(
-        "%d buffers of %d columns in all: %.1f MB on this rank",
+        "%d buffers of %d columns in all: %.1f MB on this rank%s",
         len(engine.plan.widths), engine.plan.columns, 4e-6 * engine.plan.columns * engine.n_own,
+        f", of which at most {limit:g} MB in its memory at once" if engine.tiered else "",
     )  # fmt: skip
     for line in engine.tiered.lines() if engine.tiered else ():
         log.info("%s", line)

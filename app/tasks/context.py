@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.casetext import case_digest
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.grid import Grid, cut_grid, fit_groups
@@ -19,6 +21,7 @@ from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
 from app.gnn.model import check_layers
 from app.log import Log
+from app.memory.room import resident_bytes
 from app.output import RunFolder
 from app.partition.cost import CostModel
 from app.partition.load import EVERY, Loaded, load_graphs
@@ -93,6 +96,18 @@ class Context:
     log: Log
     folder: RunFolder | None
     keeper: Keeper = NOTHING_KEPT
+
+    def say_memory(self, held: int) -> None:
+        """What the ranks' processes took at most, above `held` bytes, those before the model was made.
+
+        Ranks   all call
+        """
+        peaks, before = self.group.gather_integers(np.array([resident_bytes("VmHWM"), held])).T
+        shown = ", ".join(f"{1e-6 * (peak - first):.0f}" for peak, first in zip(peaks, before))
+        self.log.info(
+            "memory of the largest process %.0f MB; by rank above what libraries and graph take: %s MB",
+            1e-6 * int(peaks.max()), shown,
+        )  # fmt: skip
 
     @property
     def device(self) -> Any:

@@ -79,7 +79,7 @@ def run_rgcn(context: Context) -> dict[str, Any]:
         rgcn.epochs, found.seconds, 1e3 * found.seconds / max(rgcn.epochs, 1),
         found.accuracy["train"], found.accuracy["test"],
     )  # fmt: skip
-    _say_memory(context, held)
+    context.say_memory(held)
     if context.folder is not None:
         written = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {})
         _write(context, triples, labels, found, written)
@@ -165,16 +165,6 @@ def _say_graph(context: Context, triples: Triples, graph: RelationalGraph, label
         "%d edges of %d relations; %d classes, %d training and %d test nodes; %d nodes within reach",
         len(graph), graph.relations, labels.classes, len(labels.train_idx), len(labels.test_idx),
         len(nodes[0]),
-    )  # fmt: skip
-
-
-def _say_memory(context: Context, held: int) -> None:
-    """What the ranks' processes took at most, and before the network was made. Ranks: all call."""
-    peaks, before = context.group.gather_integers(np.array([resident_bytes("VmHWM"), held])).T
-    shown = ", ".join(f"{1e-6 * (peak - first):.0f}" for peak, first in zip(peaks, before))
-    context.log.info(
-        "memory of the largest process %.0f MB; by rank above what libraries and graph take: %s MB",
-        1e-6 * int(peaks.max()), shown,
     )  # fmt: skip
 
 
