@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -183,6 +184,16 @@ def limit_threads() -> None:
     if not (threads.isascii() and threads.isdigit() and 1 <= int(threads) <= 4096):
         raise CaseError(f"LOCKSTEP_THREADS: must be from 1 to 4096, got {show(threads)}")
     os.environ.update(dict.fromkeys(THREADS, threads))
+
+
+def end_output() -> None:
+    """Print what is left; a full disk is no error, which Python would make one of when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with suppress(OSError, ValueError):  # no file of this process's, in a notebook
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def say(text: str, error: bool = False) -> None:

@@ -203,4 +203,4 @@ def _print(line: str) -> None:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     except OSError:
-        pass  # it stays in the buffer, and is printed when there is room
+        pass  # what the stream's buffer holds is printed when there is room; log.txt has all

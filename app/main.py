@@ -69,6 +69,8 @@ def run(command: cli.Command) -> int:
             abort_short("; ".join([str(full), *_advice(full, command.case)]))
         abort(error)
         raise
+    finally:
+        cli.end_output()
 
 
 def _advice(error: LockstepError, case: Case) -> list[str]:

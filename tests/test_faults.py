@@ -403,7 +403,8 @@ def test_a_reader_that_goes_away_is_no_reason_to_stop(cases):
 @pytest.mark.mpi_skip
 def test_a_full_disk_under_what_is_printed_is_no_reason_to_stop(cases):
     out = cases / "out"
-    command = f"{sys.executable} {ROOT}/run.py {cases}/solve.toml --out {out} > /dev/full"
+    program = f"{sys.executable} {ROOT}/run.py {cases}/solve.toml --out {out}"
+    command = f"env -u PYTHONUNBUFFERED {program} > /dev/full"  # a buffer is flushed again at the very end
     code, printed = run_job(["bash", "-c", command])
     assert (code, printed) == (0, "")
     assert is_complete(out)

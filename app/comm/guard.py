@@ -160,7 +160,7 @@ def abort(error: BaseException) -> None:
 def abort_short(text: str) -> None:
     """Print one line of this rank and end every rank of the job: the others would wait for ever."""
     with suppress(OSError):
-        sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {text}\n")
+        sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {printable(text)}\n")
         sys.stderr.flush()
     _end_all()
 

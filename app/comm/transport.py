@@ -106,13 +106,22 @@ def probe() -> str:
 
 
 def _run_apart(command: list[str], env: dict[str, str]) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command; one that does not end is killed with all that it started.
+    """Exit code, output and errors of a command; one that does not end is killed with its process group.
+
+    Launchers give ranks groups of their own, and end them when the launcher is gone.
 
     Raises OSError, subprocess.TimeoutExpired
     """
     root, pipe = Path(__file__).parent.parent.parent, subprocess.PIPE
     with subprocess.Popen(
-        command, env=env, cwd=root, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        command,
+        env=env,
+        cwd=root,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     ) as job:
         try:
             printed, errors = job.communicate(timeout=PROBE_SECONDS)

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from app.errors import CaseError
 from app.model.work import MESSAGES, Term
 
-TILE = 64  # columns that a compiled product takes at once (native/spmm.c)
+TILE = 64  # columns that a compiled product takes at once (native/spmm_lanes.h)
 LANES = 16  # columns of a dense product are padded to a multiple of this
 FAR_BYTES = 8 << 20  # of an operand, beyond which no result is left out
 LATENCY_S, BYTES_S = 2e-6, 10e9  # of a network of which nothing was measured

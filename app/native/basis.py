@@ -1,4 +1,4 @@
-"""The compiled form of app/gnn/basis.py (basis.c), with the same bits."""
+"""The compiled form of app/gnn/basis.py (basis_lanes.h), with the same bits."""
 
 import ctypes
 

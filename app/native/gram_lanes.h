@@ -1,5 +1,5 @@
-/* Weight gradients: [parts]^T D by row blocks, each element one chain over the rows of its block (multiply, then add),
- * and sums of blocks as a fixed tree. Lanes and registers hold different elements, so their number changes no bit. */
+/* Weight gradients: [parts]^T D by row blocks, each element one chain over the rows of its block (multiply, then add).
+ * Lanes and registers hold different elements, so their number changes no bit. */
 #include "vectors.h"
 
 /* GRAM_ROWS rows of a block at a time: a panel of 8 elements of each row and one of 16 of each row of D stay in the
@@ -52,6 +52,9 @@ GRAM_TILE(tile_4_8, vec, 1, 4)
 GRAM_TILE(tile_4_8, vec, 2, 4)
 #endif
 
+/* Part of what is packed; null where nothing is. */
+INLINE const float *packed_from(const float *p, int64_t at) { return p ? p + at : 0; }
+
 /* A tile of n = 4 or 8 rows and width = 8 or 16 columns, in pieces of as many as there are registers for. */
 INLINE void whole_tile(const Rows *rows, int64_t k0, const float *D, int64_t ldd, int64_t count, const float *x,
                        const float *d, float *out, int64_t ldo, int64_t n, int64_t width) {
@@ -64,11 +67,13 @@ INLINE void whole_tile(const Rows *rows, int64_t k0, const float *D, int64_t ldd
     if (width == 8 && n == 8) tile_8_8(rows, k0, D, ldd, count, x, d, out, ldo);
     else if (width == 8) tile_4_8(rows, k0, D, ldd, count, x, d, out, ldo);
     else
-        for (int64_t i = 0; i < n; i += 4) tile_4_16(rows, k0 + i, D, ldd, count, x + i, d, out + i * ldo, ldo);
+        for (int64_t i = 0; i < n; i += 4)
+            tile_4_16(rows, k0 + i, D, ldd, count, packed_from(x, i), d, out + i * ldo, ldo);
 #else
     for (int64_t i = 0; i < n; i += 4)
         for (int64_t j = 0; j < width; j += 8)
-            tile_4_8(rows, k0 + i, D + j, ldd, count, x + i, d + j, out + i * ldo + j, ldo);
+            tile_4_8(rows, k0 + i, packed_from(D, j), ldd, count, packed_from(x, i), packed_from(d, j),
+                     out + i * ldo + j, ldo);
 #endif
 }
 

@@ -1,7 +1,6 @@
-/* The kernels for registers of 8 numbers: AVX2. */
-#include "lanes.h"
-
-#ifdef HAS_WIDER_LANES
+/* The kernels for registers of 8 numbers: AVX2. All that is included is compiled for them,
+ * whatever the command line says. The condition is that of HAS_WIDER_LANES. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC target("arch=x86-64-v3")
 #define LANES 8
 #define LANES_TABLE lk_lanes_8

@@ -75,8 +75,8 @@ typedef struct {
 /* See dense_lanes.h. */
 void lk_dense(const Dense *d);
 
-/* Whether rows of X [m, c] are fetched from an outer cache. */
-enum { FAR_BYTES = 8 << 20 };
+/* Whether rows of X [m, c] are fetched from an outer cache; what that holds, bytes. */
+enum { FAR_BYTES = 8 << 20, OUTER_CACHE = 32 << 20 };
 INLINE int is_far(int64_t m, int64_t c) {
     return c > 64 && m * c * 4 > FAR_BYTES;
 }

@@ -7,7 +7,7 @@
  * stay in the cache anyhow) and a row reads enough of each in the mean to pay for its sums, which are read and written
  * again for every tile. Measured (1 MB of second-level cache, power-law degrees, 64 to 256 columns): even at 3 to 4 KB
  * where X lies in the third-level cache; where it does not, still 1.7 times faster at 1.4 KB. */
-enum { SOME = 6, LEAST = 4096, LEAST_OUTSIDE = 1024, OUTER_CACHE = 32 << 20 };
+enum { SOME = 6, LEAST = 4096, LEAST_OUTSIDE = 1024 };
 int64_t lk_tile_columns(int64_t n, int64_t m, int64_t entries, int64_t c, int64_t tile) {
     const int64_t height = c >= 16 ? tile / (4 * c) : 0;
     const int64_t least = 4 * m * c > OUTER_CACHE ? LEAST_OUTSIDE : LEAST;
@@ -15,7 +15,7 @@ int64_t lk_tile_columns(int64_t n, int64_t m, int64_t entries, int64_t c, int64_
     return 4 * c * entries >= least * n * ((m - 1) / height + 1) ? height : 0;
 }
 
-/* Reads of a row of X that pay for a copy of it; a copy that is larger than OUTER_CACHE is not made for a product. */
+/* Reads of a row of X that pay for a copy of it. */
 enum { OFTEN = 64 };
 
 void lk_spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
@@ -24,7 +24,7 @@ void lk_spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *ind
     const int64_t first_entry = wide ? ((const int64_t *)indptr)[0] : ((const int32_t *)indptr)[0];
     const int64_t end = wide ? ((const int64_t *)indptr)[n] : ((const int32_t *)indptr)[n];
     const int64_t entries = end - first_entry, height = lk_tile_columns(n, m, entries, c, tile);
-    const int often = entries >= OFTEN * m && 4 * m * c <= OUTER_CACHE;
+    const int often = entries >= OFTEN * m;
     lk_lanes()->spmm(n, m, wide, indptr, indices, data, c, X, Y, ldy, first, height, often);
 }
 

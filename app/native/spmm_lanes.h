@@ -199,7 +199,7 @@ INLINE int64_t packed_width(int64_t c) {
     return w > LANES && w > 16 && w % LANES ? tiles + (w + LANES - 1) / LANES * LANES : 0;
 }
 
-/* X in such rows; the last vector holds the last LANES columns, of which the one before has some too. */
+/* X in such rows, where they fit an outer cache; the last vector holds the last LANES columns, of which the one before has some too. */
 static float *pack(int64_t m, int64_t c, int64_t ld, const float *X) {
     float *room = aligned_alloc(64, ((size_t)(m * ld) * 4 + 63) / 64 * 64);
     for (int64_t i = 0; room && i < m; ++i) {
@@ -215,7 +215,7 @@ static float *pack(int64_t m, int64_t c, int64_t ld, const float *X) {
 static void spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
                  const float *X, float *Y, int64_t ldy, int first, int64_t height, int often) {
     const int64_t packed = often ? packed_width(c) : 0;
-    float *room = packed ? pack(m, c, packed, X) : 0;
+    float *room = packed && 4 * m * packed <= OUTER_CACHE ? pack(m, c, packed, X) : 0;
     const int64_t ld = room ? packed : c;
     if (room) X = room;
     if (wide && data) product_long_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);

@@ -7,6 +7,7 @@ cut in each way, and scored with the saved weights, the ways by turns.
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from statistics import fmean, median
@@ -129,12 +130,21 @@ def _train(context: Context, files: list[str]) -> dict[str, np.ndarray]:
 
     Ranks   all call; identical on all
     """
+    with raise_together(context.group, "beginning the training"):
+        if context.group.rank == 0:  # what an earlier part of the run has left, on another number of ranks
+            for name in LEARNED:
+                _remove(context, name)
     learning = _changed(context, files, "learned")
     done = classify_nodes(learning, *load(learning))
     with raise_together(context.group, "writing the weights"):
         if context.group.rank == 0:
             save_model(context.folder.file("weights.npz"), saved_of(done), f"{len(files)} graphs")
     return {name: _bytes_of(context, name) for name in LEARNED}
+
+
+def _remove(context: Context, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.remove(context.folder.file(name))
 
 
 def _bytes_of(context: Context, name: str) -> np.ndarray:
@@ -153,9 +163,10 @@ def _write_learned(context: Context, learned: dict[str, np.ndarray]) -> None:
         if context.group.rank == 0:
             for name in LEARNED:
                 if len(learned[name]):
-                    learned[name].tofile(context.folder.file(name))
-                elif os.path.isfile(path := context.folder.file(name)):
-                    os.remove(path)
+                    with context.folder.placed(name) as file:
+                        file.write(learned[name].tobytes())
+                else:
+                    _remove(context, name)
     context.group.barrier()
 
 
