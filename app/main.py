@@ -76,7 +76,7 @@ def run(command: cli.Command) -> int:
 def _advice(error: LockstepError, case: Case) -> list[str]:
     """What helps against an error, where that is more than the error says."""
     resumes = isinstance(error, DiskFull) and case.checkpoint.enabled
-    return ["make room, then --resume goes on from the newest checkpoint"] if resumes else []
+    return ["make room, then --resume goes on from the newest checkpoint there is"] if resumes else []
 
 
 def _run(command: cli.Command, needs: list[str]) -> int:
