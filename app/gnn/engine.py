@@ -13,6 +13,7 @@ from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
 from app.gnn.programs import Programs, Rows
+from app.gnn.reach import FORWARD, Narrow
 from app.memory.tiers import Budget
 from app.partition.rows import RowPartition
 from app.products import PLAIN, Finish, Part
@@ -38,6 +39,10 @@ class Engine(Programs):
     neighbours_of   the product with the adjacency matrix, on rows partitioned over ranks
     params          replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
     kept            columns of the products of the features that are made once, by their normalisation
+    way             FORWARD or BACKWARD, of a pass whose products leave out what the loss does not depend on
+                    (gnn/reach.py); "": they make all rows
+    products        (layer, way) of all such products, as a dry run saw them
+    narrow          what they leave out, by layer
     """
 
     def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
@@ -53,6 +58,9 @@ class Engine(Programs):
         self.spans = owned_spans(self.blocks, first, last)
         self.roots = len(owned_roots(self.blocks, first, last))
         self.kept: dict[str, int] = {}
+        self.way = ""
+        self.products: set[tuple[int, str]] = set()
+        self.narrow: dict[int, Narrow] = {}
         self.gradient: Array = None
         self._parts: Array = None
 
@@ -136,9 +144,9 @@ class Engine(Programs):
                 Y.array[...] = rows
             else:
                 Y.array[...] = 0
-            self.neighbours_of.accumulate(rows, Y.array)
+            self._accumulate(rows, Y.array)
 
-        self._run("spmm", name, [X], [Y], work, 2 * X.width, exchanges=(X.width,))
+        self._product(name, [X], [Y], work, (X.width,))
         return Y
 
     def spread(self, X: Rows, own: bool, factor: Array | None = None) -> Rows:
@@ -157,9 +165,28 @@ class Engine(Programs):
                 lo = i * SPREAD_COLUMNS
                 self._spread_columns(X.array[:, lo : lo + width], rows, own, factor)
 
-        self._run("spmm", X.name, [X], [X, T], work, 2 * X.width, exchanges=tuple(widths))
+        self._product(X.name, [X], [X, T], work, tuple(widths))
         self.free(T)
         return X
+
+    def _product(
+        self, name: str, reads: list[Any], writes: list[Rows], work: Callable[[], None], widths: tuple[int, ...]
+    ) -> None:
+        """The operation of a product with A that makes the rows which the pass needs, exchange by exchange."""
+        layer = self.layer if self.way else -1
+        if self.way and not self.numeric:
+            self.products.add((layer, self.way))
+        self._run("spmm", name, reads, writes, work, 2 * sum(widths), exchanges=widths, layer=layer)
+
+    def _accumulate(self, X: Array, Y: Array) -> None:
+        """Y += A X on the rows that the pass needs."""
+        narrow = self.narrow.get(self.layer) if self.way else None
+        if narrow is None:
+            self.neighbours_of.accumulate(X, Y)
+        elif self.way == FORWARD:
+            self.neighbours_of.accumulate(X, Y, narrow.rows)
+        else:
+            self.neighbours_of.accumulate(X, Y, None, narrow.matrix)
 
     def _spread_columns(self, X: Array, rows: Array, own: bool, factor: Array | None) -> None:
         """`spread` of columns X [n_own, k] of an array; rows [n_own, k]: room for their values."""
@@ -169,16 +196,16 @@ class Engine(Programs):
         elif not own:
             X[...] = 0
         if self.device.adds_into_columns or X.flags.c_contiguous:
-            self.neighbours_of.accumulate(rows, X)
+            self._accumulate(rows, X)
             return
         sums = self.device.xp.ascontiguousarray(X)
-        self.neighbours_of.accumulate(rows, sums)
+        self._accumulate(rows, sums)
         X[...] = sums
 
     def neighbours_into(self, Y: Rows, X: Rows) -> None:
         """Y += A X; the chain of a row goes on from what Y holds. Ranks: all call (one exchange)."""
-        work = lambda: self.neighbours_of.accumulate(X.array, Y.array)  # noqa: E731
-        self._run("spmm", Y.name, [Y, X], [Y], work, 2 * X.width, exchanges=(X.width,))
+        work = lambda: self._accumulate(X.array, Y.array)  # noqa: E731
+        self._product(Y.name, [Y, X], [Y], work, (X.width,))
 
     def scale_of(self, kind: str) -> Array | None:
         """[n_own] the factors of rows of a normalisation (Neighbours.scale)."""
@@ -193,7 +220,9 @@ class Engine(Programs):
             self.kept[kind] = X.width
             return X
         if kind not in X.products:
+            way, self.way = self.way, ""  # all rows
             X.products[kind] = DenseFeatures(self.device, self._product_of(X.array, *PRODUCTS[kind]))
+            self.way = way
         return X.products[kind]
 
     def _product_of(self, X: Array, left: str, own: bool, right: str) -> Array:

@@ -12,6 +12,7 @@ from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
 from app.gnn.parameters import constants_of
 from app.gnn.programs import Rows
+from app.gnn.reach import BACKWARD, FORWARD
 from app.rng import key_of
 
 Array = Any
@@ -59,6 +60,7 @@ class Model:
         Ranks   all call
         """
         X.begin(draws and draws.of_input(engine))
+        engine.way = FORWARD if draws else ""
         H: Rows | Features = X
         for number, block in enumerate(self.blocks, start=1):
             engine.layer = number - 1
@@ -69,6 +71,7 @@ class Model:
     def embed(self, engine: Engine, X: Features) -> Rows | Features:
         """What the last layer reads, nothing dropped; of one layer the features. Ranks: all call."""
         X.begin(None)
+        engine.way = ""
         H: Rows | Features = X
         for block in self.blocks[:-1]:
             H = block.forward(engine, H, None, False)
@@ -76,6 +79,7 @@ class Model:
 
     def backward(self, engine: Engine, D: Rows) -> None:
         """Gradients of all parameters from D by the scores, which is freed. Ranks: all call."""
+        engine.way = BACKWARD
         for number, block in reversed(list(enumerate(self.blocks))):
             engine.layer = number
             D = block.backward(engine, D)

@@ -31,9 +31,15 @@ class Neighbours:
         self._patterns: Any = None
         self._own: Any = None
 
-    def accumulate(self, X_own: Array, Y_own: Array) -> None:
-        """Y += A X. X_own, Y_own [n_own, f] row-major. Ranks: all call (one exchange)."""
-        self.exchange.accumulate(X_own, [self._matrix], Y_own)
+    def accumulate(
+        self, X_own: Array, Y_own: Array, rows_own: Array | None = None, matrix: Any = None
+    ) -> None:
+        """Y += A X. X_own, Y_own [n_own, f] row-major. Ranks: all call (one exchange).
+
+        rows_own   [n_own] or None: rows of Y where this is zero may be left as they are
+        matrix     instead of A: without entries whose rows of X are zero (RowBlock.within)
+        """
+        self.exchange.accumulate(X_own, [self._matrix if matrix is None else matrix], Y_own, rows_own)
 
     def visit(self, X_own: Array, own: bool, work: Callable[[Any, Array], None]) -> None:
         """Go through the stored entries in global order, with the rows of X that their columns number.

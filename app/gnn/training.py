@@ -23,6 +23,7 @@ from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
+from app.gnn.reach import narrow_layers
 from app.gnn.stopwatch import Took
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
@@ -116,6 +117,14 @@ class Classifier:
             self.embed_own()
         with raise_together(self.group, "planning the memory of an epoch"):
             self.engine.allocate(budget)
+        self._narrow()
+
+    def _narrow(self) -> None:
+        """Leave out of the epochs' products what the loss does not depend on. Ranks: all call."""
+        engine, near = self.engine, self.engine.neighbours_of
+        if engine.products:
+            train = np.ascontiguousarray(self.data.train)
+            engine.narrow = narrow_layers(self.group, self.block, train, engine.products, near.weighted)
 
     # ---- one epoch --------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ class Operation:
              and the columns that it goes through
     sparse   the left operand are sparse features
     exchanges   columns of the rows that neighbours bring to each other, one number for each exchange
+    layer    whose output's rows alone a product needs to make or read (gnn/reach.py), from 0; -1: all rows
     """
 
     kind: str
@@ -32,6 +33,7 @@ class Operation:
     shape: tuple[int, int] = (0, 0)
     sparse: bool = False
     exchanges: tuple[int, ...] = ()
+    layer: int = -1
 
 
 class Epoch:

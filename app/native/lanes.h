@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     int64_t lanes;
     void (*spmm)(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                 const float *X, float *Y, int64_t ldy, int first, int64_t height, int often);
+                 const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t height, int often);
     void (*live)(int64_t n, const int32_t *indptr, const int32_t *indices, const float *data, int64_t ld, int64_t f,
                  const float *X, float *Y, const float *live, int first, const Gate *gate);
     void (*lookup)(int64_t n, int wide, const void *indptr, const void *indices, int64_t states, int64_t f,

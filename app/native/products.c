@@ -17,8 +17,9 @@ WIDE static void gate_rows(int64_t rows, int64_t f, float *Y, const float *live,
  * (gate > 0). */
 void lk_spmm_live(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
                   int64_t f, const float *X, float *Y, const float *live, int first, const Gate *gate, int64_t tile) {
-    if (!live || wide || f % 16 || is_far(m, c) || c > STATES * f) {
-        lk_spmm(n, m, wide, indptr, indices, data, c, X, Y, c, first, tile);
+    const int alone = c == f && !first;
+    if (!live || alone || wide || f % 16 || is_far(m, c) || c > STATES * f) {
+        lk_spmm(n, m, wide, indptr, indices, data, c, X, Y, c, alone ? live : 0, first, tile);
         if (gate) gate_rows(n * (c / f), f, Y, live, gate);
     } else lk_lanes()->live(n, indptr, indices, data, c, f, X, Y, live, first, gate);
 }

@@ -55,7 +55,7 @@ SPMM_LIVE = function(
 )  # fmt: skip
 SPMM = function(
     "lk_spmm", Long, Long, ctypes.c_int, Pointer, Pointer, Pointer, Long, Pointer, Pointer, Long,
-    ctypes.c_int, Long,
+    Pointer, ctypes.c_int, Long,
 )  # fmt: skip
 SPMM_MEMBERS = function(
     "lk_spmm_members", Long, Pointer, Long, Pointer, Pointer, Pointer, ctypes.c_int, ctypes.POINTER(_Gate),
@@ -111,9 +111,12 @@ class NativeProducts:
     ) -> None:
         """Y += A X, or Y = A X; with a gate of rows of f columns, times (gate > 0)."""
         c = X.shape[1]
-        if not Y.flags.c_contiguous and live is gate is None and not write:
+        if not Y.flags.c_contiguous and gate is None and not write:
             _check_rows(X)
-            SPMM(*record, c, address(X), address(Y), _row_length(Y), False, self.tile_bytes)
+            if live is not None and len(live) != record[0]:
+                raise NumericsError("sparse product: rows of several states must be row-major")
+            rows = _vector(live, np.float32)
+            SPMM(*record, c, address(X), address(Y), _row_length(Y), rows, False, self.tile_bytes)
             return
         _check_rows(X, Y)
         if not record[0]:

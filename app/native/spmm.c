@@ -18,14 +18,15 @@ int64_t lk_tile_columns(int64_t n, int64_t m, int64_t entries, int64_t c, int64_
 /* Reads of a row of X that pay for a copy of it. */
 enum { OFTEN = 64 };
 
+/* live [n] or null (null where `first`): rows of Y where it is 0 are left as they are. */
 void lk_spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-             const float *X, float *Y, int64_t ldy, int first, int64_t tile) {
+             const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t tile) {
     if (!n) return;
     const int64_t first_entry = wide ? ((const int64_t *)indptr)[0] : ((const int32_t *)indptr)[0];
     const int64_t end = wide ? ((const int64_t *)indptr)[n] : ((const int32_t *)indptr)[n];
     const int64_t entries = end - first_entry, height = lk_tile_columns(n, m, entries, c, tile);
     const int often = entries >= OFTEN * m;
-    lk_lanes()->spmm(n, m, wide, indptr, indices, data, c, X, Y, ldy, first, height, often);
+    lk_lanes()->spmm(n, m, wide, indptr, indices, data, c, X, Y, ldy, live, first, height, often);
 }
 
 /* What a tile may read of X: most of the second-level cache; the rest is for entries and sums that pass by. */

@@ -74,26 +74,29 @@ INLINE int64_t step(int64_t left, int far) {
         CASE(12, ACTION)                                                                                      \
     }
 
+/* A row of Y that is left as it is. */
+#define IS_LEFT(i) (live && !nonzero(live + (i)))
+
 /* The W columns of all rows that are left, in V vectors. */
 #define ROWS(type, L, V, T)                                                                                   \
     for (int64_t i = 0; i < n; ++i) {                                                                         \
         const int64_t begin = indptr[i], end = indptr[i + 1];                                                 \
         const float *X = X_ + tiles;                                                                          \
         float *y = Y + i * ldy + tiles;                                                                       \
-        if (first || begin < end) CHAIN(type, L, V, w, wx, T, 16, 3)                                          \
+        if (first || (begin < end && !IS_LEFT(i))) CHAIN(type, L, V, w, wx, T, 16, 3)                         \
     }
 #define ROWS_ONE(V) ROWS(vec, LANES, V, ONE)
 #define ROWS_VALUED(V) ROWS(vec, LANES, V, VALUED)
 
 #define BY_ROWS(tag, INDEX, T)                                                                                \
     static void rows_##tag(int64_t n, const INDEX *indptr, const INDEX *indices, const float *data,           \
-                           int64_t c, int64_t ld, const float *X_, float *Y, int64_t ldy, int far,            \
-                           const int first) {                                                                 \
+                           int64_t c, int64_t ld, const float *X_, float *Y, int64_t ldy,                     \
+                           const float *live, int far, const int first) {                                     \
         const int64_t last = n ? (int64_t)indptr[n] : 0, tiles = whole_tiles(c);                              \
         (void)data;                                                                                           \
         for (int64_t i = 0; tiles && i < n; ++i) {                                                            \
             const int64_t begin = indptr[i], end = indptr[i + 1];                                             \
-            if (first || begin < end)                                                                         \
+            if (first || (begin < end && !IS_LEFT(i)))                                                        \
                 for (int64_t at = 0, w; at < tiles; at += w) {                                                \
                     const float *X = X_ + at;                                                                 \
                     float *y = Y + i * ldy + at;                                                              \
@@ -139,13 +142,18 @@ INLINE int64_t index_lines(int64_t bytes, int64_t visits) {
 #define GO_ON_VALUED(V) GO_ON(V, w, wx, VALUED)
 
 /* Rows are taken some at a time, so that their entries and sums stay in the third-level cache from tile to tile; the
- * list says how far each of them is. Their column numbers are fetched AHEAD rows before, else each tile waits for
- * them. `height`: columns of A in a tile. */
+ * list says how far each of them is. Their column numbers are fetched AHEAD rows before, and the next tile's rows of X
+ * some with each row, else each tile waits for them. `height`: columns of A in a tile. */
 enum { PASS = 4096, AHEAD = 8 };
+
+/* What of the next tile, `left` bytes from `next` on, is fetched with one of `visits` rows. */
+INLINE int64_t tile_share(int64_t left, int64_t visits) {
+    return (left / visits + 64) / 64 * 64;
+}
 #define BY_TILES(tag, INDEX, T)                                                                               \
     static void tiles_##tag(int64_t n, int64_t m, const INDEX *indptr, const INDEX *indices,                  \
                                  const float *data, int64_t c, int64_t ld, const float *X_, float *Y,         \
-                                 int64_t ldy, const int first, int64_t height) {                              \
+                                 int64_t ldy, const float *live, const int first, int64_t height) {           \
         INDEX list[PASS + AHEAD];                                                                             \
         const int64_t tiles = whole_tiles(c), lines = index_lines(sizeof *list * (indptr[n] - indptr[0]),     \
                                                                    n * ((m - 1) / height + 1));               \
@@ -157,12 +165,17 @@ enum { PASS = 4096, AHEAD = 8 };
             for (int64_t column = 0; column < m; column += height) {                                          \
                 const INDEX limit = (INDEX)(m - column < height ? m : column + height);                       \
                 const int zero = first && !column;                                                            \
+                const int64_t after = limit < m ? limit : 0, tail = m - after < height ? m - after : height;  \
+                const char *soon = (const char *)(X_ + after * ld), *soon_end = soon + 4 * tail * ld;         \
+                const int64_t share = tile_share(4 * tail * ld, hi - lo);                                     \
                 for (int64_t i = lo; i < hi; ++i) {                                                           \
+                    for (const char *to = soon + share; soon < to && soon < soon_end; soon += 64)             \
+                        __builtin_prefetch(soon, 0, 2);                                                       \
                     const int64_t begin = list[i - lo], end = indptr[i + 1];                                  \
                     int64_t stop = begin, at = 0, w, wx;                                                      \
                     const char *next = (const char *)(indices + list[i - lo + AHEAD]);                        \
                     for (int64_t line = 0; line < lines; ++line) __builtin_prefetch(next + 64 * line, 0, 3);  \
-                    if (!zero && !(begin < end && indices[begin] < limit)) continue;                          \
+                    if (!zero && (IS_LEFT(i) || !(begin < end && indices[begin] < limit))) continue;          \
                     for (; at < c; at += w) {                                                                 \
                         const float *X = X_ + at;                                                             \
                         float *y = Y + i * ldy + at;                                                          \
@@ -183,9 +196,9 @@ enum { PASS = 4096, AHEAD = 8 };
     BY_TILES(tag, INDEX, T)                                                                                   \
     static void product_##tag(int64_t n, int64_t m, const INDEX *indptr, const INDEX *indices,                \
                               const float *data, int64_t c, int64_t ld, const float *X, float *Y,             \
-                              int64_t ldy, int first, int64_t height) {                                       \
-        if (height) tiles_##tag(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);                \
-        else rows_##tag(n, indptr, indices, data, c, ld, X, Y, ldy, is_far(m, c), first);                     \
+                              int64_t ldy, const float *live, int first, int64_t height) {                    \
+        if (height) tiles_##tag(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);          \
+        else rows_##tag(n, indptr, indices, data, c, ld, X, Y, ldy, live, is_far(m, c), first);               \
     }
 PRODUCT(narrow_ones, int32_t, ONE)
 PRODUCT(narrow_data, int32_t, VALUED)
@@ -213,14 +226,14 @@ static float *pack(int64_t m, int64_t c, int64_t ld, const float *X) {
 /* See lk_spmm. height: columns of A in a tile, or 0 to go by rows; often: rows of X are read so often that it pays to
  * pack them. */
 static void spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                 const float *X, float *Y, int64_t ldy, int first, int64_t height, int often) {
+                 const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t height, int often) {
     const int64_t packed = often ? packed_width(c) : 0;
     float *room = packed && 4 * m * packed <= OUTER_CACHE ? pack(m, c, packed, X) : 0;
     const int64_t ld = room ? packed : c;
     if (room) X = room;
-    if (wide && data) product_long_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);
-    else if (wide) product_long_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);
-    else if (data) product_narrow_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);
-    else product_narrow_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, first, height);
+    if (wide && data) product_long_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);
+    else if (wide) product_long_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);
+    else if (data) product_narrow_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);
+    else product_narrow_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);
     free(room);
 }

@@ -81,16 +81,19 @@ class Exchange:
         gates = {"base_scale": live_own, "gate": gate_own.X, "gate_index": gate_own.index}
         return [self.device.dense([], none, Finish(base=Y, **gates)) for Y in products]
 
-    def accumulate(self, X_own: Array, matrices: list[Any], Y_own: Array) -> None:
+    def accumulate(
+        self, X_own: Array, matrices: list[Any], Y_own: Array, live_own: Array | None = None
+    ) -> None:
         """Y += A X for each graph, one exchange of X; every row's chain goes on from what Y holds.
 
         X_own, Y_own   [rows, f] row-major
         matrices       one for each graph
+        live_own       [rows] or None: rows of Y where this is zero may be left as they are
         Ranks          all call
         """
 
         def add(members: list[int], X: Array, x_at: list[int], tiles: list[list[Any]]) -> None:
-            self._add_products(members, [own[0] for own in tiles], X, x_at, Y_own, None, {})
+            self._add_products(members, [own[0] for own in tiles], X, x_at, Y_own, live_own, {})
 
         self._for_rows(X_own, [[A] for A in matrices], add)
 

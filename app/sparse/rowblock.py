@@ -151,10 +151,10 @@ class RowBlock:
                 indices -= indices.dtype.type(first)
             weights = [self._tile_major(graph.indices, part) for (part,) in weights]
         self._weights = weights
-        self.A, self.A_weights = self._matrix(group.device, [None] * len(self._indices)), None
+        made = lambda values: self._matrix(group.device, values, self._pointers, self._indices)  # noqa: E731
+        self.A, self.A_weights = made([None] * len(self._indices)), None
         if weights:
-            minus = self._matrix(group.device, weights[1]) if len(weights) > 1 else None
-            self.A_weights = [self._matrix(group.device, weights[0]), minus]
+            self.A_weights = [made(weights[0]), made(weights[1]) if len(weights) > 1 else None]
 
     def _number(self, indices: np.ndarray) -> np.ndarray:
         """[nnz] the extended column of each stored global column."""
@@ -238,12 +238,58 @@ class RowBlock:
             return [weights]
         return [np.maximum(weights, 0), np.maximum(-weights, 0)]
 
-    def _matrix(self, device: Any, values: list[Any]) -> Any:
-        """The pattern with the values of each tile (None: ones) on the device: one matrix, or its tiles."""
+    def _matrix(
+        self, device: Any, values: list[Any], pointers: list[np.ndarray], indices: list[np.ndarray]
+    ) -> Any:
+        """A pattern with the values of each tile (None: ones) on the device: one matrix, or its tiles."""
         widths = self.own_counts if self.plan.mode == "staged" else [self.n_ext]
-        parts = zip(self._pointers, self._indices, values, widths)
+        parts = zip(pointers, indices, values, widths)
         tiles = [device.csr(*arrays, (self.n_own, width)) for *arrays, width in parts]
         return tiles if self.plan.mode == "staged" else tiles[0]
+
+    # ---- fewer columns ----------------------------------------------------------------------------------
+
+    def pointers_within(self, wanted_ext: np.ndarray) -> list[np.ndarray]:
+        """For each tile [n_own+1], where rows begin once the entries in other columns have gone.
+
+        wanted_ext   [n_ext] bool
+        """
+        out = []
+        for tile, pointers in enumerate(self._pointers):
+            ends = np.zeros_like(pointers)
+            for lo, hi in row_pieces(pointers, PIECE):
+                kept = np.zeros(int(pointers[hi] - pointers[lo]) + 1, dtype=pointers.dtype)
+                np.cumsum(self._wanted(tile, wanted_ext, lo, hi), out=kept[1:])
+                ends[lo + 1 : hi + 1] = ends[lo] + kept[pointers[lo + 1 : hi + 1] - pointers[lo]]
+            out.append(ends)
+        return out
+
+    def within(
+        self, device: Any, wanted_ext: np.ndarray, pointers: list[np.ndarray], weighted: bool
+    ) -> tuple[Any, int]:
+        """A matrix like A without the entries in other columns, and its bytes.
+
+        wanted_ext, pointers   see `pointers_within`
+        weighted               with the positive weights instead of ones
+        """
+        columns, values = [], []
+        for tile, (old, new) in enumerate(zip(self._pointers, pointers)):
+            columns.append(np.empty(new[-1], dtype=self._indices[tile].dtype))
+            values.append(np.empty(new[-1], dtype=np.float32) if weighted else None)
+            for lo, hi in row_pieces(old, PIECE):
+                stored, kept = slice(old[lo], old[hi]), slice(new[lo], new[hi])
+                wanted = self._wanted(tile, wanted_ext, lo, hi)
+                columns[tile][kept] = self._indices[tile][stored][wanted]
+                if weighted:
+                    values[tile][kept] = self._weights[0][tile][stored][wanted]
+        arrays = [*pointers, *columns, *(each for each in values if each is not None)]
+        return self._matrix(device, values, pointers, columns), sum(each.nbytes for each in arrays)
+
+    def _wanted(self, tile: int, wanted_ext: np.ndarray, lo: int, hi: int) -> np.ndarray:
+        """[entries of a tile's rows lo..hi-1] bool: in wanted columns."""
+        pointers, first = self._pointers[tile], self._tile_firsts[tile]
+        width = self.own_counts[tile] if self.plan.mode == "staged" else self.n_ext
+        return wanted_ext[first : first + width][self._indices[tile][pointers[lo] : pointers[hi]]]
 
     # ---- rows and columns (host) ------------------------------------------------------------------------
 
