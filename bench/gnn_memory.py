@@ -97,9 +97,11 @@ def measure(exchange: str, nodes: int, width: int) -> None:
     give_back()
     base = resident_bytes()
     reset_peak()
-    fit(Classifier(group, case.gnn, block, data, 0))
+    classifier = Classifier(group, case.gnn, block, data, 0)
+    fit(classifier)
     grown = group.gather_integers(np.array([resident_bytes("VmHWM") - base]))[:, 0]
-    training = Training(group.device, case.gnn, Inputs(64, width), of_blocks(group, block))
+    layout, shares = of_blocks(group, block), classifier.shares()
+    training = Training(group.device, case.gnn, Inputs(64, width), layout, shares=shares)
     rank = int(np.argmax(grown))
     terms = in_training(training, rank) | {"labels": at_rest(training, rank)["labels"]}
     row = {

@@ -133,6 +133,34 @@ def test_sparse_products_by_tiles_of_columns(monkeypatch, compiled, width, order
         same(wide, beside)
 
 
+@pytest.mark.parametrize("tiles", [False, True])
+@pytest.mark.parametrize("width", [1, 4, 8, 16, 17, 41, 64, 128, 200])
+def test_sparse_products_leave_rows_that_are_not_live(monkeypatch, compiled, width, tiles):
+    """Of one state: as they are, in an array of its own and in columns of another."""
+    draws = np.random.default_rng(width)
+    n, m, least = 50, 61, 7 * 4096 // (4 * width) if tiles else 10
+    monkeypatch.setattr(compiled.native, "tile_bytes", 4 * width * 10)
+    lengths = draws.integers(least, 2 * least, n) * (draws.random(n) > 0.1)
+    live = (draws.random(n) < 0.5).astype(np.float32)
+    live[:2] = 0, -0.0
+    for kind, valued in itertools.product((np.int32, np.int64), (False, True)):
+        indptr, indices = stored(lengths, m, kind)
+        data = normal(draws, len(indices)) if valued else None
+        X, Y, wide = normal(draws, m, width), normal(draws, n, width), normal(draws, n, width + 5)
+        sums, beside = Y.copy(), wide.copy()
+        PLAIN.spmm_add(PLAIN.csr(indptr, indices, data, (n, m)), X, sums)
+        sums[live == 0] = Y[live == 0]
+        wide[:, 2:-3] = Y
+        record = compiled.native.record(indptr, indices, data, (n, m))
+        compiled.native.spmm_add(record, X, Y, live)
+        same(Y, sums)
+        compiled.native.spmm_add(record, X, wide[:, 2:-3], live)
+        beside[:, 2:-3] = sums
+        same(wide, beside)
+    with pytest.raises(NumericsError, match="rows of several states must be row-major"):
+        compiled.native.spmm_add(record, X, wide[:, 2:-3], np.ones(2 * n, dtype=np.float32))
+
+
 def test_when_sparse_products_go_by_tiles(compiled):
     """Operands of many tiles, of each of which a row reads enough in the mean."""
     tile = 4 * 64 * 100

@@ -37,6 +37,7 @@ class Block:
         self.f_in, self.f_out = f_in, f_out
         self.projects = spec.residual and (f_in != f_out or first)
         self.meets_input = ((f"{name}.residual",) if self.projects else ()) + convolution.meets_input
+        self.row_by_row: bool = getattr(convolution, "row_by_row", False)
         self._saved: tuple[Any, Rows, Dropout | None, tuple[Rows, Any] | None] | None = None
 
     def text(self) -> str:

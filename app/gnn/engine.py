@@ -170,7 +170,12 @@ class Engine(Programs):
         return X
 
     def _product(
-        self, name: str, reads: list[Any], writes: list[Rows], work: Callable[[], None], widths: tuple[int, ...]
+        self,
+        name: str,
+        reads: list[Any],
+        writes: list[Rows],
+        work: Callable[[], None],
+        widths: tuple[int, ...],
     ) -> None:
         """The operation of a product with A that makes the rows which the pass needs, exchange by exchange."""
         layer = self.layer if self.way else -1

@@ -97,6 +97,11 @@ class Classifier:
         limit = self._budget.limit if self._budget else 0
         return self.engine.fits(int(np.diff(rows.offsets).max()), limit)
 
+    def shares(self) -> list[float]:
+        """By layer how many of the stored entries of all ranks its products read in training, from 0 to 1."""
+        narrow = self.engine.narrow
+        return [narrow[i].share if i in narrow else 1.0 for i in range(len(self.model.blocks))]
+
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
         data, put = self.data, self.device.put
@@ -121,10 +126,11 @@ class Classifier:
 
     def _narrow(self) -> None:
         """Leave out of the epochs' products what the loss does not depend on. Ranks: all call."""
-        engine, near = self.engine, self.engine.neighbours_of
+        engine, weighted = self.engine, self.engine.neighbours_of.weighted
+        alone = [block.row_by_row for block in self.model.blocks]
         if engine.products:
             train = np.ascontiguousarray(self.data.train)
-            engine.narrow = narrow_layers(self.group, self.block, train, engine.products, near.weighted)
+            engine.narrow = narrow_layers(self.group, self.block, train, alone, engine.products, weighted)
 
     # ---- one epoch --------------------------------------------------------------------------------------
 

@@ -77,6 +77,9 @@ def communities(seed: int, n: int, count: int) -> np.ndarray:
     return (stream(seed, "sbm/communities").permutation(n) % count).astype(np.int32)
 
 
+RANDOM_TRAIN = 0.6  # chance of a node to be trained on
+
+
 def random_splits(seed: int, nodes: np.ndarray) -> np.ndarray:
     """[k] uint8, the set of each node [k]: train, val, test with chances 60, 20, 20 in a hundred."""
     draw = (hashed(_key(seed, "nodes/splits"), nodes) >> np.uint64(32)) % np.uint64(10)

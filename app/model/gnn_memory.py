@@ -10,6 +10,8 @@ in training
                      SPREAD_COLUMNS (gnn/engine.py); MG-GCN: L + 1 of a layer's width
     exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
                      stages of the largest rank (MG-GCN's broadcast buffers)
+    fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with weights,
+                     and 8 n_p for each layer that need not make all rows
     kept features    A X where it is made once; the dropped features where input dropout is on
     factors          4 n_p for each normalisation, and the losses
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
@@ -18,6 +20,7 @@ in training
 
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
+from app.gnn.reach import MOST_ENTRIES, copied_shares
 from app.model import memory
 from app.model.gnn import Training
 
@@ -50,11 +53,22 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
     terms = {
         "buffers": 4 * own * engine.plan.columns,
         "exchange": exchange(training, rank),
+        "fewer columns": fewer_columns(training, rank),
         "kept features": kept,
         "factors": 4 * own * (2 + len(engine.kept)),
         "gradients": gradients(training, rank),
     }
     return {name: found for name, found in terms.items() if found}
+
+
+def fewer_columns(training: Training, rank: int) -> int:
+    """Bytes of the matrices of layers that read only some columns of A, and of the flags of rows."""
+    layout, shares, products = training.layout, training.shares, training.engine.products
+    copied = copied_shares(shares, products)
+    flagged = sum(shares[layer] <= MOST_ENTRIES for layer in {layer for layer, _ in products})
+    entry = 8 if training.inputs.weighted and training.case.edge_weights else 4
+    rows = 4 * int(layout.rows[rank]) * (flagged + sum(share > 0 for share in copied))
+    return round(entry * sum(copied) * int(layout.stored[rank])) + rows
 
 
 def exchange(training: Training, rank: int) -> int:

@@ -10,7 +10,8 @@ from app.config import Case
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.node_files import open_node_table
-from app.graphs.nodedata import DenseFeatures, Labels
+from app.graphs.nodedata import TRAIN, DenseFeatures, Labels, Splits
+from app.graphs.random_nodes import RANDOM_TRAIN
 from app.graphs.source import Limits
 from app.model import gnn_memory, memory
 from app.model.gnn import Inputs, Training, traffic
@@ -85,7 +86,8 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     table = case.graph
     if table.generator:
         features = table.random_features
-        return Inputs(features or nodes, table.random_classes, 0 if features else nodes)
+        train = RANDOM_TRAIN if table.random_classes else 1.0
+        return Inputs(features or nodes, table.random_classes, 0 if features else nodes, train=train)
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     splits = "" if table.splits == "random" else table.splits
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
@@ -93,11 +95,19 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     classes = 0
     if found.labels is not None:
         classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)
+    train = RANDOM_TRAIN if table.splits == "random" else _share_of_training(found.splits)
     if found.features is None:
-        return Inputs(nodes, classes, nodes)
-    if isinstance(found.features, DenseFeatures):
-        return Inputs(found.features.width, classes)
-    return Inputs(found.features.width, classes, max(int(found.features.indptr[-1]), 1))
+        return Inputs(nodes, classes, nodes, train=train)
+    dense = isinstance(found.features, DenseFeatures)
+    stored = 0 if dense else max(int(found.features.indptr[-1]), 1)
+    return Inputs(found.features.width, classes, stored, train=train)
+
+
+def _share_of_training(splits: Splits | None) -> float:
+    """How many of the nodes are trained on, from 0 to 1."""
+    if splits is None or not splits.n:
+        return 1.0
+    return float(np.count_nonzero(splits.flags & TRAIN)) / splits.n
 
 
 def _count_classes(labels: Labels) -> int:

@@ -173,6 +173,11 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
     )  # fmt: skip
     for line in engine.tiered.lines() if engine.tiered else ():
         log.info("%s", line)
+    for layer, narrow in sorted(engine.narrow.items()):
+        log.info(
+            "layer %d: the loss depends on %.1f %% of the products' entries; %.1f MB for them on this rank",
+            layer + 1, 100 * narrow.share, 1e-6 * (narrow.nbytes + narrow.rows.nbytes),
+        )  # fmt: skip
 
 
 def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores]) -> None:

@@ -39,6 +39,8 @@ class GAT:
     Differs   No dropout of alpha; edge weights are left aside.
     """
 
+    row_by_row = True
+
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.heads = name, f_in, f_out, spec.heads
         self.averages = spec.linear and spec.heads > 1

@@ -31,6 +31,8 @@ class GCN:
               dS (section 4.4), which is not the gradient; first_product = "mg_gcn" does that.
     """
 
+    row_by_row = True
+
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.settings = name, f_in, f_out, settings
         self.meets_input = (f"{name}.W",)

@@ -30,6 +30,8 @@ class GIN:
               kept, and Y = (1 + eps) H + A H made of it in every epoch (layer.py: product_order).
     """
 
+    row_by_row = True
+
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.settings = name, f_in, f_out, settings
         self.W1, self.W2, self.b1, self.eps = (f"{name}.{n}" for n in ("W1", "W2", "hidden_bias", "eps"))

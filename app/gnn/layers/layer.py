@@ -91,10 +91,13 @@ class Convolution(Protocol):
     """The linear part of a layer: everything before bias, normalisation and activation.
 
     meets_input   names of the parameters that are multiplied by the layer's input; `shapes` has them first
+    row_by_row    but for one product with A on the way from H to Z, each row is worked on alone; then the
+                  products of training leave out what the loss does not depend on (gnn/reach.py)
     Where the input is `Features`, no gradient by it is made.
     """
 
     meets_input: tuple[str, ...]
+    row_by_row: bool
 
     def shapes(self) -> Shapes:
         """Shapes of the parameters by name."""

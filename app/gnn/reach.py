@@ -1,0 +1,107 @@
+"""Reach: the rows of each layer's output that the loss depends on, so that an epoch makes no others.
+
+The loss is a mean over the training nodes T. With layers 1..L, the rows needed of layer l's output are
+
+    S_L = T     S_l = S_{l+1} and the neighbours of its nodes     (the receptive field of T, from below)
+
+Forward   a product with A makes the rows S_l; the others stay as they are before neighbours are added
+Backward  the gradient D by layer l's output is zero outside S_l, hence
+          (A D)_i = sum over neighbours j in S_l of D_j
+          so that entries of A in other columns are left out: a matrix of its own, made once
+Exact     A row outside S_l is multiplied by gradients of zero only, and what is left out of a sum are zeros:
+          loss and gradients are those of whole products, bit for bit but for signs of zeros.
+
+But for neighbours' sums the layers work on rows one by one (Convolution.row_by_row), so no more follows. Of L
+layers the last ones gain most: of a graph with 8 % of its nodes in T, as Products, their products nearly vanish.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.sparse.rowblock import RowBlock
+
+Array = Any
+MOST_ENTRIES = 0.8  # of the matrix: a layer that reads more of it reads all
+FORWARD, BACKWARD = "forward", "backward"
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """What one layer's products with A leave out.
+
+    share    of the stored entries of all ranks: those of rows that are needed
+    rows     [n_own] float32 on the device, 1 where the layer's output is needed, else 0
+    matrix   A (or its tiles) without the columns of other nodes; None: A itself
+    nbytes   of the matrix on this rank
+    """
+
+    share: float
+    rows: Array
+    matrix: Any = None
+    nbytes: int = 0
+
+
+def narrow_layers(
+    group: Group,
+    block: RowBlock,
+    train_own: np.ndarray,
+    row_by_row: list[bool],
+    products: set[tuple[int, str]],
+    weighted: bool,
+) -> dict[int, Narrow]:
+    """For each layer that need not make all rows what its products leave out.
+
+    train_own  [n_own] bool, the nodes in the loss
+    row_by_row by layer (layers/layer.py); where it is not, that layer and all below make all rows
+    products   (layer, FORWARD or BACKWARD) of all products with A in an epoch, layers from 0
+    weighted   the matrix has the edges' weights
+    The matrices of all layers together have at most as many entries as A; the last layers come first.
+    Ranks      all call (one exchange of a byte a row for each layer); shares are the same on all
+    """
+    found: dict[int, Narrow] = {}
+    degrees, flags, spare = block.degrees_own().astype(np.int64), train_own, 1.0
+    for layer in range(len(row_by_row) - 1, -1, -1):
+        if not row_by_row[layer]:
+            break
+        needed, stored = group.sum_integers(np.array([degrees[flags].sum(), degrees.sum()])).tolist()
+        share = needed / max(stored, 1)
+        if share > MOST_ENTRIES:
+            break  # layers below need no fewer
+        extended = block.extend_host(group, flags.view(np.uint8)).astype(bool)
+        pointers = block.pointers_within(extended)
+        if (layer, BACKWARD) in products and share <= spare:
+            spare -= share
+            matrix, nbytes = block.within(group.device, extended, pointers, weighted)
+        else:
+            matrix, nbytes = None, 0
+        if (layer, BACKWARD) in products or (layer, FORWARD) in products:
+            rows = group.device.put(flags.astype(np.float32))
+            found[layer] = Narrow(share, rows, matrix, nbytes)
+        flags = flags | (sum(np.diff(each) for each in pointers) > 0)
+    return found
+
+
+def expected_shares(nodes: float, entries: float, train: float, layers: int) -> list[float]:
+    """What Narrow.share is about, by layer, where the training nodes and the neighbours of nodes are drawn.
+
+    nodes, entries   of the graph     train   share of the nodes that are in the loss
+    A node of mean degree d is in S_l unless neither it nor one of its neighbours is in S_{l+1}.
+    """
+    share, shares = train, []
+    for _ in range(layers):
+        shares.append(share if share <= MOST_ENTRIES else 1.0)
+        share = 1 - (1 - share) ** (1 + entries / max(nodes, 1))
+    return shares[::-1]
+
+
+def copied_shares(shares: list[float], products: set[tuple[int, str]]) -> list[float]:
+    """By layer how much of the entries its own matrix holds, 0 where it has none; see `narrow_layers`."""
+    spare, copied = 1.0, []
+    for layer in range(len(shares) - 1, -1, -1):
+        made = (layer, BACKWARD) in products and shares[layer] <= min(spare, MOST_ENTRIES)
+        copied.append(shares[layer] if made else 0.0)
+        spare -= copied[-1]
+    return copied[::-1]
