@@ -142,14 +142,9 @@ INLINE int64_t index_lines(int64_t bytes, int64_t visits) {
 #define GO_ON_VALUED(V) GO_ON(V, w, wx, VALUED)
 
 /* Rows are taken some at a time, so that their entries and sums stay in the third-level cache from tile to tile; the
- * list says how far each of them is. Their column numbers are fetched AHEAD rows before, and the next tile's rows of X
- * some with each row, else each tile waits for them. `height`: columns of A in a tile. */
+ * list says how far each of them is. Their column numbers are fetched AHEAD rows before, else each tile waits for
+ * them. `height`: columns of A in a tile. */
 enum { PASS = 4096, AHEAD = 8 };
-
-/* What of the next tile, `left` bytes from `next` on, is fetched with one of `visits` rows. */
-INLINE int64_t tile_share(int64_t left, int64_t visits) {
-    return (left / visits + 64) / 64 * 64;
-}
 #define BY_TILES(tag, INDEX, T)                                                                               \
     static void tiles_##tag(int64_t n, int64_t m, const INDEX *indptr, const INDEX *indices,                  \
                                  const float *data, int64_t c, int64_t ld, const float *X_, float *Y,         \
@@ -165,12 +160,7 @@ INLINE int64_t tile_share(int64_t left, int64_t visits) {
             for (int64_t column = 0; column < m; column += height) {                                          \
                 const INDEX limit = (INDEX)(m - column < height ? m : column + height);                       \
                 const int zero = first && !column;                                                            \
-                const int64_t after = limit < m ? limit : 0, tail = m - after < height ? m - after : height;  \
-                const char *soon = (const char *)(X_ + after * ld), *soon_end = soon + 4 * tail * ld;         \
-                const int64_t share = tile_share(4 * tail * ld, hi - lo);                                     \
                 for (int64_t i = lo; i < hi; ++i) {                                                           \
-                    for (const char *to = soon + share; soon < to && soon < soon_end; soon += 64)             \
-                        __builtin_prefetch(soon, 0, 2);                                                       \
                     const int64_t begin = list[i - lo], end = indptr[i + 1];                                  \
                     int64_t stop = begin, at = 0, w, wx;                                                      \
                     const char *next = (const char *)(indices + list[i - lo + AHEAD]);                        \
