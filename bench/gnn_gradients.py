@@ -1,0 +1,81 @@
+"""Errors of float32 gradients against float64, over several first weights, of the programs of bench/gnn.py.
+
+A relu whose input lies within rounding of zero lets through in one program what it stops in another. The
+rows of one node then differ altogether, by chance, and one reading says little; so each program's error of a
+parameter is the median over first weights of several seeds, and ours is divided by that of each other one.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bench import gnn_lockstep, gnn_subjects
+from bench.gnn import OURS, PEERS, Missing, Program, about
+from bench.gnn_case import GcnCase
+from bench.gnn_exact import loss_and_gradients, relative_errors
+from bench.harness import Effort, Record, Table
+
+__all__ = ["about", "measure"]
+SEEDS, FEW = 9, 3
+Errors = dict[str, list[float]]  # of a parameter, one for each seed
+
+
+def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
+    """A table for each case: the errors of every program, and ours over them."""
+    for name, make in gnn_subjects.cases(quick).items():
+        case = make()
+        if case is None:
+            continue
+        yield Table(
+            f"{name}: error of float32 gradients relative to float64, median of {FEW if quick else SEEDS} seeds "
+            "[smallest, largest]; in brackets behind it, ours over it by parameter, the worst of our forms",
+            ["program", "form", "dW, layer by layer", "db, layer by layer", "ours over it, dW; db"],
+            table_rows(case, FEW if quick else SEEDS),
+        )
+
+
+def table_rows(case: GcnCase, seeds: int) -> list[list[str]]:
+    """One row for each form of ours and for each other program that is there."""
+    exact = [loss_and_gradients(replace(case, seed=seed))[1] for seed in range(1, seeds + 1)]
+    ours = {form: errors_of(OURS, form, case, exact)[1] for form in gnn_lockstep.forms(case)}
+    rows = [["Lockstep", f"A X {form}", *shown(found), ""] for form, found in ours.items()]
+    for peer, title in PEERS.items():
+        try:
+            form, found = errors_of(peer, "", case, exact)
+        except Missing as why:
+            rows.append([title, str(why), "", "", ""])
+            continue
+        rows.append([title, form, *shown(found), over(list(ours.values()), found)])
+    return rows
+
+
+def errors_of(
+    name: str, form: str, case: GcnCase, exact: list[dict[str, np.ndarray]]
+) -> tuple[str, Errors]:
+    """The form that a program took ("": its first one), and its errors. Raises Missing."""
+    errors: Errors = {}
+    for seed, wanted in enumerate(exact, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "case.npz")
+            replace(case, seed=seed).save(path)
+            program = Program(name, path)
+            with program:
+                form = program.form = form or program.forms[0]
+                for parameter, error in relative_errors(program.gradients(), wanted).items():
+                    errors.setdefault(parameter, []).append(error)
+    return form, errors
+
+
+def shown(errors: Errors) -> list[str]:
+    """The errors of all weights, and of all biases, layer by layer."""
+    cells = {p: f"{np.median(e):.1e} [{min(e):.0e}, {max(e):.0e}]" for p, e in errors.items()}
+    return [", ".join(cell for p, cell in cells.items() if p[0] == kind) for kind in "Wb"]
+
+
+def over(ours: list[Errors], theirs: Errors) -> str:
+    """The medians of ours, of the form that errs most, divided by theirs."""
+    ratio = {p: max(np.median(each[p]) for each in ours) / np.median(e) for p, e in theirs.items()}
+    return "; ".join(", ".join(f"{r:.2f}" for p, r in ratio.items() if p[0] == kind) for kind in "Wb")
