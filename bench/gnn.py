@@ -151,14 +151,14 @@ class Study:
         # Our hand-written opponent does what we do, form by form; the others are taken as they are.
         groups = [[ours] for ours in sides] if peer == "torch" else [sides]
         for group in groups:
-            with self._fastest(peer, [group[0].form] if peer == "torch" else None) as theirs:
+            with self.fastest(peer, [group[0].form] if peer == "torch" else None) as theirs:
                 self._find(theirs, PEERS[peer])
                 for ours in group:
                     yield self._pairs(ours, theirs, 0.0)
                 if group[0] is sides[0]:
                     yield self._pairs(sides[0], theirs, DROPOUT)
 
-    def _fastest(self, peer: str, forms: list[str] | None) -> Program:
+    def fastest(self, peer: str, forms: list[str] | None = None) -> Program:
         """The program in the form that takes the least time; each is tried in a fresh process."""
         best, best_s, tried = None, 0.0, 0
         while forms is None or tried < len(forms):

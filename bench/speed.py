@@ -5,7 +5,8 @@
 
 Records go to runs/bench/PART.json, and the tables of all recorded parts to docs/measurements.md. --quick
 takes few pairs, writes to runs/bench/quick/ and leaves the document alone. --python names the interpreter
-of a program that parts gnn and gnn_gradients run in a process of its own (torch, pyg, dgl): default, the running one.
+of a program that parts gnn, gnn_gradients and rgcn run in a process of its own (torch, pyg, dgl): default,
+the running one.
 """
 
 import argparse
@@ -30,6 +31,7 @@ PARTS = {
     "environments": "Training with 32 environments against one",
     "compaction": "Compaction of the residual graph",
     "gnn": "Full-batch training of graph convolutional networks",
+    "reach": "Training that leaves out what the loss does not depend on",
     "gnn_gradients": "Gradients of graph convolutional networks against float64",
     "rgcn": "Full-batch training of a relational network",
     "startup": "Start-up",
