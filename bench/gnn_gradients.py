@@ -21,6 +21,7 @@ from bench.harness import Effort, Record, Table
 
 __all__ = ["about", "measure"]
 SEEDS, FEW = 5, 2
+KINDS = "aWb"  # first letters of "all" and of parameters
 Errors = dict[str, list[float]]  # of a parameter, one for each seed
 
 
@@ -34,7 +35,14 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
         yield Table(
             f"{name}: error of float32 gradients relative to float64, median of {seeds} seeds [smallest, "
             "largest]; last, ours over it, of our forms the one that errs most",
-            ["program", "form", "dW, layer by layer", "db, layer by layer", "ours over it, dW; db"],
+            [
+                "program",
+                "form",
+                "all",
+                "dW, layer by layer",
+                "db, layer by layer",
+                "ours over it: all; dW; db",
+            ],
             table_rows(case, seeds, effort),
         )
 
@@ -49,7 +57,7 @@ def table_rows(case: GcnCase, seeds: int, effort: Effort) -> list[list[str]]:
             form = fastest_form(peer, case, effort)
             found = errors_of(peer, form, case, exact)
         except Missing as why:
-            rows.append([title, str(why), "", "", ""])
+            rows.append([title, str(why), "", "", "", ""])
             continue
         rows.append([title, form, *shown(found), over(list(ours.values()), found)])
     return rows
@@ -73,18 +81,26 @@ def errors_of(name: str, form: str, case: GcnCase, exact: list[dict[str, np.ndar
             replace(case, seed=seed).save(path)
             with Program(name, path) as program:
                 program.form = form
-                for parameter, error in sorted(relative_errors(program.gradients(), wanted).items()):
-                    errors.setdefault(parameter, []).append(error)
+                found = program.gradients()
+            together = {"all": stacked(found)}, {"all": stacked(wanted)}
+            both = relative_errors(*together) | relative_errors(found, wanted)
+            for parameter, error in sorted(both.items()):
+                errors.setdefault(parameter, []).append(error)
     return errors
 
 
+def stacked(gradients: dict[str, np.ndarray]) -> np.ndarray:
+    """All parameters' gradients as one vector."""
+    return np.concatenate([gradients[name].reshape(-1) for name in sorted(gradients)])
+
+
 def shown(errors: Errors) -> list[str]:
-    """The errors of all weights, and of all biases, layer by layer."""
+    """The errors of the whole gradient, of all weights, and of all biases, layer by layer."""
     cells = {p: f"{np.median(e):.1e} [{min(e):.0e}, {max(e):.0e}]" for p, e in errors.items()}
-    return [", ".join(cell for p, cell in cells.items() if p[0] == kind) for kind in "Wb"]
+    return [", ".join(cell for p, cell in cells.items() if p[0] == kind) for kind in KINDS]
 
 
 def over(ours: list[Errors], theirs: Errors) -> str:
     """The medians of ours, of the form that errs most, divided by theirs."""
     ratio = {p: max(np.median(each[p]) for each in ours) / np.median(e) for p, e in theirs.items()}
-    return "; ".join(", ".join(f"{r:.2f}" for p, r in ratio.items() if p[0] == kind) for kind in "Wb")
+    return "; ".join(", ".join(f"{r:.2f}" for p, r in ratio.items() if p[0] == kind) for kind in KINDS)
