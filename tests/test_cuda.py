@@ -138,6 +138,26 @@ def test_states_side_by_side(emulated, states, f, gated):
     assert np.array_equal(emulated.get(Y).reshape(n * states, f), wanted)
 
 
+@pytest.mark.parametrize("c", [1, 16, 21, 41, 64, 300])
+@pytest.mark.parametrize("longest", [4096, 5])
+def test_rows_that_are_not_live_stay_as_they_are(emulated, monkeypatch, c, longest):
+    """Of one state, where sums go on from what Y holds; some rows are long."""
+    monkeypatch.setattr("app.cuda.matrix.LONG", longest)
+    monkeypatch.setattr("app.cuda.products.LONG", longest)
+    indptr, indices, shape = rows_of(c, 60, 80, 30)
+    live, host = share(1, 60), HostDevice(compiled=False)
+    for data in (None, normal(1, len(indices))):
+        X, Y = normal(2, 80, c), normal(3, 60, c)
+        wanted = Y.copy()
+        host.spmm_add(host.csr(indptr, indices, data, shape), X, wanted)
+        wanted[live == 0] = Y[live == 0]
+        found = emulated.put(Y)
+        emulated.spmm_add(
+            emulated.csr(indptr, indices, data, shape), emulated.put(X), found, emulated.put(live)
+        )
+        assert np.array_equal(bits(emulated.get(found)), bits(wanted))
+
+
 @pytest.mark.parametrize(("states", "f"), [(1, 16), (3, 7)])
 def test_rows_of_a_table(pair, states, f):
     indptr, indices, shape = rows_of(6, 40, 40)
