@@ -160,6 +160,12 @@ def conflicts(
             ("run", "name"),
             f"must be the name of a folder, without slashes, got {show(run.name)}",
         ),
+        (
+            case.gnn.first_product == "cached" and case.gnn.input_dropout > 0,
+            ("gnn", "first_product"),
+            "cached keeps the product of features that gnn.input_dropout changes in every epoch; "
+            "gnn.input_dropout = 0 or first_product = auto would be right",
+        ),
         (not case.policy.weights, ("policy", "weights"), 'must be "default", "train" or a file, got ""'),
         (not case.search.start, ("search", "start"), 'must be "learned", "greedy" or a file, got ""'),
     ):

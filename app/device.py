@@ -91,7 +91,8 @@ class HostDevice(Products, HostElementwise, HostAttention):
         """Y += A X, each entry a chain over the row's entries in stored order.
 
         A      [n, m] CSR   X [m, c]   Y [n, c], all float32, X and Y row-major
-               (where `adds_into_columns`, without live, write and gate) Y may be columns of a wider array
+               (where `adds_into_columns`, without write and gate, live of one state) Y may be columns of a
+               wider array
         live   [n * states] or None: rows of Y are those of `states` states side by side, and where this is
                zero nobody reads them: they may be left as they are
         write  (only where `writes_products`) Y is not read, each chain starts from 0; a row that is not live

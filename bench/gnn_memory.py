@@ -100,8 +100,8 @@ def measure(exchange: str, nodes: int, width: int) -> None:
     classifier = Classifier(group, case.gnn, block, data, 0)
     fit(classifier)
     grown = group.gather_integers(np.array([resident_bytes("VmHWM") - base]))[:, 0]
-    layout, shares = of_blocks(group, block), classifier.shares()
-    training = Training(group.device, case.gnn, Inputs(64, width), layout, shares=shares)
+    layout, reach = of_blocks(group, block), (classifier.shares(), classifier.copies())
+    training = Training(group.device, case.gnn, Inputs(64, width), layout, None, *reach)
     rank = int(np.argmax(grown))
     terms = in_training(training, rank) | {"labels": at_rest(training, rank)["labels"]}
     row = {

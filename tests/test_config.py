@@ -258,6 +258,10 @@ steps = 1
             "agent.epsilon_start=0.05",
             "agent.epsilon_end: must be at most agent.epsilon_start = 0.05, got 0.1",
         ),
+        (
+            "gnn.first_product=cached",
+            "gnn.first_product (command line): cached keeps the product of features that gnn.input_dropout",
+        ),
         ("agent.replay_capacity=9", "agent.warmup: must be at most agent.replay_capacity = 9, got 64"),
         ("run.kernels='fast'", 'run.kernels (command line): must be one of "auto", "plain", got "fast"'),
         ("run.name='../x'", "run.name (command line): must be the name of a folder, without slashes"),

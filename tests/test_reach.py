@@ -1,19 +1,23 @@
 """app/gnn/reach: an epoch makes only what the loss depends on, and loss and gradients stay as they were."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from mpi4py import MPI
 from test_gnn_model import counted
 
 from app.casefile import build
+from app.comm.group import Group
 from app.gnn.layers.sage import Sage
 from app.gnn.reach import BACKWARD, FORWARD, MOST_ENTRIES, copied_shares, expected_shares
 from app.gnn.training import Classifier
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
 from app.model import gnn_memory
-from app.model.gnn import flops
+from app.model.gnn import Training, flops
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.partition.rows import block_count, partition_rows
@@ -44,13 +48,15 @@ def path_like(weighted=False):
     return graph
 
 
-def classifier_on(group, settings, train=12, exchange="auto", sparse=False, weighted=False):
-    """A classifier of `train` nodes of the graph on a group's ranks."""
+def classifier_on(group, settings, train=12, exchange="auto", sparse=False, weighted=False, graph=None):
+    """A classifier of `train` nodes of the graph, a number or which, on a group's ranks."""
     draws = np.random.default_rng(5)
     features, labels = draws.normal(size=(NODES, 8)), draws.integers(0, 3, NODES)
-    splits = [np.isin(np.arange(NODES), draws.permutation(NODES)[:train]), np.zeros(NODES, bool)]
+    drawn = np.isin(np.arange(NODES), draws.permutation(NODES)[:train]) if np.isscalar(train) else train
+    splits = [drawn, np.zeros(NODES, bool)]
     case = build({"run.task": "classify", "gnn.hidden": 8, "gnn.edge_weights": weighted, **settings})
-    loaded = load_stream(group, stream_of_object(path_like(weighted))[0], case.graph, case)
+    graph = path_like(weighted) if graph is None else graph
+    loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
     X = sp.csr_array((features > 1).astype(np.float32)) if sparse else features
     table = table_of_arrays(X, labels, *splits, ~splits[0], NODES)
     data = deal_node_table(group, table if group.rank == 0 else None, loaded)
@@ -101,6 +107,20 @@ def test_weighted_and_sparse(group, exchange):
     found, same = learned(classifier, 1)
     assert found == loss
     assert np.array_equal(same, gradient)
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+def test_weights_on_some_ranks_only(group, exchange):
+    """All ranks take part in making the degrees."""
+    graph = path_like()
+    nx.set_edge_attributes(graph, 1.0, "weight")
+    graph.edges[0, 1]["weight"] = 3.0
+    wanted, found = (
+        learned(classifier_on(each, {"gnn.depth": 3}, exchange=exchange, weighted=True, graph=graph), 1)
+        for each in (Group(MPI.COMM_SELF, group.device), group)
+    )
+    assert found[0] == wanted[0]
+    assert np.array_equal(found[1], wanted[1])
 
 
 @pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
@@ -178,24 +198,64 @@ def test_matrices_never_hold_more_than_the_graph(group, name, train):
     engine = classifier.engine
     entries = sum(each.share for each in engine.narrow.values() if each.matrix is not None)
     assert 0 < entries <= 1
-    shares = copied_shares(classifier.shares(), engine.products)
-    held = {i for i, share in enumerate(shares) if share}
-    assert held == {i for i, each in engine.narrow.items() if each.matrix is not None}
+    held = {i for i, each in engine.narrow.items() if each.matrix is not None}
+    assert held == {i for i, share in enumerate(classifier.copies()) if share}
+    if group.size == 1:
+        assert classifier.copies() == copied_shares(classifier.shares(), engine.products)
 
 
+@pytest.mark.parametrize("train", [12, 40, 150])
 @pytest.mark.parametrize("name", ["gcn", "kept", "gin", "residual"])
-def test_work_and_memory_are_as_predicted(solo, name):
-    classifier = classifier_on(solo, {**MODELS[name], "gnn.bias": False})
-    training = counted(classifier)
-    training.shares = classifier.shares()
+def test_work_is_as_predicted(solo, name, train):
+    classifier = classifier_on(solo, {**MODELS[name], "gnn.bias": False}, train=train)
+    training = on_paper(classifier)
     narrow, entries = classifier.engine.narrow, int(training.layout.stored[0])
-    found = gnn_memory.fewer_columns(training, 0)
-    assert found == pytest.approx(sum(n.nbytes + n.rows.nbytes for n in narrow.values()), rel=0.01)
-    recorded = [each for each in training.engine.recorded["epoch"] if each.exchanges]
-    read = [round(training.shares[each.layer] * entries) * sum(each.exchanges) for each in recorded]
-    assert flops(training.epoch(0))["spmm"] == 2 * sum(read)
+    degrees, read = classifier.block.degrees_own(), 0
+    for each in training.engine.recorded["epoch"]:
+        found = narrow.get(each.layer)
+        if found is None:
+            read += entries * sum(each.exchanges)
+        elif each.way == FORWARD:
+            read += degrees[classifier.device.get(found.rows) > 0].sum() * sum(each.exchanges)
+        else:
+            read += (entries if found.matrix is None else found.matrix.nnz) * sum(each.exchanges)
+    assert flops(training.epoch(0))["spmm"] == 2 * read
     whole = [each for each in training.engine.recorded["evaluation"] if each.exchanges]
-    assert all(each.layer == -1 for each in whole)
+    assert all((each.layer, each.way) == (-1, "") for each in whole)
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_memory_is_as_predicted(group, exchange, weighted):
+    classifier = classifier_on(group, {"gnn.depth": 3}, 40, exchange, sparse=True, weighted=weighted)
+    training = on_paper(classifier, weighted)
+    found = gnn_memory.fewer_columns(training, group.rank)
+    narrow = classifier.engine.narrow.values()
+    assert found == pytest.approx(sum(each.nbytes + each.rows.nbytes for each in narrow), rel=0.25)
+    assert sum(each.matrix is not None for each in narrow) > 0
+
+
+def on_paper(classifier, weighted=False):
+    """The model's counts with what the classifier's products leave out."""
+    found = counted(classifier)
+    inputs = replace(found.inputs, weighted=weighted)
+    layout, reach = found.layout, (classifier.shares(), classifier.copies())
+    return Training(classifier.device, classifier.case, inputs, layout, found.owned, *reach)
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+def test_no_rank_holds_more_than_its_rows(group, exchange):
+    """Where all training nodes are neighbours, the rank that owns them keeps more than the others."""
+    near = np.arange(NODES) < NODES // 4
+    classifier = classifier_on(group, {"gnn.depth": 4}, near, exchange, sparse=True)
+    kept = sum(
+        sum(tile.nnz for tile in (each.matrix if isinstance(each.matrix, list) else [each.matrix]))
+        for each in classifier.engine.narrow.values()
+        if each.matrix is not None
+    )
+    assert kept <= classifier.block.degrees_own().sum()
+    agreed = [int(each.matrix is None) for _, each in sorted(classifier.engine.narrow.items())]
+    assert (group.gather_integers(np.array(agreed, dtype=np.int64)) == agreed).all()
 
 
 def test_shares_of_training_nodes_that_are_drawn(solo):

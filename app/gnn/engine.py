@@ -177,11 +177,11 @@ class Engine(Programs):
         work: Callable[[], None],
         widths: tuple[int, ...],
     ) -> None:
-        """The operation of a product with A that makes the rows which the pass needs, exchange by exchange."""
-        layer = self.layer if self.way else -1
+        """The operation of a product with A that makes the rows that the pass needs, by exchanges."""
+        layer, flops = self.layer if self.way else -1, 2 * sum(widths)
         if self.way and not self.numeric:
             self.products.add((layer, self.way))
-        self._run("spmm", name, reads, writes, work, 2 * sum(widths), exchanges=widths, layer=layer)
+        self._run("spmm", name, reads, writes, work, flops, exchanges=widths, layer=layer, way=self.way)
 
     def _accumulate(self, X: Array, Y: Array) -> None:
         """Y += A X on the rows that the pass needs."""

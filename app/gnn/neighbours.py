@@ -25,7 +25,8 @@ class Neighbours:
     def __init__(self, group: Group, block: RowBlock, weighted: bool = False) -> None:
         self.group, self.device, self.block = group, group.device, block
         self.exchange = Exchange(group, [block], [1], [0, block.n_own])
-        self.weighted = weighted and block.A_weights is not None
+        self.weighted = weighted and block.A_weights is not None  # on this rank
+        self._weighted_somewhere = weighted and block.weighted
         self._matrix = block.A_weights[0] if self.weighted else block.A
         self._scales: dict[str, Array] = {}
         self._patterns: Any = None
@@ -71,7 +72,7 @@ class Neighbours:
 
     def degrees(self) -> np.ndarray:
         """[n_own] float64 host: the sum of the weights of each own row."""
-        if not self.weighted:
+        if not self._weighted_somewhere:
             return self.block.degrees_own().astype(np.float64)
         xp = self.device.xp
         ones, sums = (fill((self.block.n_own, 1), dtype=np.float32) for fill in (xp.ones, xp.zeros))

@@ -1,4 +1,4 @@
-"""Full-batch training: every epoch one forward and one backward pass over the whole graph."""
+"""Full-batch training: an epoch is one forward and one backward pass over all that the loss depends on."""
 
 import math
 from collections.abc import Callable
@@ -98,9 +98,15 @@ class Classifier:
         return self.engine.fits(int(np.diff(rows.offsets).max()), limit)
 
     def shares(self) -> list[float]:
-        """By layer how many of the stored entries of all ranks its products read in training, from 0 to 1."""
+        """By layer the share of the stored entries of all ranks that are of rows which training needs."""
         narrow = self.engine.narrow
         return [narrow[i].share if i in narrow else 1.0 for i in range(len(self.model.blocks))]
+
+    def copies(self) -> list[float]:
+        """By layer what `shares` says where the layer has a matrix of its own, else 0."""
+        narrow = self.engine.narrow
+        own = [i in narrow and narrow[i].matrix is not None for i in range(len(self.model.blocks))]
+        return [share if has else 0.0 for share, has in zip(self.shares(), own)]
 
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""

@@ -77,11 +77,12 @@ def communities(seed: int, n: int, count: int) -> np.ndarray:
     return (stream(seed, "sbm/communities").permutation(n) % count).astype(np.int32)
 
 
-RANDOM_TRAIN = 0.6  # chance of a node to be trained on
+TENTHS = {"train": 6, "val": 2, "test": 2}  # of the nodes, that random splits draw for each set
+RANDOM_TRAIN = TENTHS["train"] / 10
 
 
 def random_splits(seed: int, nodes: np.ndarray) -> np.ndarray:
     """[k] uint8, the set of each node [k]: train, val, test with chances 60, 20, 20 in a hundred."""
     draw = (hashed(_key(seed, "nodes/splits"), nodes) >> np.uint64(32)) % np.uint64(10)
-    bits = np.array([SPLITS["train"]] * 6 + [SPLITS["val"]] * 2 + [SPLITS["test"]] * 2, dtype=np.uint8)
+    bits = np.repeat(np.array([SPLITS[name] for name in TENTHS], dtype=np.uint8), list(TENTHS.values()))
     return bits[draw]

@@ -22,6 +22,7 @@ class Operation:
     sparse   the left operand are sparse features
     exchanges   columns of the rows that neighbours bring to each other, one number for each exchange
     layer    whose output's rows alone a product needs to make or read (gnn/reach.py), from 0; -1: all rows
+    way      of such a product: "forward", which makes those rows, or "backward", which reads them
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Operation:
     sparse: bool = False
     exchanges: tuple[int, ...] = ()
     layer: int = -1
+    way: str = ""
 
 
 class Epoch:

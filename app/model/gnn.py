@@ -5,8 +5,8 @@ those that the layers themselves recorded in a dry run (gnn/rehearsal.py), and a
 holds and sends. With n_p rows, e_p stored entries and g_p ghost rows of rank p, and R_p subtrees of blocks
 that it owns whole (comm/tree.py), the terms (app/model/work.py states their amounts) are, for f columns:
 
-    product A X        e_p f multiply-adds, of the layers whose rows the loss does not all depend on a share of
-                       them (gnn/reach.py); rows travel: halo 4 f (rows sent), 4 f g_p received; gather and
+    product A X        e_p f multiply-adds, or the share of them that the loss depends on (gnn/reach.py);
+                       rows travel: halo 4 f (rows sent), 4 f g_p received; gather and
                        staged 4 f n_p (P-1) sent, 4 f (n - n_p) received
     X W, X^T D         n_p k m multiply-adds; of sparse features one for each entry and column of W
     X^T D, sparse X    the rows of D travel staged, then the rows of the gradient are gathered
@@ -26,7 +26,7 @@ from app.comm.ordered import GATHER_BYTES
 from app.comm.tree import owned_roots
 from app.config import GnnCase
 from app.gnn.engine import KEPT_COLUMNS, Engine
-from app.gnn.reach import expected_shares
+from app.gnn.reach import BACKWARD, copied_shares, expected_shares
 from app.gnn.rehearsal import rehearse
 from app.gnn.training import SPLITS
 from app.memory.operations import Operation
@@ -66,8 +66,9 @@ class Training:
 
     layout   what each rank holds of the graph
     owned    [ranks+1] ranges of sparse features that ranks own; None: equal shares
-    shares   by layer, of the stored entries: those that its products read in training (gnn/reach.py); empty:
-             as of training nodes that are drawn
+    shares   by layer, of the stored entries: those of rows that training needs (gnn/reach.py); empty: as of
+             training nodes that are drawn
+    copies   by layer, of the stored entries: those in a matrix of its own; empty: as the shares say
     The sums are those of run.reproducible = true.
     """
 
@@ -77,6 +78,7 @@ class Training:
     layout: Layout
     owned: np.ndarray | None = None
     shares: list[float] = field(default_factory=list)
+    copies: list[float] = field(default_factory=list)
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,6 +93,8 @@ class Training:
         if not self.shares:
             sizes = layout.total_rows, int(layout.stored.sum())
             self.shares = expected_shares(*sizes, inputs.train, len(self.case.layers) or self.case.depth)
+        if not self.copies:
+            self.copies = copied_shares(self.shares, self.engine.products)
         if self.owned is None:
             self.owned = np.arange(layout.ranks + 1) * inputs.features // layout.ranks
 
@@ -165,15 +169,14 @@ class Share:
         if numbers:
             self.add(name, kind, numbers, 4 * numbers)
 
-    def product(self, name: str, width: int, layer: int = -1) -> None:
-        """Y += A X: the rows that travel, and the entries; layer: see Operation."""
+    def product(self, name: str, width: int, share: float = 1.0) -> None:
+        """Y += A X: the rows that travel, and a share of the entries."""
         layout, staged = self.layout, self.layout.mode == "staged"
         self.exchange(name, width)
         held = int(layout.rows.max() if staged else layout.extended(self.rank))
         stages = self.P if staged else 1
         self.passes(f"{name}: own rows", self.own * width)
         self.passes(f"{name}: operand", held * stages * width)
-        share = 1.0 if layer < 0 else self.training.shares[layer]
         entries = round(share * int(layout.stored[self.rank]))
         self.add(name, "product", entries, self.own * stages, width, 4 * held * width, width, 0.0)
 
@@ -236,7 +239,14 @@ class Share:
 
     def _spmm(self, each: Operation) -> None:
         for width in each.exchanges:
-            self.product(each.name, width, each.layer)
+            self.product(each.name, width, self._share(each))
+
+    def _share(self, each: Operation) -> float:
+        """Of the entries: those that a product reads."""
+        training = self.training
+        if each.way == BACKWARD:
+            return training.copies[each.layer] or 1.0
+        return training.shares[each.layer] if each.way else 1.0
 
     def _dense(self, each: Operation) -> None:
         k, m = each.shape

@@ -10,8 +10,9 @@ in training
                      SPREAD_COLUMNS (gnn/engine.py); MG-GCN: L + 1 of a layer's width
     exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
                      stages of the largest rank (MG-GCN's broadcast buffers)
-    fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with weights,
-                     and 8 n_p for each layer that need not make all rows
+    fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with
+                     weights, 4 n_p for each of them (staged: 4 P n_p), and 4 n_p for each layer that need not
+                     make all rows
     kept features    A X where it is made once; the dropped features where input dropout is on
     factors          4 n_p for each normalisation, and the losses
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
@@ -20,7 +21,7 @@ in training
 
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
-from app.gnn.reach import MOST_ENTRIES, copied_shares
+from app.gnn.reach import MOST_ENTRIES
 from app.model import memory
 from app.model.gnn import Training
 
@@ -63,12 +64,15 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
 
 def fewer_columns(training: Training, rank: int) -> int:
     """Bytes of the matrices of layers that read only some columns of A, and of the flags of rows."""
-    layout, shares, products = training.layout, training.shares, training.engine.products
-    copied = copied_shares(shares, products)
-    flagged = sum(shares[layer] <= MOST_ENTRIES for layer in {layer for layer, _ in products})
-    entry = 8 if training.inputs.weighted and training.case.edge_weights else 4
-    rows = 4 * int(layout.rows[rank]) * (flagged + sum(share > 0 for share in copied))
-    return round(entry * sum(copied) * int(layout.stored[rank])) + rows
+    layout, products = training.layout, training.engine.products
+    stored, rows = int(layout.stored[rank]), int(layout.rows[rank])
+    index = 4 if max(stored, layout.extended(rank)) < 1 << 31 else 8
+    values = 4 if training.inputs.weighted and training.case.edge_weights else 0
+    flagged = sum(training.shares[layer] <= MOST_ENTRIES for layer in {layer for layer, _ in products})
+    matrices = sum(share > 0 for share in training.copies)
+    tiles = layout.ranks if layout.mode == "staged" else 1
+    entries = round((index + values) * sum(training.copies) * stored)
+    return entries + index * (rows + 1) * tiles * matrices + 4 * rows * flagged
 
 
 def exchange(training: Training, rank: int) -> int:

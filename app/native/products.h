@@ -82,7 +82,8 @@ INLINE int is_far(int64_t m, int64_t c) {
 }
 
 /* Y [n, c] += A X, or = A X where `first`; X [m, c]; rows of Y are ldy long. `wide`: indptr and indices are 64-bit; data
- * may be null: all values one. tile: bytes of X that a tile of A's columns may read (see lk_tile_bytes), or 0. */
+ * may be null: all values one. live [n] or null (null where `first`): rows of Y where it is 0 are left as they are. tile:
+ * bytes of X that a tile of A's columns may read (see lk_tile_bytes), or 0. */
 void lk_spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
              const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t tile);
 

@@ -18,7 +18,6 @@ int64_t lk_tile_columns(int64_t n, int64_t m, int64_t entries, int64_t c, int64_
 /* Reads of a row of X that pay for a copy of it. */
 enum { OFTEN = 64 };
 
-/* live [n] or null (null where `first`): rows of Y where it is 0 are left as they are. */
 void lk_spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
              const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t tile) {
     if (!n) return;

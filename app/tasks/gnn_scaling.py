@@ -126,8 +126,8 @@ def _subject(context: Context, group: Group) -> Subject:
     classifier = Classifier(group, case.gnn, block, data, case.seed)
     inputs = Inputs(classifier.features.width, data.classes, 0 if data.width else block.n)
     owned = classifier.features.owned if classifier.features.whole_gradient else None
-    layout, shares = of_blocks(group, block), classifier.shares()
-    return Subject(classifier, Training(group.device, case.gnn, inputs, layout, owned, shares))
+    layout, reach = of_blocks(group, block), (classifier.shares(), classifier.copies())
+    return Subject(classifier, Training(group.device, case.gnn, inputs, layout, owned, *reach))
 
 
 def _sent(group: Group, subject: Subject) -> np.ndarray:

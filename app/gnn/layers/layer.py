@@ -91,8 +91,9 @@ class Convolution(Protocol):
     """The linear part of a layer: everything before bias, normalisation and activation.
 
     meets_input   names of the parameters that are multiplied by the layer's input; `shapes` has them first
-    row_by_row    but for one product with A on the way from H to Z, each row is worked on alone; then the
-                  products of training leave out what the loss does not depend on (gnn/reach.py)
+    row_by_row    but for one product with A on the way from H to Z, each row is worked on alone, and
+                  `backward` multiplies gradients by A, never H; then the products of training leave out what
+                  the loss does not depend on (gnn/reach.py)
     Where the input is `Features`, no gradient by it is made.
     """
 
