@@ -12,8 +12,8 @@ Exact     A row outside S_l is multiplied by gradients of zero only, and what is
           loss and gradients are those of whole products, bit for bit but for signs of zeros.
 
 But for neighbours' sums the layers work on rows one by one (Convolution.row_by_row), so no more follows. Of
-sparse graphs with few training nodes several layers gain; of one like ogbn-products, 8 % of whose nodes are in
-T, with 50 neighbours each, the last one alone.
+sparse graphs with few training nodes several layers gain; of one like ogbn-products, where T has 8 % of the
+nodes and a node 50 neighbours, the last one alone.
 """
 
 from dataclasses import dataclass
