@@ -601,7 +601,8 @@ def cases(draw):
     data["study"]["catalogue"] = draw(st.sampled_from(["", "/\u20ac/graphs.toml"]))
     data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
-    data["gnn"] |= {"input_dropout": 0.0}
+    if data["gnn"]["first_product"] == "cached":
+        data["gnn"]["input_dropout"] = 0.0
     data["study"]["datasets"] = draw(st.sampled_from([[], ["/a/b.npz seeds=3"]]))
     data["gnn"] |= {"weights": "", "epochs": draw(st.integers(1, 1 << 40))}
     data["parallel"]["cost_model"] = ""
