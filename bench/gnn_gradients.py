@@ -20,7 +20,7 @@ from bench.gnn_exact import loss_and_gradients, relative_errors
 from bench.harness import Effort, Record, Table
 
 __all__ = ["about", "measure"]
-SEEDS, FEW = 5, 2
+SEEDS, FEW = 15, 2
 KINDS = "aWb"  # first letters of "all" and of parameters
 Errors = dict[str, list[float]]  # of a parameter, one for each seed
 
