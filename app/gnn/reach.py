@@ -45,10 +45,6 @@ class Narrow:
     matrix: Any = None
     nbytes: int = 0
 
-    def read(self, way: str) -> float:
-        """Of the stored entries: those that a product forward or backward reads."""
-        return self.share if way == FORWARD or self.matrix is not None else 1.0
-
 
 def narrow_layers(
     group: Group,

@@ -175,7 +175,7 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         log.info("%s", line)
     for layer, narrow in sorted(engine.narrow.items()):
         log.info(
-            "layer %d: the loss depends on %.1f %% of the products' entries; %.1f MB for them on this rank",
+            "layer %d: the loss depends on %.1f %% of the entries, %.1f MB of their own",
             layer + 1, 100 * narrow.share, 1e-6 * (narrow.nbytes + narrow.rows.nbytes),
         )  # fmt: skip
 
