@@ -337,7 +337,8 @@ class GnnCase(Table, frozen=True):
     first_product: Annotated[
         Literal["auto", "cached", "live", "mg_gcn"],
         about(
-            "of a first gcn layer with dense features; cached: A X once, exact; live: in every epoch; "
+            "of a first layer with dense features; cached: A X once, exact, and only without input_dropout; "
+            "live: in every epoch; "
             "mg_gcn: with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
         ),
     ] = "auto"
