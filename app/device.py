@@ -75,9 +75,20 @@ class HostDevice(Products, HostElementwise, HostAttention):
         ones = np.broadcast_to(np.float32(1), len(indices))
         values = ones if data is None else np.ascontiguousarray(data)
         A = sp.csr_array((values, indices, indptr), shape=shape, copy=False)
+        A.tiled = None
         if self.native:
             A.record = self.native.record(A.indptr, A.indices, None if data is None else A.data, shape)
         return A
+
+    def tile(self, A: Any) -> int:
+        """A copy of a matrix of ones tile by tile (native/tiled.py), where it is worth its memory."""
+        if self.native and A.tiled is None and A.data.strides == (0,):
+            A.tiled = self.native.tile(A.record, A.nnz)
+        return A.tiled.nbytes if A.tiled else 0
+
+    def tiled_bytes(self, rows: int, columns: int, entries: int) -> int:
+        """About what `tile` makes of a matrix of ones."""
+        return self.native.tiled_bytes(rows, columns, entries) if self.native else 0
 
     def spmm_add(
         self,
@@ -103,7 +114,7 @@ class HostDevice(Products, HostElementwise, HostAttention):
         if A.shape[0] != Y.shape[0] or A.shape[1] != X.shape[0] or X.shape[1] != Y.shape[1]:
             raise NumericsError(f"sparse product: {A.shape} times {X.shape} does not fit {Y.shape}")
         if self.native:
-            self.native.spmm_add(A.record, X, Y, live, write, gate)
+            self.native.spmm_add(A.record, X, Y, live, write, gate, A.tiled)
         else:
             self._spmm_plain(A, X, Y)
 

@@ -129,6 +129,15 @@ class Products:
     follows_rows = False  # True: it keeps rows of scores as they change (app/cuda/changes.py)
     writes_products = False  # True: its sparse products can write their output (HostDevice)
 
+    def tile(self, A: Any) -> int:
+        """Get ready for many products with a CSR matrix, by a second copy of its entries in another order where
+        that gains anything; the bytes of it, 0 where there is none. No bit of a product changes."""
+        return 0
+
+    def tiled_bytes(self, rows: int, columns: int, entries: int) -> int:
+        """About what `tile` makes of a matrix of ones."""
+        return 0
+
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; an element is one chain over the columns of all parts in order.
 

@@ -18,6 +18,7 @@ from app.device import HostDevice
 from app.errors import NumericsError
 from app.native import library
 from app.native.products import TILE_COLUMNS
+from app.native.tiled import BAND, lay_out, tiled_height
 from app.products import Finish, Lookup, Members, Part
 from app.rl.select import LEAST, LOWEST
 
@@ -164,16 +165,106 @@ def test_sparse_products_leave_rows_that_are_not_live(monkeypatch, compiled, wid
 def test_when_sparse_products_go_by_tiles(compiled):
     """Operands of many tiles, of each of which a row reads enough in the mean."""
     tile = 4 * 64 * 100
-    entries = 10 * 7 * 4096 // (4 * 64)
+    entries = 10 * 7 * 3072 // (4 * 64)
     assert TILE_COLUMNS(10, 601, entries, 64, tile) == 100
     assert TILE_COLUMNS(10, 601, entries - 1, 64, tile) == 0
-    assert TILE_COLUMNS(10, 600, 10**6, 64, tile) == 0
+    assert TILE_COLUMNS(10, 101, 10**6, 64, tile) == 100
+    assert TILE_COLUMNS(10, 100, 10**6, 64, tile) == 0
     assert TILE_COLUMNS(10, 8000, 10**6, 15, tile) == 0
     assert TILE_COLUMNS(10, 601, 10**6, 64, 4 * 63) == 0
     rows, tiles = 10**6, 10**4  # more than any cache holds
     assert TILE_COLUMNS(10, rows, 10 * tiles * 1024 // (4 * 64), 64, tile) == 100
     assert TILE_COLUMNS(10, rows, 10 * tiles * 1024 // (4 * 64) - 1, 64, tile) == 0
     assert compiled.native.tile_bytes >= 128 << 10
+
+
+# ---- tiled matrices ---------------------------------------------------------------------------------------
+
+
+def ascending(draws, n, m, kind, most=40):
+    """Row offsets and columns, each once and in order; some rows have none, few have many."""
+    lengths = draws.integers(0, most, n) * (draws.random(n) > 0.1)
+    lengths[::97] = m
+    rows = [np.sort(draws.choice(m, length, replace=False)) for length in np.minimum(lengths, m)]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return indptr.astype(kind), np.concatenate(rows).astype(kind)
+
+
+@pytest.mark.parametrize("width", [16, 17, 31, 41, 48, 64, 70, 79, 80, 128, 200])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_products_of_tiled_matrices(compiled, width, kind):
+    """More rows than are taken at a time, more columns than a tile has: into an array, and some columns of one."""
+    draws = np.random.default_rng(width)
+    n, m = BAND + 500, 105
+    indptr, indices = ascending(draws, n, m, kind)
+    live = (draws.random(n) < 0.5).astype(np.float32)
+    live[:2] = 0, -0.0
+    X, before, wide = normal(draws, m, width), normal(draws, n, width), normal(draws, n, width + 5)
+    record = compiled.native.record(indptr, indices, None, (n, m))
+    for height, alive in itertools.product((10, 105, 1000), (None, live)):
+        sums, beside, into = before.copy(), wide.copy(), wide.copy()
+        PLAIN.spmm_add(PLAIN.csr(indptr, indices, None, (n, m)), X, sums)
+        if alive is not None:
+            sums[alive == 0] = before[alive == 0]
+        tiled, Y = lay_out(record, height, len(indices)), before.copy()
+        compiled.native.spmm_add(record, X, Y, alive, tiled=tiled)
+        same(Y, sums)
+        into[:, 2:-3] = before
+        compiled.native.spmm_add(record, X, into[:, 2:-3], alive, tiled=tiled)
+        beside[:, 2:-3] = sums
+        same(into, beside)
+
+
+@pytest.mark.parametrize("width", [65, 128])
+def test_products_of_a_tiled_matrix_larger_than_the_caches(compiled, width):
+    """An operand that is not copied."""
+    draws = np.random.default_rng(4)
+    m = 110_000
+    indptr, indices = ascending(draws, 300, m, np.int32, 900)
+    X, out = draws.standard_normal((m, width), dtype=np.float32), np.zeros((2, 300, width), dtype=np.float32)
+    record = compiled.native.record(indptr, indices, None, (300, m))
+    compiled.native.spmm_add(record, X, out[0], tiled=lay_out(record, 65536, len(indices)))
+    PLAIN.spmm_add(PLAIN.csr(indptr, indices, None, (300, m)), X, out[1])
+    same(*out)
+
+
+def test_a_device_tiles_matrices_of_ones_in_order(compiled):
+    """Where that gains anything; other products of them, and other matrices, are as before."""
+    draws = np.random.default_rng(5)
+    n, m = 300, 5000
+    indptr, indices = ascending(draws, n, m, np.int32)
+    A, shape = compiled.csr(indptr, indices, None, (n, m)), (n, m)
+    expected = compiled.tiled_bytes(n, m, len(indices))
+    assert compiled.tile(A) == compiled.tile(A) == A.tiled.nbytes
+    assert 0.9 < A.tiled.nbytes / expected < 1.1
+    X, Y = normal(draws, m, 64), normal(draws, n, 64)
+    live = (draws.random(n) < 0.5).astype(np.float32)
+    for few in (X, X[:, :15].copy()):
+        for options in ({}, {"live": live}, {"write": True}, {"live": live, "write": True}):
+            by_rows, by_tiles = np.zeros((2, n, few.shape[1]), dtype=np.float32)
+            compiled.spmm_add(compiled.csr(indptr, indices, None, shape), few, by_rows, **options)
+            compiled.spmm_add(A, few, by_tiles, **options)
+            same(by_tiles, by_rows)
+    by_rows = Y.copy()
+    compiled.spmm_add(compiled.csr(indptr, indices, None, shape), X, by_rows)
+    compiled.spmm_add(A, X, Y)
+    same(Y, by_rows)
+    assert compiled.tile(compiled.csr(indptr, indices, normal(draws, len(indices)), shape)) == 0
+    assert compiled.tile(compiled.csr(indptr, indices[::-1], None, shape)) == 0  # in no order
+    assert compiled.tile(compiled.csr(indptr, indices, None, (n, 10**6))) == 0  # few in a tile
+    assert PLAIN.tile(PLAIN.csr(indptr, indices, None, shape)) == PLAIN.tiled_bytes(n, m, 10**6) == 0
+
+
+def test_how_high_tiles_are():
+    """512 columns; more where rows have few entries there, as far as a tile may be; none where they stay few."""
+    most = 4 * 64 * 2048
+    assert tiled_height(100, 512, 10**6, most) == tiled_height(0, 10**4, 0, most) == 0
+    assert tiled_height(100, 5120, 100 * 10 * 6, most) == 512
+    assert tiled_height(100, 5120, 100 * 10 * 6 - 1, most) == 1024
+    assert tiled_height(100, 5120, 100 * 5 * 6 - 1, most) == 2048
+    assert tiled_height(100, 5120, 100 * 3 * 3, most) == 2048
+    assert tiled_height(100, 5120, 100 * 3 * 3 - 1, most) == 0
+    assert tiled_height(1, 1 << 30, 1 << 16, 1 << 40) == 65536
 
 
 @pytest.mark.parametrize("most", [1, 7, 300])

@@ -129,6 +129,15 @@ class Classifier:
         with raise_together(self.group, "planning the memory of an epoch"):
             self.engine.allocate(budget)
         self._narrow()
+        self._tile(budget)
+
+    def _tile(self, budget: Budget | None) -> None:
+        """Get the matrices of the epochs' products ready for many of them, where memory is not scarce."""
+        self.tiled_bytes = 0
+        if self.case.epochs and not (budget and budget.limit):
+            own = [each.matrix for each in self.engine.narrow.values() if each.matrix is not None]
+            with raise_together(self.group, "laying out the matrix by tiles"):
+                self.tiled_bytes = self.engine.neighbours_of.tile(*own)
 
     def _narrow(self) -> None:
         """Leave out of the epochs' products what the loss does not depend on. Ranks: all call."""

@@ -13,6 +13,8 @@ in training
     fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with
                      weights, 4 n_p for each of them (staged: 4 P n_p), and 4 n_p for each layer that need not
                      make all rows
+    tiles            2 for each entry of the matrices without weights, and about 2 for each row of a tile, where
+                     products gain by a copy tile by tile (native/tiled.py) and memory.fast_mb is not set
     kept features    A X where it is made once; the dropped features where input dropout is on
     factors          4 n_p for each normalisation, and the losses
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
@@ -55,6 +57,7 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "buffers": 4 * own * engine.plan.columns,
         "exchange": exchange(training, rank),
         "fewer columns": fewer_columns(training, rank),
+        "tiles": tiles(training, rank),
         "kept features": kept,
         "factors": 4 * own * (2 + len(engine.kept)),
         "gradients": gradients(training, rank),
@@ -73,6 +76,19 @@ def fewer_columns(training: Training, rank: int) -> int:
     tiles = layout.ranks if layout.mode == "staged" else 1
     entries = round((index + values) * sum(training.copies) * stored)
     return entries + index * (rows + 1) * tiles * matrices + 4 * rows * flagged
+
+
+def tiles(training: Training, rank: int) -> int:
+    """Bytes of the second copies of the matrices that are laid out by tiles."""
+    layout, inputs = training.layout, training.inputs
+    if (inputs.weighted and training.case.edge_weights) or not training.case.epochs:
+        return 0
+    ranks = layout.ranks if layout.mode == "staged" else 1
+    columns = int(layout.rows.max()) if layout.mode == "staged" else layout.extended(rank)
+    stored, rows = int(layout.stored[rank]), int(layout.rows[rank])
+    shares = [1.0, *(share for share in training.copies if share > 0)]
+    made = training.device.tiled_bytes
+    return ranks * sum(made(rows, columns, round(share * stored / ranks)) for share in shares)
 
 
 def exchange(training: Training, rank: int) -> int:

@@ -2,11 +2,12 @@
 #include "vectors.h"
 
 #include "spmm_lanes.h"
+#include "tiled_lanes.h"
 #include "live_lanes.h"
 #include "dense_lanes.h"
 #include "gram_lanes.h"
 #include "basis_lanes.h"
 #include "incremental_lanes.h"
 
-const Lanes LANES_TABLE = {LANES,      spmm,       live,        lookup,       dense,
+const Lanes LANES_TABLE = {LANES,      spmm,       tiled,       live,         lookup,        dense,
                            gram_block, basis_rows, basis_nodes, basis_shares, neighbour_sums};

@@ -4,6 +4,7 @@
 #define LOCKSTEP_LANES_H
 
 #include "products.h"
+#include "tiled.h"
 
 /* Weight gradients: see gram_lanes.h. */
 typedef struct {
@@ -20,6 +21,8 @@ typedef struct {
     int64_t lanes;
     void (*spmm)(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
                  const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t height, int often);
+    void (*tiled)(const Tiled *A, int64_t c, const float *X, float *Y, int64_t ldy, const float *live,
+                  float *room);
     void (*live)(int64_t n, const int32_t *indptr, const int32_t *indices, const float *data, int64_t ld, int64_t f,
                  const float *X, float *Y, const float *live, int first, const Gate *gate);
     void (*lookup)(int64_t n, int wide, const void *indptr, const void *indices, int64_t states, int64_t f,

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.errors import NumericsError
 from app.native.library import address, aligned, function
+from app.native.tiled import LEAST_COLUMNS, TiledMatrix, expected_bytes, lay_out, tiled_height
 from app.products import Finish, Members, Part
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -79,7 +80,7 @@ def available() -> bool:
     """True where the library was built."""
     return None not in (
         *(SPMM_LIVE, SPMM, TILE_BYTES, TILE_COLUMNS, SPMM_MEMBERS, LOOKUP),
-        *(FOLD, POOL, SPREAD, DENSE, BEST_ROWS, GRAM, GRAM_ROOTS),
+        *(FOLD, POOL, SPREAD, DENSE, BEST_ROWS, GRAM, GRAM_ROOTS, tiled_height),
     )
 
 
@@ -108,12 +109,18 @@ class NativeProducts:
         live: np.ndarray | None = None,
         write: bool = False,
         gate: Part | None = None,
+        tiled: TiledMatrix | None = None,
     ) -> None:
-        """Y += A X, or Y = A X; with a gate of rows of f columns, times (gate > 0)."""
+        """Y += A X, or Y = A X; with a gate of rows of f columns, times (gate > 0). tiled: of A, or None."""
         c = X.shape[1]
+        one_state = live is None or len(live) == record[0]
+        if tiled and one_state and c >= LEAST_COLUMNS and gate is None and not write:
+            _check_rows(X)
+            tiled.times(X, Y, _row_length(Y), _vector(live, np.float32))
+            return
         if not Y.flags.c_contiguous and gate is None and not write:
             _check_rows(X)
-            if live is not None and len(live) != record[0]:
+            if not one_state:
                 raise NumericsError("sparse product: rows of several states must be row-major")
             rows = _vector(live, np.float32)
             SPMM(*record, c, address(X), address(Y), _row_length(Y), rows, False, self.tile_bytes)
@@ -127,6 +134,16 @@ class NativeProducts:
             *record, c, f, address(X), address(Y), _vector(live, np.float32), write, _gate(gate),
             self.tile_bytes,
         )  # fmt: skip
+
+    def tile(self, record: tuple[int, ...], entries: int) -> TiledMatrix | None:
+        """The tiled form of a matrix of ones with so many entries, where products gain by it."""
+        height = tiled_height(*record[:2], entries, self.tile_bytes)
+        return lay_out(record, height, entries) if height else None
+
+    def tiled_bytes(self, rows: int, columns: int, entries: int) -> int:
+        """About what the tiled form of a matrix of ones takes; 0 where there is none."""
+        height = tiled_height(rows, columns, entries, self.tile_bytes)
+        return expected_bytes(rows, columns, entries, height) if height else 0
 
     def spmm_members(
         self,

@@ -3,15 +3,15 @@
 
 #include <unistd.h>
 
-/* Columns of A in a tile, or 0 to go by rows. Tiles are worth it where X is more than SOME of them (rows that many read
- * stay in the cache anyhow) and a row reads enough of each in the mean to pay for its sums, which are read and written
- * again for every tile. Measured (1 MB of second-level cache, power-law degrees, 64 to 256 columns): even at 3 to 4 KB
- * where X lies in the third-level cache; where it does not, still 1.7 times faster at 1.4 KB. */
-enum { SOME = 6, LEAST = 4096, LEAST_OUTSIDE = 1024 };
+/* Columns of A in a tile, or 0 to go by rows. Tiles are worth it where X is more than one of them and a row reads enough
+ * of each in the mean to pay for its sums, which are read and written again for every tile. Measured (power-law degrees,
+ * 32 to 256 columns): with 2 MB of second-level cache, X in the third-level one, even at 2 KB and 1.3 to 2 times faster
+ * at 4 KB; with 1 MB, even at 3 to 4 KB there, and where X does not fit that either, still 1.7 times faster at 1.4 KB. */
+enum { LEAST = 3072, LEAST_OUTSIDE = 1024 };
 int64_t lk_tile_columns(int64_t n, int64_t m, int64_t entries, int64_t c, int64_t tile) {
     const int64_t height = c >= 16 ? tile / (4 * c) : 0;
     const int64_t least = 4 * m * c > OUTER_CACHE ? LEAST_OUTSIDE : LEAST;
-    if (height < 1 || m <= SOME * height) return 0;
+    if (height < 1 || m <= height) return 0;
     return 4 * c * entries >= least * n * ((m - 1) / height + 1) ? height : 0;
 }
 
@@ -28,11 +28,11 @@ void lk_spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *ind
     lk_lanes()->spmm(n, m, wide, indptr, indices, data, c, X, Y, ldy, live, first, height, often);
 }
 
-/* What a tile may read of X: most of the second-level cache; the rest is for entries and sums that pass by. */
+/* What a tile may read of X: half of the second-level cache; the rest is for entries and sums that pass by. */
 int64_t lk_tile_bytes(void) {
     int64_t cache = 0;
 #ifdef _SC_LEVEL2_CACHE_SIZE
     cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
 #endif
-    return (cache > 0 ? cache : 1 << 20) / 8 * 5;
+    return (cache > 0 ? cache : 1 << 20) / 2;
 }

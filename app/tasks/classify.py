@@ -178,6 +178,8 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
             "layer %d: the loss depends on %.1f %% of the entries, %.1f MB of their own",
             layer + 1, 100 * narrow.share, 1e-6 * (narrow.nbytes + narrow.rows.nbytes),
         )  # fmt: skip
+    if classifier.tiled_bytes:
+        log.info("the matrix is kept by tiles too: %.1f MB more on this rank", 1e-6 * classifier.tiled_bytes)
 
 
 def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores]) -> None:

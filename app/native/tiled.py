@@ -1,0 +1,70 @@
+"""The tiled form of a matrix of ones (tiled.h): a second copy of its entries, for products that are made often."""
+
+import ctypes
+
+import numpy as np
+
+from app.native.library import address, function
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+BAND, LOOK_AHEAD = 2048, 8  # as in tiled.h
+LEAST_COLUMNS = 16  # of the other operand
+NOT_ASCENDING, NO_MEMORY = 1, 2
+RUNS = 32  # of a tile, about: rows with equally many entries
+
+
+class _Tiled(ctypes.Structure):
+    _fields_ = (
+        ("n", Long), ("m", Long), ("height", Long), ("tiles", Pointer), ("runs", Pointer), ("rows", Pointer),
+        ("entries", Pointer),
+    )  # fmt: skip
+
+
+tiled_height = function("lk_tiled_height", *(Long,) * 4, returns=Long)
+TILE = function(
+    "lk_tile", Long, Long, ctypes.c_int, Pointer, Pointer, Long, *(Pointer,) * 5, returns=ctypes.c_int
+)
+PRODUCT = function(
+    "lk_tiled", ctypes.POINTER(_Tiled), Long, Pointer, Pointer, Long, Pointer
+)  # fmt: skip
+
+
+def expected_bytes(rows: int, columns: int, entries: int, height: int) -> int:
+    """About what the tiled form of a matrix of ones takes, with `height` columns in a tile."""
+    tiles, bands = -(-columns // height), -(-rows // BAND)
+    cells = min(rows * tiles, entries)
+    return 2 * entries + 2 * cells + 8 * min(bands * tiles * RUNS, cells) + 24 * (bands * tiles + 1)
+
+
+class TiledMatrix:
+    """A matrix of ones, tile by tile of its columns; `times` gives the bits of the product by rows.
+
+    nbytes   of the copy
+    """
+
+    def __init__(self, record: tuple[int, ...], height: int, runs: int, cells: int, entries: int) -> None:
+        """record   of the matrix (NativeProducts.record), whose arrays must live as long as this is made."""
+        rows, columns = record[:2]
+        tiles = -(-rows // BAND) * -(-columns // height)
+        self._arrays = (
+            np.empty((tiles + 1, 3), dtype=np.int64), np.empty((runs, 2), dtype=np.uint32),
+            np.empty(cells + LOOK_AHEAD, dtype=np.uint16), np.empty(entries, dtype=np.uint16),
+        )  # fmt: skip
+        self.nbytes = sum(array.nbytes for array in self._arrays)
+        addresses = [address(array) for array in self._arrays]
+        if TILE(*record[:5], height, *addresses, address(np.empty(2, dtype=np.int64))):
+            raise MemoryError
+        self._struct = ctypes.pointer(_Tiled(rows, columns, height, *addresses))
+
+    def times(self, X: np.ndarray, Y: np.ndarray, row_length: int, live: int) -> None:
+        """Y += A X: operands and addresses as NativeProducts.spmm_add has checked them."""
+        PRODUCT(self._struct, X.shape[1], address(X), address(Y), row_length, live)
+
+
+def lay_out(record: tuple[int, ...], height: int, entries: int) -> TiledMatrix | None:
+    """The tiled form of a matrix of ones; None where the columns of a row do not ascend."""
+    sizes = np.zeros(2, dtype=np.int64)
+    found = TILE(*record[:5], height, *(None,) * 4, address(sizes))
+    if found == NO_MEMORY:
+        raise MemoryError
+    return None if found == NOT_ASCENDING else TiledMatrix(record, height, *sizes.tolist(), entries)
