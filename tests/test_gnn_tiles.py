@@ -1,0 +1,69 @@
+"""Training on a matrix that is laid out by tiles: the same bits, for about as much memory as was foreseen."""
+
+import msgspec
+import networkx as nx
+import numpy as np
+import pytest
+from test_reach import on_paper
+
+from app.casefile import build
+from app.gnn.training import Classifier
+from app.graphs.memory import stream_of_object
+from app.graphs.node_memory import table_of_arrays
+from app.memory.tiers import Budget
+from app.model import gnn_memory
+from app.partition.load import load_stream
+from app.partition.nodes import deal_node_table
+from app.sparse.rowblock import RowBlock
+
+NODES = 2600  # on four ranks, each rank's columns are more than a tile
+
+
+def classifier_on(group, exchange, settings=None, weighted=False, budget=None, epochs=200):
+    """A classifier on a graph with hubs, of which half the nodes are trained on."""
+    draws = np.random.default_rng(1)
+    weights = 900 * np.arange(1, NODES + 1) ** -0.5
+    graph = nx.expected_degree_graph(draws.permutation(weights).tolist(), seed=2, selfloops=False)
+    if weighted:
+        nx.set_edge_attributes(graph, 2.0, "weight")
+    features, labels = draws.normal(size=(NODES, 24)), draws.integers(0, 5, NODES)
+    train = draws.random(NODES) < 0.5
+    wanted = {"run.task": "classify", "gnn.hidden": 70, "gnn.edge_weights": weighted, **(settings or {})}
+    case = build(wanted)
+    loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
+    table = table_of_arrays(features, labels, train, np.zeros(NODES, bool), ~train, NODES)
+    data = deal_node_table(group, table if group.rank == 0 else None, loaded)
+    block = RowBlock(group, loaded.graph, loaded.rows, exchange, case.gnn.hidden)
+    return Classifier(group, msgspec.structs.replace(case.gnn, epochs=epochs), block, data, 1, budget=budget)
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("model", ["gcn", "sage"])
+def test_an_epoch_has_the_same_bits(group, monkeypatch, model, exchange):
+    if not group.device.tiled_bytes(NODES, NODES, 100 * NODES):
+        pytest.skip("this device lays no matrix out by tiles")
+    settings = {"gnn.model": model, "gnn.depth": 3, "gnn.input_dropout": 0.0}
+    tiled = classifier_on(group, exchange, settings)
+    monkeypatch.setattr(group.device, "tile", lambda matrix: 0)
+    plain = classifier_on(group, exchange, settings)
+    assert plain.tiled_bytes == 0
+    for epoch in (1, 2):
+        assert tiled.epoch(epoch) == plain.epoch(epoch)
+        gradients = [group.device.get(each.engine.gradient) for each in (tiled, plain)]
+        assert np.array_equal(*gradients)
+        assert np.abs(gradients[0]).max() > 0
+    assert np.array_equal(tiled.scores_own(), plain.scores_own())
+    foreseen = gnn_memory.tiles(on_paper(tiled), group.rank)
+    assert tiled.tiled_bytes > 0
+    assert abs(tiled.tiled_bytes - foreseen) <= 0.1 * foreseen
+
+
+def test_where_no_tiles_are_made(group):
+    """A matrix with weights has none, nor is any made where memory is scarce or nothing is learned."""
+    for made in (
+        classifier_on(group, "halo", weighted=True),
+        classifier_on(group, "halo", epochs=0),
+        classifier_on(group, "halo", budget=Budget(10**8)),
+    ):
+        assert made.tiled_bytes == 0
+    assert gnn_memory.tiles(on_paper(classifier_on(group, "halo", weighted=True), True), group.rank) == 0
