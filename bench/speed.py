@@ -31,6 +31,7 @@ PARTS = {
     "environments": "Training with 32 environments against one",
     "compaction": "Compaction of the residual graph",
     "gnn": "Full-batch training of graph convolutional networks",
+    "tiles": "Sparse products by tiles",
     "reach": "Training that leaves out what the loss does not depend on",
     "gnn_gradients": "Gradients of graph convolutional networks against float64",
     "rgcn": "Full-batch training of a relational network",
