@@ -81,14 +81,14 @@ class HostDevice(Products, HostElementwise, HostAttention):
         return A
 
     def tile(self, A: Any) -> int:
-        """A copy of a matrix of ones tile by tile (native/tiled.py), where it is worth its memory."""
-        if self.native and A.tiled is None and A.data.strides == (0,):
+        """A copy of a matrix tile by tile (native/tiled.py), where it is worth its memory."""
+        if self.native and A.tiled is None:
             A.tiled = self.native.tile(A.record, A.nnz)
         return A.tiled.nbytes if A.tiled else 0
 
-    def tiled_bytes(self, rows: int, columns: int, entries: int) -> int:
-        """About what `tile` makes of a matrix of ones."""
-        return self.native.tiled_bytes(rows, columns, entries) if self.native else 0
+    def tiled_bytes(self, rows: int, columns: int, entries: int, weighted: bool = False) -> int:
+        """About what `tile` makes of a matrix, with weights or of ones."""
+        return self.native.tiled_bytes(rows, columns, entries, weighted) if self.native else 0
 
     def spmm_add(
         self,

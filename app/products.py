@@ -134,8 +134,8 @@ class Products:
         that gains anything; the bytes of it, 0 where there is none. No bit of a product changes."""
         return 0
 
-    def tiled_bytes(self, rows: int, columns: int, entries: int) -> int:
-        """About what `tile` makes of a matrix of ones."""
+    def tiled_bytes(self, rows: int, columns: int, entries: int, weighted: bool = False) -> int:
+        """About what `tile` makes of a matrix, with weights or of ones."""
         return 0
 
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:

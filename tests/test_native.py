@@ -200,10 +200,11 @@ def test_products_of_tiled_matrices(compiled, width, kind):
     live = (draws.random(n) < 0.5).astype(np.float32)
     live[:2] = 0, -0.0
     X, before, wide = normal(draws, m, width), normal(draws, n, width), normal(draws, n, width + 5)
-    record = compiled.native.record(indptr, indices, None, (n, m))
-    for height, alive in itertools.product((10, 105, 1000), (None, live)):
+    data = normal(draws, len(indices))
+    for height, alive, values in itertools.product((10, 105, 1000), (None, live), (None, data)):
         sums, beside, into = before.copy(), wide.copy(), wide.copy()
-        PLAIN.spmm_add(PLAIN.csr(indptr, indices, None, (n, m)), X, sums)
+        PLAIN.spmm_add(PLAIN.csr(indptr, indices, values, (n, m)), X, sums)
+        record = compiled.native.record(indptr, indices, values, (n, m))
         if alive is not None:
             sums[alive == 0] = before[alive == 0]
         tiled, Y = lay_out(record, height, len(indices)), before.copy()
@@ -228,7 +229,7 @@ def test_products_of_a_tiled_matrix_larger_than_the_caches(compiled, width):
     same(*out)
 
 
-def test_a_device_tiles_matrices_of_ones_in_order(compiled):
+def test_a_device_tiles_matrices_in_order(compiled):
     """Where that gains anything; other products of them, and other matrices, are as before."""
     draws = np.random.default_rng(5)
     n, m = 300, 5000
@@ -249,7 +250,9 @@ def test_a_device_tiles_matrices_of_ones_in_order(compiled):
     compiled.spmm_add(compiled.csr(indptr, indices, None, shape), X, by_rows)
     compiled.spmm_add(A, X, Y)
     same(Y, by_rows)
-    assert compiled.tile(compiled.csr(indptr, indices, normal(draws, len(indices)), shape)) == 0
+    weighted = compiled.csr(indptr, indices, normal(draws, len(indices)), shape)
+    assert compiled.tile(weighted) == A.tiled.nbytes + 4 * len(indices)
+    assert abs(compiled.tiled_bytes(n, m, len(indices), True) / weighted.tiled.nbytes - 1) < 0.1
     assert compiled.tile(compiled.csr(indptr, indices[::-1], None, shape)) == 0  # in no order
     assert compiled.tile(compiled.csr(indptr, indices, None, (n, 10**6))) == 0  # few in a tile
     assert PLAIN.tile(PLAIN.csr(indptr, indices, None, shape)) == PLAIN.tiled_bytes(n, m, 10**6) == 0

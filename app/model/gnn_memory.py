@@ -13,7 +13,7 @@ in training
     fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with
                      weights, 4 n_p for each of them (staged: 4 P n_p), and 4 n_p for each layer that need not
                      make all rows
-    tiles            2 for each entry of the matrices without weights, and about 2 for each row of a tile, where
+    tiles            2 for each entry of the matrices, 6 with weights, and about 2 for each row of a tile, where
                      products gain by a copy tile by tile (native/tiled.py) and memory.fast_mb is not set
     kept features    A X where it is made once; the dropped features where input dropout is on
     factors          4 n_p for each normalisation, and the losses
@@ -81,14 +81,15 @@ def fewer_columns(training: Training, rank: int) -> int:
 def tiles(training: Training, rank: int) -> int:
     """Bytes of the second copies of the matrices that are laid out by tiles."""
     layout, inputs = training.layout, training.inputs
-    if (inputs.weighted and training.case.edge_weights) or not training.case.epochs:
+    weighted = bool(inputs.weighted and training.case.edge_weights)
+    if not training.case.epochs:
         return 0
     ranks = layout.ranks if layout.mode == "staged" else 1
     columns = int(layout.rows.max()) if layout.mode == "staged" else layout.extended(rank)
     stored, rows = int(layout.stored[rank]), int(layout.rows[rank])
     shares = [1.0, *(share for share in training.copies if share > 0)]
     made = training.device.tiled_bytes
-    return ranks * sum(made(rows, columns, round(share * stored / ranks)) for share in shares)
+    return ranks * sum(made(rows, columns, round(share * stored / ranks), weighted) for share in shares)
 
 
 def exchange(training: Training, rank: int) -> int:

@@ -136,14 +136,14 @@ class NativeProducts:
         )  # fmt: skip
 
     def tile(self, record: tuple[int, ...], entries: int) -> TiledMatrix | None:
-        """The tiled form of a matrix of ones with so many entries, where products gain by it."""
+        """The tiled form of a matrix with so many entries, where products gain by it."""
         height = tiled_height(*record[:2], entries, self.tile_bytes)
         return lay_out(record, height, entries) if height else None
 
-    def tiled_bytes(self, rows: int, columns: int, entries: int) -> int:
-        """About what the tiled form of a matrix of ones takes; 0 where there is none."""
+    def tiled_bytes(self, rows: int, columns: int, entries: int, weighted: bool) -> int:
+        """About what the tiled form of a matrix takes; 0 where there is none."""
         height = tiled_height(rows, columns, entries, self.tile_bytes)
-        return expected_bytes(rows, columns, entries, height) if height else 0
+        return expected_bytes(rows, columns, entries, weighted, height) if height else 0
 
     def spmm_members(
         self,

@@ -41,19 +41,21 @@ static int ascends(int64_t n, int wide, const void *indptr, const void *indices)
 }
 
 /* The entries of the tile from `column` on, cell by cell, after `walk` has gone past them. */
-static void fill(const Walk *walk, int64_t cells, int wide, const void *indices, int64_t column, const uint16_t *rows,
-                 uint16_t *entries) {
+static void fill(const Walk *walk, int64_t cells, int wide, const void *indices, const float *data, int64_t column,
+                 const uint16_t *rows, uint16_t *entries, float *values) {
     for (int64_t k = 0; k < cells; ++k) {
         const int64_t i = rows[k], end = walk->at[i];
-        for (int64_t j = end - walk->has[i]; j < end; ++j)
+        for (int64_t j = end - walk->has[i]; j < end; ++j) {
             *entries++ = (uint16_t)(ENTRY(wide, indices, j) - column);
+            if (values) *values++ = data[j];
+        }
     }
 }
 
-/* Lays out a matrix [n, m] of ascending rows. sizes [2]: its runs and cells. `runs`, `rows` and `entries` null: counts
- * only; else all of Tiled is written. Returns 0, or 1 where rows do not ascend, 2 without memory. */
-int lk_tile(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, int64_t height, int64_t *tiles,
-            uint32_t *runs, uint16_t *rows, uint16_t *entries, int64_t *sizes) {
+/* Lays out a matrix [n, m] of ascending rows. sizes [2]: its runs and cells. `runs` null: counts only; else all of Tiled
+ * is written, values where they are given. Returns 0, or 1 where rows do not ascend, 2 without memory. */
+int lk_tile(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t height,
+            int64_t *tiles, uint32_t *runs, uint16_t *rows, uint16_t *entries, float *values, int64_t *sizes) {
     int64_t made = 0, cells = 0, placed = 0;
     if (!runs && !ascends(n, wide, indptr, indices)) return 1;
     Walk *walk = calloc(1, sizeof *walk);
@@ -83,7 +85,8 @@ int lk_tile(int64_t n, int64_t m, int wide, const void *indptr, const void *indi
             if (runs) {
                 for (int64_t i = 0; i < count; ++i)
                     if (walk->has[i]) rows[first + walk->next[walk->has[i]]++] = (uint16_t)i;
-                fill(walk, cells - first, wide, indices, column, rows + first, entries + placed);
+                fill(walk, cells - first, wide, indices, data, column, rows + first, entries + placed,
+                     values ? values + placed : 0);
                 for (int64_t i = 0; i < count; ++i) placed += walk->has[i];
             }
             memset(walk->alike, 0, ((size_t)most + 1) * sizeof *walk->alike);

@@ -1,4 +1,4 @@
-/* A second form of a matrix of ones, for products that are made often: its entries tile by tile. */
+/* A second form of a matrix, for products that are made often: its entries tile by tile. */
 #ifndef LOCKSTEP_TILED_H
 #define LOCKSTEP_TILED_H
 
@@ -13,6 +13,7 @@ typedef struct {
     const uint32_t *runs;    /* [runs][2]: entries of a cell, cells */
     const uint16_t *rows;    /* [cells + LOOK_AHEAD]: the row of each cell, from the band's first on */
     const uint16_t *entries; /* columns, from the tile's first on, in the order in which the matrix has them */
+    const float *values;     /* of the entries, or null: all are one */
 } Tiled;
 
 INLINE int64_t tiles_of(int64_t m, int64_t height) { return (m + height - 1) / height; }

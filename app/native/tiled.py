@@ -1,4 +1,4 @@
-"""The tiled form of a matrix of ones (tiled.h): a second copy of its entries, for products that are made often."""
+"""The tiled form of a matrix (tiled.h): a second copy of its entries, for products that are made often."""
 
 import ctypes
 
@@ -16,28 +16,26 @@ RUNS = 32  # of a tile, about: rows with equally many entries
 class _Tiled(ctypes.Structure):
     _fields_ = (
         ("n", Long), ("m", Long), ("height", Long), ("tiles", Pointer), ("runs", Pointer), ("rows", Pointer),
-        ("entries", Pointer),
+        ("entries", Pointer), ("values", Pointer),
     )  # fmt: skip
 
 
 tiled_height = function("lk_tiled_height", *(Long,) * 4, returns=Long)
 TILE = function(
-    "lk_tile", Long, Long, ctypes.c_int, Pointer, Pointer, Long, *(Pointer,) * 5, returns=ctypes.c_int
+    "lk_tile", Long, Long, ctypes.c_int, *(Pointer,) * 3, Long, *(Pointer,) * 6, returns=ctypes.c_int
 )
-PRODUCT = function(
-    "lk_tiled", ctypes.POINTER(_Tiled), Long, Pointer, Pointer, Long, Pointer
-)  # fmt: skip
+PRODUCT = function("lk_tiled", ctypes.POINTER(_Tiled), Long, Pointer, Pointer, Long, Pointer)
 
 
-def expected_bytes(rows: int, columns: int, entries: int, height: int) -> int:
-    """About what the tiled form of a matrix of ones takes, with `height` columns in a tile."""
+def expected_bytes(rows: int, columns: int, entries: int, weighted: bool, height: int) -> int:
+    """About what the tiled form of a matrix takes, with `height` columns in a tile."""
     tiles, bands = -(-columns // height), -(-rows // BAND)
     cells = min(rows * tiles, entries)
-    return 2 * entries + 2 * cells + 8 * min(bands * tiles * RUNS, cells) + 24 * (bands * tiles + 1)
+    return (2 + 4 * weighted) * entries + 2 * cells + 8 * min(bands * tiles * RUNS, cells) + 24 * (bands * tiles + 1)
 
 
 class TiledMatrix:
-    """A matrix of ones, tile by tile of its columns; `times` gives the bits of the product by rows.
+    """A matrix, tile by tile of its columns; `times` gives the bits of the product by rows.
 
     nbytes   of the copy
     """
@@ -49,10 +47,11 @@ class TiledMatrix:
         self._arrays = (
             np.empty((tiles + 1, 3), dtype=np.int64), np.empty((runs, 2), dtype=np.uint32),
             np.empty(cells + LOOK_AHEAD, dtype=np.uint16), np.empty(entries, dtype=np.uint16),
+            np.empty(entries, dtype=np.float32) if record[5] else None,
         )  # fmt: skip
-        self.nbytes = sum(array.nbytes for array in self._arrays)
+        self.nbytes = sum(array.nbytes for array in self._arrays if array is not None)
         addresses = [address(array) for array in self._arrays]
-        if TILE(*record[:5], height, *addresses, address(np.empty(2, dtype=np.int64))):
+        if TILE(*record, height, *addresses, address(np.empty(2, dtype=np.int64))):
             raise MemoryError
         self._struct = ctypes.pointer(_Tiled(rows, columns, height, *addresses))
 
@@ -62,9 +61,9 @@ class TiledMatrix:
 
 
 def lay_out(record: tuple[int, ...], height: int, entries: int) -> TiledMatrix | None:
-    """The tiled form of a matrix of ones; None where the columns of a row do not ascend."""
+    """The tiled form of a matrix; None where the columns of a row do not ascend."""
     sizes = np.zeros(2, dtype=np.int64)
-    found = TILE(*record[:5], height, *(None,) * 4, address(sizes))
+    found = TILE(*record, height, *(None,) * 5, address(sizes))
     if found == NO_MEMORY:
         raise MemoryError
     return None if found == NOT_ASCENDING else TiledMatrix(record, height, *sizes.tolist(), entries)

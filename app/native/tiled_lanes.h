@@ -4,13 +4,13 @@
 #include "tiled.h"
 
 /* The W columns that y points at, of one row. */
-#define CELL(V, W, WX)                                                                                        \
+#define CELL(V, W, WX, T)                                                                                     \
     {                                                                                                         \
         vec a[V];                                                                                             \
         for (int q = 0; q < V; ++q) a[q] = LOAD(y + PLACE(q, V, LANES, W));                                   \
         for (uint32_t j = 0; j < length; ++j) {                                                               \
             const float *x = X + (size_t)entry[j] * ld;                                                       \
-            for (int q = 0; q < V; ++q) a[q] += LOAD(x + PLACE(q, V, LANES, WX));                             \
+            for (int q = 0; q < V; ++q) a[q] += T(LOAD(x + PLACE(q, V, LANES, WX)));                          \
         }                                                                                                     \
         for (int q = 0; q < V; ++q) STORE(y + PLACE(q, V, LANES, W), a[q]);                                   \
     }
@@ -18,10 +18,12 @@
 /* Row and entries of the i-th cell of a run, while rows further on are fetched. */
 #define AT(V, i)                                                                                              \
     float *y = Y + row[i] * ldy;                                                                              \
-    const uint16_t *entry = entries + (size_t)(i) * length;
+    const uint16_t *entry = entries + (size_t)(i) * length;                                                   \
+    const float *data = values ? values + (size_t)(i) * length : 0;                                           \
+    (void)data;
 
 /* All cells of a tile whose rows of X are given. Those of rows that are left out are sorted out of a run before. */
-#define CELLS(V)                                                                                              \
+#define CELLS(V, T)                                                                                           \
     for (int64_t k = tile[0]; k < tile[3]; ++k) {                                                             \
         const uint32_t length = runs[2 * k], count = runs[2 * k + 1];                                         \
         uint32_t found = 0;                                                                                   \
@@ -31,18 +33,21 @@
         }                                                                                                     \
         for (uint32_t i = 0; live && i < found; ++i) {                                                        \
             AT(V, list[i])                                                                                    \
-            CELL(V, w, wx)                                                                                    \
+            CELL(V, w, wx, T)                                                                                 \
         }                                                                                                     \
         for (uint32_t i = 0; !live && i < count; ++i) {                                                       \
             const float *ahead = Y + row[i + LOOK_AHEAD] * ldy;                                               \
             for (int q = 0; q < V; ++q)                                                                       \
                 if (NEW_LINE(q, V, LANES)) __builtin_prefetch(ahead + PLACE(q, V, LANES, w), 1, 3);           \
             AT(V, i)                                                                                          \
-            CELL(V, w, wx)                                                                                    \
+            CELL(V, w, wx, T)                                                                                 \
         }                                                                                                     \
         row += count;                                                                                         \
         entries += (size_t)count * length;                                                                    \
+        if (values) values += (size_t)count * length;                                                         \
     }
+#define CELLS_ONE(V) CELLS(V, ONE)
+#define CELLS_VALUED(V) CELLS(V, VALUED)
 
 /* The w columns of X [m, c] from `at` on, in rows of whole vectors: the last holds the last LANES of them. */
 static void pack_panel(int64_t m, int64_t c, const float *X, int64_t at, int64_t w, float *room, int64_t ld) {
@@ -70,7 +75,12 @@ static void tiled(const Tiled *A, int64_t c, const float *X_, float *Y_, int64_t
             for (int64_t t = 0; t < tiles; ++t, tile += 3) {
                 const float *X = X_at + t * A->height * ld;
                 const uint16_t *row = A->rows + tile[1], *entries = A->entries + tile[2];
-                BY_VECTORS(w, CELLS)
+                const float *values = A->values ? A->values + tile[2] : 0;
+                if (values) {
+                    BY_VECTORS(w, CELLS_VALUED)
+                } else {
+                    BY_VECTORS(w, CELLS_ONE)
+                }
             }
         }
     }
