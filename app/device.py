@@ -23,6 +23,7 @@ from app.native.attention import HostAttention
 from app.native.elementwise import HostElementwise
 from app.native.library import absence, aligned, lanes
 from app.native.products import NativeProducts, available
+from app.native.tiled import LEAST_COLUMNS
 from app.products import LOOKUP_STATES, PLAIN, Finish, Members, Part, Products
 
 Array = Any  # a NumPy array on the host, a CuPy array on a GPU
@@ -80,15 +81,16 @@ class HostDevice(Products, HostElementwise, HostAttention):
             A.record = self.native.record(A.indptr, A.indices, None if data is None else A.data, shape)
         return A
 
-    def tile(self, A: Any) -> int:
+    def tile(self, A: Any, width: int) -> int:
         """A copy of a matrix tile by tile (native/tiled.py), where it is worth its memory."""
-        if self.native and A.tiled is None:
+        if self.native and A.tiled is None and width >= LEAST_COLUMNS:
             A.tiled = self.native.tile(A.record, A.nnz)
         return A.tiled.nbytes if A.tiled else 0
 
-    def tiled_bytes(self, rows: int, columns: int, entries: int, weighted: bool = False) -> int:
+    def tiled_bytes(self, shape: tuple[int, int], entries: int, weighted: bool, width: int) -> int:
         """About what `tile` makes of a matrix, with weights or of ones."""
-        return self.native.tiled_bytes(rows, columns, entries, weighted) if self.native else 0
+        made = self.native and width >= LEAST_COLUMNS
+        return self.native.tiled_bytes(shape, entries, weighted) if made else 0
 
     def spmm_add(
         self,

@@ -129,12 +129,12 @@ class Products:
     follows_rows = False  # True: it keeps rows of scores as they change (app/cuda/changes.py)
     writes_products = False  # True: its sparse products can write their output (HostDevice)
 
-    def tile(self, A: Any) -> int:
-        """Get ready for many products with a CSR matrix, by a second copy of its entries in another order where
-        that gains anything; the bytes of it, 0 where there is none. No bit of a product changes."""
+    def tile(self, A: Any, width: int) -> int:
+        """Get ready for many products of a CSR matrix with up to `width` columns: by a copy of its entries
+        in another order, where that gains anything. Its bytes, or 0. No bit of a product changes."""
         return 0
 
-    def tiled_bytes(self, rows: int, columns: int, entries: int, weighted: bool = False) -> int:
+    def tiled_bytes(self, shape: tuple[int, int], entries: int, weighted: bool, width: int) -> int:
         """About what `tile` makes of a matrix, with weights or of ones."""
         return 0
 

@@ -39,7 +39,7 @@ def _products(case: GcnCase, effort: Effort) -> Iterator[Record]:
     """A record for each width."""
     device = subjects.open_group().device
     A = device.csr(case.indptr.astype(np.int32), case.indices, None, (case.n, case.n))
-    device.tile(A)
+    device.tile(A, max(WIDTHS))
     tiled = A.tiled
     for width in WIDTHS if tiled else ():
         X, Y = device.zeros((case.n, width)), device.zeros((case.n, width))

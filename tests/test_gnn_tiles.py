@@ -42,11 +42,11 @@ def classifier_on(group, exchange, settings=None, weighted=False, budget=None, e
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("model", ["gcn", "sage"])
 def test_an_epoch_has_the_same_bits(group, monkeypatch, model, weighted, exchange):
-    if not group.device.tiled_bytes(NODES, NODES, 100 * NODES):
+    if not group.device.tiled_bytes((NODES, NODES), 100 * NODES, False, 16):
         pytest.skip("this device lays no matrix out by tiles")
     settings = {"gnn.model": model, "gnn.depth": 3, "gnn.input_dropout": 0.0}
     tiled = classifier_on(group, exchange, settings, weighted)
-    monkeypatch.setattr(group.device, "tile", lambda matrix: 0)
+    monkeypatch.setattr(group.device, "tile", lambda matrix, width: 0)
     plain = classifier_on(group, exchange, settings, weighted)
     assert plain.tiled_bytes == 0
     for epoch in (1, 2):
@@ -61,8 +61,10 @@ def test_an_epoch_has_the_same_bits(group, monkeypatch, model, weighted, exchang
 
 
 def test_where_no_tiles_are_made(group):
-    """Where memory is scarce, or nothing is learned."""
+    """Where memory is scarce, where nothing is learned, where no product with the matrix is wide."""
     for made in (
+        classifier_on(group, "halo", {"gnn.hidden": 8}),
+        classifier_on(group, "halo", {"gnn.model": "gat"}),
         classifier_on(group, "halo", epochs=0),
         classifier_on(group, "halo", budget=Budget(10**8)),
     ):

@@ -193,7 +193,7 @@ def ascending(draws, n, m, kind, most=40):
 @pytest.mark.parametrize("width", [16, 17, 31, 41, 48, 64, 70, 79, 80, 128, 200])
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_products_of_tiled_matrices(compiled, width, kind):
-    """More rows than are taken at a time, more columns than a tile has: into an array, and some columns of one."""
+    """More rows than are taken at a time, more columns than a tile has."""
     draws = np.random.default_rng(width)
     n, m = BAND + 500, 105
     indptr, indices = ascending(draws, n, m, kind)
@@ -235,8 +235,9 @@ def test_a_device_tiles_matrices_in_order(compiled):
     n, m = 300, 5000
     indptr, indices = ascending(draws, n, m, np.int32)
     A, shape = compiled.csr(indptr, indices, None, (n, m)), (n, m)
-    expected = compiled.tiled_bytes(n, m, len(indices))
-    assert compiled.tile(A) == compiled.tile(A) == A.tiled.nbytes
+    expected = compiled.tiled_bytes(shape, len(indices), False, 16)
+    assert compiled.tile(A, 15) == compiled.tiled_bytes(shape, len(indices), False, 15) == 0
+    assert compiled.tile(A, 16) == compiled.tile(A, 16) == A.tiled.nbytes
     assert 0.9 < A.tiled.nbytes / expected < 1.1
     X, Y = normal(draws, m, 64), normal(draws, n, 64)
     live = (draws.random(n) < 0.5).astype(np.float32)
@@ -251,15 +252,16 @@ def test_a_device_tiles_matrices_in_order(compiled):
     compiled.spmm_add(A, X, Y)
     same(Y, by_rows)
     weighted = compiled.csr(indptr, indices, normal(draws, len(indices)), shape)
-    assert compiled.tile(weighted) == A.tiled.nbytes + 4 * len(indices)
-    assert abs(compiled.tiled_bytes(n, m, len(indices), True) / weighted.tiled.nbytes - 1) < 0.1
-    assert compiled.tile(compiled.csr(indptr, indices[::-1], None, shape)) == 0  # in no order
-    assert compiled.tile(compiled.csr(indptr, indices, None, (n, 10**6))) == 0  # few in a tile
-    assert PLAIN.tile(PLAIN.csr(indptr, indices, None, shape)) == PLAIN.tiled_bytes(n, m, 10**6) == 0
+    assert compiled.tile(weighted, 16) == A.tiled.nbytes + 4 * len(indices)
+    assert abs(compiled.tiled_bytes(shape, len(indices), True, 16) / weighted.tiled.nbytes - 1) < 0.1
+    assert compiled.tile(compiled.csr(indptr, indices[::-1], None, shape), 16) == 0  # in no order
+    assert compiled.tile(compiled.csr(indptr, indices, None, (n, 10**6)), 16) == 0  # few in a tile
+    plain = PLAIN.csr(indptr, indices, None, shape)
+    assert PLAIN.tile(plain, 16) == PLAIN.tiled_bytes(shape, 10**6, False, 16) == 0
 
 
 def test_how_high_tiles_are():
-    """512 columns; more where rows have few entries there, as far as a tile may be; none where they stay few."""
+    """512 columns; more where rows have few entries there, up to a limit; none where they stay few."""
     most = 4 * 64 * 2048
     assert tiled_height(100, 512, 10**6, most) == tiled_height(0, 10**4, 0, most) == 0
     assert tiled_height(100, 5120, 100 * 10 * 6, most) == 512

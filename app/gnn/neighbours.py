@@ -42,10 +42,13 @@ class Neighbours:
         """
         self.exchange.accumulate(X_own, [self._matrix if matrix is None else matrix], Y_own, rows_own)
 
-    def tile(self, *others: Any) -> int:
-        """Get the matrix, and others that `accumulate` is given, ready for many products; the bytes that takes."""
-        parts = [part for each in (self._matrix, *others) for part in (each if isinstance(each, list) else [each])]
-        return sum(self.device.tile(part) for part in parts)
+    def tile(self, width: int, matrix: Any = None) -> int:
+        """Get A, or what `accumulate` is given instead, ready for many products; the bytes that takes.
+
+        width   columns of the widest operand
+        """
+        found = self._matrix if matrix is None else matrix
+        return sum(self.device.tile(part, width) for part in (found if isinstance(found, list) else [found]))
 
     def visit(self, X_own: Array, own: bool, work: Callable[[Any, Array], None]) -> None:
         """Go through the stored entries in global order, with the rows of X that their columns number.

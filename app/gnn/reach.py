@@ -114,3 +114,16 @@ def copied_shares(shares: list[float], products: set[tuple[int, str]]) -> list[f
         copied.append(shares[layer] if made else 0.0)
         spare -= copied[-1]
     return copied[::-1]
+
+
+def widest_products(operations: list[Any], copied: set[int]) -> dict[int, int]:
+    """Columns of the widest operand that each matrix meets, by layers that have their own; -1: A.
+
+    operations   of an epoch (Programs.recorded)     copied   layers with a matrix of their own
+    """
+    found: dict[int, int] = {}
+    for each in operations:
+        if each.way:
+            matrix = each.layer if each.way == BACKWARD and each.layer in copied else -1
+            found[matrix] = max(found.get(matrix, 0), *each.exchanges)
+    return found

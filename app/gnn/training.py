@@ -23,7 +23,7 @@ from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
-from app.gnn.reach import narrow_layers
+from app.gnn.reach import narrow_layers, widest_products
 from app.gnn.stopwatch import Took
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
@@ -133,11 +133,13 @@ class Classifier:
 
     def _tile(self, budget: Budget | None) -> None:
         """Get the matrices of the epochs' products ready for many of them, where memory is not scarce."""
-        self.tiled_bytes = 0
-        if self.case.epochs and not (budget and budget.limit):
-            own = [each.matrix for each in self.engine.narrow.values() if each.matrix is not None]
-            with raise_together(self.group, "laying out the matrix by tiles"):
-                self.tiled_bytes = self.engine.neighbours_of.tile(*own)
+        self.tiled_bytes, engine = 0, self.engine
+        if not self.case.epochs or (budget and budget.limit):
+            return
+        own = {layer: each.matrix for layer, each in engine.narrow.items() if each.matrix is not None}
+        with raise_together(self.group, "laying out the matrix by tiles"):
+            for layer, width in widest_products(engine.recorded["epoch"], set(own)).items():
+                self.tiled_bytes += engine.neighbours_of.tile(width, own.get(layer))
 
     def _narrow(self) -> None:
         """Leave out of the epochs' products what the loss does not depend on. Ranks: all call."""

@@ -13,8 +13,8 @@ in training
     fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with
                      weights, 4 n_p for each of them (staged: 4 P n_p), and 4 n_p for each layer that need not
                      make all rows
-    tiles            2 for each entry of the matrices, 6 with weights, and about 2 for each row of a tile, where
-                     products gain by a copy tile by tile (native/tiled.py) and memory.fast_mb is not set
+    tiles            2 for each entry of the matrices, 6 with weights, and about 2 for each row of a tile,
+                     where products gain by such copies (native/tiled.py) and memory.fast_mb is not set
     kept features    A X where it is made once; the dropped features where input dropout is on
     factors          4 n_p for each normalisation, and the losses
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
@@ -23,7 +23,7 @@ in training
 
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
-from app.gnn.reach import MOST_ENTRIES
+from app.gnn.reach import MOST_ENTRIES, widest_products
 from app.model import memory
 from app.model.gnn import Training
 
@@ -80,16 +80,19 @@ def fewer_columns(training: Training, rank: int) -> int:
 
 def tiles(training: Training, rank: int) -> int:
     """Bytes of the second copies of the matrices that are laid out by tiles."""
-    layout, inputs = training.layout, training.inputs
-    weighted = bool(inputs.weighted and training.case.edge_weights)
     if not training.case.epochs:
         return 0
-    ranks = layout.ranks if layout.mode == "staged" else 1
-    columns = int(layout.rows.max()) if layout.mode == "staged" else layout.extended(rank)
-    stored, rows = int(layout.stored[rank]), int(layout.rows[rank])
-    shares = [1.0, *(share for share in training.copies if share > 0)]
-    made = training.device.tiled_bytes
-    return ranks * sum(made(rows, columns, round(share * stored / ranks), weighted) for share in shares)
+    layout, copies = training.layout, training.copies
+    staged = layout.mode == "staged"
+    parts = layout.ranks if staged else 1
+    shape = int(layout.rows[rank]), int(layout.rows.max()) if staged else layout.extended(rank)
+    weighted = bool(training.inputs.weighted and training.case.edge_weights)
+    copied = {layer for layer, share in enumerate(copies) if share > 0}
+    total = 0
+    for layer, width in widest_products(training.engine.recorded["epoch"], copied).items():
+        entries = round((copies[layer] if layer >= 0 else 1) * int(layout.stored[rank]) / parts)
+        total += parts * training.device.tiled_bytes(shape, entries, weighted, width)
+    return total
 
 
 def exchange(training: Training, rank: int) -> int:

@@ -140,10 +140,10 @@ class NativeProducts:
         height = tiled_height(*record[:2], entries, self.tile_bytes)
         return lay_out(record, height, entries) if height else None
 
-    def tiled_bytes(self, rows: int, columns: int, entries: int, weighted: bool) -> int:
+    def tiled_bytes(self, shape: tuple[int, int], entries: int, weighted: bool) -> int:
         """About what the tiled form of a matrix takes; 0 where there is none."""
-        height = tiled_height(rows, columns, entries, self.tile_bytes)
-        return expected_bytes(rows, columns, entries, weighted, height) if height else 0
+        height = tiled_height(*shape, entries, self.tile_bytes)
+        return expected_bytes(shape, entries, weighted, height) if height else 0
 
     def spmm_members(
         self,

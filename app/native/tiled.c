@@ -112,17 +112,18 @@ enum { BEST = 512, WIDTH = 64, ENOUGH = 6, LEAST = 3 };
 int64_t lk_tiled_height(int64_t n, int64_t m, int64_t entries, int64_t most) {
     int64_t height = BEST;
     if (n < 1 || m <= BEST) return 0;
-    while (2 * height <= 65536 && 2 * height * 4 * WIDTH <= most && entries < ENOUGH * n * tiles_of(m, height)) height *= 2;
+    while (2 * height <= 65536 && 2 * height * 4 * WIDTH <= most && entries < ENOUGH * n * tiles_of(m, height))
+        height *= 2;
     return entries >= LEAST * n * tiles_of(m, height) ? height : 0;
 }
 
 /* Y [n, c] += A X; rows of Y are ldy long, those where live is 0 (null: none) are left as they are. X is packed where its
  * rows are long or of no whole vectors, if they are read OFTEN enough and a panel of them fits an outer cache. */
-enum { OFTEN = 32 };
+enum { OFTEN = 32, WIDEST = WIDTH + 16 }; /* columns of a panel at most: see whole_tiles */
 void lk_tiled(const Tiled *A, int64_t c, const float *X, float *Y, int64_t ldy, const float *live) {
-    const int64_t widest = c <= 64 + 16 ? (c + 15) / 16 * 16 : 64 + 16;
+    const int64_t widest = c <= WIDEST ? (c + 15) / 16 * 16 : WIDEST;
     const int64_t bands = (A->n + BAND - 1) / BAND, stored = A->tiles[3 * bands * tiles_of(A->m, A->height) + 2];
-    const int packs = (c > 64 || c % 16) && stored >= OFTEN * A->m && 4 * A->m * widest <= OUTER_CACHE;
+    const int packs = (c > WIDTH || c % 16) && stored >= OFTEN * A->m && 4 * A->m * widest <= OUTER_CACHE;
     float *room = packs ? aligned_alloc(64, (size_t)(4 * A->m * widest)) : 0;
     lk_lanes()->tiled(A, c, X, Y, ldy, live, room);
     free(room);

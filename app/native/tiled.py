@@ -27,11 +27,11 @@ TILE = function(
 PRODUCT = function("lk_tiled", ctypes.POINTER(_Tiled), Long, Pointer, Pointer, Long, Pointer)
 
 
-def expected_bytes(rows: int, columns: int, entries: int, weighted: bool, height: int) -> int:
+def expected_bytes(shape: tuple[int, int], entries: int, weighted: bool, height: int) -> int:
     """About what the tiled form of a matrix takes, with `height` columns in a tile."""
-    tiles, bands = -(-columns // height), -(-rows // BAND)
-    cells = min(rows * tiles, entries)
-    return (2 + 4 * weighted) * entries + 2 * cells + 8 * min(bands * tiles * RUNS, cells) + 24 * (bands * tiles + 1)
+    tiles, bands = -(-shape[1] // height), -(-shape[0] // BAND)
+    cells, runs = min(shape[0] * tiles, entries), RUNS * bands * tiles
+    return (6 if weighted else 2) * entries + 2 * cells + 8 * min(runs, cells) + 24 * (bands * tiles + 1)
 
 
 class TiledMatrix:

@@ -16,7 +16,7 @@
     }
 
 /* Row and entries of the i-th cell of a run, while rows further on are fetched. */
-#define AT(V, i)                                                                                              \
+#define AT(i)                                                                                                 \
     float *y = Y + row[i] * ldy;                                                                              \
     const uint16_t *entry = entries + (size_t)(i) * length;                                                   \
     const float *data = values ? values + (size_t)(i) * length : 0;                                           \
@@ -32,14 +32,14 @@
             found += (uint32_t)nonzero(live + row[i]);                                                        \
         }                                                                                                     \
         for (uint32_t i = 0; live && i < found; ++i) {                                                        \
-            AT(V, list[i])                                                                                    \
+            AT(list[i])                                                                                       \
             CELL(V, w, wx, T)                                                                                 \
         }                                                                                                     \
         for (uint32_t i = 0; !live && i < count; ++i) {                                                       \
             const float *ahead = Y + row[i + LOOK_AHEAD] * ldy;                                               \
             for (int q = 0; q < V; ++q)                                                                       \
                 if (NEW_LINE(q, V, LANES)) __builtin_prefetch(ahead + PLACE(q, V, LANES, w), 1, 3);           \
-            AT(V, i)                                                                                          \
+            AT(i)                                                                                             \
             CELL(V, w, wx, T)                                                                                 \
         }                                                                                                     \
         row += count;                                                                                         \
