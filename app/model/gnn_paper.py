@@ -106,14 +106,14 @@ def table_lines(rows: list[dict[str, Any]], machines: list[str]) -> Iterator[str
     """The rows as a table of docs/measurements.md."""
     columns = [f"{name}, s: products / dense / messages / epoch (A X kept)" for name in machines]
     head = [
-        "data set, widths", "P", "exchange", "a rank, GB: graph + features + buffers + exchange = all",
+        "data set, widths", "P", "exchange", "a rank, GB: graph + tiled copy + features + buffers + exchange = all",
         "sent by a rank, GB", *columns, "MG-GCN, s",
     ]  # fmt: skip
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:
         held = row["memory"]
-        parts = [held.get(name, 0) for name in ("graph", "features", "buffers", "exchange")]
+        parts = [held.get(name, 0) for name in ("graph", "tiles", "features", "buffers", "exchange")]
         found = f"{' + '.join(gigabytes(part) for part in parts)} = {gigabytes(row['memory_bytes'])}"
         times = [_times(row[name]) for name in machines]
         published = "-" if row["published_s"] is None else f"{row['published_s']:g}"
