@@ -88,9 +88,11 @@ def test_sparse_products(compiled, width, name, kind):
         same(found, expected)
 
 
+@pytest.mark.parametrize("tile", [0, 1 << 20])
 @pytest.mark.parametrize("width", [64, 65, 128, 200, 256, 449])
-def test_sparse_products_larger_than_the_caches(compiled, width):
-    """Rows are then fetched ahead, by another distance."""
+def test_sparse_products_larger_than_the_caches(monkeypatch, compiled, width, tile):
+    """Rows are then fetched ahead, by another distance, into one cache or the other."""
+    monkeypatch.setattr(compiled.native, "tile_bytes", tile)
     draws = np.random.default_rng(4)
     columns = (9 << 20) // (4 * width)
     indptr, indices = stored([0, 900, 24, 25, 23, 1], columns, np.int32)
@@ -175,6 +177,8 @@ def test_when_sparse_products_go_by_tiles(compiled):
     rows, tiles = 10**6, 10**4  # more than any cache holds
     assert TILE_COLUMNS(10, rows, 10 * tiles * 1024 // (4 * 64), 64, tile) == 100
     assert TILE_COLUMNS(10, rows, 10 * tiles * 1024 // (4 * 64) - 1, 64, tile) == 0
+    assert TILE_COLUMNS(10, 70, 10 * 2 * 2, 1024, 4 * 1024 * 35) == 35  # entries of long rows: few, not one
+    assert TILE_COLUMNS(10, 70, 10 * 2 * 2 - 1, 1024, 4 * 1024 * 35) == 0
     assert compiled.native.tile_bytes >= 128 << 10
 
 

@@ -20,7 +20,8 @@ typedef struct {
 typedef struct {
     int64_t lanes;
     void (*spmm)(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                 const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t height, int often);
+                 const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t height, int often,
+                 int far);
     void (*tiled)(const Tiled *A, int64_t c, const float *X, float *Y, int64_t ldy, const float *live,
                   float *room);
     void (*live)(int64_t n, const int32_t *indptr, const int32_t *indices, const float *data, int64_t ld, int64_t f,

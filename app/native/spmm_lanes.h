@@ -186,9 +186,9 @@ enum { PASS = 4096, AHEAD = 8 };
     BY_TILES(tag, INDEX, T)                                                                                   \
     static void product_##tag(int64_t n, int64_t m, const INDEX *indptr, const INDEX *indices,                \
                               const float *data, int64_t c, int64_t ld, const float *X, float *Y,             \
-                              int64_t ldy, const float *live, int first, int64_t height) {                    \
+                              int64_t ldy, const float *live, int first, int64_t height, int far) {           \
         if (height) tiles_##tag(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);          \
-        else rows_##tag(n, indptr, indices, data, c, ld, X, Y, ldy, live, is_far(m, c), first);               \
+        else rows_##tag(n, indptr, indices, data, c, ld, X, Y, ldy, live, far, first);                        \
     }
 PRODUCT(narrow_ones, int32_t, ONE)
 PRODUCT(narrow_data, int32_t, VALUED)
@@ -214,16 +214,17 @@ static float *pack(int64_t m, int64_t c, int64_t ld, const float *X) {
 }
 
 /* See lk_spmm. height: columns of A in a tile, or 0 to go by rows; often: rows of X are read so often that it pays to
- * pack them. */
+ * pack them; far: they are fetched into an outer cache. */
 static void spmm(int64_t n, int64_t m, int wide, const void *indptr, const void *indices, const float *data, int64_t c,
-                 const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t height, int often) {
+                 const float *X, float *Y, int64_t ldy, const float *live, int first, int64_t height, int often,
+                 int far) {
     const int64_t packed = often ? packed_width(c) : 0;
     float *room = packed && 4 * m * packed <= OUTER_CACHE ? pack(m, c, packed, X) : 0;
     const int64_t ld = room ? packed : c;
     if (room) X = room;
-    if (wide && data) product_long_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);
-    else if (wide) product_long_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);
-    else if (data) product_narrow_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);
-    else product_narrow_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height);
+    if (wide && data) product_long_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height, far);
+    else if (wide) product_long_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height, far);
+    else if (data) product_narrow_data(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height, far);
+    else product_narrow_ones(n, m, indptr, indices, data, c, ld, X, Y, ldy, live, first, height, far);
     free(room);
 }
