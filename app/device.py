@@ -17,6 +17,7 @@ from scipy.sparse import _sparsetools
 
 from app.cuda.device import CudaDevice
 from app.cuda.vendor import VendorDevice
+from app.elementwise import Dropout
 from app.errors import CaseError, NumericsError
 from app.native import attention, elementwise
 from app.native.attention import HostAttention
@@ -229,6 +230,13 @@ class HostDevice(Products, HostElementwise, HostAttention):
         if self.native and self.portable:
             return self.native.dense(parts, W, then, out)
         return super().dense(parts, W, then, out)
+
+    def dense_through(self, parts: list[Part], W: Array, H: Array, drop: Dropout | None) -> None:
+        """A gradient in the place of what it goes through; see Products.dense_through."""
+        if self.native and self.portable:
+            self.native.dense_through(parts, W, H, 1.0 if drop is None else drop.factor)
+        else:
+            super().dense_through(parts, W, H, drop)
 
     def dense_pooled(
         self, parts: list[Part], W: Array, then: Finish, members: Members

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 Array = Any
+ROWS_THROUGH = 1 << 10  # rows of a gradient that take the place of others at a time
 LOOKUP_STATES = 64  # of a graph, with which a product can make its operand's rows
 
 
@@ -124,6 +125,7 @@ class Products:
     adds_into_columns = False  # True: spmm_add can (HostDevice)
     multiplies_members = False  # True: the device has spmm_members (HostDevice)
     replays = False  # True: launches that are repeated may be recorded (CudaDevice)
+    deactivate: Callable[..., None]  # of Elementwise
     tell: Callable[[str], None] = staticmethod(print)  # one line for the log
     makes_rows = False  # True: its dense products make the rows of parts that say so (HostDevice)
     follows_rows = False  # True: it keeps rows of scores as they change (app/cuda/changes.py)
@@ -168,6 +170,21 @@ class Products:
             return Z
         out[...] = Z
         return out
+
+    def dense_through(self, parts: list[Part], W: Array, H: Array, drop: Any) -> None:
+        """The gradient [parts] W by H = drop(relu(U)) becomes, in the place of H, the gradient by U.
+
+        H      [rows, m] row-major: elements at or below 0 become 0, the others those of the product times
+               drop.factor; no operand's memory
+        drop   a Dropout or None
+        """
+        room = self.xp.empty((min(ROWS_THROUGH, len(H)), H.shape[1]), dtype=H.dtype)
+        for lo in range(0, len(H), ROWS_THROUGH):
+            rows = slice(lo, lo + ROWS_THROUGH)
+            old = H[rows]
+            new = self.dense([part.of_rows(rows) for part in parts], W, PLAIN, room[: len(old)])
+            self.deactivate(new, old, None, drop, True)
+            old[...] = new
 
     def dense_pooled(
         self, parts: list[Part], W: Array, then: Finish, members: Members

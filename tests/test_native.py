@@ -15,6 +15,7 @@ from jobs import ROOT, run_job
 
 from app import device as device_module
 from app.device import HostDevice
+from app.elementwise import Dropout
 from app.errors import NumericsError
 from app.native import library
 from app.native.products import TILE_COLUMNS
@@ -512,6 +513,24 @@ def draw_finish(draws, n, m, with_base, base_scaled, relu, scaled, gated, gate_o
 parts_of = st.lists(st.tuples(widths, flags, flags, flags), min_size=1, max_size=3)
 finish_of = st.tuples(*[flags] * 6)
 ALL, NONE = (True,) * 6, (False,) * 6
+
+
+@pytest.mark.parametrize("n", [8, 16, 40, 200])
+@pytest.mark.parametrize("widths", [[5], [33, 7]])
+@everywhere
+def test_a_gradient_in_the_place_of_what_it_goes_through(compiled, n, widths, width):
+    """Rows that the kernel makes twice among them, and numbers of which relu makes nothing."""
+    draws = np.random.default_rng(width)
+    parts, W = [Part(normal(draws, n, each)) for each in widths], normal(draws, sum(widths), width)
+    H = np.maximum(normal(draws, n, width), 0)
+    H[0, 0], H[-1, -1], parts[0].X[1, 0] = np.nan, -0.0, np.inf
+    for drop in (None, Dropout(3, 0.4, 0)):
+        found, expected = H.copy(), H.copy()
+        compiled.dense_through(parts, W, found, drop)
+        PLAIN.dense_through(parts, W, expected, drop)
+        same(found, expected)
+    with pytest.raises(NumericsError, match="in the place of"):
+        compiled.dense_through(parts, W, H[:-8].copy(), None)
 
 
 @given(seeds, rows, parts_of, widths, finish_of, flags)

@@ -7,9 +7,10 @@ from layer_models import own_rows
 from mpi4py.MPI import COMM_WORLD as WORLD
 
 from app.elementwise import Dropout
-from app.gnn.engine import ROWS_THROUGH, SPREAD_COLUMNS, Engine
+from app.gnn.engine import SPREAD_COLUMNS, Engine
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
+from app.products import ROWS_THROUGH
 
 GRAPH = growing_graph(300, 3, 5)
 EXCHANGES = ["halo", "gather", "staged"] if WORLD.Get_size() > 1 else ["auto"]

@@ -22,7 +22,6 @@ Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
 KEPT_COLUMNS = 64  # of the features that are multiplied at a time where their product is kept
 SPREAD_COLUMNS = 64  # of rows that are multiplied by A where they lie
-ROWS_THROUGH = 1 << 10  # rows of a gradient that take the place of others at a time
 NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 # P = diag(left) (A, or A+I) diag(right)
 PRODUCTS = {
@@ -115,13 +114,7 @@ class Engine(Programs):
         W = self.device.xp.concatenate([W for _, W in terms])
 
         def work() -> None:
-            room = self.device.empty((min(ROWS_THROUGH, len(H.array)), H.width))
-            for lo in range(0, len(H.array), ROWS_THROUGH):
-                rows = slice(lo, lo + ROWS_THROUGH)
-                old = H.array[rows]
-                new = self.device.dense([Part(X.array[rows]) for X, _ in terms], W, PLAIN, room[: len(old)])
-                self.device.deactivate(new, old, None, H.drop, True)
-                old[...] = new
+            self.device.dense_through([Part(X.array) for X, _ in terms], W, H.array, H.drop)
 
         reads, columns = [X for X, _ in terms] + [H], 2 * W.shape[0] * W.shape[1]
         self._run("dense", H.name, reads, [H], work, columns, shape=W.shape)

@@ -106,7 +106,8 @@ def table_lines(rows: list[dict[str, Any]], machines: list[str]) -> Iterator[str
     """The rows as a table of docs/measurements.md."""
     columns = [f"{name}, s: products / dense / messages / epoch (A X kept)" for name in machines]
     head = [
-        "data set, widths", "P", "exchange", "a rank, GB: graph + tiled copy + features + buffers + exchange = all",
+        "data set, widths", "P", "exchange",
+        "a rank, GB: graph + tiled copy + features + buffers + exchange = all",
         "sent by a rank, GB", *columns, "MG-GCN, s",
     ]  # fmt: skip
     yield f"| {' | '.join(head)} |"

@@ -1,7 +1,7 @@
 /* Dense rows times a small matrix:
  * Z = [part_0 | part_1 | ...] W, a chain over all columns in order; a part may be read through an index (row r is
  * X[index[r]]) and scaled by a number per row. Then, in this order and each only where given:
- *   Z = base * base_scale + Z;  Z = max(Z, 0);  Z *= scale;  Z *= (gate > 0). */
+ *   Z = base * base_scale + Z;  Z = max(Z, 0);  Z *= scale;  Z *= (gate > 0);  Z = through <= 0 ? 0 : Z * factor. */
 
 #include "vectors.h"
 
@@ -19,6 +19,10 @@ INLINE vec finish(const Dense *d, const int form, int64_t r, int64_t at, int64_t
     if (form != SIMPLE && d->gate) {
         const int64_t row = d->gate_index ? (int64_t)d->gate_index[r] : r;
         z = gated(z, load_part(d->gate + row * d->ldgate + at, width));
+    }
+    if (form != SIMPLE && d->through) {
+        const vec h = load_part(d->through + r * d->ldthrough + at, width);
+        z = (vec)((bits)(z * d->factor) & ~(bits)(h <= 0.0f));
     }
     return z;
 }
@@ -64,6 +68,9 @@ INLINE const float *start_of(const Dense *d, int64_t r) {
                 for (int v = 0; v < HELD; ++v)                                                                \
                     z[i][v] = d->start ? LOAD(start_of(d, at_row[i]) + at + v * LANES) : (vec){0};            \
             const float *w = d->W + at;                                                                       \
+            if (form != SIMPLE && d->through)                                                                 \
+                for (int i = 0; i < R; ++i)                                                                   \
+                    __builtin_prefetch(d->through + at_row[i] * d->ldthrough + at, 1, 3);                     \
             for (int64_t p = 0; p < d->parts; ++p) {                                                          \
                 const Part *part = d->part + p;                                                               \
                 const float *x[R];                                                                            \
@@ -79,10 +86,16 @@ INLINE const float *start_of(const Dense *d, int64_t r) {
                 else add_part_##R(z, x, factor, part->k, w, d->mp);                                           \
                 w += part->k * d->mp;                                                                         \
             }                                                                                                 \
+            /* All before the first is stored: rows can be the same, and Z what their elements go through. */         \
             for (int i = 0; i < R; ++i)                                                                       \
                 for (int v = 0; v < HELD; ++v) {                                                              \
                     const int64_t from = at + v * LANES, width = form != ANY ? LANES : within(d->m, from);    \
-                    const vec done = finish(d, form, at_row[i], from, width, z[i][v]);                        \
+                    z[i][v] = finish(d, form, at_row[i], from, width, z[i][v]);                               \
+                }                                                                                             \
+            for (int i = 0; i < R; ++i)                                                                       \
+                for (int v = 0; v < HELD; ++v) {                                                              \
+                    const int64_t from = at + v * LANES, width = form != ANY ? LANES : within(d->m, from);    \
+                    const vec done = z[i][v];                                                                 \
                     if (form != SIMPLE && d->w)                                                               \
                         STORE(hidden + i * d->mp + from, done * load_part(d->w + from, width));               \
                     else store_part(d->Z + at_row[i] * d->ldz + from, width, done);                           \
@@ -166,7 +179,7 @@ static void dense(const Dense *given) {
     const float *met = copy.parts ? part[0].scale : 0;
     for (int64_t p = 1; p < copy.parts; ++p)
         if (part[p].scale != met) met = 0;
-    const int form = copy.m % 16 ? ANY : copy.base || copy.gate || copy.w ? WHOLE : SIMPLE;
+    const int form = copy.m % 16 ? ANY : copy.base || copy.gate || copy.w || copy.through ? WHOLE : SIMPLE;
     Dense bare = copy;
     bare.parts = 0;
     const int64_t states = d->lookup ? d->lookup->graph[8] : d->pool ? d->pool->states : 1;

@@ -70,6 +70,9 @@ typedef struct {
     const int32_t *gate_index; /* or null: row r is gated by gate[gate_index[r]] */
     const Lookup *lookup;      /* or null */
     const Pool *pool;          /* or null */
+    const float *through;      /* [rows][m], or null: rows ldthrough apart, which may be Z itself */
+    int64_t ldthrough;
+    float factor;
 } Dense;
 
 /* See dense_lanes.h. */

@@ -8,7 +8,7 @@ import numpy as np
 from app.errors import NumericsError
 from app.native.library import address, aligned, function
 from app.native.tiled import LEAST_COLUMNS, TiledMatrix, expected_bytes, lay_out, tiled_height
-from app.products import Finish, Members, Part
+from app.products import PLAIN, Finish, Members, Part
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LANES = 16  # columns of the small matrix are padded to a multiple of this
@@ -36,6 +36,7 @@ class _Dense(ctypes.Structure):
         ("base_scale", Pointer), ("relu", Long), ("scale", Pointer), ("gate", Pointer), ("ldgate", Long),
         ("w", Pointer), ("out", Pointer), ("start", Pointer), ("start_index", Pointer),
         ("gate_index", Pointer), ("lookup", ctypes.POINTER(_Lookup)), ("pool", ctypes.POINTER(_Pool)),
+        ("through", Pointer), ("ldthrough", Long), ("factor", ctypes.c_float),
     )  # fmt: skip
 
 
@@ -226,6 +227,15 @@ class NativeProducts:
         self._dense(parts, W, then, Z, None, None)
         return Z
 
+    def dense_through(self, parts: list[Part], W: np.ndarray, H: np.ndarray, factor: float) -> None:
+        """H becomes factor * [parts] W where it is above 0, else 0."""
+        _check_rows(H)
+        if (_extent(parts)[0], W.shape[1]) != H.shape:
+            raise NumericsError(
+                f"dense product: {_extent(parts)[0]} rows of {W.shape[1]} in the place of {H.shape}"
+            )
+        self._dense(parts, W, PLAIN, H, None, None, through=(address(H), _row_length(H), factor))
+
     def dense_pooled(
         self, parts: list[Part], W: np.ndarray, then: Finish, members: Members
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -252,6 +262,7 @@ class NativeProducts:
         w: np.ndarray | None,
         out: np.ndarray | None,
         pool: Any = None,
+        through: tuple[int, int, float] = (0, 0, 0.0),
     ) -> None:
         rows, columns = _extent(parts) if parts else (len(then.base), 0)
         k, m = W.shape
@@ -287,7 +298,7 @@ class NativeProducts:
                 _row_length(base), _vector(then.base_scale, np.float32), int(then.relu),
                 _vector(then.scale, np.float32),
                 address(gate), _row_length(gate), address(w), address(out), address(start), address(index),
-                _vector(then.gate_index, np.int32), _lookup(parts), pool,
+                _vector(then.gate_index, np.int32), _lookup(parts), pool, *through,
             )
         )  # fmt: skip
 
