@@ -52,6 +52,7 @@ def _bare(case: GcnCase) -> Work:
         shape = (neighbours.block.n_own, case.widths[1])
         X_own = group.device.put(stream(0, "bench/bare").random(shape, dtype="float32"))
         Y_own = group.device.zeros(shape)
+        neighbours.tile(case.widths[1])  # as training has it
         return lambda: neighbours.accumulate(X_own, Y_own)
 
     return sides(make)

@@ -8,6 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from app.errors import NumericsError
+from app.native.library import aligned
 from app.watchdog import wait_begins, wait_ends
 
 Array = Any
@@ -326,7 +327,7 @@ class Group:
         if held is None or held.shape[0] < size:
             self._scratch.pop(key, None)  # the old memory may go before the new one comes
             held = None
-            self._scratch[key] = held = xp.empty(size, dtype=dtype)
+            self._scratch[key] = held = (aligned if xp is np else xp.empty)((size,), dtype=dtype)
         return held[:size].reshape(shape)
 
     def _outgoing(self, X: Array, slot: str = "send") -> Array:

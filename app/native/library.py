@@ -65,12 +65,15 @@ def address(array: np.ndarray | None) -> int:
         return array.__array_interface__["data"][0]
 
 
-def aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """An empty float32 array that begins at a cache line: 16 numbers are then read from one line, not two."""
-    size = math.prod(shape)
-    room = np.empty(size + 15, dtype=np.float32)
-    first = -address(room) % 64 // 4
-    return room[first : first + size].reshape(shape)
+LINE = 64  # bytes
+
+
+def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """An empty array that begins at a cache line: 16 float32 are then read from one line, not two."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.empty(size + LINE - 1, dtype=np.uint8)
+    first = -address(room) % LINE
+    return room[first : first + size].view(dtype).reshape(shape)
 
 
 def function(name: str, *kinds: Any, returns: Any = None) -> Any:
