@@ -12,6 +12,7 @@ from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
 from app.memory.tiers import Budget
 from app.model import gnn_memory
+from app.model.node_plan import training_of
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
@@ -69,3 +70,17 @@ def test_where_no_tiles_are_made(group):
         classifier_on(group, "halo", budget=Budget(10**8)),
     ):
         assert made.tiled_bytes == 0
+
+
+@pytest.mark.parametrize("limit", [0, 8])
+def test_a_dry_run_counts_them_where_they_are_made(group, limit):
+    found = {"graph.generator": "er", "graph.nodes": 20000, "graph.p": 0.02, "memory.fast_mb": limit}
+    learned = {
+        "run.task": "classify",
+        "gnn.hidden": 64,
+        "graph.random_features": 100,
+        "graph.random_classes": 5,
+    }
+    training = training_of(build({**found, **learned}), 20_000, 8_000_000, 1, group.device)
+    made = group.device.tiled_bytes((20_000, 20_000), 8_000_000, False, 64)
+    assert (gnn_memory.tiles(training, 0) > 0) == (made > 0 and not limit)

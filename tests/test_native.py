@@ -226,7 +226,8 @@ def test_products_of_a_tiled_matrix_larger_than_the_caches(compiled, width):
     """An operand that is not copied."""
     draws = np.random.default_rng(4)
     m = 110_000
-    indptr, indices = ascending(draws, 300, m, np.int32, 900)
+    indptr, indices = ascending(draws, 300, m, np.int32, 25_000)
+    assert len(indices) > 32 * m  # rows of X are read often enough to be copied, were they fewer
     X, out = draws.standard_normal((m, width), dtype=np.float32), np.zeros((2, 300, width), dtype=np.float32)
     record = compiled.native.record(indptr, indices, None, (300, m))
     compiled.native.spmm_add(record, X, out[0], tiled=lay_out(record, 65536, len(indices)))

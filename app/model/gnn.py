@@ -69,6 +69,7 @@ class Training:
     shares   by layer, of the stored entries: those of rows that training needs (gnn/reach.py); empty: as of
              training nodes that are drawn
     copies   by layer, of the stored entries: those in a matrix of its own; empty: as the shares say
+    tiled    matrices may be kept by tiles too: memory.fast_mb is not set
     The sums are those of run.reproducible = true.
     """
 
@@ -79,6 +80,7 @@ class Training:
     owned: np.ndarray | None = None
     shares: list[float] = field(default_factory=list)
     copies: list[float] = field(default_factory=list)
+    tiled: bool = True
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:

@@ -80,7 +80,7 @@ def fewer_columns(training: Training, rank: int) -> int:
 
 def tiles(training: Training, rank: int) -> int:
     """Bytes of the second copies of the matrices that are laid out by tiles."""
-    if not training.case.epochs:
+    if not (training.case.epochs and training.tiled):
         return 0
     layout, copies = training.layout, training.copies
     staged = layout.mode == "staged"

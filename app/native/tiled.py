@@ -41,7 +41,7 @@ class TiledMatrix:
     """
 
     def __init__(self, record: tuple[int, ...], height: int, runs: int, cells: int, entries: int) -> None:
-        """record   of the matrix (NativeProducts.record), whose arrays must live as long as this is made."""
+        """record   of the matrix (NativeProducts.record), whose arrays are read here and not later."""
         rows, columns = record[:2]
         tiles = -(-rows // BAND) * -(-columns // height)
         self._arrays = (
@@ -51,7 +51,8 @@ class TiledMatrix:
         )  # fmt: skip
         self.nbytes = sum(array.nbytes for array in self._arrays if array is not None)
         addresses = [address(array) for array in self._arrays]
-        if TILE(*record, height, *addresses, address(np.empty(2, dtype=np.int64))):
+        sizes = np.zeros(2, dtype=np.int64)
+        if TILE(*record, height, *addresses, address(sizes)):
             raise MemoryError
         self._struct = ctypes.pointer(_Tiled(rows, columns, height, *addresses))
 
