@@ -46,6 +46,10 @@ class Stopped(LockstepError):
     exit_code = 3
 
 
+class Halted(LockstepError):
+    """Ranks that work apart from others were asked to stop; where all are together again that is Stopped."""
+
+
 def disk_full(error: BaseException | None) -> DiskFull | None:
     """What to say of an error of the file system that means that there is no room; None of any other."""
     if not isinstance(error, OSError) or error.errno not in FULL:

@@ -3,7 +3,9 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 from mpi4py import MPI
 
@@ -17,7 +19,7 @@ from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case
 from app.device import product_rate
-from app.errors import CaseError, DiskFull, LockstepError, OutOfMemory, Stopped, disk_full
+from app.errors import CaseError, DiskFull, Halted, LockstepError, OutOfMemory, Stopped, disk_full
 from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
 from app.graphs.node_files import check_node_file
@@ -39,7 +41,10 @@ from app.tasks.train import run_train
 from app.text import printable
 from app.watchdog import watch
 
-TASKS = {"train": run_train, "solve": run_solve, "classify": run_classify, "study": run_study}
+Task = Callable[[Context], dict[str, Any]]
+TASKS: dict[str, Task] = {
+    "train": run_train, "solve": run_solve, "classify": run_classify, "study": run_study,
+}  # fmt: skip
 
 
 def run(command: cli.Command) -> int:
@@ -159,7 +164,7 @@ def _work(context: Context, said: list[str]) -> None:
     about = {} if case.run.task == "classify" else {"problem": case.problem.name}
     task = run_rgcn if case.run.task == "classify" and is_relational(case) else TASKS[case.run.task]
     try:
-        result = task(context)
+        result = _until_halted(task, context)
     except Stopped as stopped:
         log.note("%s", stopped)
         raise
@@ -176,6 +181,15 @@ def _work(context: Context, said: list[str]) -> None:
     say_end(log, phases, seconds)
     log.info("digest %s", result["digest"])
     log.info("done in %.1f s; results in %s", whole, printable(folder.path))
+
+
+def _until_halted(task: Task, context: Context) -> dict[str, Any]:
+    """The task's result; raises Stopped where ranks that worked apart were asked to stop. Ranks: all call."""
+    try:
+        return task(context)
+    except Halted:
+        context.keeper.halt()
+        raise
 
 
 def _check_launch(size: int) -> None:

@@ -43,7 +43,7 @@ def cover_and_check(group, graph, policy, rule, exchange="auto", full=False):
     assert (inside[edges[:, 0]] | inside[edges[:, 1]]).all()
     assert np.array_equal(inside, chosen_at >= 0)
     assert cover.objective == cover.before_dropping == inside.sum() == count_cover(group, cover.cover_own)
-    # One node at a time is reported every RUN_STEPS, at compactions and at the end, on any number of ranks.
+    # One node at a time is reported every `piece_steps`, at compactions, at the end, on any count of ranks.
     assert seen[-1:] == [cover.evaluations] * bool(len(edges))
     if rule == "single":
         assert seen == sorted(set(seen))

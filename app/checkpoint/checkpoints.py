@@ -22,7 +22,7 @@ from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.config import Case
-from app.errors import CaseError, LockstepError, Stopped
+from app.errors import CaseError, Halted, LockstepError, Stopped
 from app.log import Log, Mark
 from app.text import printable
 from app.watchdog import beat
@@ -54,6 +54,14 @@ class Keeper(Protocol):
         """
         ...
 
+    def apart(self, group: Group) -> "Keeper":
+        """The keeper of some ranks that work apart from the others until all meet again. These all call."""
+        ...
+
+    def halt(self) -> None:
+        """Raise Stopped, after ranks that worked apart raised Halted on all. Ranks: all call."""
+        ...
+
 
 class Nothing:
     """Writes nothing, remembers nothing, never stops."""
@@ -66,6 +74,13 @@ class Nothing:
 
     def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
         """On with the loop."""
+
+    def apart(self, group: Group) -> Keeper:
+        """Nothing there either."""
+        return self
+
+    def halt(self) -> None:
+        """Never called: nothing is heard."""
 
 
 NOTHING_KEPT = Nothing()
@@ -89,6 +104,14 @@ class Part:
         """See Keeper. Ranks: all call"""
         self.outer.at(step, f"{self.name} {key}" if key else "", state)
 
+    def apart(self, group: Group) -> Keeper:
+        """See Keeper."""
+        return self.outer.apart(group)
+
+    def halt(self) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.halt()
+
 
 class Within:
     """For loops inside a larger piece of work: they may be stopped, and begin anew with that piece."""
@@ -105,6 +128,71 @@ class Within:
     def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
         """A checkpoint here holds the pieces that are finished. Ranks: all call"""
         self.outer.at(step)
+
+    def apart(self, group: Group) -> Keeper:
+        """See Keeper."""
+        return self.outer.apart(group)
+
+    def halt(self) -> None:
+        """See Keeper. Ranks: all call"""
+        self.outer.halt()
+
+
+class Apart:
+    """For ranks that work apart: nothing is kept of what they do, but it ends where the run is to end."""
+
+    def __init__(self, outer: "Checkpoints", group: Group) -> None:
+        self.outer, self.pace = outer, Pace(group)
+
+    def recall(self, key: str) -> State | None:
+        """Nothing."""
+
+    def keep(self, key: str, state: State) -> None:
+        """Nowhere."""
+
+    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+        """Raises Halted where one of these ranks heard a signal, or is out of time. These all call."""
+        beat()
+        if self.pace.agreed(lambda now: self.outer.ends(now)) > SAVE:
+            raise Halted("asked to stop")
+
+    def apart(self, group: Group) -> Keeper:
+        """See Keeper."""
+        return Apart(self.outer, group)
+
+    def halt(self) -> None:
+        """Not here: all ranks have to be together."""
+        raise Halted("asked to stop")
+
+
+class Pace:
+    """When ranks ask each other what they want: now and then, at steps that are the same on all of them.
+
+    The pace follows from the slowest rank's clock.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.asked_at = time.monotonic()
+        self._every = self._unasked = 1
+
+    def agreed(self, wish: Callable[[float], int]) -> int:
+        """The largest wish of all ranks; between two questions nothing. Ranks: all call.
+
+        wish   of this rank, at a time of time.monotonic
+        """
+        now = time.monotonic()
+        if self.group.size == 1:
+            return wish(now)
+        self._unasked += 1
+        if self._unasked < self._every:
+            return NOTHING
+        micro = round(1e6 * (now - self.asked_at))
+        found, micro = self.group.max_integers(np.array([wish(now), micro], dtype=np.int64)).tolist()
+        each = max(micro, 1) / self._unasked
+        self._every = max(1, min(int(1e6 * PACE_S / each), 2 * self._every))
+        self._unasked, self.asked_at = 0, now
+        return found
 
 
 @dataclass(frozen=True)
@@ -139,10 +227,10 @@ class Checkpoints:
         self._last: tuple[int, str, int] | None = None
         self._inputs: dict[str, str] | None = None
         self._valid = ""  # the newest one that was written or read
-        self._saved_at = self._asked_at = time.monotonic()
+        self._saved_at = time.monotonic()
+        self._pace = Pace(group)
         self._last_asked = 0.0  # 0: not yet
         self._save_s = self._pause_s = 0.0
-        self._every = self._unasked = 1
 
     # ---- beginning ----------------------------------------------------------------------------------------
 
@@ -227,7 +315,7 @@ class Checkpoints:
         if step < self._step:  # another loop
             self._base += self._step
         before, self._step = self._step, step
-        wish = self._agreed()
+        wish = self._pace.agreed(self._wish)
         every = self.case.checkpoint.steps
         if wish == NOTHING and every and step // every > before // every:
             wish = SAVE
@@ -239,40 +327,39 @@ class Checkpoints:
 
     # ---- when ---------------------------------------------------------------------------------------------
 
-    def _agreed(self) -> int:
-        """What the ranks want together, now and then; between two questions nothing. Ranks: all call.
-
-        The pace follows from the slowest rank's clock, so that all ranks ask at the same steps.
-        """
-        now = time.monotonic()
-        if self.group.size == 1:
-            return self._wish(now)
-        self._unasked += 1
-        if self._unasked < self._every:
-            return NOTHING
-        micro = round(1e6 * (now - self._asked_at))
-        wish, micro = self.group.max_integers(np.array([self._wish(now), micro], dtype=np.int64)).tolist()
-        each = max(micro, 1) / self._unasked
-        self._every = max(1, min(int(1e6 * PACE_S / each), 2 * self._every))
-        self._unasked, self._asked_at = 0, now
-        return wish
-
     def _wish(self, now: float) -> int:
         """What this rank wants: signals reach any rank, clocks count on rank 0."""
-        signals = self.stops.signals
-        if signals is not None and signals.asked:
-            return FIRST_SIGNAL + [each.name for each in STOPPING].index(signals.asked)
         if self.group.rank > 0:
-            return NOTHING
+            return self._heard()
         if self._last_asked:
             self._pause_s = max(now - self._last_asked, 0.9 * self._pause_s)
         self._last_asked = now
-        limit = self.stops.limit_s
-        if limit:
-            reserve = 2 * self._save_s + self._pause_s + min(MARGIN * limit, LARGEST_MARGIN_S)
-            if now - self.stops.begun + reserve >= limit:
-                return HOURS
+        if (wish := self.ends(now)) != NOTHING:
+            return wish
         return SAVE if now - self._saved_at >= 60 * self.case.checkpoint.minutes else NOTHING
+
+    def _heard(self) -> int:
+        """The signal that this rank has heard."""
+        signals = self.stops.signals
+        if signals is None or not signals.asked:
+            return NOTHING
+        return FIRST_SIGNAL + [each.name for each in STOPPING].index(signals.asked)
+
+    def ends(self, now: float) -> int:
+        """Whether this rank wants the run to end: for a signal, or by its clock."""
+        limit = self.stops.limit_s
+        reserve = 2 * self._save_s + self._pause_s + min(MARGIN * limit, LARGEST_MARGIN_S)
+        late = limit and now - self.stops.begun + reserve >= limit
+        return self._heard() or (HOURS if late else NOTHING)
+
+    def apart(self, group: Group) -> Keeper:
+        """See Keeper."""
+        return Apart(self, group)
+
+    def halt(self) -> None:
+        """See Keeper."""
+        wish = max(HOURS, self.group.max_integer(self._heard()))
+        self._stop(wish, self._save("", None))
 
     # ---- writing ------------------------------------------------------------------------------------------
 
@@ -297,12 +384,12 @@ class Checkpoints:
             self._number, self._last, self._valid = number, place, store.name_of(number)
         now = time.monotonic()
         self._save_s, self._saved_at = max(now - begun, 0.5 * self._save_s), now
-        self._asked_at = self._last_asked = now  # what a checkpoint takes is no step's time
+        self._pace.asked_at = self._last_asked = now  # what a checkpoint takes is no step's time
         return not failed
 
     def _written(self, number: int, key: str, running: State | None) -> str:
         """Write it; why that failed, or "". Rank 0."""
-        parts = dict(self.kept)
+        parts = self._running | self.kept
         if running is not None:
             bad = [name for name, each in running.arrays.items() if not _is_finite(each)]
             if bad:

@@ -79,6 +79,20 @@ class Grid:
         with raise_together(self.across, what):
             yield
 
+    def in_step(self, pieces: Iterator[None], what: str) -> Iterator[None]:
+        """Pieces of each group's work, one of every group at a time, and after each a look outside.
+
+        Where one group's fails, all leave with the same error. Ranks: all take them, until there are no more
+        """
+        more = True
+        while more:
+            with self.together(what):
+                more = next(pieces, self) is None
+            if self.groups > 1:
+                more = bool(self.across.max_integer(int(more)))
+            if more:
+                yield
+
     def total(self, values: list[int]) -> list[int]:
         """Sums over groups of one integer or several from each. Ranks: all call."""
         return self.across.sum_integers(np.array(values, dtype=np.int64)).tolist()

@@ -17,6 +17,7 @@ from app.errors import (
     CaseError,
     DiskFull,
     GraphError,
+    Halted,
     LockstepError,
     NumericsError,
     OtherRankFailed,
@@ -26,7 +27,9 @@ from app.errors import (
 from app.text import printable
 from app.watchdog import SAID_S, beat
 
-_KINDS = {1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory, 6: DiskFull}
+_KINDS = {
+    1: CaseError, 2: GraphError, 3: NumericsError, 4: OtherRankFailed, 5: OutOfMemory, 6: DiskFull, 7: Halted,
+}  # fmt: skip
 _UNEXPECTED = (4, 5)  # of these the traceback is printed, by the rank that has it
 
 

@@ -1,6 +1,6 @@
 """Rollouts: a policy solves graphs (RL4GO Alg. 2), many side by side, or one by a selection rule."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,31 +20,55 @@ from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 from app.watchdog import beat
 
-RUN_STEPS = 256  # selections between looks at the clock, on one rank
+MOST_STEPS = 256  # selections of one node between looks at the clock; fewer on large graphs:
+PIECE_WORK = 1 << 26  # stored entries and nodes of all graphs, times selections: some tenths of a second
 SIDE_BY_SIDE_ROWS = 1 << 18  # rows of one batch of graphs that are solved together
 
 
 def cover_one_at_a_time(
     group: Group, net: QNetwork, params: Any, blocks: list[RowBlock]
 ) -> list[Environment]:
+    """`one_at_a_time` from its beginning to its end, without a look."""
+    envs, pieces = one_at_a_time(group, net, params, blocks)
+    for _ in pieces:
+        pass
+    return envs
+
+
+def one_at_a_time(
+    group: Group, net: QNetwork, params: Any, blocks: list[RowBlock]
+) -> tuple[list[Environment], Iterator[None]]:
     """Solve graphs one node at a time.
 
     On one rank graph by graph with scores that follow the selections; on more, and on a GPU, all of them side
     by side, so that they share their messages and launches. The choices are the same.
 
     blocks    rows of graphs that share their row blocks (partition/load.py)
-    returns   the finished environments, in order
-    Ranks     all call; identical choices on all
+    returns   the environments, in order, and pieces of work, after which they are done: one piece is about
+              PIECE_WORK, and between two of them no collective is under way
+    Ranks     all call, and take equally many pieces; identical choices on all
     """
     envs = [begin_environment(group, block, net.problem) for block in blocks]
     alone = group.size == 1 and group.device.name == "cpu"
     if alone and all(env.compiled and can_follow(group, net, env) for env in envs):
-        for env in envs:
-            LiveScores(group, net, params, env).run(env.block.n, 0)
-        return envs
-    for part in _parts(blocks):
+        return envs, _one_by_one(group, net, params, envs)
+    return envs, _side_by_side(group, net, params, envs)
+
+
+def _one_by_one(group: Group, net: QNetwork, params: Any, envs: list[Environment]) -> Iterator[None]:
+    for env in envs:
+        scores, steps = LiveScores(group, net, params, env), piece_steps([env.block])
+        while not env.done:
+            beat()
+            scores.run(steps, 0)
+            yield
+
+
+def _side_by_side(group: Group, net: QNetwork, params: Any, envs: list[Environment]) -> Iterator[None]:
+    for part in _parts([env.block for env in envs]):
         active = [i for i in part if not envs[i].done]
-        batch = StateBatch(group, [(blocks[i], 1) for i in active])
+        batch = StateBatch(group, [(envs[i].block, 1) for i in active])
+        made, steps = 0, piece_steps(batch.blocks)
         while active:
             live = [envs[i] for i in active]
             nodes = best_nodes(group, batch, *score_environments(net, params, batch, live))
@@ -52,8 +76,21 @@ def cover_one_at_a_time(
             left = [i for i in active if not envs[i].done]
             if len(left) < len(active):
                 active = left
-                batch = StateBatch(group, [(blocks[i], 1) for i in active])
-    return envs
+                batch = StateBatch(group, [(envs[i].block, 1) for i in active])
+            made += 1
+            if not made % steps:
+                beat()
+                yield
+
+
+def piece_steps(blocks: list[RowBlock]) -> int:
+    """Selections of one node in each of some graphs between two looks at the clock and at signals.
+
+    A power of two, at most MOST_STEPS, and the same on any number of ranks.
+    """
+    work = sum(2 * block.edges + block.n for block in blocks)
+    steps = min(max(PIECE_WORK // max(work, 1), 1), MOST_STEPS)
+    return 1 << steps.bit_length() - 1
 
 
 def _parts(blocks: list[RowBlock]) -> list[list[int]]:
@@ -116,14 +153,14 @@ def cover_graph(
     Scores follow the selections where they can (rl/incremental.py), and what is left of the graph is
     compacted as it shrinks (rl/compact.py); neither changes a bit.
 
-    progress   called with the number of selections: after each, or every RUN_STEPS of one node
+    progress   called with the number of selections: after each, or every `piece_steps` of one node
     full       True: evaluate every state from the first row to the last, without compaction
-    stop       asked before every selection (of RUN_STEPS at once: before these), the same on all ranks; when
-               true the solution is what it is so far
+    stop       asked before every selection (of `piece_steps` at once: before these), the same on all ranks;
+               when true the solution is what it is so far
     most       selections after which it stops likewise; 0: any number
     Ranks      all call; identical choices on all
     """
-    most = most or 1 << 62
+    most, piece = most or 1 << 62, piece_steps([block])
     choose = find_rule(rule)
     residual = compact.begin(group, block, net.problem)
     scores = make_scores(group, net, params, residual.env, full)
@@ -133,7 +170,7 @@ def cover_graph(
         env = residual.env
         if rule == "single" and group.size == 1 and isinstance(scores, LiveScores):
             left = most - residual.first_step - env.steps
-            scores.run(min(RUN_STEPS, left), compact.least_alive(residual))
+            scores.run(min(piece, left), compact.least_alive(residual))
         elif rule == "single":
             scores.remove(np.array([scores.best()]))
         else:
@@ -141,11 +178,12 @@ def cover_graph(
         # The sums of a mixing head are cut in the row blocks of the whole graph.
         smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
         # At the same selections on any number of ranks.
-        if rule != "single" or smaller or not env.steps % RUN_STEPS or env.done:
+        if rule != "single" or smaller or not env.steps % piece or env.done:
             progress(residual.first_step + env.steps, env)
         if smaller:
             residual.write_back(chosen_at_own)
             residual = compact.compact(group, residual)
+            piece = piece_steps([residual.env.block])
             scores = make_scores(group, net, params, residual.env, full)
     residual.write_back(chosen_at_own)
     evaluations = residual.first_step + residual.env.steps

@@ -27,11 +27,12 @@ from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
 from app.rl.replay import paper_bytes
 from app.rl.replica import Replica
-from app.rl.rollout import cover_one_at_a_time
+from app.rl.rollout import one_at_a_time
 from app.sparse.rowblock import RowBlock
 
 Recorder = Callable[[dict[str, float]], None]
 Snapshot = Callable[[int, dict[str, np.ndarray]], None]
+Teller = Callable[[int, int, int], None]
 
 
 @dataclass
@@ -59,6 +60,7 @@ def train_policy(
     grid: Grid | None = None,
     enough: Callable[[], bool] = lambda: False,
     watch: Stopwatch | None = None,
+    tell: Teller = lambda graphs, all_graphs, nodes: None,
 ) -> Training:
     """Learn a policy on the graphs `blocks`, keeping the weights that do best on `held_back`.
 
@@ -78,6 +80,8 @@ def train_policy(
     watch     takes the seconds of the "agent" (acting, learning), of the "environment" (beginning, stepping,
               remembering), as in RL4GO Table 3, and of "all", waiting for other groups included; evaluations
               are in none of them
+    tell      called during an evaluation: held-back graphs that are solved, all of them, nodes chosen, each
+              of this rank's group
     Source    RL4GO Alg. 1; several replicas: section 3.2 (Gorila with synchronous sums)
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
@@ -94,11 +98,15 @@ def train_policy(
     else:
         _renew(grid, replicas)
 
-    while step < case.train.steps:
+    def look() -> None:
+        """Save, stop, go on: during an evaluation all is as it was before it."""
         keeper.at(step, "train", partial(_state, grid, replicas, result, step, evaluated, losses))
+
+    while step < case.train.steps:
+        look()
         if step // case.train.evaluate_every > evaluated:
+            _evaluate(grid, replicas, held_back, step, losses, result, record, look, tell)
             evaluated = step // case.train.evaluate_every
-            _evaluate(grid, replicas, held_back, step, losses, result, record)
             losses = []
             snapshot(step, learner.params.host())
             if enough():
@@ -124,7 +132,7 @@ def train_policy(
             with watch("environment"):
                 _renew(grid, replicas)
     else:
-        _evaluate(grid, replicas, held_back, case.train.steps, losses, result, record)
+        _evaluate(grid, replicas, held_back, case.train.steps, losses, result, record, look, tell)
         snapshot(case.train.steps, learner.params.host())
     stored, result.replay_bytes = grid.total(np.sum([r.learner.stored() for r in replicas], axis=0))
     mean_nodes = sum(b.n for b in blocks) / len(blocks)
@@ -207,13 +215,17 @@ def _evaluate(
     losses: list[float],
     result: Training,
     record: Recorder,
+    look: Callable[[], None],
+    tell: Teller,
 ) -> None:
     """Solve the held-back graphs greedily; keep the weights when no earlier ones did as well.
 
+    look    called every now and then, by all ranks together
     Ranks   all call
     """
     learner = replicas[0].learner
-    total, episodes = grid.total([_held_back(grid, learner, held_back), sum(r.begun for r in replicas)])
+    value = _held_back(grid, learner, held_back, look, tell)
+    total, episodes = grid.total([value, sum(r.begun for r in replicas)])
     if not result.records or better(learner.net.problem, total, result.best_total):
         result.best_total, result.best_step = total, step
         result.weights = learner.params.host()
@@ -230,11 +242,16 @@ def _evaluate(
     record(row)
 
 
-def _held_back(grid: Grid, learner: Learner, held_back: list[RowBlock]) -> int:
+def _held_back(
+    grid: Grid, learner: Learner, held_back: list[RowBlock], look: Callable[[], None], tell: Teller
+) -> int:
     """The sum of the objectives of this group's share of the held-back graphs. Ranks: all call."""
     problem, mine = learner.net.problem, held_back[grid.number :: grid.groups]
     with grid.together("evaluating"):
-        envs = cover_one_at_a_time(learner.group, learner.net, learner.params, mine) if mine else []
+        envs, pieces = one_at_a_time(learner.group, learner.net, learner.params, mine)
+    for _ in grid.in_step(pieces, "evaluating"):
+        tell(sum(env.done for env in envs), len(envs), sum(env.steps for env in envs))
+        look()
     return sum(problem.objective(env.chosen, env.totals) for env in envs)
 
 

@@ -16,6 +16,7 @@ from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.group import Group
 from app.comm.guard import check_same, raise_together
 from app.comm.transport import choose_transport, local_rank
+from app.comm.turns import only_this_rank
 from app.config import VERSION, Case, GraphCase
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
@@ -131,7 +132,14 @@ class Context:
 
     def within(self, grid: Grid) -> "Context":
         """This context for the ranks of one group of a grid, which write nothing by themselves."""
-        return self if grid.groups == 1 else replace(self, group=grid.group, folder=None, keeper=NOTHING_KEPT)
+        if grid.groups == 1:
+            return self
+        return replace(self, group=grid.group, folder=None, keeper=self.keeper.apart(grid.group))
+
+    def alone(self) -> "Context":
+        """This context for a rank by itself, which writes nothing."""
+        group = only_this_rank(self.device)
+        return replace(self, group=group, folder=None, keeper=self.keeper.apart(group))
 
     def load(self, table: GraphCase, purpose: str, share: slice = EVERY) -> list[Loaded]:
         """The graphs a table names, or some of them, with what the files held in the log. Ranks: all call."""

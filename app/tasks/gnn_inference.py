@@ -17,10 +17,9 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_bars
-from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
-from app.comm.turns import only_this_rank, seconds_alone, seconds_together
+from app.comm.turns import seconds_alone, seconds_together
 from app.config import GraphCase
 from app.errors import CaseError
 from app.gnn.saved import load_model, save_model
@@ -183,7 +182,7 @@ def _apply(context: Context, path: str) -> tuple[list[dict[str, Any]], str]:
         own = _changed(context, [path], "edges" if name == ALONE else name, weights=weights, epochs=0)
         own = replace(own, folder=None, log=Log(False))
         if name == ALONE:
-            own = replace(own, group=only_this_rank(context.group.device), keeper=NOTHING_KEPT)
+            own = own.alone()
         loaded, data = load(own)
         ready[name] = classify_nodes(own, loaded, data)
         predicted.add(gather_predictions(own, loaded, ready[name].classifier).tobytes())

@@ -14,10 +14,8 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_bars
-from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
-from app.comm.turns import only_this_rank
 from app.config import Case
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
@@ -78,9 +76,7 @@ def run_learners(context: Context) -> dict[str, Any]:
     cells = [Cell(*each) for each in product(study.problems, study.learners, study.embeddings)]
     for text in study.settings:
         with_variant(context.case, split_variant(text)[1], f"study.settings: {text}")
-    alone = replace(
-        context, group=only_this_rank(context.device), log=Log(False), folder=None, keeper=NOTHING_KEPT
-    )
+    alone = replace(context.alone(), log=Log(False))
     rows: list[dict[str, Any]] = []
     held: dict[str, Grounds] = {}
     for first in range(0, len(cells), group.size):

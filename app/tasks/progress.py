@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_bars, plot_lines
-from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.comm.turns import first_alone, only_this_rank
@@ -204,8 +203,8 @@ def _followed(context: Context, course: Course, references: References) -> list[
     if not context.case.study.alone or context.group.size == 1:
         _train(context, course, references)
         return [course.lines, course.kept, course.weights]
-    alone = replace(context, group=only_this_rank(context.device), folder=None, keeper=NOTHING_KEPT)
-    first_alone(context.group, lambda: _train(alone, course, references))
+    with raise_together(context.group, "training"):
+        first_alone(context.group, lambda: _train(context.alone(), course, references))
     told = context.group.broadcast_text(json.dumps([course.lines, course.kept, course.weights]), 0)
     return json.loads(told)
 

@@ -11,9 +11,10 @@ from app.errors import CaseError, LockstepError
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.problem import Problem
 from app.rl.env import Environment
-from app.rl.rollout import Cover, cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
+from app.rl.rollout import Cover, cover_graph, drop_redundant, finished_cover, one_at_a_time
 from app.solver.learned import ROLLOUTS
 from app.solver.progress import relative_gap
+from app.sparse.rowblock import RowBlock
 from app.tasks.answer import Solved, in_unit, make_toolbox
 from app.tasks.compare import baseline_values, bound_of, whole_graph
 from app.tasks.context import Context
@@ -63,7 +64,7 @@ def policy_alone(
     with context.log.phase("policy"):
         alike = with_shared_blocks(context.group, small, largest=largest)
         blocks = [context.rows(loaded) for loaded in alike]
-        envs = cover_one_at_a_time(context.group, policy.net, policy.params, blocks)
+        envs = _solve_side_by_side(context, policy, blocks)
     covers = [
         _finish(context, finished_cover(context.group, problem, e.block, e.chosen_at, e.steps, e.value))
         for e in envs
@@ -105,7 +106,7 @@ def _solve_all(
     if case.select.rule == "single" and small:
         blocks = [context.rows(loaded) for loaded in small]
         with context.log.phase("policy"):
-            envs = cover_one_at_a_time(group, policy.net, policy.params, blocks)
+            envs = _solve_side_by_side(context, policy, blocks)
         together = {id(loaded): env for loaded, env in zip(small, envs)}
     share = (time.perf_counter() - start) / max(len(small), 1)
     for loaded in (g for g in graphs if id(g) in todo):
@@ -115,6 +116,16 @@ def _solve_all(
         else:
             cover = finished_cover(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
             yield loaded, _finish(context, cover), share
+
+
+def _solve_side_by_side(context: Context, policy: Policy, blocks: list[RowBlock]) -> list[Environment]:
+    """Graphs one node at a time, with a look at signals now and then. Ranks: all call."""
+    envs, pieces = one_at_a_time(context.group, policy.net, policy.params, blocks)
+    for _ in pieces:
+        done, chosen = sum(env.done for env in envs), sum(env.steps for env in envs)
+        context.log.progress("policy: %d of %d graphs, %d nodes chosen", done, len(envs), chosen)
+        context.keeper.at(0)
+    return envs
 
 
 def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover, float]:

@@ -85,11 +85,14 @@ def learn(
             row["step"], row["episodes"], noted, loss, row["held_back_nodes"], to_go(int(row["step"])),
         )  # fmt: skip
 
+    def tell(graphs: int, all_graphs: int, chosen: int) -> None:
+        log.progress("evaluating: %d of %d held-back graphs, %d nodes chosen", graphs, all_graphs, chosen)
+
     training = _trained_before(context, problem)
     if training is None:
         with log.phase("train"):
             training = train_policy(
-                inner.group, case, problem, blocks, held, record, keeper=context.keeper, grid=grid
+                inner.group, case, problem, blocks, held, record, keeper=context.keeper, grid=grid, tell=tell
             )
         _keep(context, training)
     log.info(
