@@ -22,7 +22,7 @@ from app.checkpoint.store import State
 from app.comm.group import Group
 from app.config import Case, CheckpointCase, GraphCase, RunCase, TrainCase
 from app.device import HostDevice
-from app.errors import CaseError, Stopped
+from app.errors import CaseError, Halted, Stopped
 from app.log import Log, Mark
 
 pytestmark = pytest.mark.mpi_skip
@@ -342,6 +342,63 @@ def test_a_stop_writes_a_checkpoint_and_says_how_to_go_on(tmp_path):
     again = keeper(tmp_path)
     again.resume()
     assert again.recall("train").values == {"step": 4}
+
+
+def test_ranks_that_work_apart_stop_and_all_write_what_is_finished(tmp_path):
+    asked = Signals(lambda: None)
+    made = keeper(tmp_path, Stops(asked, again="run it --resume"))
+    made.keep("answer 0", State({"done": 1}))
+    made.at(1)
+    for outer in (made, Within(made), Part(made, "instance 3")):
+        apart = outer.apart(made.group).apart(made.group)
+        apart.keep("answer 1", State({"done": 2}))
+        assert apart.recall("answer 0") is None
+        apart.at(0, "search", state(0))
+        asked.asked = "SIGUSR1"
+        with pytest.raises(Halted):
+            apart.at(1, "search", state(1))
+        with pytest.raises(Stopped, match=r"step 1 by SIGUSR1; .*; go on with: run it --resume"):
+            outer.halt()
+        asked.asked = ""
+    again = keeper(tmp_path)
+    again.resume()
+    assert (again.recall("answer 0").values, again.recall("answer 1")) == ({"done": 1}, None)
+
+
+def test_hours_end_the_work_of_ranks_apart(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    made = keeper(tmp_path, Stops(limit_s=100.0))
+    apart = made.apart(made.group)
+    with pytest.raises(Halted):
+        for step in range(200):
+            apart.at(step)
+            now[0] += 1.0
+    assert 90 < now[0] <= 100
+    with pytest.raises(Stopped, match="--max-hours"):
+        made.halt()
+
+
+def test_what_no_loop_has_taken_up_yet_stays(tmp_path):
+    """A run that is stopped between its resumption and the loop that goes on keeps that loop's state."""
+    made = keeper(tmp_path, steps=1)
+    made.keep("answer 0", State({"done": 1}))
+    made.at(7, "search", state(7))
+    again = keeper(tmp_path, steps=1)
+    again.resume()
+    again.at(0)
+    again.keep("answer 1", State({"done": 1}))
+    again.at(1)
+    third = keeper(tmp_path, steps=1)
+    third.resume()
+    assert third.recall("search").values == {"step": 7}
+    third.at(8, "search", state(8))
+    third.keep("answer 2", State({"done": 1}))
+    third.at(9)
+    last = keeper(tmp_path)
+    last.resume()
+    assert last.recall("search") is None
+    assert last.recall("answer 2").values == {"done": 1}
 
 
 def test_a_limit_of_time_stops_early_enough(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ from app.gnn.rgcn_training import train_rgcn
 from app.gnn.training import Classifier, fit
 from app.memory.tiers import Budget
 from app.problems.table import make_problem
+from app.rl import rollout
 from app.rl.training import train_policy
 from app.sparse.rowblock import RowBlock
 
@@ -117,6 +118,32 @@ def test_other_learners_and_problems_go_on(group, solo, name, problem, steps):
     case = changed(short(name), train={"steps": steps, "evaluate_every": 40})
     run = policy_training(case, problem, lambda ranks: small_blocks(ranks, problem))
     compare(run, steps // 2 + 2, group, solo)
+
+
+class Midway(Memory):
+    """Stops at the second look at a step: while the held-back graphs of an evaluation are solved."""
+
+    looked_at = -1
+
+    def at(self, step, key="", state=None):
+        again, self.looked_at = step == self.looked_at, step
+        if again:
+            super().at(step, key, state)
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo"])
+def test_a_training_goes_on_that_stopped_during_an_evaluation(group, solo, monkeypatch, name):
+    """In the middle, and in the last one."""
+    monkeypatch.setattr(rollout, "PIECE_WORK", 1)
+    case = changed(short(name), train={"steps": 40, "evaluate_every": 20})
+    run = policy_training(case, "mvc", several)
+    wanted = run(solo, Nothing())
+    for stop_at in (20, 40):
+        for first, second in ((solo, group), (group, solo)):
+            memory = Midway(first, stop_at)
+            with pytest.raises(Stopped):
+                run(first, memory)
+            assert run(second, Memory(second, state=memory.state)) == wanted
 
 
 # ---- graph networks ---------------------------------------------------------------------------------------

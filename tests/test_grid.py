@@ -137,6 +137,28 @@ def test_what_one_group_cannot_do_ends_all(solo):
                 raise NumericsError("diverged")
 
 
+def test_groups_work_in_step_until_the_last_is_done():
+    """One piece of every group at a time, however many a group has; one that fails ends all."""
+    world = Group(WORLD, HostDevice())
+    grid = cut_grid(world, world.size, world.size)
+
+    def pieces(many, fails=False):
+        for _ in range(many):
+            yield
+        if fails:
+            raise GraphError("at the end")
+
+    for longest in (0, 1, 4):
+        mine = longest if grid.number == grid.groups - 1 else 0
+        looks = [world.max_integer(grid.number) for _ in grid.in_step(pieces(mine), "working")]
+        assert looks == [grid.groups - 1] * longest
+    looks = 0
+    with pytest.raises(GraphError, match="at the end"):
+        for _ in grid.in_step(pieces(9 if grid.number else 2, fails=grid.number == 0), "working"):
+            looks += 1
+    assert looks == 2
+
+
 # ---- training ---------------------------------------------------------------------------------------------
 
 CASES = {name: short(name) for name in AGENTS}

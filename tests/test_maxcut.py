@@ -23,7 +23,8 @@ from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_graph, cover_one_at_a_time
 from app.rl.training import train_policy
 from app.search.toolbox import Instance
-from app.solver.learned import LOOK, Limits, rollout
+from app.solver import learned
+from app.solver.learned import Limits, rollout
 from app.sparse.batch import StateBatch
 from app.sparse.whole_weights import whole_weights
 
@@ -280,15 +281,29 @@ def test_scores_that_follow_have_the_bits_of_full_ones(emulated):
     assert not can_follow(group, net, env)
 
 
+def rings_after(asked):
+    """A clock's answer: no so many times, then yes."""
+    answers = iter([False] * asked + [True] * 2)
+
+    def rings(clock):
+        clock.rang = next(answers)
+        return clock.rang
+
+    return rings
+
+
 @pytest.mark.parametrize("device", ["host"], indirect=True)
-def test_a_rollout_stops_when_its_time_is_up(group):
+def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
     """A cut is what it is by then; part of a dominating set is none. Without a limit both are finished."""
     graph = random_graph(90, 0.05, 1)
     for name in ("maxcut", "mds"):
         net, params = network(name, group.device, head="mixing")
         block = make_block(group, graph)
-        solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 0.0))
-        assert evaluations == LOOK - 1
+        assert rollout(group, net, params, block, Limits(0.01, 0, 0.0))[1] == 0
+        with monkeypatch.context() as patch:
+            patch.setattr(learned._Clock, "rings", rings_after(7))
+            solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 1.0))
+        assert evaluations == 7
         assert (solution is None) == (name == "mds")
         whole, more, _ = rollout(group, net, params, block, Limits(0.01, 0, math.inf))
         assert (whole.shape, whole.dtype) == ((90,), bool)

@@ -256,6 +256,19 @@ def test_a_signal_to_one_rank_is_one_to_all(tmp_path):
     assert printed.count("stopped at step") == 1
 
 
+def test_ranks_that_solve_at_once_stop_within_an_instance(tmp_path):
+    """What is finished is kept; the instances that were under way begin anew."""
+    case = (*SOLVE, "search.steps=60000", "search.bounds=false")
+    out = tmp_path / "out"
+    apart = fault(f"signal:rank=1,step=2,code={signal.SIGTERM}")
+    code, printed = job((*case, "parallel.data=2"), out, ranks=2, **apart)
+    assert (code, printed.count("by SIGTERM; checkpoint")) == (3, 1), printed
+    assert not (out / "result.json").exists()
+    code, printed = job((*case, "parallel.data=2"), out, "--resume", ranks=2)
+    assert (code, "resumed from" in printed) == (0, True), printed
+    assert result_of(out)["digest"] == digest(case, tmp_path / "whole")
+
+
 def test_a_study_of_times_stops_between_its_rows(tmp_path):
     """Seconds that were measured stay; test_study_resume.py has every kind of study."""
     out = tmp_path / "out"

@@ -1,5 +1,7 @@
 """Rollouts and compaction: covers are feasible, minimal once pruned, and the same on any ranks."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from helpers import growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
@@ -134,6 +136,27 @@ def test_side_by_side_equals_one_by_one(group, solo, monkeypatch, policy, exchan
         cover = cover_graph(group, *network(group, policy), block, "single", 0.1)
         assert cover.evaluations == steps
         assert whole_rows(group, block, cover.chosen_at_own).tobytes() == chosen_at
+
+
+def test_large_graphs_are_looked_at_more_often(group, monkeypatch):
+    """Pieces are the same on any number of ranks, and change no choice."""
+    graph = growing_graph(120, 4, 3)
+    blocks, (net, params) = make_blocks(group, [graph, graph]), network(group, "default")
+    whole = [env.steps for env in cover_one_at_a_time(group, net, params, blocks)]
+    entries = 2 * len(graph[1]) + 120
+    for work, steps in ((0, 1), (entries - 1, 1), (5 * entries, 4), (1 << 40, rollout.MOST_STEPS)):
+        monkeypatch.setattr(rollout, "PIECE_WORK", work)
+        assert rollout.piece_steps(blocks[:1]) == steps
+        told = mock.Mock()
+        cover = cover_graph(group, net, params, blocks[0], "single", 0.1, told)
+        assert cover.evaluations == whole[0]
+        assert told.call_count >= whole[0] // steps
+    monkeypatch.setattr(rollout, "PIECE_WORK", 4 * entries)
+    envs, pieces = rollout.one_at_a_time(group, net, params, blocks)
+    looks = [sum(env.steps for env in envs) for _ in pieces]
+    assert [env.steps for env in envs] == whole
+    assert len(looks) > sum(whole) // 8
+    assert looks == sorted(set(looks))
 
 
 def test_nothing_to_cover(group):

@@ -153,7 +153,8 @@ class Apart:
     def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
         """Raises Halted where one of these ranks heard a signal, or is out of time. These all call."""
         beat()
-        if self.pace.agreed(lambda now: self.outer.ends(now)) > SAVE:
+        faults.strike(self.outer.group.rank, step)
+        if self.pace.agreed(self.outer.ends) > SAVE:
             raise Halted("asked to stop")
 
     def apart(self, group: Group) -> Keeper:
@@ -315,6 +316,7 @@ class Checkpoints:
         if step < self._step:  # another loop
             self._base += self._step
         before, self._step = self._step, step
+        self._running.pop(key, None)  # from now on the loop has it
         wish = self._pace.agreed(self._wish)
         every = self.case.checkpoint.steps
         if wish == NOTHING and every and step // every > before // every:

@@ -82,7 +82,7 @@ class FieldEnv(NodeEnv):
         near = [block.neighbours_own(int(v)) for v in reached[:, 0]]
         changes = np.repeat(reached[:, 1], [len(rows) for rows in near])
         near = np.concatenate(near) if near else NONE_REACHED[:, 0]
-        self.touched = rows = np.unique(np.concatenate([own[:, 0] - block.lo, near]))
+        self.touched = rows = block.each_once([own[:, 0] - block.lo, near])
         before = self.problem.shares(self.mark_own[rows], self.field_own[rows])
         self.mark_own[own[:, 0] - block.lo] += own[:, 1].astype(np.int32)
         np.add.at(self.field_own, near, changes.astype(np.int32))

@@ -173,6 +173,11 @@ class LiveScores:
                 self._exchange(layer - 1, np.zeros_like(change))
             self.rows.layer(layer)
 
+    @property
+    def compiled(self) -> bool:
+        """True where `run` makes many selections in one call."""
+        return isinstance(self.rows, NativeRows)
+
     def run(self, most: int, least_alive: int) -> None:
         """Select the best node up to `most` times, while `least_alive` nodes are alive; one rank only."""
         while most > 0 and not self.env.done and self.env.totals.alive >= least_alive:

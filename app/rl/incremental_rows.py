@@ -51,9 +51,9 @@ class PlainRows:
         near = [self.touched, self.block.rows_touching(changed)]
         if self.net.policy.self_weight:
             near.append(self.changed)
-        rows = np.unique(np.concatenate(near))
+        rows = self.block.each_once(near)
         if self.block.degrees_own()[rows].sum() > FULL_SHARE * len(self.block.host_rows()[1]):
-            rows = np.union1d(np.flatnonzero(self.code), self.touched)
+            rows = self.block.each_once([np.flatnonzero(self.code), self.touched])
         self._make(layer, rows)
 
     def refresh(self, layer: int) -> None:

@@ -170,7 +170,7 @@ def cover_graph(
         env = residual.env
         if rule == "single" and group.size == 1 and isinstance(scores, LiveScores):
             left = most - residual.first_step - env.steps
-            scores.run(min(piece, left), compact.least_alive(residual))
+            scores.run(min(piece, left) if scores.compiled else 1, compact.least_alive(residual))
         elif rule == "single":
             scores.remove(np.array([scores.best()]))
         else:

@@ -95,7 +95,7 @@ class SidesEnv:
         at = block.extended_of(nodes)
         near = [self._near(int(v), int(column)) for v, column in zip(nodes, at)]
         own = nodes[(nodes >= block.lo) & (nodes < block.lo + block.n_real)] - block.lo
-        self.touched = rows = np.unique(np.concatenate([own, *(found for found, _ in near)]))
+        self.touched = rows = block.each_once([own, *(found for found, _ in near)])
         before = self.problem.shares(self.mark_own[rows], self.field_own[rows])
         for v, column, (found, weights) in zip(nodes.tolist(), at.tolist(), near):
             if column < 0:

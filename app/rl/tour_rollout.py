@@ -1,6 +1,7 @@
 """Rollouts on tours: the policy chooses the cities that come in next, several at once on large instances."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,19 @@ LARGEST = 20_000  # cities: insertion takes time in the square of their number
 
 
 def insert_tour(
-    group: Group, net: Any, params: Any, block: RowBlock, least: float, seconds: float
+    group: Group,
+    net: Any,
+    params: Any,
+    block: RowBlock,
+    least: float,
+    seconds: float,
+    look: Callable[[int], None] = lambda evaluations: None,
 ) -> tuple[np.ndarray | None, int, float]:
     """A tour by learned insertion.
 
     block     rows of the nearest-neighbour graph, with its metric
     least     at least this fraction of the cities outside is taken at once
+    look      called with the evaluations made, after each
     seconds   infinite, or a limit: what one evaluation costs decides how many cities each has to choose
     returns   order [n] int64 (None: too large, or not even a few evaluations fit), the evaluations made, the
               fraction taken at once
@@ -41,6 +49,7 @@ def insert_tour(
     while not env.done and fraction is not None:
         scores.remove(choose_cities(group, scores.keys_own(), env, fraction))
         evaluations += 1
+        look(evaluations)
     return (env.tour.order.astype(np.int64) if env.done else None), evaluations, fraction or least
 
 

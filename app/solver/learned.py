@@ -1,16 +1,19 @@
 """Learned starts: reduce and peel by the policy's scores, or the policy's own rollout on the core."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, Pace
 from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
 from app.partition.rows import block_count, block_starts, partition_rows
 from app.rl.dynamics import begin_environment
+from app.rl.env import Environment
 from app.rl.incremental import FullScores
 from app.rl.rollout import cover_graph, drop_redundant
 from app.rl.select import independent, top_nodes
@@ -22,7 +25,6 @@ from app.sparse.rowblock import RowBlock
 DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need not wait for the next evaluation
 TIME_SHARE = 0.1  # of a time limit, for the policy
 HURRIED_SHARE = 0.03  # of a short one, for reduce and peel
-LOOK = 8  # evaluations between looks at the clock
 MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
 ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 6e-8  # about what a round of reduce and peel takes, at least
@@ -46,11 +48,16 @@ def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = N
 
 @dataclass(frozen=True)
 class Limits:
-    """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds."""
+    """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds.
+
+    keeper   where it may be stopped     tell   called with the evaluations made now and then
+    """
 
     fraction: float
     evaluations: int
     seconds: float
+    keeper: Keeper = NOTHING_KEPT
+    tell: Callable[[int], None] = lambda evaluations: None
 
 
 @dataclass
@@ -83,7 +90,7 @@ def peel(
     if fraction > LARGEST_PART:
         return made
     while True:
-        clock = _Clock(group, seconds - (time.perf_counter() - begun), 1)
+        clock = _Clock(group, limits, seconds - (time.perf_counter() - begun))
         most = limits.evaluations - made.evaluations + made.told if limits.evaluations else 1 << 62
         one = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange, most, clock)
         made.evaluations += one.evaluations
@@ -133,6 +140,7 @@ def _peel_once(
     while (rest := peeler.rest) is not None and evaluations < most and not clock.rings():
         largest = max(largest, _take_part(group, net, params, peeler, rest, fraction, exchange))
         evaluations += 1
+        clock.tell(evaluations)
     return _Pass(peeler.solution(), evaluations, largest, rest is not None)
 
 
@@ -182,8 +190,12 @@ def rollout(
               before the last choice: the best state so far, None where states are no solutions
     Ranks     all call; identical on all
     """
-    clock, most = _Clock(group, TIME_SHARE * limits.seconds), limits.evaluations
-    cover = cover_graph(group, net, params, block, "single", 1.0, stop=clock.rings, most=most)
+    clock, most = _Clock(group, limits, TIME_SHARE * limits.seconds), limits.evaluations
+
+    def tell(evaluations: int, env: Environment) -> None:
+        limits.tell(evaluations)
+
+    cover = cover_graph(group, net, params, block, "single", 1.0, tell, stop=clock.rings, most=most)
     if cover.counted and (clock.rang or cover.evaluations == most):
         return None, cover.evaluations, limits.fraction
     cover = drop_redundant(group, cover)
@@ -195,23 +207,32 @@ def insertion(
     group: Group, net: Any, params: Any, block: RowBlock, limits: Limits
 ) -> tuple[np.ndarray | None, int, float]:
     """A tour by learned insertion (rl/tour_rollout.py), for TIME_SHARE of a time limit. Ranks: all call."""
-    return insert_tour(group, net, params, block, limits.fraction, TIME_SHARE * limits.seconds)
+    seconds = TIME_SHARE * limits.seconds
+
+    def look(evaluations: int) -> None:
+        limits.keeper.at(0)
+        limits.tell(evaluations)
+
+    return insert_tour(group, net, params, block, limits.fraction, seconds, look)
 
 
 ROLLOUTS = {"tour": insertion}  # by dynamics; others choose one node at a time
 
 
 class _Clock:
-    """Rank 0's clock, asked at every look-th call where there is a limit."""
+    """Rank 0's clock, where there is a limit; each question is a look at what may stop the run, too."""
 
-    def __init__(self, group: Group, seconds: float, look: int = LOOK) -> None:
-        self.group, self.seconds, self.look, self.begun = group, seconds, look, time.perf_counter()
-        self.calls, self.rang = 0, False
+    def __init__(self, group: Group, limits: Limits, seconds: float) -> None:
+        self.keeper, self.tell, self.seconds = limits.keeper, limits.tell, seconds
+        self.begun, self.pace = time.monotonic(), Pace(group)
+        self.counts, self.rang = group.rank == 0, False
 
     def rings(self) -> bool:
         """True when the time is up. Ranks: all call; identical on all."""
-        self.calls += 1
-        if np.isfinite(self.seconds) and self.calls % self.look == 0:
-            late = np.array([time.perf_counter() - self.begun > self.seconds], dtype=np.int64)
-            self.rang = bool(self.group.broadcast(late)[0])
+        self.keeper.at(0)
+        if np.isfinite(self.seconds):
+            self.rang = self.rang or bool(self.pace.agreed(self._late))
         return self.rang
+
+    def _late(self, now: float) -> int:
+        return int(self.counts and now - self.begun > self.seconds)

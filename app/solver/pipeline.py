@@ -6,6 +6,7 @@ evaluations are split by rows, searches and bounds are dealt to the ranks.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,7 @@ class Pipeline:
                 self.log.info("%s: %s, %.2f s", name, said, progress.elapsed())
         elif search.reductions:
             self.replay.append("search.reductions=false")
+        self.keeper.at(0)
         self._check_replicas(f"{name}: after reductions", toolbox.core)
         with self.log.phase("start"):
             best, values = self._starts(toolbox, progress, budget, given, learned)
@@ -136,8 +138,9 @@ class Pipeline:
             candidates = {"greedy": toolbox.start()}
         if given is not None:
             candidates["given"] = toolbox.restrict(given)
+        self.keeper.at(0)
         if self.case.search.start != "greedy" and toolbox.core.edges:
-            solution, progress.evaluations = self._learned(toolbox, budget, learned)
+            solution, progress.evaluations = self._learned(toolbox, budget, learned, progress.name)
             if solution is not None:
                 candidates["learned"] = solution
         values, best = {}, next(iter(candidates.values()))
@@ -148,11 +151,13 @@ class Pipeline:
         return best, values
 
     def _learned(
-        self, toolbox: Toolbox, budget: Budget, learned: Learned | None
+        self, toolbox: Toolbox, budget: Budget, learned: Learned | None, name: str
     ) -> tuple[np.ndarray | None, int]:
         """The policy's core solution, and the evaluations made. Ranks: all call."""
         search, exchange, before = self.case.search, self.case.parallel.exchange, list(self.replay)
-        limits = Limits(search.peel_fraction, search.evaluations, budget.left())
+        limits = Limits(
+            search.peel_fraction, search.evaluations, budget.left(), self.keeper, partial(self._tell, name)
+        )  # fmt: skip
         if learned is not None:
             core, evaluations = learned(search.evaluations, limits.seconds)
         elif toolbox.peels:
@@ -169,6 +174,9 @@ class Pipeline:
         if core is None:
             self.replay = [*before, "search.start=greedy"]
         return core, evaluations
+
+    def _tell(self, name: str, evaluations: int) -> None:
+        self.log.progress("%s: the policy's start: evaluation %d", name, evaluations)
 
     @staticmethod
     def _allowed(toolbox: Toolbox, core: np.ndarray | None) -> np.ndarray | None:

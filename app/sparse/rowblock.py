@@ -21,6 +21,7 @@ from app.partition.rows import RowPartition
 HALO_SHARE = 0.7  # of the rows of a gather: beyond it packing and placing cost more than is saved
 GATHERED_BYTES = 8 << 20  # of a gathered array: what a rank's cache about holds
 STAGE_BYTES = 256 << 10  # of a stage: below it a broadcast costs its latency
+MARKED_SHARE = 256  # rows for each of a list: to mark all takes then about as long as to sort the list
 PIECE = 1 << 17  # stored entries handled at a time: bounds the memory that making a block takes beside it
 
 
@@ -317,6 +318,15 @@ class RowBlock:
         starts = self._ghost_ptr[ghosts]
         rows = self._ghost_rows[_ranges(starts, self._ghost_ptr[ghosts + 1] - starts)]
         return np.concatenate([near, rows])
+
+    def each_once(self, rows: list[np.ndarray]) -> np.ndarray:
+        """Own rows of several lists, ascending: sorted where they are few, else by marks of all rows."""
+        if MARKED_SHARE * sum(map(len, rows)) < self.n_own:
+            return np.unique(np.concatenate(rows))
+        marks = np.zeros(self.n_own, dtype=bool)
+        for each in rows:
+            marks[each] = True
+        return np.flatnonzero(marks)
 
     def _own_part(self, row: int) -> np.ndarray:
         """The own rows among the neighbours of an own row."""

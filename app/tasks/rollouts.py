@@ -139,11 +139,18 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     if mode in ("halo", "staged"):
         loaded.release()  # the block has numbered the columns anew
 
+    made = 0
+
+    def look() -> bool:
+        context.keeper.at(made)
+        return False
+
     def progress(evaluations: int, env: Environment) -> None:
+        nonlocal made
+        made = evaluations
         left, what = env.problem.left(env.totals)
         row = {"phase": "solve", "name": graph.name, "step": evaluations, "left": left}
         log.record(**row, sent_bytes=sum(context.group.sent_bytes.values()))
-        context.keeper.at(evaluations)
         candidates = env.totals.candidates
         log.progress(
             "%s: evaluation %d, %d candidates and %d %s left", graph.name, evaluations, candidates, left, what
@@ -152,8 +159,9 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     start = time.perf_counter()
     with log.phase("policy"):
         cover = cover_graph(
-            context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress
-        )
+            context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
+            stop=look,
+        )  # fmt: skip
     log.info(
         "%s: %s of %.10g%s, %d evaluations, exchange %s",
         graph.name, cover.problem.solution, cover.objective, " nodes" if cover.counted else "",
