@@ -12,6 +12,8 @@ from app.graphs.graph import Graph
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root
 from app.problems.sets import SetProblem
 from app.search.domination import most_gain, most_gain_pruned
+from app.search.domination_tools import DominationTools
+from app.search.toolbox import Instance, Toolbox
 
 Array = Any
 
@@ -64,6 +66,10 @@ class MinimumDominatingSet(SetProblem):
     baselines: ClassVar = {"most_gain": most_gain, "most_gain_pruned": most_gain_pruned}
     bounds: ClassVar = DOMINATION_BOUNDS
     known = False
+
+    def toolbox(self, instance: Instance) -> Toolbox:
+        """A greedy start and a local search."""
+        return DominationTools(instance, self)
 
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
         """Nodes with gain, their gains, undominated nodes, their prices."""

@@ -1,0 +1,51 @@
+"""The toolbox of minimum dominating set: the graph as it is, a greedy start, a local search."""
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import CaseError
+from app.search.domination import greedy_order, near_any, needed
+from app.search.domination_search import INSIDE, OUTSIDE, DominationSearch
+from app.search.node_tools import NodeTools
+from app.search.toolbox import Instance, Search
+
+
+class DominationTools(NodeTools):
+    """Dominating sets of one graph, of least total weight where nodes have weights."""
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        super().__init__(instance, problem)
+        graph = self.graph
+        if self.weights is not None and graph.n and self.weights.min() <= 0:
+            raise CaseError(f"{graph.name}: node weights must be above 0 for dominating sets")
+        self.fixed = np.zeros(graph.n, dtype=np.uint8)
+        self.fixed[instance.outside] = OUTSIDE
+        self.fixed[instance.inside] = INSIDE
+        allowed = self.fixed != OUTSIDE
+        lost = np.flatnonzero(~(allowed | near_any(graph, allowed)))
+        if len(lost):
+            raise CaseError(
+                f"{graph.name}: node {lost[0]} and all its neighbours are to be outside the dominating set: "
+                "nothing would dominate it"
+            )
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """A dominating set that holds to the fixed nodes: what is left undominated is dominated greedily."""
+        chosen = (solution | (self.fixed == INSIDE)) & (self.fixed != OUTSIDE)
+        if (chosen | near_any(self.graph, chosen)).all():
+            return chosen
+        chosen[greedy_order(self.graph, self.weights, chosen, self.fixed == OUTSIDE)] = True
+        return chosen
+
+    def start(self) -> np.ndarray:
+        """The greedy set, without the nodes that are not needed."""
+        chosen = self.fixed == INSIDE
+        order = greedy_order(self.graph, self.weights, chosen, self.fixed == OUTSIDE)
+        chosen[order] = True
+        return needed(self.graph, chosen, order)
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Exchange search (app/search/domination_search.py)."""
+        compiled = self.instance.compiled
+        return DominationSearch(self.graph, start, seed, self.weights, self.fixed, compiled)
