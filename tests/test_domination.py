@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.domination import DOMINATION_BOUNDS, ONE, linear_program
+from app.bounds.domination import DOMINATION_BOUNDS, ONE, DominationBounds, improving_packings, linear_program
 from app.graphs.graph import from_edges
 
 pytestmark = pytest.mark.mpi_skip
@@ -45,6 +45,30 @@ def test_known_values():
     assert linear_program(graph_of(nx.empty_graph(4))).lower == 4
     assert linear_program(graph_of(nx.cycle_graph(5))).lower == 2
     assert linear_program(graph_of(nx.empty_graph(0))).lower == 0
+
+
+def test_packings_come_close_to_the_linear_program():
+    """The bound only gets better, says what it proves, and when nothing better is to come."""
+    for drawn in (nx.barabasi_albert_graph(300, 3, seed=1), nx.gnp_random_graph(200, 0.05, seed=2)):
+        graph = graph_of(drawn)
+        wanted = linear_program(graph)
+        found = list(improving_packings(graph))
+        assert found[-1].numerators.sum() >= 0.995 * wanted.numerators.sum()
+        for each in found[::20]:
+            each.check(graph)
+            assert each.lower <= wanted.lower
+        bounds = DominationBounds(graph)
+        assert (bounds.value, bounds.method, bounds.optimum()) == (0, "", None)
+        values = []
+        while bounds.improve(0.0, graph.n):
+            assert bounds.verify()
+            values.append(bounds.value)
+        assert values == sorted(values)
+        assert bounds.value == wanted.lower
+        assert not bounds.improve(0.0, graph.n)
+        closing = DominationBounds(graph)
+        assert not closing.improve(60.0, wanted.lower - 1)
+        assert closing.value >= wanted.lower - 1
 
 
 def test_a_wrong_witness_is_refused():

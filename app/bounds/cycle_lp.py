@@ -114,7 +114,8 @@ class CyclePacking:
 
     def _solve(self, steps: int) -> Iterator[None]:
         """Steps of the first-order method, bounds from where they led, and the columns of no use dropped."""
-        program = PackingProgram(self._columns, self._weights, self._x, self._y)
+        columns = self._columns.matrix(self._n), self._columns.need
+        program = PackingProgram(*columns, self._weights, self._x, self._y)
         at_once = min(max(SLICE // (2 * program.entries + 1), 1), steps)
         for _ in range(-(-steps // at_once)):
             program.run(at_once)

@@ -3,8 +3,6 @@
 import numpy as np
 import scipy.sparse as sp
 
-from app.bounds.packing import Columns
-
 
 class PackingProgram:
     """Primal-dual hybrid gradient steps for the best packing by columns, and its prices.
@@ -18,13 +16,15 @@ class PackingProgram:
     Sums over a node's columns and a column's nodes are SciPy's sparse products: one order, on every machine.
     """
 
-    def __init__(self, columns: Columns, weights: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-        n = len(weights)
-        self._rows = columns.matrix(n)
+    def __init__(
+        self, columns: sp.csr_array, need: np.ndarray, weights: np.ndarray, x: np.ndarray, y: np.ndarray
+    ) -> None:
+        """columns [k, n], one where a node is in a column; need [k]; weights [n]; x, y: where to start."""
+        self._rows = columns
         self._cols = sp.csr_array(self._rows.T)
-        self._need = columns.need.astype(np.float64)
+        self._need = need.astype(np.float64)
         self._weights = weights / max(weights.mean(), 1e-300)
-        self._step_y = 1.0 / np.maximum(columns.sizes, 1)
+        self._step_y = 1.0 / np.maximum(np.diff(columns.indptr), 1)
         self._step_x = 1.0 / np.maximum(np.diff(self._cols.indptr), 1)
         self.x, self.y = x, y
         self._sum_x, self._sum_y, self._steps = np.zeros_like(x), np.zeros_like(y), 0

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from app.bounds.domination import DominationBounds
 from app.errors import CaseError
 from app.search.domination import greedy_order, near_any, needed
 from app.search.domination_search import INSIDE, OUTSIDE, DominationSearch
 from app.search.node_tools import NodeTools
-from app.search.toolbox import Instance, Search
+from app.search.toolbox import Bounds, Instance, Search
 
 
 class DominationTools(NodeTools):
@@ -44,6 +45,10 @@ class DominationTools(NodeTools):
         order = greedy_order(self.graph, self.weights, chosen, self.fixed == OUTSIDE)
         chosen[order] = True
         return needed(self.graph, chosen, order)
+
+    def bounds(self) -> Bounds | None:
+        """Packings of neighbourhoods (app/bounds/domination.py); none where nodes have weights."""
+        return DominationBounds(self.graph) if self.weights is None and self.graph.n else None
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Exchange search (app/search/domination_search.py)."""
