@@ -137,7 +137,7 @@ class Context:
         return replace(self, group=grid.group, folder=None, keeper=self.keeper.apart(grid.group))
 
     def alone(self) -> "Context":
-        """This context for a rank by itself, which writes nothing."""
+        """This context for a rank by itself, which writes nothing. It may halt: inside `raise_together`."""
         group = only_this_rank(self.device)
         return replace(self, group=group, folder=None, keeper=self.keeper.apart(group))
 

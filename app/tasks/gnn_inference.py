@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from app.charts import plot_bars
+from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.comm.turns import seconds_alone, seconds_together
@@ -182,7 +183,7 @@ def _apply(context: Context, path: str) -> tuple[list[dict[str, Any]], str]:
         own = _changed(context, [path], "edges" if name == ALONE else name, weights=weights, epochs=0)
         own = replace(own, folder=None, log=Log(False))
         if name == ALONE:
-            own = own.alone()
+            own = replace(own.alone(), keeper=NOTHING_KEPT)
         loaded, data = load(own)
         ready[name] = classify_nodes(own, loaded, data)
         predicted.add(gather_predictions(own, loaded, ready[name].classifier).tobytes())
