@@ -98,6 +98,11 @@ class Log:
         """The fields of a Mark, now. Raises OSError where rows are not on the disk yet."""
         return {"seconds": self.elapsed(), "metrics_bytes": self._rows.kept() if self._rows else 0}
 
+    @property
+    def rows_bytes(self) -> int:
+        """Bytes of metrics.csv, those that wait included."""
+        return self._rows.file.tell() + len(self._rows.waiting) if self._rows else 0
+
     def elapsed(self) -> float:
         """Seconds since the log was opened."""
         return time.monotonic() - self._start

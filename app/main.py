@@ -124,7 +124,7 @@ def _run_in(folder: RunFolder, command: cli.Command, group: Group) -> int:
         log = Log(group.rank == 0, command.out, command.case.output.log_seconds, mark=mark)
         held.callback(log.close)
         group.device.tell = log.info
-        checkpoints.log = log
+        checkpoints.follow(log)
         _work(Context(command.case, group, log, folder, checkpoints), said)
     return 0
 

@@ -379,6 +379,25 @@ def test_hours_end_the_work_of_ranks_apart(tmp_path, monkeypatch):
         made.halt()
 
 
+def test_a_turn_apart_is_no_pause(tmp_path, monkeypatch):
+    """Time is kept for the longest time between two looks, also those of ranks that work apart."""
+    now = [1.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    made = keeper(tmp_path, Stops(limit_s=100.0))
+    for turn in range(2):
+        made.at(turn)
+        apart = made.apart(made.group)
+        for step in range(40):
+            apart.at(step)
+            now[0] += 1.0
+    made.at(2)  # 81 s: a reserve of a turn would be more than there is
+    with pytest.raises(Stopped, match="--max-hours"):
+        for step in range(3, 60):
+            made.at(step)
+            now[0] += 1.0
+    assert now[0] > 90
+
+
 def test_what_no_loop_has_taken_up_yet_stays(tmp_path):
     """A run that is stopped between its resumption and the loop that goes on keeps that loop's state."""
     made = keeper(tmp_path, steps=1)

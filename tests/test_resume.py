@@ -3,6 +3,7 @@
 LOCKSTEP_LONG=1 kills a training and a classification 50 times each; otherwise a few times.
 """
 
+import csv
 import json
 import os
 import re
@@ -258,15 +259,30 @@ def test_a_signal_to_one_rank_is_one_to_all(tmp_path):
 
 def test_ranks_that_solve_at_once_stop_within_an_instance(tmp_path):
     """What is finished is kept; the instances that were under way begin anew."""
-    case = (*SOLVE, "search.steps=60000", "search.bounds=false")
+    case = (*SOLVE, "search.bounds=false")
     out = tmp_path / "out"
-    apart = fault(f"signal:rank=1,step=2,code={signal.SIGTERM}")
+    apart = fault(f"signal:rank=1,step=0,code={signal.SIGTERM}")
     code, printed = job((*case, "parallel.data=2"), out, ranks=2, **apart)
     assert (code, printed.count("by SIGTERM; checkpoint")) == (3, 1), printed
     assert not (out / "result.json").exists()
+    saved, _ = store.newest(str(out / "checkpoint"))
+    assert set(saved.parts) == {"answer 0"}  # of the other group, which did not hear of it
     code, printed = job((*case, "parallel.data=2"), out, "--resume", ranks=2)
     assert (code, "resumed from" in printed) == (0, True), printed
     assert result_of(out)["digest"] == digest(case, tmp_path / "whole")
+
+
+def test_rows_of_work_that_begins_anew_are_written_once(tmp_path):
+    """A rollout has no state of its own: it begins anew, and what it had said is said again."""
+    out = tmp_path / "out"
+    case = (*SOLVE, "search.solver=policy", "select.rule=fraction", "select.fraction=0.01")
+    code, printed = job(case, out, **fault(f"signal:rank=0,step=5,code={signal.SIGTERM}"))
+    assert code == 3, printed
+    code, printed = job(case, out, "--resume")
+    assert (code, "resumed from" in printed) == (0, True), printed
+    with open(out / "metrics.csv", newline="") as file:
+        rows = [(row["name"], row["step"]) for row in csv.DictReader(file) if row["phase"] == "solve"]
+    assert len(rows) == len(set(rows)) > 20
 
 
 def test_a_study_of_times_stops_between_its_rows(tmp_path):

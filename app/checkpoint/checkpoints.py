@@ -222,6 +222,7 @@ class Checkpoints:
         self.path = f"{folder}/{store.FOLDER}"
         self.kept: dict[str, State] = {}
         self.log = Log(False)
+        self._rows_kept = 0  # bytes of metrics.csv, as of the last finished work
         self._running: dict[str, State] = {}
         self._base = self._step = 0
         self._number = -1  # of the checkpoint written last
@@ -297,6 +298,10 @@ class Checkpoints:
             parts[key] = State(each["values"], arrays)
         return parts
 
+    def follow(self, log: Log) -> None:
+        """Write to this log from now on, and mark in checkpoints how far it had come."""
+        self.log, self._rows_kept = log, log.rows_bytes
+
     # ---- what a loop calls --------------------------------------------------------------------------------
 
     def recall(self, key: str) -> State | None:
@@ -306,6 +311,7 @@ class Checkpoints:
     def keep(self, key: str, state: State) -> None:
         """See Keeper."""
         self.kept[key] = state
+        self._rows_kept = self.log.rows_bytes
 
     def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
         """See Keeper."""
@@ -333,9 +339,6 @@ class Checkpoints:
         """What this rank wants: signals reach any rank, clocks count on rank 0."""
         if self.group.rank > 0:
             return self._heard()
-        if self._last_asked:
-            self._pause_s = max(now - self._last_asked, 0.9 * self._pause_s)
-        self._last_asked = now
         if (wish := self.ends(now)) != NOTHING:
             return wish
         return SAVE if now - self._saved_at >= 60 * self.case.checkpoint.minutes else NOTHING
@@ -348,7 +351,10 @@ class Checkpoints:
         return FIRST_SIGNAL + [each.name for each in STOPPING].index(signals.asked)
 
     def ends(self, now: float) -> int:
-        """Whether this rank wants the run to end: for a signal, or by its clock."""
+        """Whether this rank wants the run to end: for a signal, or by its clock. Each call is a look."""
+        if self._last_asked:
+            self._pause_s = max(now - self._last_asked, 0.9 * self._pause_s)
+        self._last_asked = now
         limit = self.stops.limit_s
         reserve = 2 * self._save_s + self._pause_s + min(MARGIN * limit, LARGEST_MARGIN_S)
         late = limit and now - self.stops.begun + reserve >= limit
@@ -407,6 +413,8 @@ class Checkpoints:
         }  # fmt: skip
         try:
             about["log"] = self.log.mark()
+            if running is None and not self._running:  # what has been said since will be said again
+                about["log"]["metrics_bytes"] = min(about["log"]["metrics_bytes"], self._rows_kept)
             store.write(self.path, number, parts, about, self.case.checkpoint.keep)
         except OSError as error:
             return f"{error.strerror or error}; the earlier checkpoints stay"

@@ -32,7 +32,7 @@ INLINE int64_t price(const Search *s, int32_t v) { return s->price ? s->price[v]
 
 /* Whether moving a is better than moving b: the score by price, then the age, then the number. */
 INLINE int better(const Search *s, int32_t a, int32_t b) {
-    const int64_t x = s->score[a] * price(s, b), y = s->score[b] * price(s, a);
+    const __int128 x = (__int128)s->score[a] * price(s, b), y = (__int128)s->score[b] * price(s, a);
     if (x != y) return x > y;
     if (s->stamp[a] != s->stamp[b]) return s->stamp[a] < s->stamp[b];
     return a < b;

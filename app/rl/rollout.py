@@ -21,7 +21,7 @@ from app.sparse.rowblock import RowBlock
 from app.watchdog import beat
 
 MOST_STEPS = 256  # selections of one node between looks at the clock; fewer on large graphs:
-PIECE_WORK = 1 << 26  # stored entries and nodes of all graphs, times selections: some tenths of a second
+PIECE_WORK = 1 << 26  # stored entries of all graphs, times selections: some tenths of a second
 SIDE_BY_SIDE_ROWS = 1 << 18  # rows of one batch of graphs that are solved together
 
 
@@ -88,7 +88,7 @@ def piece_steps(blocks: list[RowBlock]) -> int:
 
     A power of two, at most MOST_STEPS, and the same on any number of ranks.
     """
-    work = sum(2 * block.edges + block.n for block in blocks)
+    work = sum(2 * block.edges for block in blocks)
     steps = min(max(PIECE_WORK // max(work, 1), 1), MOST_STEPS)
     return 1 << steps.bit_length() - 1
 

@@ -58,7 +58,7 @@ class DominationSearch:
     graph      whole; edge weights are not read
     start      [n] bool, a dominating set that holds to `fixed`
     seed       an integer, taken modulo 2^64
-    price      [n] int64 positive node weights below 2^31, or None: all one
+    price      [n] int64 positive node weights, or None: all one
     fixed      [n] uint8, 1 for nodes that have to be chosen, 2 for those that must not be, 0 for others
     compiled   False: the same without the compiled kernels
 
@@ -117,7 +117,7 @@ class DominationSearch:
         inside = self.fixed == INSIDE
         price = np.ones(self.n, dtype=np.int64) if self.price is None else self.price
         left = not (inside | near_any(graph, inside)).all()
-        more = int(price[self.fixed == FREE].min(initial=1 << 31)) if left else 0
+        more = int(price[self.fixed == FREE].min(initial=int(price.sum()))) if left else 0
         return int(price[inside].sum()) + more
 
     def _bind(self) -> None:

@@ -18,8 +18,6 @@ class DominationTools(NodeTools):
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         graph = self.graph
-        if self.weights is not None and graph.n and self.weights.min() <= 0:
-            raise CaseError(f"{graph.name}: node weights must be above 0 for dominating sets")
         self.fixed = np.zeros(graph.n, dtype=np.uint8)
         self.fixed[instance.outside] = OUTSIDE
         self.fixed[instance.inside] = INSIDE
@@ -31,18 +29,27 @@ class DominationTools(NodeTools):
                 "nothing would dominate it"
             )
 
+    def _price(self) -> np.ndarray | None:
+        """[n] node weights, or None: all one. Raises CaseError."""
+        if self.weights is not None and self.graph.n and self.weights.min() <= 0:
+            raise CaseError(
+                f"{self.graph.name}: a node weight is 0, or nothing beside the largest; for dominating sets "
+                "they must be above 0"
+            )
+        return self.weights
+
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A dominating set that holds to the fixed nodes: what is left undominated is dominated greedily."""
         chosen = (solution | (self.fixed == INSIDE)) & (self.fixed != OUTSIDE)
         if (chosen | near_any(self.graph, chosen)).all():
             return chosen
-        chosen[greedy_order(self.graph, self.weights, chosen, self.fixed == OUTSIDE)] = True
+        chosen[greedy_order(self.graph, self._price(), chosen, self.fixed == OUTSIDE)] = True
         return chosen
 
     def start(self) -> np.ndarray:
         """The greedy set, without the nodes that are not needed."""
         chosen = self.fixed == INSIDE
-        order = greedy_order(self.graph, self.weights, chosen, self.fixed == OUTSIDE)
+        order = greedy_order(self.graph, self._price(), chosen, self.fixed == OUTSIDE)
         chosen[order] = True
         return needed(self.graph, chosen, order)
 
@@ -53,4 +60,4 @@ class DominationTools(NodeTools):
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Exchange search (app/search/domination_search.py)."""
         compiled = self.instance.compiled
-        return DominationSearch(self.graph, start, seed, self.weights, self.fixed, compiled)
+        return DominationSearch(self.graph, start, seed, self._price(), self.fixed, compiled)

@@ -187,7 +187,8 @@ def rollout(
 
     block     the rows of the core (rows_of); rank 0's clock decides
     returns   the core solution [n] bool on every rank, the evaluations made, the fraction. Where it ends
-              before the last choice: the best state so far, None where states are no solutions
+              before the last choice: the best state so far, None where states are no solutions, or before the
+              first
     Ranks     all call; identical on all
     """
     clock, most = _Clock(group, limits, TIME_SHARE * limits.seconds), limits.evaluations
@@ -196,6 +197,8 @@ def rollout(
         limits.tell(evaluations)
 
     cover = cover_graph(group, net, params, block, "single", 1.0, tell, stop=clock.rings, most=most)
+    if clock.rang and not cover.evaluations:  # nothing of the policy is in it
+        return None, 0, limits.fraction
     if cover.counted and (clock.rang or cover.evaluations == most):
         return None, cover.evaluations, limits.fraction
     cover = drop_redundant(group, cover)

@@ -13,7 +13,7 @@ from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import raise_together
 from app.config import Case
-from app.errors import CaseError
+from app.errors import CaseError, Halted
 from app.output import plain
 from app.partition.load import Loaded, count_graphs
 from app.problems.problem import Problem
@@ -98,12 +98,15 @@ def _solve_at_once(
 ) -> Iterator[Told]:  # fmt: skip
     """Each group solves its graphs; all are told of all, in the order of the case. Ranks: all call.
 
-    A run can be stopped between turns, when every group has solved some.
+    A run can be stopped between turns, when every group has solved some, and within one by a signal to all
+    ranks.
     """
     apart, most = context.within(grid), context.group.max_integer(len(graphs))
     for turn in range(min(TURNS, most)):
         places = range(most * turn // TURNS, most * (turn + 1) // TURNS) if most > TURNS else [turn]
         part = {i: graphs[i] for i in places if i < len(graphs)}
+        mine: dict[int, Solved] = {}
+        halted = False
         with grid.together("solving"):
             numbers = {i: grid.number + i * grid.groups for i in part}
             found = {
@@ -111,12 +114,18 @@ def _solve_at_once(
                 for i, n in numbers.items()
                 if n in known
             }
-            mine = dict(zip(part, _solve_all(apart, problem, policy, list(part.values()), largest, found)))
+            try:
+                solved = _solve_all(apart, problem, policy, list(part.values()), largest, found)
+                mine.update(zip(part, solved))
+            except Halted:  # what is finished is kept
+                halted = True
         for number, entry, text, solved in _exchange(context, grid, mine):
             yield entry, text, solved
             if number not in known:
                 told = State({"entry": entry, "text": text, "trace": []})
                 context.keeper.keep(f"answer {number}", told if solved is None else solved.state())
+        if context.group.max_integer(int(halted)):
+            context.keeper.halt()
         context.keeper.at(turn + 1)
 
 
