@@ -4,7 +4,7 @@
  * A node dominates itself and its neighbours, its closed neighbourhood. */
 #include "random.h"
 
-enum { FREE = 0, OUTSIDE = 2 };
+enum { FREE = 0, OUTSIDE = 2, WEIGHED = 8 };
 
 typedef struct {
     int64_t n, least;                    /* least: no dominating set costs less */
@@ -185,6 +185,16 @@ INLINE void shrink(Search *s) {
     }
 }
 
+/* One more for each undominated node, or where there are more than WEIGHED for so many drawn. */
+INLINE void weigh(Search *s) {
+    const int few = s->open_size <= WEIGHED;
+    for (int64_t i = 0; i < (few ? s->open_size : WEIGHED); ++i) {
+        const int32_t u = s->open[few ? i : random_below(&s->random, (uint32_t)s->open_size)];
+        ++s->weight[u];
+        offer(s, u, 1);
+    }
+}
+
 INLINE void exchange(Search *s) {
     const int32_t out = choose_loss(s, s->last_in);
     if (out >= 0) take_out(s, out);
@@ -194,10 +204,7 @@ INLINE void exchange(Search *s) {
         add(s, in);
         s->last_in = in;
     } while (s->price && s->open_size);
-    for (int64_t i = 0; i < s->open_size; ++i) {
-        ++s->weight[s->open[i]];
-        offer(s, s->open[i], 1);
-    }
+    weigh(s);
     if (!s->open_size) shrink(s);
 }
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.rng import SplitMix
 
-FREE, OUTSIDE = 0, 2
+FREE, OUTSIDE, WEIGHED = 0, 2, 8
 
 Search = Any
 
@@ -140,6 +140,15 @@ def _shrink(s: Search) -> None:
         _take_out(s, _choose_loss(s, -1))
 
 
+def _weigh(s: Search) -> None:
+    """One more for each undominated node, or where there are more than WEIGHED for so many drawn."""
+    few = s.open_size <= WEIGHED
+    for i in range(s.open_size if few else WEIGHED):
+        u = int(s.open[i]) if few else _drawn(s)
+        s.weight[u] += 1
+        _offer(s, u, 1)
+
+
 def _exchange(s: Search) -> None:
     out = _choose_loss(s, s.last_in)
     if out >= 0:
@@ -152,9 +161,7 @@ def _exchange(s: Search) -> None:
         _add(s, into)
         s.last_in = into
         more = s.price is not None and s.open_size > 0
-    for u in s.open[: s.open_size].tolist():
-        s.weight[u] += 1
-        _offer(s, u, 1)
+    _weigh(s)
     if not s.open_size:
         _shrink(s)
 

@@ -5,7 +5,8 @@ A step takes one node out of the set and puts one in that dominates an undominat
 node weights several, while the set stays cheaper than the best). Nodes carry weights that grow while they are
 undominated; the score of a node is the change, to the better, of the total weight of undominated nodes if it
 moved. Where nothing has changed around a node since it left, it does not come back, and the one that has just
-come in does not leave at once.
+come in does not leave at once. Of many undominated nodes only a few, drawn, gain weight in a step: on a graph
+of 300,000 nodes the first 50,000 steps otherwise took 300 us each, and came to less.
 
 Source   a dominating set is a cover of nodes by closed neighbourhoods; weights, ages and the checks of what
          may move: RWLS, Gao, Weise and Li, Engineering Optimization 2015, for set covering of unit costs.
