@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import hashlib
 import math
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,22 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
     room = np.empty(size + LINE - 1, dtype=np.uint8)
     first = -address(room) % LINE
     return room[first : first + size].view(dtype).reshape(shape)
+
+
+def give_arrays(owner: Any, struct: ctypes.Structure, names: tuple[str, ...]) -> None:
+    """Give a struct the addresses of arrays that are attributes of the same names, or None."""
+    for name in names:
+        setattr(struct, name, address(getattr(owner, name)))
+
+
+@contextlib.contextmanager
+def numbers_in(owner: Any, struct: ctypes.Structure, names: tuple[str, ...]) -> Iterator[None]:
+    """A struct has an object's numbers while a kernel works on it, and gives them back afterwards."""
+    for name in names:
+        setattr(struct, name, getattr(owner, name))
+    yield
+    for name in names:
+        setattr(owner, name, getattr(struct, name))
 
 
 def function(name: str, *kinds: Any, returns: Any = None) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from app.graphs.graph import Graph
-from app.native.library import address, function
+from app.native.library import address, function, give_arrays, numbers_in
 from app.search import cover_exchange_plain as plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -116,18 +116,13 @@ class Exchange:
 
     def _bind(self) -> None:
         """Give the kernels the addresses of the arrays."""
-        s = self._search = _Search(self.n, self.padded, self.nnz, self.samples, self.ceiling)
-        for name in (*GRAPH_ARRAYS, *ARRAYS, *SCRATCH):
-            setattr(s, name, address(getattr(self, name)))
+        self._search = _Search(self.n, self.padded, self.nnz, self.samples, self.ceiling)
+        give_arrays(self, self._search, (*GRAPH_ARRAYS, *ARRAYS, *SCRATCH))
 
     def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state: numbers go in and come back."""
-        s = self._search
-        for name in (*NUMBERS, "random"):
-            setattr(s, name, getattr(self, name))
-        kernel(s, *arguments)
-        for name in (*NUMBERS, "random"):
-            setattr(self, name, getattr(s, name))
+        """Run a kernel on the state."""
+        with numbers_in(self, self._search, (*NUMBERS, "random")):
+            kernel(self._search, *arguments)
 
     def load(self, in_cover: np.ndarray) -> None:
         """Go on from a cover [n] bool; it becomes the best one if its cost is below `best`."""

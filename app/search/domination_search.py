@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from app.graphs.graph import Graph
-from app.native.library import address, function
+from app.native.library import address, function, give_arrays, numbers_in
 from app.search import domination_plain as plain
 from app.search.domination import near_any
 
@@ -123,18 +123,13 @@ class DominationSearch:
 
     def _bind(self) -> None:
         """Give the kernels the addresses of the arrays."""
-        s = self._search = _Search(self.n, self.least)
-        for name in (*GIVEN, *ARRAYS, *HEAP):
-            setattr(s, name, address(getattr(self, name)))
+        self._search = _Search(self.n, self.least)
+        give_arrays(self, self._search, (*GIVEN, *ARRAYS, *HEAP))
 
     def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state: numbers go in and come back."""
-        s = self._search
-        for name in (*NUMBERS, "random"):
-            setattr(s, name, getattr(self, name))
-        kernel(s, *arguments)
-        for name in (*NUMBERS, "random"):
-            setattr(self, name, getattr(s, name))
+        """Run a kernel on the state."""
+        with numbers_in(self, self._search, (*NUMBERS, "random")):
+            kernel(self._search, *arguments)
 
     def run(self, steps: int) -> None:
         """`steps` exchanges, fewer only when done."""
