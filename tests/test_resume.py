@@ -272,6 +272,36 @@ def test_ranks_that_solve_at_once_stop_within_an_instance(tmp_path):
     assert result_of(out)["digest"] == digest(case, tmp_path / "whole")
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("study.kind=learners", "study.problems=['mvc']", "study.learners=['dqn', 'reinforce']"),
+        ("study.kind=progress", "study.families=['ba']", "study.targets=[1.0]", "study.variants=['a']"),
+        (
+            "study.kind=progress", "study.families=['ba']", "study.targets=[1.0]", "study.variants=['a']",
+            "study.alone=true",
+        ),
+    ],
+    ids=["a rank each", "all ranks", "rank 0"],
+)  # fmt: skip
+def test_a_study_stops_within_a_training(settings, tmp_path):
+    """The training that was under way begins anew."""
+    case = tmp_path / "study.toml"
+    case.write_text('[run]\nname = "study"\ntask = "study"\n')
+    small = (
+        "graph.generator=ba", "graph.nodes=30", "graph.d=3", "graph.count=2", "study.graphs_per_size=1",
+        "study.embeddings=['structure2vec']", "study.seeds=[1]", "study.steps=40", "train.steps=40",
+        "train.evaluate_every=40", "train.evaluate_graphs=1", "search.steps=20", "output.plots=false",
+    )  # fmt: skip
+    given, out = (case, *small, *settings), tmp_path / "out"
+    code, printed = job(given, out, ranks=2, **fault(f"signal:rank=0,step=20,code={signal.SIGTERM}"))
+    assert (code, printed.count("by SIGTERM; checkpoint")) == (3, 1), printed
+    assert not (out / "result.json").exists()
+    code, printed = job(given, out, "--resume", ranks=2)
+    assert (code, "resumed from" in printed) == (0, True), printed
+    assert result_of(out)["digest"] == digest(given, tmp_path / "whole")
+
+
 def test_rows_of_work_that_begins_anew_are_written_once(tmp_path):
     """A rollout has no state of its own: it begins anew, and what it had said is said again."""
     out = tmp_path / "out"

@@ -123,7 +123,7 @@ def _row(alone: Context, cell: Cell, held: dict[str, Grounds]) -> dict[str, Any]
         if cell.problem not in held:
             held.clear()
             held[cell.problem] = _grounds(replace(alone, case=case), cell.problem)
-        return {**row, **_trained(alone.group, case, held[cell.problem])}
+        return {**row, **_trained(replace(alone, case=case), held[cell.problem])}
     except CaseError as error:
         return {**row, "excluded": str(error), "beats": None, "weights": ""}
 
@@ -177,12 +177,12 @@ def _random_values(
     return np.array([problem.objective(env.chosen, env.totals) for env in envs], dtype=np.float64)
 
 
-def _trained(group: Group, case: Case, grounds: Grounds) -> dict[str, Any]:
+def _trained(alone: Context, grounds: Grounds) -> dict[str, Any]:
     """Train one cell, and compare its best weights with the random policy on the unseen graphs."""
-    begun, first = time.process_time(), []
+    group, begun, first = alone.group, time.process_time(), []
     training = train_policy(
-        group, case, grounds.problem, grounds.blocks, grounds.held_back,
-        snapshot=lambda step, weights: None if first else first.append(weights),
+        group, alone.case, grounds.problem, grounds.blocks, grounds.held_back,
+        snapshot=lambda step, weights: None if first else first.append(weights), keeper=alone.keeper,
     )  # fmt: skip
     seconds = time.process_time() - begun
     before = _values(group, training.net, first[0], grounds.tests)

@@ -238,7 +238,7 @@ def _train(context: Context, course: Course, references: References) -> None:
     with log.phase("train"):
         training = train_policy(
             grid.group, case, problem, blocks, held, lambda row: steps.append(row["gradient_steps"]),
-            snapshot, grid=grid, enough=enough, watch=watch,
+            snapshot, context.keeper, grid, enough, watch,
         )  # fmt: skip
     params.set(training.weights)
     course.kept, course.weights = tests.ratios(net, params), digest(training.weights)
