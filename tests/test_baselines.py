@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.graphs.graph import Graph, from_edges
-from app.search.baselines import BASELINES, max_degree, min_degree, one_hop_formula, one_hop_work
+from app.search.baselines import (
+    BASELINES,
+    max_degree,
+    min_degree,
+    one_hop_formula,
+    one_hop_rounds,
+    one_hop_work,
+)  # fmt: skip
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -84,15 +91,19 @@ def naive_one_hop(near, live):
 
 def naive_rounds(near, live):
     candidates = sorted((v for v in live if near[v]), key=lambda v: (-one_hop_score(near, v), v))
-    taken = set()
+    taken, apart = set(), 10 * sum(len(near[v]) for v in candidates) <= len(candidates) ** 2
     for v in candidates[: math.ceil(len(candidates) / 100)]:
-        if not near[v] & taken:
+        if not (apart and near[v] & taken):
             taken.add(v)
     return taken, ()
 
 
-def by_rounds(graph):
-    return one_hop_formula(graph, work_limit=-1)
+def by_rounds(graph, compiled=True):
+    return one_hop_formula(graph, work_limit=-1, compiled=compiled)
+
+
+def by_large_rounds(graph, compiled=True):
+    return one_hop_rounds(graph, compiled, one_in=5), "one in 5 a round"
 
 
 RULES = [
@@ -120,6 +131,15 @@ def test_covers_larger_graphs_as_the_naive_rule_does(rule, choose, graph):
     in_cover, _ = rule(graph)
     assert covered(graph, in_cover)
     assert np.array_equal(in_cover, naive(graph, choose))
+
+
+@pytest.mark.parametrize("rule", [*BASELINES.values(), by_rounds, by_large_rounds])
+@pytest.mark.parametrize(
+    "graph", [random_graph(60, 0.3, 1), hub_graph(700, 2), hub_graph(1500, 3), random_graph(400, 0.02, 4)],
+    ids=["dense", "hubs", "more hubs", "sparse"],
+)  # fmt: skip
+def test_kernels_and_plain_code_cover_alike(rule, graph):
+    assert np.array_equal(rule(graph, compiled=True)[0], rule(graph, compiled=False)[0])
 
 
 @pytest.mark.parametrize("rule", [max_degree, min_degree])

@@ -10,6 +10,7 @@ from data import data_dir, needs_data
 from helpers import growing_graph
 from jobs import ROOT
 
+from app.bounds.lp import half_integral
 from app.graphs.graph import from_edges
 from app.graphs.readers import open_edges
 from app.reductions import compiled as kernels
@@ -308,7 +309,7 @@ def test_both_paths_stop_looking_at_the_same_places():
     """The limits in reduce.h are those of log.py."""
     text = (ROOT / "app" / "native" / "reduce.h").read_text()
     stated = {name: eval_shift(value) for name, value in re.findall(r"([A-Z_]+) = (\d+(?: << \d+)?)", text)}
-    assert len(stated) == 9
+    assert len(stated) == 10
     assert stated == {name: getattr(log_module, name) for name in stated}
     order = re.search(r"enum \{ (NEIGHBOURS.*), RULES \}", text).group(1)
     assert order.lower().split(", ") == list(RULES)
@@ -406,6 +407,52 @@ def test_choices_keep_lifts_valid_and_paths_alike():
                 assert not reducer.exact
         assert_lifts(pair[1], graph, weights, draws)
     assert chosen > 80
+
+
+def test_a_settled_kernel_is_not_looked_at_again():
+    """A reducer that takes a kernel as it is goes on as one that has looked at all of it."""
+    for seed in range(30):
+        graph, weights = sparse_case(seed) if seed % 3 else core_case(seed)
+        first = CoverReducer(graph, weights)
+        first.reduce()
+        kernel, _, left = first.kernel()
+        if not kernel.n:
+            continue
+        whole = [
+            CoverReducer(kernel, left, compiled=compiled, settled=settled)
+            for compiled in (True, False) for settled in (True, False)
+        ]  # fmt: skip
+        for reducer in whole:
+            reducer.reduce()
+            assert len(reducer.log()) == 0
+            reducer.take(np.argsort(-kernel.degrees(), kind="stable")[:2])
+            reducer.reduce()
+            np.testing.assert_array_equal(reducer.log(), whole[0].log())
+
+
+def test_partners_are_a_largest_matching_of_the_double_cover():
+    found = 0
+    for seed in range(30):
+        graph, _ = sparse_case(seed) if seed % 3 else core_case(seed)
+        pair = [CoverReducer(graph, compiled=compiled) for compiled in (True, False)]
+        for reducer in pair:
+            reducer.reduce()
+        if not pair[0].alive:
+            continue
+        kernel, partner = pair[0].kernel()[0], pair[0].partners()
+        np.testing.assert_array_equal(partner, pair[1].partners())
+        joined = np.flatnonzero(partner >= 0)
+        assert len(np.unique(partner[joined])) == len(joined)
+        assert all(
+            u in kernel.indices[kernel.indptr[v] : kernel.indptr[v + 1]] for v, u in enumerate(partner)
+        )
+        bound = half_integral(kernel, partner)
+        bound.check(kernel)
+        assert len(joined) == int(half_integral(kernel).halves.sum())
+        found += 1
+        pair[0].take(np.flatnonzero(pair[0].degrees())[:1])
+        assert pair[0].partners() is None
+    assert found > 5
 
 
 def test_peeling_to_the_end():

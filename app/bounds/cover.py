@@ -22,9 +22,15 @@ NONE, CLIQUES = "none yet", "clique cover"
 SMALL = 100  # components of fewer nodes are worked on together
 SLICE_S = 0.05  # aim of one slice of a search
 RELAX_SECONDS = 3e-7  # of the relaxation, for each node and entry
+PAIRED_SECONDS = 1e-6  # of the relaxation, for each node, where a matching is known
 FIRST_SECONDS, FIRST_ENTRY_SECONDS = 1e-6, 5e-9  # of the first clique cover, for each node, for each entry
 STEPS, FRONT = 3, 300  # from the first node, and nodes of a step that are followed, to see that all is joined
-ROUNDS = 25  # of iterated greedy in a slice of the clique cover
+ROUNDS, ROUND_ENTRIES = (
+    25,
+    1 << 18,
+)  # of iterated greedy in a slice of the clique cover; fewer with more entries
+PACKING_SECONDS = 6e-7  # of the beginning of packings, for each node and entry
+SEARCHABLE = 1 << 17  # nodes of a part up to which a search tree is tried
 SEARCHED = 3000  # nodes of a part up to which a search tree has a large share of the time
 STALE = 40  # slices without a better clique cover; where other bounds are better,
 HOPELESS = 4  # so many
@@ -79,18 +85,23 @@ class CoverBounds:
     """The best lower bound so far on the cost of a vertex cover, and the means to improve it.
 
     graph     whole     weights [n] int64, at least 0, or None: all one
+    partner   [n] a largest matching of the double cover (bounds/lp.py), where one is known and no weights are
+              given: the bound of the relaxation then comes first
     lower     no cover costs less     method   how that was found
     optimum   [n] bool, a cover that costs `lower`, once one is known by branch and reduce, or because the
               caller's own cover reached the bound in every component; else None
     """
 
-    def __init__(self, graph: Graph, weights: np.ndarray | None = None, compiled: bool = True) -> None:
+    def __init__(
+        self, graph: Graph, weights: np.ndarray | None = None, compiled: bool = True,
+        partner: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         if weights is not None:
             weights = np.ascontiguousarray(weights, dtype=np.int64)
             if weights.shape != (graph.n,) or (weights < 0).any():
                 raise ValueError(f"weights: needs [{graph.n}] whole numbers of at least 0")
         self._n, self._weights = graph.n, weights
-        self._parts = [_Part(graph, nodes, weights, compiled) for nodes in _groups(graph)]
+        self._parts = [_Part(graph, nodes, weights, compiled, partner) for nodes in _groups(graph)]
         self._turns = list(range(len(self._parts)))  # parts that have more to try
         self._turn = 0
 
@@ -208,12 +219,21 @@ def _part_of(graph: Graph, nodes: np.ndarray) -> Graph:
     return Graph(graph.name, len(nodes), 0, len(nodes), indptr, indices, edges=len(indices) // 2)
 
 
+def _within(nodes: np.ndarray, partner: np.ndarray) -> np.ndarray:
+    """[k] the partners of some nodes, ascending, which no edge leaves, in their own numbers."""
+    mine = partner[nodes]
+    return np.where(mine < 0, -1, np.searchsorted(nodes, mine))
+
+
 @dataclass
 class _Turn:
-    """A method that works in slices, its share of the time, and the seconds it has had."""
+    """A method that works in slices, its share of the time, an estimate of its first slice where that may be
+    long, and the seconds it has had.
+    """
 
     slices: Iterator[bool]
     share: float
+    begin_seconds: float = 0.0
     spent: float = 0.0
 
     def step(self) -> bool:
@@ -234,7 +254,10 @@ class _Part:
     optimum        [k] bool or None
     """
 
-    def __init__(self, graph: Graph, nodes: np.ndarray, weights: np.ndarray | None, compiled: bool) -> None:
+    def __init__(
+        self, graph: Graph, nodes: np.ndarray, weights: np.ndarray | None, compiled: bool,
+        partner: np.ndarray | None,
+    ) -> None:  # fmt: skip
         self.nodes, self._compiled = nodes, compiled
         self._graph = graph if len(nodes) == graph.n else _part_of(graph, nodes)
         self._given = None if weights is None else weights[nodes]
@@ -245,8 +268,12 @@ class _Part:
         self.claimed, self.optimum = False, None
         self._known: tuple[int, np.ndarray] | None = None  # cost and cover that the caller knows
         entries = len(self._graph.indices)
-        self.next_seconds = FIRST_SECONDS * len(nodes) + FIRST_ENTRY_SECONDS * entries
+        self._partner = None if partner is None or weights is not None else _within(nodes, partner)
+        self._first_seconds = FIRST_SECONDS * len(nodes) + FIRST_ENTRY_SECONDS * entries
+        self.next_seconds = self._first_seconds if self._partner is None else PAIRED_SECONDS * len(nodes)
         self._relax_seconds = RELAX_SECONDS * (len(nodes) + entries)
+        self._begin_seconds = PACKING_SECONDS * (len(nodes) + entries)  # of packings
+        self._rounds = max(1, min(ROUNDS, ROUNDS * ROUND_ENTRIES // max(entries, 1)))
         self._slices = self._methods()
 
     def step(self) -> bool:
@@ -271,28 +298,37 @@ class _Part:
             self._close()
 
     def _methods(self) -> Iterator[bool]:
-        """A first clique cover, the relaxation, better clique covers, then packings, a search and still more
-        clique covers, by shares of time.
+        """A first clique cover, the relaxation (first of all where its matching is known), better clique
+        covers, then packings, a search and still more clique covers, by shares of time.
         """
+        if self._partner is not None:
+            self._take(relaxed(self._graph, None, self._partner))
+            self.next_seconds = self._first_seconds
+            yield True
         cliques = CliqueSearch(self._rows, self._weights, compiled=self._compiled)
-        cliques.run(ROUNDS)
+        cliques.run(self._rounds)
         self._take(self._clique_bound(cliques))
-        self.next_seconds = self._relax_seconds
-        yield True
-        self._take(relaxed(self._graph, self._given))
+        if self._partner is None:
+            self.next_seconds = self._relax_seconds
+            yield True
+            self._take(relaxed(self._graph, self._given))
         self.next_seconds = 0.0
         yield True
         for _ in range(2):
-            cliques.run(ROUNDS)
+            cliques.run(self._rounds)
             yield True
         self._take(self._clique_bound(cliques))
         turns = [
-            _Turn(self._packings(cliques), 4.0),
+            _Turn(self._packings(cliques), 4.0, self._begin_seconds),
             _Turn(self._search(), 4.0 if len(self.nodes) <= SEARCHED else 0.5),
             _Turn(self._more_cliques(cliques), 1.0),
         ]
         while turns and self.optimum is None:
             turn = min(turns, key=lambda each: each.spent / each.share)
+            if not turn.spent and turn.begin_seconds:
+                self.next_seconds = turn.begin_seconds
+                yield True
+            self.next_seconds = 0.0
             if not turn.step():
                 turns.remove(turn)
             yield True
@@ -304,7 +340,7 @@ class _Part:
     def _more_cliques(self, cliques: CliqueSearch) -> Iterator[bool]:
         stale = 0
         while stale < (STALE if self.method == CLIQUES else HOPELESS):
-            stale = 0 if cliques.run(ROUNDS) else stale + 1
+            stale = 0 if cliques.run(self._rounds) else stale + 1
             if stale == 0:
                 self._take(self._clique_bound(cliques))
             yield True
@@ -319,6 +355,8 @@ class _Part:
 
     def _search(self) -> Iterator[bool]:
         """Branch and reduce; for dense parts on bit sets."""
+        if len(self.nodes) > SEARCHABLE:
+            return
         known = self._known
         total = int(self._weights.sum())
         limit = total + 1 if known is None else known[0]

@@ -9,7 +9,7 @@ from app.bounds.packing import Columns, Packing, packing
 from app.graphs.graph import Graph
 
 
-def half_integral(graph: Graph) -> Certificate:
+def half_integral(graph: Graph, partner: np.ndarray | None = None) -> Certificate:
     """The optimum of the relaxation, odd cycles rounded up.
 
     The relaxation and its dual, the fractional matching, have half-integral optima (Balinski 1965, Nemhauser
@@ -19,12 +19,11 @@ def half_integral(graph: Graph) -> Certificate:
     (L+1)/2 nodes.
 
     graph    whole
+    partner  [n] such a matching, where one is known: j of each i, or -1
     returns  at least the optimum of the relaxation, rounded up; that is at least half the smallest cover
     """
-    matrix = sp.csr_array(
-        (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
-    )
-    partner = maximum_bipartite_matching(matrix, perm_type="column") if graph.edges else np.full(graph.n, -1)
+    if partner is None:
+        partner = _largest_matching(graph)
     tail = np.flatnonzero(partner >= 0)
     head = partner[tail].astype(np.int64)
 
@@ -33,25 +32,32 @@ def half_integral(graph: Graph) -> Certificate:
     odd = int((np.bincount(piece[tail], minlength=pieces) % 2).sum())
 
     # An edge taken both ways has the value 1 and is listed once.
-    pairs, halves = np.unique(
-        np.stack([np.minimum(tail, head), np.maximum(tail, head)]), axis=1, return_counts=True
-    )
-    return Certificate(
-        (len(tail) + odd) // 2, "LP relaxation, odd cycles rounded up", pairs[0], pairs[1], halves
-    )
+    pairs, halves = np.unique(np.minimum(tail, head) * graph.n + np.maximum(tail, head), return_counts=True)
+    u, v = np.divmod(pairs, max(graph.n, 1))
+    return Certificate((len(tail) + odd) // 2, "LP relaxation, odd cycles rounded up", u, v, halves)
 
 
-def relaxed(graph: Graph, weights: np.ndarray | None = None) -> Packing:
+def _largest_matching(graph: Graph) -> np.ndarray:
+    """[n] a largest matching of the double cover."""
+    if not graph.edges:
+        return np.full(graph.n, -1)
+    matrix = sp.csr_array(
+        (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
+    )
+    return maximum_bipartite_matching(matrix, perm_type="column")
+
+
+def relaxed(graph: Graph, weights: np.ndarray | None = None, partner: np.ndarray | None = None) -> Packing:
     """The bound of the relaxation as a packing of edges.
 
-    graph    whole     weights [n] int64, at least 0, or None: all one
+    graph    whole     weights [n] int64, at least 0, or None: all one     partner   see half_integral
     returns  without weights that of `half_integral`; with weights half a maximum flow of the double cover,
              from each node's copy on the left to its neighbours' copies on the right, both as wide as the
              node weighs
     """
     method = "LP relaxation, odd cycles rounded up"
     if weights is None:
-        found = half_integral(graph)
+        found = half_integral(graph, partner)
         return packing(graph.n, _edges(found.u, found.v), found.halves.astype(np.int64), 2, None, method)
     u, v, flow = _largest_flow(graph, weights)
     return packing(graph.n, _edges(u, v), flow, 2, weights, method)

@@ -21,11 +21,35 @@ INLINE int64_t target(const Half *h, int64_t node, int64_t e) {
 }
 INLINE int is_open(const Half *h, int64_t node, int64_t e) { return node < h->k || h->flow[h->back[e]] > 0; }
 
+/* The arcs that may be open: all of a row, but where all weights are one a single one of R_v, its carrier. */
+INLINE int64_t arcs_begin(const Half *h, int64_t node) {
+    const int64_t row = row_of(h, node);
+    return node < h->k || !h->carrier ? h->indptr[row] : h->carrier[row];
+}
+INLINE int64_t arcs_end(const Half *h, int64_t node) {
+    const int64_t row = row_of(h, node);
+    if (node < h->k || !h->carrier) return h->indptr[row + 1];
+    return h->carrier[row] < 0 ? h->carrier[row] : h->carrier[row] + 1;
+}
+
+INLINE void send(Half *h, int64_t e, int64_t amount) {
+    h->flow[e] += amount;
+    if (h->carrier && amount) h->carrier[h->indices[e]] = h->back[e];
+}
+
 /* The opposite of every arc: rows in order meet the entries of a column in its row's order. */
 static void find_opposites(Half *h) {
     for (int64_t v = 0; v < h->k; ++v) h->next[v] = h->indptr[v];
     for (int64_t v = 0; v < h->k; ++v)
         for (int64_t e = h->indptr[v]; e < h->indptr[v + 1]; ++e) h->back[e] = h->next[h->indices[e]]++;
+}
+
+/* With unit weights a node of the right takes from one node alone: its carrier. */
+static void choose_form(Half *h) {
+    int64_t v = 0;
+    while (v < h->k && h->weight[v] == 1) ++v;
+    if (v < h->k) h->carrier = 0;
+    else for (v = 0; v < h->k; ++v) h->carrier[v] = -1;
 }
 
 static void send_greedily(Half *h) {
@@ -34,10 +58,28 @@ static void send_greedily(Half *h) {
             const int64_t u = h->indices[e];
             const int64_t left = h->weight[v] - h->sent[v], room = h->weight[u] - h->got[u];
             const int64_t amount = room < left ? room : left;
-            h->flow[e] += amount;
+            send(h, e, amount);
             h->sent[v] += amount;
             h->got[u] += amount;
         }
+}
+
+/* Bring what the queue will ask for into the caches: where rows begin, then their arcs, then the levels of
+ * the nodes that these lead to. */
+INLINE void fetch_ahead(const Half *h, int64_t head, int64_t tail) {
+    if (head + 16 < tail) {
+        const int64_t node = h->queue[head + 16], row = row_of(h, node);
+        __builtin_prefetch(node < h->k || !h->carrier ? h->indptr + row : h->carrier + row);
+        __builtin_prefetch(h->got + row);
+    }
+    if (head + 8 < tail) {
+        const int64_t node = h->queue[head + 8], begin = arcs_begin(h, node);
+        if (begin >= 0) __builtin_prefetch(h->indices + begin);
+    }
+    if (head + 4 < tail) {
+        const int64_t node = h->queue[head + 4], begin = arcs_begin(h, node), end = arcs_end(h, node);
+        for (int64_t e = begin; e < end && e < begin + 16; ++e) __builtin_prefetch(h->level + target(h, node, e));
+    }
 }
 
 /* Breadth-first levels from the nodes the source still feeds; returns whether the sink is reached. No level
@@ -48,13 +90,14 @@ static int set_levels(Half *h) {
     for (int64_t v = 0; v < h->k; ++v)
         if (h->sent[v] < h->weight[v]) h->level[v] = 0, h->queue[tail++] = (int32_t)v;
     while (head < tail) {
+        fetch_ahead(h, head, tail);
         const int64_t node = h->queue[head++], row = row_of(h, node);
         if (h->level[node] >= last) break;
         if (node >= h->k && h->got[row] < h->weight[row]) {
             last = h->level[node];
             continue;
         }
-        for (int64_t e = h->indptr[row]; e < h->indptr[row + 1]; ++e) {
+        for (int64_t e = arcs_begin(h, node), end = arcs_end(h, node); e < end; ++e) {
             const int64_t to = target(h, node, e);
             if (h->level[to] >= 0 || !is_open(h, node, e)) continue;
             h->level[to] = h->level[node] + 1;
@@ -74,10 +117,26 @@ static void augment(Half *h, int64_t root, int64_t end, int64_t length) {
     }
     for (int64_t i = 0; i < length; ++i) {
         if (i % 2) h->flow[h->back[h->path[i]]] -= amount;
-        else h->flow[h->path[i]] += amount;
+        else send(h, h->path[i], amount);
     }
     h->sent[root] += amount;
     h->got[end - h->k] += amount;
+}
+
+/* The next arc from `node` that leads one level up, or -1. What is left of the arcs of a row is in next; the
+ * carrier changes while flow is sent, to one that leads down. */
+static int64_t arc_up(Half *h, int64_t node) {
+    const int64_t up = h->level[node] + 1;
+    if (node >= h->k && h->carrier) {
+        const int64_t e = h->carrier[node - h->k];
+        return e >= 0 && h->level[h->indices[e]] == up ? e : -1;
+    }
+    const int64_t end = h->indptr[row_of(h, node) + 1];
+    for (; h->next[node] < end; ++h->next[node]) {
+        const int64_t e = h->next[node];
+        if (h->level[target(h, node, e)] == up && is_open(h, node, e)) return e;
+    }
+    return -1;
 }
 
 /* One path from `root` along rising levels, depth first; returns whether there was one. A dead end loses its
@@ -90,13 +149,9 @@ static int find_path(Half *h, int64_t root) {
             augment(h, root, node, length);
             return 1;
         }
-        while (h->next[node] < h->indptr[row + 1]) {
-            const int64_t e = h->next[node];
-            if (h->level[target(h, node, e)] == h->level[node] + 1 && is_open(h, node, e)) break;
-            ++h->next[node];
-        }
-        if (h->next[node] < h->indptr[row + 1]) {
-            const int64_t e = h->path[length++] = h->next[node];
+        const int64_t e = arc_up(h, node);
+        if (e >= 0) {
+            h->path[length++] = e;
             node = target(h, node, e);
             continue;
         }
@@ -113,7 +168,7 @@ static int find_path(Half *h, int64_t root) {
  * sent. */
 static int send_more(Half *h) {
     if (!set_levels(h)) return 0;
-    for (int64_t node = 0; node < 2 * h->k; ++node) h->next[node] = h->indptr[row_of(h, node)];
+    for (int64_t node = 0; node < 2 * h->k; ++node) h->next[node] = arcs_begin(h, node);
     for (int64_t v = 0; v < h->k; ++v)
         while (h->sent[v] < h->weight[v] && h->level[v] == 0 && find_path(h, v)) continue;
     return 1;
@@ -133,7 +188,7 @@ static void decide_component(Half *h, const int32_t *nodes, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         const int64_t node = nodes[i], row = row_of(h, node);
         if (h->side[row] || h->component[node < h->k ? node + h->k : row] == h->component[node]) return;
-        for (int64_t e = h->indptr[row]; e < h->indptr[row + 1]; ++e)
+        for (int64_t e = arcs_begin(h, node), end = arcs_end(h, node); e < end; ++e)
             if (is_open(h, node, e) && !h->side[h->indices[e]]
                 && h->component[target(h, node, e)] != h->component[node]) return;
     }
@@ -146,7 +201,7 @@ static void components_from(Half *h, int64_t root, int32_t *found, int64_t *tail
     h->level[node] = h->low[node] = (*found)++;
     h->queue[(*tail)++] = (int32_t)node;
     for (;;) {
-        const int64_t end = h->indptr[row_of(h, node) + 1];
+        const int64_t end = arcs_end(h, node);
         int64_t to = -1;
         for (; h->next[node] < end; ++h->next[node]) {
             const int64_t e = h->next[node];
@@ -182,7 +237,7 @@ static void decide_components(Half *h) {
     int64_t tail = 0;
     int32_t found = 0, number = 0;
     for (int64_t node = 0; node < 2 * h->k; ++node) {
-        h->next[node] = h->indptr[row_of(h, node)];
+        h->next[node] = arcs_begin(h, node);
         h->level[node] = h->component[node] = -1;
     }
     for (int64_t node = 0; node < 2 * h->k; ++node)
@@ -192,6 +247,7 @@ static void decide_components(Half *h) {
 int lk_half_run(Half *h) {
     if (!h->begun) {
         find_opposites(h);
+        choose_form(h);
         send_greedily(h);
         h->begun = 1;
     }
@@ -216,7 +272,7 @@ Half *lk_half_new(int64_t k, int64_t arcs) {
     Half *h = calloc(1, sizeof *h);
     if (!h) return 0;
     h->k = k;
-    int64_t *w = h->words = calloc((size_t)(2 * arcs + 9 * k + 2), 8);
+    int64_t *w = h->words = calloc((size_t)(2 * arcs + 10 * k + 2), 8);
     int32_t *i = h->halves = calloc((size_t)(arcs + 8 * k + 1), 4);
     h->side = calloc((size_t)(k + 1), 1);
     if (!w || !i || !h->side) {
@@ -225,7 +281,7 @@ Half *lk_half_new(int64_t k, int64_t arcs) {
     }
     h->indptr = w, h->flow = w + k + 1, h->back = h->flow + arcs;
     h->weight = h->back + arcs, h->node = h->weight + k, h->sent = h->node + k, h->got = h->sent + k;
-    h->next = h->got + k, h->path = h->next + 2 * k;
+    h->next = h->got + k, h->path = h->next + 2 * k, h->carrier = h->path + 2 * k;
     h->indices = i, h->level = i + arcs, h->queue = h->level + 2 * k, h->low = h->queue + 2 * k;
     h->component = h->low + 2 * k;
     return h;

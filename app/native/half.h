@@ -13,6 +13,7 @@ typedef struct {
     int64_t *indptr, *weight, *node; /* filled by the caller; node is for the caller alone */
     int32_t *indices;
     int64_t *flow; /* of each arc L_row -> R_column of the double cover */
+    int64_t *carrier; /* of each R_v the arc of row v whose opposite carries flow, or -1; 0: weights differ */
     uint8_t *side; /* UNDECIDED, OUT or COVER */
     int64_t *back, *sent, *got, *next, *path, *words;
     int32_t *level, *queue, *low, *component, *halves;

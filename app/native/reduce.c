@@ -57,10 +57,23 @@ static void forget_crown(Reducer *r) {
     r->half = 0;
 }
 
+/* Keep the matching of the double cover, from which the bound of the relaxation follows. */
+static void keep_pairs(Reducer *r, const Half *h) {
+    if (!r->unit || !h->carrier) return;
+    if (!r->partner && !(r->partner = malloc((size_t)(r->n ? r->n : 1) * 4))) return; /* only the bound costs more */
+    for (int64_t i = 0; i < h->k; ++i) {
+        r->partner[h->node[i]] = -1;
+        for (int64_t e = h->indptr[i]; e < h->indptr[i + 1]; ++e)
+            if (h->flow[e]) r->partner[h->node[i]] = (int32_t)h->node[h->indices[e]];
+    }
+    r->paired = r->alive;
+}
+
 /* Take what the solution decides; where that is nothing, have every node looked at once more. */
 static void end_crown(Reducer *r) {
     const int64_t before = r->alive;
     take_crown(r, r->half);
+    if (r->alive == before && r->exact) keep_pairs(r, r->half);
     forget_crown(r);
     for (int32_t v = 0; r->alive == before && v < r->n; ++v) push(r, &r->first, v);
 }
@@ -88,7 +101,7 @@ static int sweep_due(const Reducer *r) {
 
 static void begin_sweep(Reducer *r) {
     r->swept = r->alive;
-    if (2 * r->edges <= HALF_ARCS) begin_crown(r);
+    if (2 * r->edges <= (r->exact ? HALF_ARCS : CHOSEN_ARCS)) begin_crown(r);
     else for (int32_t v = 0; v < r->n; ++v) push(r, &r->first, v);
 }
 
@@ -145,6 +158,18 @@ void lk_reduce_degrees(const Reducer *r, int64_t *degrees) {
 
 void lk_reduce_kernel(Reducer *r, int64_t *indptr, int32_t *indices, int64_t *node, int64_t *weight) {
     snapshot(r, indptr, indices, node, weight);
+}
+
+/* partner: [k] for each node that has edges the one, by its place among them, that a largest matching of the double
+ * cover's copies gives it, or -1; number: [n] scratch. Returns whether one is known. */
+int lk_reduce_partners(const Reducer *r, int32_t *number, int64_t *partner) {
+    int32_t k = 0;
+    if (!r->partner || r->paired != r->alive) return 0;
+    for (int32_t v = 0; v < r->n; ++v)
+        if (r->degree[v]) number[v] = k++;
+    for (int64_t v = 0, i = 0; v < r->n; ++v)
+        if (r->degree[v]) partner[i++] = r->partner[v] < 0 ? -1 : number[r->partner[v]];
+    return 1;
 }
 
 /* Complete a cover of what is left, in_cover [n], to one of the whole graph: the log backwards. */

@@ -12,7 +12,7 @@
 /* As in app/reductions/log.py. */
 enum { NEIGHBOURS, CLIQUE, TRANSFER, FOLD, TWIN, UNCONFINED, CROWN, TAKE, RULES };
 enum { LARGEST_CLIQUE = 8, LARGEST_FOLD = 3, LARGEST_TWIN = 8, TWIN_SCAN = 64, NEAR = 32, CHAIN = 16 };
-enum { READS = 8192, HALF_ARCS = 1 << 28, PHASES = 32 };
+enum { READS = 8192, HALF_ARCS = 1 << 28, CHOSEN_ARCS = 1 << 20, PHASES = 32 };
 
 typedef struct {
     int64_t at;
@@ -41,6 +41,8 @@ typedef struct {
     int32_t stamp;
     uint8_t unit, exact, failed; /* failed: no memory left */
     Half *half;                  /* the relaxation while it is being solved */
+    int32_t *partner;            /* [n] where the last relaxation decided nothing, with unit weights; or 0 */
+    int64_t paired;              /* nodes that were left then */
 } Reducer;
 
 /* ---- the log: room first, so that nothing is half done without memory ---------------------------------- */

@@ -31,7 +31,8 @@ void lk_reduce_free(Reducer *r) {
     if (!r) return;
     lk_half_free(r->half);
     void *blocks[] = {r->pool, r->log, r->row, r->degree, r->weight, r->gone, r->lighter, r->first.item,
-                      r->first.queued, r->second.item, r->second.queued, r->near, r->chosen, r->list};
+                      r->first.queued, r->second.item, r->second.queued, r->near, r->chosen, r->list,
+                      r->partner};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) free(blocks[i]);
     free(r);
 }
@@ -50,15 +51,15 @@ static int allocate(Reducer *r, int64_t n, int64_t arcs) {
            && r->list && r->first.item && r->first.queued && r->second.item && r->second.queued;
 }
 
-Reducer *lk_reduce_new(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weight,
-                       int unit) {
+/* settled: no rule applies to the graph, so that nothing is to be looked at before it changes. */
+Reducer *lk_reduce_new(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weight, int unit,
+                       int settled) {
     Reducer *r = calloc(1, sizeof *r);
     if (!r || !allocate(r, n, indptr[n])) {
         lk_reduce_free(r);
         return 0;
     }
     r->n = n, r->unit = (uint8_t)unit, r->exact = 1;
-    r->swept = -1;
     r->edges = indptr[n] / 2;
     r->pool_length = indptr[n];
     memcpy(r->pool, indices, (size_t)indptr[n] * 4);
@@ -68,8 +69,9 @@ Reducer *lk_reduce_new(int64_t n, const int64_t *indptr, const int32_t *indices,
         r->row[v] = (Row){indptr[v], degree, degree};
         r->degree[v] = degree;
         r->alive += degree > 0;
-        push(r, &r->first, (int32_t)v);
+        if (!settled) push(r, &r->first, (int32_t)v);
     }
+    r->swept = settled ? r->alive : -1;
     return r;
 }
 

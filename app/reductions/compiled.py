@@ -2,6 +2,7 @@
 
 import ctypes
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from app.native.library import address, function
 from app.reductions.log import RULES
 
 Long, Pointer, Int = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
-NEW = function("lk_reduce_new", Long, Pointer, Pointer, Pointer, Int, returns=Pointer)
+NEW = function("lk_reduce_new", Long, Pointer, Pointer, Pointer, Int, Int, returns=Pointer)
 FREE = function("lk_reduce_free", Pointer)
 RUN = function("lk_reduce_run", Pointer, Long, returns=Int)
 TAKE = function("lk_reduce_take", Pointer, Pointer, Long, returns=Int)
@@ -17,6 +18,7 @@ TOTALS = function("lk_reduce_totals", Pointer, Pointer)
 LOG = function("lk_reduce_log", Pointer, Pointer)
 DEGREES = function("lk_reduce_degrees", Pointer, Pointer)
 KERNEL = function("lk_reduce_kernel", Pointer, Pointer, Pointer, Pointer, Pointer)
+PARTNERS = function("lk_reduce_partners", Pointer, Pointer, Pointer, returns=Int)
 LIFT = function("lk_reduce_lift", Pointer, Pointer, Pointer)
 
 SLICE = 50_000  # nodes of the queues per call: a call takes milliseconds, so that signals are heard
@@ -24,18 +26,22 @@ SLICE = 50_000  # nodes of the queues per call: a call takes milliseconds, so th
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (NEW, FREE, RUN, TAKE, TOTALS, LOG, DEGREES, KERNEL, LIFT)
+    return None not in (NEW, FREE, RUN, TAKE, TOTALS, LOG, DEGREES, KERNEL, PARTNERS, LIFT)
 
 
 class CompiledResidual:
     """What is left of a graph; fields and results are PlainResidual's.
 
     indptr, indices, weight [n]   the graph to start from; unit: all weights are one
+    settled                       no rule applies to it
     """
 
-    def __init__(self, indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, unit: bool) -> None:
+    def __init__(
+        self, indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, unit: bool, settled: bool = False
+    ) -> None:
         self.n = len(weight)
-        self._state = NEW(self.n, address(indptr), address(indices), address(weight), int(unit))
+        arrays = address(indptr), address(indices), address(weight)
+        self._state = NEW(self.n, *arrays, int(unit), int(settled))
         if not self._state:
             raise MemoryError(f"no memory to reduce a graph of {self.n} nodes and {indptr[-1] // 2} edges")
         weakref.finalize(self, FREE, self._state)
@@ -52,10 +58,10 @@ class CompiledResidual:
             raise MemoryError(f"no memory left while reducing a graph of {self.n} nodes")
         return code
 
-    def reduce(self) -> None:
-        """Apply rules until none applies."""
+    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
+        """Apply rules until none applies; `look` is called in between."""
         while self._check(RUN(self._state, SLICE)):
-            pass
+            look()
         self._read_totals()
 
     def take(self, nodes: np.ndarray) -> None:
@@ -70,6 +76,11 @@ class CompiledResidual:
         nodes, weight = (np.empty(self.alive, dtype=np.int64) for _ in range(2))
         KERNEL(self._state, address(indptr), address(indices), address(nodes), address(weight))
         return indptr, indices, nodes, weight
+
+    def partners(self) -> np.ndarray | None:
+        """See CoverReducer.partners."""
+        number, partner = np.empty(self.n, dtype=np.int32), np.empty(self.alive, dtype=np.int64)
+        return partner if PARTNERS(self._state, address(number), address(partner)) else None
 
     def degrees(self) -> np.ndarray:
         """[n] int64."""

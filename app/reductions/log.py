@@ -45,6 +45,7 @@ NEAR = 32  # degree up to which a changed node has its neighbours looked at agai
 CHAIN = 16  # pairs in UNCONFINED
 READS = 8192  # entries of rows read in one search for UNCONFINED, after which no further u is looked at
 HALF_ARCS = 1 << 28  # twice the edges up to which CROWN is tried
+CHOSEN_ARCS = 1 << 20  # the same after TAKE
 PHASES = 32  # of the flow for CROWN, after TAKE: where that is not enough nothing is decided
 
 

@@ -2,14 +2,17 @@
 
 from bisect import bisect_left, insort
 from collections import deque
-from itertools import pairwise
+from collections.abc import Callable
+from itertools import count, pairwise
 
 import numpy as np
 
 from app.reductions import rules
 from app.reductions.half import COVER, OUT, HalfIntegral
-from app.reductions.log import CROWN, HALF_ARCS, NEAR, PHASES, RULES, TAKE
+from app.reductions.log import CHOSEN_ARCS, CROWN, HALF_ARCS, NEAR, PHASES, RULES, TAKE
 from app.reductions.unconfined import unconfined
+
+SLICE = 1000  # nodes of the queues between two looks
 
 
 class Queue:
@@ -36,9 +39,12 @@ class PlainResidual:
     """What is left of a graph, as ascending lists of neighbours; fields and results are CompiledResidual's.
 
     indptr, indices, weight [n]   the graph to start from; unit: all weights are one
+    settled                       no rule applies to it
     """
 
-    def __init__(self, indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, unit: bool) -> None:
+    def __init__(
+        self, indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, unit: bool, settled: bool = False
+    ) -> None:
         starts, columns = indptr.tolist(), indices.tolist()
         self.n, self.unit, self.exact = len(weight), unit, True
         self.row = [columns[a:b] for a, b in pairwise(starts)]
@@ -49,8 +55,11 @@ class PlainResidual:
         self.counts = dict.fromkeys(RULES, 0)
         self.first, self.second = Queue(), Queue()
         self.lighter: set[int] = set()  # nodes whose weight fell, which their neighbours have not yet seen
-        self.swept: int | None = None  # nodes left when the whole graph was last looked at
-        for v in range(self.n):
+        # Nodes left when the whole graph was last looked at
+        self.swept: int | None = self.alive if settled else None
+        self._partner: list[int] = []
+        self._paired = -1  # nodes left when `partner` was found
+        for v in range(0 if settled else self.n):
             self.touch(v)
 
     # ---- changes of the graph -------------------------------------------------------------------------
@@ -112,10 +121,13 @@ class PlainResidual:
 
     # ---- all rules ------------------------------------------------------------------------------------
 
-    def reduce(self) -> None:
-        """Apply rules until none applies: cheap ones first, the relaxation last."""
-        while self._reduce_rows() or self._sweep():
-            pass
+    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
+        """Apply rules until none applies, cheap ones first, the relaxation last; now and then call `look`."""
+        for turn in count(1):
+            if not (self._reduce_rows() or self._sweep()):
+                return
+            if turn % SLICE == 0:
+                look()
 
     def _reduce_rows(self) -> bool:
         """One node of the queues; False where they are empty."""
@@ -165,13 +177,15 @@ class PlainResidual:
 
     def _crown(self) -> bool:
         """Solve the relaxation, take what it decides."""
-        if 2 * self.edges > HALF_ARCS:
+        if 2 * self.edges > (HALF_ARCS if self.exact else CHOSEN_ARCS):
             return False
         indptr, indices, nodes, weight = self.snapshot()
         half = HalfIntegral(indptr, indices, weight)
         half.solve(None if self.exact else PHASES)
         outs = [i for i, side in enumerate(half.side) if side == OUT]
         if not outs:
+            if self.exact and self.unit:
+                self._keep_pairs(half)
             return False
         words = [len(outs), *(nodes[i] for i in outs)]
         for i in outs:
@@ -183,6 +197,12 @@ class PlainResidual:
             if side == COVER:
                 self.cover(nodes[i])
         return True
+
+    def _keep_pairs(self, half: HalfIntegral) -> None:
+        """Keep the matching of the double cover, from which the bound of the relaxation follows."""
+        rows = [range(a, b) for a, b in pairwise(half.indptr)]
+        self._paired = self.alive
+        self._partner = [next((half.indices[e] for e in row if half.flow[e]), -1) for row in rows]
 
     # ---- what the caller sees -------------------------------------------------------------------------
 
@@ -208,6 +228,10 @@ class PlainResidual:
         """snapshot() as arrays: indptr int64, indices int32, nodes int64, weights int64."""
         kinds = (np.int64, np.int32, np.int64, np.int64)
         return tuple(np.array(part, dtype=kind) for part, kind in zip(self.snapshot(), kinds))
+
+    def partners(self) -> np.ndarray | None:
+        """See CoverReducer.partners."""
+        return np.array(self._partner, dtype=np.int64) if self._paired == self.alive else None
 
     def degrees(self) -> np.ndarray:
         """[n] int64."""

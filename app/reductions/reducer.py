@@ -1,6 +1,6 @@
 """CoverReducer: a graph made smaller without losing the minimum-weight vertex cover."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,7 @@ class CoverReducer:
     weights          [n] positive whole numbers, their sum at most MOST_WEIGHT, or None: all one
     inside, outside  numbers of nodes that the cover must and must not hold; ValueError if no cover can
     compiled         use app/native/reduce.c where it was built
+    settled          no rule applies to the graph: it is a kernel that another reducer has left
 
     alive, edges     nodes that have an edge left, and edges left
     offset           weight already paid: cover of the graph = offset + cover of the kernel, also for optima
@@ -40,6 +41,7 @@ class CoverReducer:
         inside: np.ndarray | Sequence[int] = (),
         outside: np.ndarray | Sequence[int] = (),
         compiled: bool = True,
+        settled: bool = False,
     ) -> None:
         self.graph = graph
         self.unit = weights is None
@@ -47,7 +49,7 @@ class CoverReducer:
         self._paid = int(weight[self.forced].sum())
         indptr, indices = rows_without(graph, self.forced)
         kind = CompiledResidual if compiled and kernels.available() else PlainResidual
-        self._residual = kind(indptr, indices, weight, self.unit)
+        self._residual = kind(indptr, indices, weight, self.unit, settled)
 
     @property
     def alive(self) -> int:
@@ -74,14 +76,16 @@ class CoverReducer:
         """How often each rule was applied."""
         return dict(self._residual.counts)
 
-    def reduce(self) -> None:
+    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
         """Apply all rules to a fixed point; looks at what has changed since the last call.
+
+        look   called every now and then, after the same work on all ranks
 
         A sweep of the whole residual graph, with the relaxation (CROWN), ends it: no rule changes the kernel,
         within the limits of log.py. After take() the next sweep waits until a quarter of the nodes of the
         last one have gone, so that a call costs what has changed.
         """
-        self._residual.reduce()
+        self._residual.reduce(look)
 
     def take(self, nodes: np.ndarray | Sequence[int]) -> None:
         """Put nodes [k] of the graph into the cover, in this order; one that has no edge left is skipped."""
@@ -111,6 +115,15 @@ class CoverReducer:
             edges=self.edges, weights=None, ids=None, first_id=0, node_weights=None,
         )  # fmt: skip
         return graph, nodes, None if self.unit else weight
+
+    def partners(self) -> np.ndarray | None:
+        """A largest matching of the kernel's bipartite double cover.
+
+        returns  [k] int64, for the left copy of each node the node whose right copy it is joined to, or -1.
+                 None where reductions have not found one: they do with unit weights, where their last look at
+                 the relaxation decided nothing
+        """
+        return self._residual.partners() if self.unit else None
 
     def lift(self, in_cover_kernel: np.ndarray) -> np.ndarray:
         """The cover of the whole graph that belongs to a cover of the kernel as it is now.

@@ -1,59 +1,62 @@
 """Greedy vertex covers without learning: what a learned policy has to beat.
 
 Each works on the whole graph on the host and returns `(in_cover, label)`: in_cover [n] bool, and the name to
-print beside the result. All are exact in their tie rule, the lowest node number, hence deterministic.
+print beside the result. All are exact in their tie rule, the lowest node number, hence deterministic; those
+that app/native/greedy.c and cover_start.c have are the same with `compiled` and without.
 """
 
+import ctypes
 import heapq
 from collections.abc import Callable
 
 import numpy as np
 
 from app.graphs.graph import Graph
+from app.native.library import address, function
+from app.search.cover_start import most_edges, rows_of_kernels
 
 BLOCK = 512  # nodes per block of the two-level maximum
+DENSE = 10  # a graph is dense with more entries than n^2 / DENSE
 ONE_IN = 100  # a round of the fast form takes one in so many of the nodes that have edges left
 
-Baseline = Callable[[Graph], tuple[np.ndarray, str]]
+Baseline = Callable[..., tuple[np.ndarray, str]]
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+LEAST = function("lk_cover_least", Long, *(Pointer,) * 5)
+SINGLE = function("lk_cover_one_hop_single", Long, *(Pointer,) * 6)
+ROUNDS = function("lk_cover_one_hop_rounds", Long, Pointer, Pointer, Long, Pointer, returns=ctypes.c_int)
 
 
-def max_degree(graph: Graph) -> tuple[np.ndarray, str]:
+def max_degree(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
     """Take the node of largest residual degree until no edge is left.
 
     Source   the greedy algorithm for set cover (Johnson 1974, Chvátal 1979) applied to vertex cover
     returns  in_cover [n] bool, label; at most n - sum over nodes of 1/(1 + degree) nodes (Griggs 1983), and
              at most H(largest degree) times the optimum
     """
-    indptr, indices = _lists(graph)
-    degree = graph.degrees().tolist()
-    in_cover = np.zeros(graph.n, dtype=bool)
-    # One integer per node orders by degree, then by number. Degrees only fall, so an old entry
-    # is an upper bound: it goes back with the node's present degree when it reaches the top.
-    top = max(degree, default=0)
-    heap = [(top - d) * graph.n + v for v, d in enumerate(degree) if d]
-    heapq.heapify(heap)
-    while heap:
-        lag, v = divmod(heap[0], graph.n)
-        if degree[v] <= 0:
-            heapq.heappop(heap)
-        elif top - lag != degree[v]:
-            heapq.heapreplace(heap, (top - degree[v]) * graph.n + v)
-        else:
-            heapq.heappop(heap)
-            in_cover[v] = True
-            for u in indices[indptr[v] : indptr[v + 1]]:
-                degree[u] -= 1
-    return in_cover, "max degree"
+    _require_whole(graph)
+    return most_edges(graph, None, compiled), "max degree"
 
 
-def min_degree(graph: Graph) -> tuple[np.ndarray, str]:
+def min_degree(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
     """Leave out the node of smallest residual degree, take its neighbours, and repeat on what is left.
 
     Source   the minimum-degree greedy algorithm for independent sets; it attains the Caro-Wei bound
              (Caro 1979, Wei 1981)
     returns  in_cover [n] bool, label; at most n - sum over nodes of 1/(1 + degree) nodes
     """
-    indptr, indices = _lists(graph)
+    _require_whole(graph)
+    if not (compiled and LEAST):
+        return _least(graph), "min degree"
+    numbers, marks = np.empty(3 * graph.n, dtype=np.int32), np.zeros((2, graph.n), dtype=np.uint8)
+    arrays = (*rows_of_kernels(graph), numbers, marks[0], marks[1])
+    LEAST(graph.n, *(address(array) for array in arrays))
+    return marks[1].astype(bool), "min degree"
+
+
+def _least(graph: Graph) -> np.ndarray:
+    """min_degree without the library."""
+    # As lists: three times faster than arrays in loops over single entries.
+    indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
     degree = graph.degrees().tolist()
     live = [True] * graph.n
     in_cover = np.zeros(graph.n, dtype=bool)
@@ -77,10 +80,10 @@ def min_degree(graph: Graph) -> tuple[np.ndarray, str]:
         # The order of a set does not matter here: a heap of distinct integers pops in one order.
         for w in touched:
             heapq.heappush(heap, degree[w] * graph.n + w)
-    return in_cover, "min degree"
+    return in_cover
 
 
-def one_hop_formula(graph: Graph, work_limit: float = 1e9) -> tuple[np.ndarray, str]:
+def one_hop_formula(graph: Graph, work_limit: float = 1e9, compiled: bool = True) -> tuple[np.ndarray, str]:
     """Take the node with the largest sum over its live neighbours u of 1/degree(u)^2, until no edge is left.
 
     Degrees are residual, sums float64 over neighbours in ascending order, so a score is a function of the
@@ -94,8 +97,19 @@ def one_hop_formula(graph: Graph, work_limit: float = 1e9) -> tuple[np.ndarray, 
     """
     _require_whole(graph)
     if one_hop_work(graph) > work_limit:
-        return _one_hop_rounds(graph), "one-hop formula (1 % a round)"
+        return one_hop_rounds(graph, compiled), "one-hop formula (1 % a round)"
+    if compiled and SINGLE:
+        return _one_hop_compiled(graph), "one-hop formula"
     return _one_hop_single(graph), "one-hop formula"
+
+
+def _one_hop_compiled(graph: Graph) -> np.ndarray:
+    """_one_hop_single by the kernel."""
+    n = graph.n
+    floats, numbers, marks = np.empty(2 * n), np.empty(4 * n, np.int32), np.zeros(3 * n, np.uint8)
+    arrays = (*rows_of_kernels(graph), floats, numbers, marks[n:], marks[:n])
+    SINGLE(n, *(address(array) for array in arrays))
+    return marks[:n].astype(bool)
 
 
 def one_hop_work(graph: Graph) -> float:
@@ -144,8 +158,22 @@ def _one_hop_single(graph: Graph) -> np.ndarray:
     return in_cover
 
 
-def _one_hop_rounds(graph: Graph) -> np.ndarray:
-    """The one-hop formula, a round taking the best 1 % of the nodes that have edges, no two adjacent."""
+def one_hop_rounds(graph: Graph, compiled: bool = True, one_in: int = ONE_IN) -> np.ndarray:
+    """The one-hop formula, a round taking the best one in `one_in` of the nodes that have edges.
+
+    No two of them are adjacent, unless what is left is dense: a round would then take one node.
+    """
+    if not (compiled and ROUNDS):
+        return _rounds(graph, one_in)
+    in_cover = np.zeros(graph.n, dtype=np.uint8)
+    indptr, indices = rows_of_kernels(graph)
+    if ROUNDS(graph.n, address(indptr), address(indices), one_in, address(in_cover)) < 0:
+        raise MemoryError(f"no memory for the one-hop formula on {graph.n} nodes")
+    return in_cover.astype(bool)
+
+
+def _rounds(graph: Graph, one_in: int) -> np.ndarray:
+    """one_hop_rounds without the library."""
     in_cover = np.zeros(graph.n, dtype=bool)
     names = np.arange(graph.n)
     rows, cols = graph.row_of(), graph.indices
@@ -155,17 +183,17 @@ def _one_hop_rounds(graph: Graph) -> np.ndarray:
         kept = degree > 0
         number = np.cumsum(kept) - 1
         rows, cols, names, degree = number[rows], number[cols], names[kept], degree[kept]
-        n = len(names)
+        n, apart = len(names), DENSE * len(cols) <= len(names) ** 2
         first = np.cumsum(degree) - degree
 
         score = np.bincount(rows, weights=_inverse_squares(degree)[cols], minlength=n)
         # A stable sort leaves equal scores in the order of their numbers.
-        best = np.argsort(-score, kind="stable")[: -(-n // ONE_IN)]
+        best = np.argsort(-score, kind="stable")[: -(-n // one_in)]
         taken, blocked = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         for v in best.tolist():
             if not blocked[v]:
                 taken[v] = True
-                blocked[cols[first[v] : first[v] + degree[v]]] = True
+                blocked[cols[first[v] : first[v] + degree[v]]] = apart
         in_cover[names[taken]] = True
         keep = ~(taken[rows] | taken[cols])
         rows, cols = rows[keep], cols[keep]
@@ -198,12 +226,6 @@ def _require_whole(graph: Graph) -> None:
         raise ValueError(
             f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, the baselines need all {graph.n}"
         )
-
-
-def _lists(graph: Graph) -> tuple[list[int], list[int]]:
-    """indptr and indices as lists: three times faster than arrays in loops over single entries."""
-    _require_whole(graph)
-    return graph.indptr.tolist(), graph.indices.tolist()
 
 
 BASELINES: dict[str, Baseline] = {

@@ -27,14 +27,19 @@ def greedy_cover(graph: Graph, weights: np.ndarray | None = None, compiled: bool
 
     weights   [n] int64, positive, or None: all one
     """
+    return without_redundant(graph, most_edges(graph, weights, compiled), weights, compiled)
+
+
+def most_edges(graph: Graph, weights: np.ndarray | None = None, compiled: bool = True) -> np.ndarray:
+    """`greedy_cover` with the nodes that are redundant in the end."""
     in_cover = np.zeros(graph.n, dtype=np.uint8)
     if compiled and available():
         degree, heap = np.empty(graph.n, dtype=np.int32), np.empty(graph.n * ENTRY_BYTES, dtype=np.uint8)
-        arrays = (*_rows(graph), weights, degree, heap, in_cover)
+        arrays = (*rows_of_kernels(graph), weights, degree, heap, in_cover)
         GREEDY(graph.n, *(address(array) for array in arrays))
     else:
         _take(graph, weights, in_cover)
-    return without_redundant(graph, in_cover, weights, compiled)
+    return in_cover.astype(bool)
 
 
 def without_redundant(
@@ -48,14 +53,14 @@ def without_redundant(
     # A stable sort leaves equal weights in the order of their numbers.
     order = np.arange(graph.n) if weights is None else np.argsort(-weights, kind="stable")
     if compiled and available():
-        arrays = (*_rows(graph), order.astype(np.int32), in_cover)
+        arrays = (*rows_of_kernels(graph), order.astype(np.int32), in_cover)
         DROP(graph.n, *(address(array) for array in arrays))
     else:
         _drop(graph, order, in_cover)
     return in_cover.astype(bool)
 
 
-def _rows(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+def rows_of_kernels(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     """indptr and indices in the kernels' types."""
     return np.ascontiguousarray(graph.indptr, np.int64), np.ascontiguousarray(graph.indices, np.int32)
 

@@ -3,6 +3,7 @@
 The core is what exact reductions leave of the graph, and its solutions are vertex covers for both problems.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,16 @@ from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
+from app.search.baselines import one_hop_rounds
 from app.search.core_bounds import CoreBounds
 from app.search.cover import CoverSearch
-from app.search.cover_start import greedy_cover
+from app.search.cover_start import greedy_cover, without_redundant
 from app.search.node_tools import NodeTools
 from app.search.toolbox import Bounds, Instance, Peeler, Search
 
 FEW = 8  # neighbours: with so few at some node reductions are tried whatever they take
+LARGE = 1 << 20  # entries of a core in which the search takes long to make up for a worse start
+ONE_IN = 20  # of its nodes in a round of the one-hop formula: as good as 100, as fast as the greedy start
 REDUCE_SECONDS = 6e-8  # of reductions that find nothing, for each node and entry
 
 
@@ -43,6 +47,7 @@ class CoverTools(NodeTools):
             inside, outside = outside, inside
         self.inside, self.outside = inside, outside  # of the cover
         self.reducer = CoverReducer(graph, self.weights, inside, outside, instance.compiled)
+        self.settled = False  # whether no rule applies to the core
         self._take_kernel()
 
     def _take_kernel(self) -> None:
@@ -60,10 +65,11 @@ class CoverTools(NodeTools):
             return 0.0
         return REDUCE_SECONDS * (graph.n + len(graph.indices))
 
-    def reduce(self) -> str:
+    def reduce(self, look: Callable[[], None]) -> str:
         """Apply all exact reductions."""
-        self.reducer.reduce()
+        self.reducer.reduce(look)
         self._take_kernel()
+        self.settled = True
         used = ", ".join(f"{name} {count}" for name, count in self.reducer.counts.items() if count)
         return (
             f"reduced to {self.core.n} of {self.graph.n} nodes, {self.core.edges} of {self.graph.edges} edges"
@@ -95,12 +101,19 @@ class CoverTools(NodeTools):
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """Greedy by degree, without redundant nodes."""
-        return greedy_cover(self.core, self.core_weights, self.instance.compiled)
+        """Greedy by degree, of large cores without weights also by the one-hop formula; none is redundant."""
+        core, compiled = self.core, self.instance.compiled
+        found = greedy_cover(core, self.core_weights, compiled)
+        if self.core_weights is not None or len(core.indices) < LARGE:
+            return found
+        other = without_redundant(core, one_hop_rounds(core, compiled, ONE_IN), compiled=compiled)
+        return min(found, other, key=np.count_nonzero)
 
     def peeler(self) -> Peeler:
         """Reduce and peel on the core."""
-        return CoverPeeler(self.core, self.core_weights, self.independent, self.instance.compiled)
+        return CoverPeeler(
+            self.core, self.core_weights, self.independent, self.instance.compiled, self.settled
+        )
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Edge-weighting local search."""
@@ -125,7 +138,11 @@ class KernelBounds(CoreBounds):
         return 1e-7 * graph.n + 1.5e-8 * size + 5e-7 * met + 2e-6 * self.log_words
 
     def __init__(self, tools: CoverTools) -> None:
-        inner = CoverBounds(tools.core, tools.core_weights, tools.instance.compiled)
+        large = len(tools.core.indices) >= LARGE
+        inner = CoverBounds(
+            tools.core, tools.core_weights, tools.instance.compiled,
+            tools.reducer.partners() if large and tools.settled else None,
+        )  # fmt: skip
         super().__init__(inner, tools.core, "lower")
         self.tools, self.log_words = tools, len(tools.reducer.log())
 
@@ -161,9 +178,12 @@ class KernelBounds(CoreBounds):
 class CoverPeeler:
     """Nodes put into the cover (or the independent set) one part at a time, with reductions in between."""
 
-    def __init__(self, core: Graph, weights: np.ndarray | None, independent: bool, compiled: bool) -> None:
-        self.reducer, self.independent = CoverReducer(core, weights, compiled=compiled), independent
-        self.compiled = compiled
+    def __init__(
+        self, core: Graph, weights: np.ndarray | None, independent: bool, compiled: bool, settled: bool
+    ) -> None:
+        """settled   no reduction applies to the core"""
+        self.reducer = CoverReducer(core, weights, compiled=compiled, settled=settled)
+        self.independent, self.compiled = independent, compiled
         self.reducer.reduce()
 
     @property

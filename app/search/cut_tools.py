@@ -1,5 +1,6 @@
 """The toolbox of maximum cut: two sides of all nodes, and the weight of the edges between them."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ class CutTools:
             self.fixed = np.full(self.graph.n, -1, dtype=np.int8)
             self.fixed[instance.inside], self.fixed[instance.outside] = 1, 0
 
-    def reduce(self) -> str:
+    def reduce(self, look: Callable[[], None]) -> str:
         """Nothing: the search starts from the whole graph."""
         return ""
 

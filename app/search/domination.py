@@ -1,40 +1,52 @@
 """Greedy dominating sets without learning: what a learned policy has to beat.
 
 Each works on the whole graph on the host and returns `(chosen, label)`: chosen [n] bool, and the name to
-print beside the result. Ties go to the lowest node number.
+print beside the result. Ties go to the lowest node number. With `compiled` app/native/greedy.c does the same.
 """
 
+import ctypes
 import heapq
 
 import numpy as np
 
 from app.graphs.graph import Graph
+from app.native.library import address, function
+from app.search.cover_start import ENTRY_BYTES, rows_of_kernels
+
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+GREEDY = function("lk_dominate_greedy", Long, *(Pointer,) * 9, returns=Long)
+NEEDED = function("lk_dominate_needed", Pointer, Pointer, Pointer, Long, Pointer, Pointer)
+EXACT = 1 << 53  # whole numbers up to here are float64 numbers
 
 
-def most_gain(graph: Graph) -> tuple[np.ndarray, str]:
+def most_gain(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
     """Take the node that dominates most undominated nodes until every node is dominated.
 
     Source   the greedy algorithm for set cover (Johnson 1974, Chvátal 1979) on closed neighbourhoods
     returns  chosen [n] bool, label; at most H(1 + largest degree) times the optimum
     """
     chosen = np.zeros(graph.n, dtype=bool)
-    chosen[greedy_order(graph)] = True
+    chosen[greedy_order(graph, compiled=compiled)] = True
     return chosen, "most gain"
 
 
-def most_gain_pruned(graph: Graph) -> tuple[np.ndarray, str]:
+def most_gain_pruned(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
     """most_gain, then without the nodes that are not needed: the latest chosen first."""
-    order = greedy_order(graph)
+    order = greedy_order(graph, compiled=compiled)
     chosen = np.zeros(graph.n, dtype=bool)
     chosen[order] = True
-    return needed(graph, chosen, order), "most gain, pruned"
+    return needed(graph, chosen, order, compiled), "most gain, pruned"
 
 
-def needed(graph: Graph, chosen: np.ndarray, order: list[int]) -> np.ndarray:
-    """A dominating set [n] bool without those nodes of `order` that are not needed, the last first."""
+def needed(graph: Graph, chosen: np.ndarray, order: np.ndarray, compiled: bool = True) -> np.ndarray:
+    """A dominating set [n] bool without those nodes of `order` [k] that are not needed, the last first."""
     left = chosen.copy()
     times = left.astype(np.int64) + np.bincount(graph.row_of()[left[graph.indices]], minlength=graph.n)
-    for v in reversed(order):
+    if compiled and NEEDED:
+        arrays = [address(array) for array in (*rows_of_kernels(graph), order)]
+        NEEDED(*arrays, len(order), address(times), address(left))
+        return left
+    for v in order[::-1].tolist():
         closed = np.append(graph.indices[graph.indptr[v] : graph.indptr[v + 1]], v)
         if (times[closed] > 1).all():
             left[v] = False
@@ -52,15 +64,18 @@ def greedy_order(
     price: np.ndarray | None = None,
     chosen: np.ndarray | None = None,
     barred: np.ndarray | None = None,
-) -> list[int]:
-    """Nodes that dominate all that `chosen` does not, in the order in which they are taken.
+    compiled: bool = True,
+) -> np.ndarray:
+    """[k] int64, nodes that dominate all that `chosen` does not, in the order in which they are taken.
 
     Each dominates most undominated nodes, for its price.
 
-    price    [n] positive, or None: all one     chosen, barred   [n] bool or None: none
+    price    [n] positive whole numbers, or None: all one     chosen, barred   [n] bool or None: none
     """
     if not graph.whole:
         raise ValueError(f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, all {graph.n} are needed")
+    if compiled and GREEDY and (price is None or price.max(initial=1) <= EXACT):
+        return _compiled_order(graph, price, chosen, barred)
     indptr, indices, n = graph.indptr.tolist(), graph.indices.tolist(), graph.n
     gain = (graph.degrees() + 1).tolist()
     cost = [1] * n if price is None else price.tolist()
@@ -81,7 +96,19 @@ def greedy_order(
             heapq.heappop(heap)
             order.append(v)
             _dominate(v, indptr, indices, undominated, gain)
-    return order
+    return np.array(order, dtype=np.int64)
+
+
+def _compiled_order(
+    graph: Graph, price: np.ndarray | None, chosen: np.ndarray | None, barred: np.ndarray | None
+) -> np.ndarray:
+    """greedy_order by the kernel."""
+    n, order = graph.n, np.empty(graph.n, dtype=np.int32)
+    floats = None if price is None else price.astype(np.float64)
+    dominated, gain = np.zeros(n, dtype=np.uint8), np.empty(n, dtype=np.int32)
+    heap = np.empty(n * ENTRY_BYTES, dtype=np.uint8)
+    arrays = (*rows_of_kernels(graph), floats, chosen, barred, dominated, gain, heap, order)
+    return order[: GREEDY(n, *(address(array) for array in arrays))].astype(np.int64)
 
 
 def _dominate(

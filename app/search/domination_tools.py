@@ -43,15 +43,19 @@ class DominationTools(NodeTools):
         chosen = (solution | (self.fixed == INSIDE)) & (self.fixed != OUTSIDE)
         if (chosen | near_any(self.graph, chosen)).all():
             return chosen
-        chosen[greedy_order(self.graph, self._price(), chosen, self.fixed == OUTSIDE)] = True
+        chosen[self._greedy(chosen)] = True
         return chosen
 
     def start(self) -> np.ndarray:
         """The greedy set, without the nodes that are not needed."""
         chosen = self.fixed == INSIDE
-        order = greedy_order(self.graph, self._price(), chosen, self.fixed == OUTSIDE)
+        order = self._greedy(chosen)
         chosen[order] = True
-        return needed(self.graph, chosen, order)
+        return needed(self.graph, chosen, order, self.instance.compiled)
+
+    def _greedy(self, chosen: np.ndarray) -> np.ndarray:
+        """[k] nodes that dominate, beside the chosen ones, all; see greedy_order."""
+        return greedy_order(self.graph, self._price(), chosen, self.fixed == OUTSIDE, self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
         """Packings of neighbourhoods (app/bounds/domination.py); none where nodes have weights."""

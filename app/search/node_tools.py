@@ -1,5 +1,6 @@
 """NodeTools: the toolbox of any problem whose solution is a set of nodes, without reductions and search."""
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -33,7 +34,7 @@ class NodeTools:
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
-    def reduce(self) -> str:
+    def reduce(self, look: Callable[[], None]) -> str:
         """Nothing."""
         return ""
 
@@ -76,7 +77,7 @@ class NodeTools:
 
     def start(self) -> np.ndarray:
         """What the first of the plain heuristics finds."""
-        return next(iter(self.problem.baselines.values()))(self.graph)[0]
+        return self._bound(next(iter(self.problem.baselines.values())))()[0]
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """None."""
@@ -90,7 +91,13 @@ class NodeTools:
         """The plain heuristics; none where nodes are fixed, which they do not know of."""
         if len(self.instance.inside) or len(self.instance.outside):
             return {}
-        return {name: partial(rule, self.graph) for name, rule in self.problem.baselines.items()}
+        return {name: self._bound(rule) for name, rule in self.problem.baselines.items()}
+
+    def _bound(self, rule: Callable[..., Any]) -> Baseline:
+        """A heuristic of this graph, without kernels where the case wants none."""
+        if "compiled" in inspect.signature(rule).parameters:
+            return partial(rule, self.graph, compiled=self.instance.compiled)
+        return partial(rule, self.graph)
 
 
 class NamedBounds:

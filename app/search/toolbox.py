@@ -136,8 +136,11 @@ class Toolbox(Protocol):
     metric: Any
     peels: bool
 
-    def reduce(self) -> str:
-        """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none."""
+    def reduce(self, look: Callable[[], None]) -> str:
+        """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none.
+
+        look   called every now and then, after the same work on all ranks
+        """
         ...
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Learned starts: reduce and peel by the policy's scores, or the policy's own rollout on the core."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from app.sparse.rowblock import RowBlock
 
 DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need not wait for the next evaluation
 TIME_SHARE = 0.1  # of a time limit, for the policy
+LARGE, LARGE_SHARE = 1 << 20, 0.3  # entries of a core, and the share there: a search makes up for less
 HURRIED_SHARE = 0.03  # of a short one, for reduce and peel
 MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
@@ -83,7 +85,8 @@ def peel(
     passes    0: as many as fit MOST_EVALUATIONS, and their share of a time limit
     Ranks     all call; identical on all
     """
-    share = TIME_SHARE if limits.seconds >= HURRIED else HURRIED_SHARE
+    large = len(toolbox.core.indices) >= LARGE
+    share = (LARGE_SHARE if large else TIME_SHARE) if limits.seconds >= HURRIED else HURRIED_SHARE
     seconds, begun = share * limits.seconds, time.perf_counter()
     fraction, spent = _affordable(group, net, params, toolbox, exchange, limits.fraction, seconds)
     made, least = Peeled(None, spent, fraction, 0, spent), 0
@@ -164,7 +167,8 @@ def _affordable(
 ) -> tuple[float, int]:
     """A fraction whose evaluations fit the seconds, by rank 0's clock, and the evaluations that told.
 
-    Taking a fraction f of what is left each time costs about as much as 2/f evaluations of the whole core.
+    Taking a fraction f of what is left each time costs at most about as much as 2/f evaluations of the whole
+    core: its entries fall by a factor exp(-2 f) each time, and faster where reductions apply.
     Ranks     all call
     """
     if not np.isfinite(seconds):
@@ -172,12 +176,15 @@ def _affordable(
     core, part = toolbox.core, 2 / max(seconds, 1e-9)
     if part * (ROUND_SECONDS + ENTRY_SECONDS * (core.n + len(core.indices))) > LARGEST_PART:
         return 1.0, 0  # to find out exactly would already take too long
-    peeler, each, made = toolbox.peeler(), 0.0, 0
+    peeler, each, made, edges = toolbox.peeler(), 0.0, 0, [core.edges] * 2
     while made < 2 and (rest := peeler.rest) is not None:  # the second one finds code and data warm
         begun = time.perf_counter()
         _take_part(group, net, params, peeler, rest, fraction, exchange)
         each, made = time.perf_counter() - begun, made + 1
-    return float(group.broadcast(np.array([max(fraction, part * each)]))[0]), made
+        edges.append(rest.edges)
+    fall = math.log(max(edges[-2], 1) / max(edges[-1], 1)) / (2 * fraction)
+    wanted = part * each / max(fall, 1.0)
+    return float(group.broadcast(np.array([max(fraction, wanted)]))[0]), made
 
 
 def rollout(

@@ -92,7 +92,7 @@ class Pipeline:
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
         if search.reductions and toolbox.hopeless_seconds <= HOPELESS_SHARE * budget.left():
             with self.log.phase("reduce"):
-                said = toolbox.reduce()
+                said = toolbox.reduce(partial(self.keeper.at, 0))
             if said:
                 self.log.info("%s: %s, %.2f s", name, said, progress.elapsed())
         elif search.reductions:

@@ -1,5 +1,7 @@
 """--check: a user's solution, read, checked by independent code, valued and bounded; nothing is written."""
 
+from functools import partial
+
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.problems.table import make_problem
@@ -31,7 +33,7 @@ def run_check(context: Context, path: str) -> None:
         "%s: a feasible %s of %s, objective %s", path, toolbox.words, whole.name, in_unit(toolbox, value)
     )
     if context.case.search.bounds:
-        toolbox.reduce()
+        toolbox.reduce(partial(context.keeper.at, 0))
         bound, method, verified = bound_of(context, toolbox, value)
         if bound is not None:
             _say_bound(context, toolbox, value, bound, method + (", verified" if verified else ""))

@@ -1,0 +1,337 @@
+/* Plain heuristics for vertex covers and dominating sets: app/search/baselines.py and app/search/domination.py have
+ * the same, step for step, without the library. */
+#include <stdlib.h>
+
+#include "common.h"
+
+/* ---- the smallest degree first ------------------------------------------------------------------------------ */
+
+typedef struct {
+    int32_t *node, *at, *degree; /* the heap, each node's place in it, its key */
+} Least;
+
+INLINE int earlier(const Least *h, int32_t a, int32_t b) {
+    return h->degree[a] != h->degree[b] ? h->degree[a] < h->degree[b] : a < b;
+}
+
+INLINE void place(Least *h, int64_t at, int32_t v) {
+    h->node[at] = v;
+    h->at[v] = (int32_t)at;
+}
+
+static void rise(Least *h, int32_t v) {
+    int64_t at = h->at[v];
+    for (int64_t up; at && earlier(h, v, h->node[up = (at - 1) / 2]); at = up) place(h, at, h->node[up]);
+    place(h, at, v);
+}
+
+static void sink(Least *h, int64_t size, int64_t at, int32_t v) {
+    for (int64_t child; (child = 2 * at + 1) < size; at = child) {
+        if (child + 1 < size && earlier(h, h->node[child + 1], h->node[child])) ++child;
+        if (!earlier(h, h->node[child], v)) break;
+        place(h, at, h->node[child]);
+    }
+    place(h, at, v);
+}
+
+/* Leaves out the node of smallest residual degree and covers its neighbours, and so on; ties to the lowest number.
+ * numbers: [3 n] scratch, gone: [n] of zeros. */
+void lk_cover_least(int64_t n, const int64_t *indptr, const int32_t *indices, int32_t *numbers, uint8_t *gone,
+                    uint8_t *in_cover) {
+    Least h = {numbers, numbers + n, numbers + 2 * n};
+    for (int32_t v = 0; v < n; ++v) {
+        h.degree[v] = (int32_t)(indptr[v + 1] - indptr[v]);
+        place(&h, v, v);
+    }
+    for (int64_t at = n / 2 - 1; at >= 0; --at) sink(&h, n, at, h.node[at]);
+    for (int64_t size = n; size;) {
+        const int32_t v = h.node[0], last = h.node[--size];
+        if (size) sink(&h, size, 0, last);
+        if (gone[v]) continue; /* in the cover */
+        gone[v] = 1;
+        for (int64_t i = indptr[v]; i < indptr[v + 1]; ++i) {
+            const int32_t u = indices[i];
+            if (gone[u]) continue;
+            gone[u] = in_cover[u] = 1;
+            for (int64_t j = indptr[u]; j < indptr[u + 1]; ++j) {
+                const int32_t w = indices[j];
+                if (gone[w]) continue;
+                --h.degree[w];
+                rise(&h, w);
+            }
+        }
+    }
+}
+
+/* ---- the one-hop formula, one node at a time ---------------------------------------------------------------- */
+
+typedef struct {
+    const int64_t *indptr;
+    const int32_t *indices;
+    double *weight, *score;                /* [n] 1/degree^2 of live nodes, else 0; sums of it over neighbours */
+    int32_t *node, *at, *degree, *changed; /* the heap, each node's place in it; [n]; [n] those to look at */
+    uint8_t *dead, *listed;                /* [n] */
+} OneHop;
+
+INLINE int higher(const OneHop *g, int32_t a, int32_t b) {
+    return g->score[a] != g->score[b] ? g->score[a] > g->score[b] : a < b;
+}
+
+static void put(OneHop *g, int64_t at, int32_t v) {
+    g->node[at] = v;
+    g->at[v] = (int32_t)at;
+}
+
+/* v, whose score has changed, goes to its place among n. */
+static void move(OneHop *g, int64_t n, int32_t v) {
+    int64_t at = g->at[v];
+    for (int64_t up; at && higher(g, v, g->node[up = (at - 1) / 2]); at = up) put(g, at, g->node[up]);
+    for (int64_t down; (down = 2 * at + 1) < n; at = down) {
+        if (down + 1 < n && higher(g, g->node[down + 1], g->node[down])) ++down;
+        if (!higher(g, g->node[down], v)) break;
+        put(g, at, g->node[down]);
+    }
+    put(g, at, v);
+}
+
+static double sum_of(const OneHop *g, int32_t v) {
+    double sum = 0;
+    for (int64_t j = g->indptr[v]; j < g->indptr[v + 1]; ++j) sum += g->weight[g->indices[j]];
+    return sum;
+}
+
+INLINE double inverse_square(int32_t degree) { return degree ? 1.0 / ((double)degree * (double)degree) : 0.0; }
+
+INLINE int64_t list_once(OneHop *g, int64_t count, int32_t v) {
+    if (g->dead[v] || g->listed[v]) return count;
+    g->listed[v] = 1;
+    g->changed[count] = v;
+    return count + 1;
+}
+
+/* Takes the live node of the largest score until no edge is left, ties to the lowest number.
+ * floats: [2 n], ints: [4 n] scratch; bytes: [2 n] of zeros. */
+void lk_cover_one_hop_single(int64_t n, const int64_t *indptr, const int32_t *indices, double *floats, int32_t *ints,
+                             uint8_t *bytes, uint8_t *in_cover) {
+    OneHop g = {indptr, indices, floats, floats + n, ints, ints + n, ints + 2 * n, ints + 3 * n, bytes, bytes + n};
+    for (int64_t v = 0; v < n; ++v) {
+        g.degree[v] = (int32_t)(indptr[v + 1] - indptr[v]);
+        g.weight[v] = inverse_square(g.degree[v]);
+    }
+    for (int32_t v = 0; v < n; ++v) {
+        g.score[v] = sum_of(&g, v);
+        put(&g, v, v);
+        move(&g, v + 1, v);
+    }
+    while (n && g.score[g.node[0]] > 0) {
+        const int32_t v = g.node[0];
+        int64_t count = 0;
+        in_cover[v] = g.dead[v] = 1;
+        g.score[v] = g.weight[v] = 0;
+        move(&g, n, v);
+        for (int64_t i = indptr[v]; i < indptr[v + 1]; ++i) {
+            const int32_t u = indices[i];
+            if (g.dead[u]) continue;
+            g.weight[u] = inverse_square(--g.degree[u]);
+            count = list_once(&g, count, u);
+            for (int64_t j = indptr[u]; j < indptr[u + 1]; ++j) count = list_once(&g, count, indices[j]);
+        }
+        for (int64_t i = 0; i < count; ++i) {
+            const int32_t u = g.changed[i];
+            g.listed[u] = 0;
+            g.score[u] = sum_of(&g, u);
+            move(&g, n, u);
+        }
+    }
+}
+
+/* ---- the one-hop formula, by rounds ------------------------------------------------------------------------- */
+
+enum { DENSE = 10 }; /* a graph is dense with more entries than n^2 / DENSE */
+
+typedef struct {
+    double score;
+    int32_t node;
+} Scored;
+
+static int by_score(const void *left, const void *right) {
+    const Scored *a = left, *b = right;
+    if (a->score != b->score) return a->score > b->score ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
+}
+
+/* What is left of a graph: rows, and the nodes' names in it. */
+typedef struct {
+    int64_t n, *indptr;
+    int32_t *indices, *name, *number;
+    double *weight, *score;
+    uint8_t *taken, *blocked;
+    Scored *best;
+} Left;
+
+/* Drop the taken nodes, and those that then have no edge; the others keep their order. */
+static void compact(Left *g) {
+    int64_t kept = 0, entries = 0, begin = 0;
+    for (int64_t v = 0; v < g->n; ++v) {
+        int64_t degree = 0;
+        for (int64_t j = g->indptr[v]; j < g->indptr[v + 1] && !g->taken[v]; ++j) degree += !g->taken[g->indices[j]];
+        g->number[v] = degree ? (int32_t)kept++ : -1;
+    }
+    for (int64_t v = 0; v < g->n; ++v) {
+        const int64_t end = g->indptr[v + 1];
+        if (g->number[v] >= 0) {
+            for (int64_t j = begin; j < end; ++j)
+                if (!g->taken[g->indices[j]]) g->indices[entries++] = g->number[g->indices[j]];
+            g->name[g->number[v]] = g->name[v];
+            g->indptr[g->number[v] + 1] = entries;
+        }
+        begin = end;
+    }
+    g->n = kept;
+}
+
+static void find_scores(Left *g) {
+    for (int64_t v = 0; v < g->n; ++v) {
+        const double degree = (double)(g->indptr[v + 1] - g->indptr[v]);
+        g->weight[v] = 1.0 / (degree * degree);
+        g->taken[v] = g->blocked[v] = 0;
+    }
+    for (int64_t v = 0; v < g->n; ++v) {
+        double sum = 0;
+        for (int64_t j = g->indptr[v]; j < g->indptr[v + 1]; ++j) sum += g->weight[g->indices[j]];
+        g->score[v] = sum;
+    }
+}
+
+/* The upper 16 bits of a positive number, which rise with it. */
+INLINE int64_t coarse(double score) {
+    uint64_t bits;
+    memcpy(&bits, &score, 8);
+    return (int64_t)(bits >> 48);
+}
+
+/* The `count` nodes of the largest scores, ties to the lowest number, sorted; tally: [1 << 16] scratch. */
+static void find_best(Left *g, int64_t count, int64_t *tally) {
+    int64_t least = (1 << 16) - 1, found = 0;
+    memset(tally, 0, sizeof *tally << 16);
+    for (int64_t v = 0; v < g->n; ++v) ++tally[coarse(g->score[v])];
+    for (int64_t above = tally[least]; above < count; above += tally[least]) --least;
+    for (int64_t v = 0; v < g->n; ++v)
+        if (coarse(g->score[v]) >= least) g->best[found++] = (Scored){g->score[v], (int32_t)v};
+    qsort(g->best, (size_t)found, sizeof *g->best, by_score);
+}
+
+/* A round takes the best one in `one_in` of the nodes that have edges, no two adjacent (of a dense rest: adjacent or
+ * not), until no edge is left. Returns 0, or -1 without memory. */
+int lk_cover_one_hop_rounds(int64_t n, const int64_t *indptr, const int32_t *indices, int64_t one_in,
+                            uint8_t *in_cover) {
+    const size_t nodes = (size_t)n + 1, entries = (size_t)indptr[n] + 1;
+    int64_t *longs = malloc((nodes + (1 << 16)) * 8);
+    int32_t *ints = malloc((entries + 2 * nodes) * 4);
+    double *scores = malloc(2 * nodes * 8);
+    uint8_t *bytes = calloc(2 * nodes, 1);
+    Scored *best = malloc(nodes * sizeof *best);
+    const int room = longs && ints && scores && bytes && best;
+    if (room) {
+        Left g = {n, longs, ints, ints + entries, ints + entries + nodes, scores, scores + nodes, bytes, bytes + nodes, best};
+        memcpy(longs, indptr, nodes * 8);
+        memcpy(ints, indices, (entries - 1) * 4);
+        for (int64_t v = 0; v < n; ++v) g.name[v] = (int32_t)v;
+        for (compact(&g); g.n; compact(&g)) {
+            const int64_t count = (g.n + one_in - 1) / one_in;
+            const int apart = DENSE * g.indptr[g.n] <= g.n * g.n;
+            find_scores(&g);
+            find_best(&g, count, longs + nodes);
+            for (int64_t i = 0; i < count; ++i) {
+                const int32_t v = best[i].node;
+                if (g.blocked[v]) continue;
+                g.taken[v] = in_cover[g.name[v]] = 1;
+                for (int64_t j = g.indptr[v]; apart && j < g.indptr[v + 1]; ++j) g.blocked[g.indices[j]] = 1;
+            }
+        }
+    }
+    free(longs);
+    free(ints);
+    free(scores);
+    free(bytes);
+    free(best);
+    return room ? 0 : -1;
+}
+
+/* ---- dominating sets ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double key; /* undominated nodes that it would dominate, by price */
+    int32_t node;
+} Gain;
+
+INLINE int ahead(Gain a, Gain b) { return a.key != b.key ? a.key > b.key : a.node < b.node; }
+
+static void settle(Gain *heap, int64_t size, int64_t at) {
+    if (at >= size) return;
+    const Gain entry = heap[at];
+    for (int64_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
+        if (child + 1 < size && ahead(heap[child + 1], heap[child])) ++child;
+        if (ahead(entry, heap[child])) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = entry;
+}
+
+/* Take the marks of v and its neighbours; gains around them fall. */
+static void dominate(const int64_t *indptr, const int32_t *indices, int32_t v, uint8_t *dominated, int32_t *gain) {
+    for (int64_t i = indptr[v] - 1; i < indptr[v + 1]; ++i) {
+        const int32_t u = i < indptr[v] ? v : indices[i];
+        if (dominated[u]) continue;
+        dominated[u] = 1;
+        --gain[u];
+        for (int64_t j = indptr[u]; j < indptr[u + 1]; ++j) --gain[indices[j]];
+    }
+}
+
+/* Nodes that dominate all that the chosen ones do not, in the order in which they are taken: each dominates most
+ * undominated nodes for its price, ties to the lowest number. price: [n] or null; chosen, barred: [n] or null;
+ * dominated: [n] of zeros, gain: [n] scratch, room: [n] entries of the heap; order: [n]. Returns how many. */
+int64_t lk_dominate_greedy(int64_t n, const int64_t *indptr, const int32_t *indices, const double *price,
+                           const uint8_t *chosen, const uint8_t *barred, uint8_t *dominated, int32_t *gain, void *room,
+                           int32_t *order) {
+    Gain *heap = room;
+    int64_t size = 0, taken = 0;
+    for (int32_t v = 0; v < n; ++v) gain[v] = (int32_t)(indptr[v + 1] - indptr[v] + 1);
+    for (int32_t v = 0; chosen && v < n; ++v)
+        if (chosen[v]) dominate(indptr, indices, v, dominated, gain);
+    for (int32_t v = 0; v < n; ++v)
+        if (!barred || !barred[v]) heap[size++] = (Gain){gain[v] / (price ? price[v] : 1.0), v};
+    for (int64_t at = size / 2 - 1; at >= 0; --at) settle(heap, size, at);
+    while (size) {
+        const int32_t v = heap[0].node;
+        const double key = gain[v] / (price ? price[v] : 1.0);
+        if (gain[v] && key != heap[0].key) {
+            heap[0].key = key; /* gains only fall: an old entry was an upper bound */
+        } else {
+            if (gain[v]) {
+                order[taken++] = v;
+                dominate(indptr, indices, v, dominated, gain);
+            }
+            heap[0] = heap[--size];
+        }
+        settle(heap, size, 0);
+    }
+    return taken;
+}
+
+/* Nodes of `order`, the last first, leave the dominating set where nothing needs them; times: [n] by how many nodes
+ * each is dominated. */
+void lk_dominate_needed(const int64_t *indptr, const int32_t *indices, const int64_t *order, int64_t count,
+                        int64_t *times, uint8_t *left) {
+    while (count--) {
+        const int64_t v = order[count];
+        int64_t j = indptr[v];
+        while (j < indptr[v + 1] && times[indices[j]] > 1) ++j;
+        if (j < indptr[v + 1] || times[v] <= 1) continue;
+        left[v] = 0;
+        --times[v];
+        for (j = indptr[v]; j < indptr[v + 1]; ++j) --times[indices[j]];
+    }
+}
