@@ -19,7 +19,7 @@ from app.bounds.packing import Columns, Packing, joined, nothing, packing
 from app.graphs.graph import Graph, index_type
 
 NONE, CLIQUES = "none yet", "clique cover"
-SMALL = 100  # components of fewer nodes are worked on together
+SMALL = 100  # components of fewer nodes are worked on together, some of them
 SLICE_S = 0.05  # aim of one slice of a search
 RELAX_SECONDS = 3e-7  # of the relaxation, for each node and entry
 PAIRED_SECONDS = 1e-6  # of the relaxation, for each node, where a matching is known
@@ -175,7 +175,7 @@ class CoverBounds:
 
 
 def _groups(graph: Graph) -> list[np.ndarray]:
-    """The nodes of each part, ascending: components, small ones together, nodes without edges left out."""
+    """The nodes of each part, ascending: components, small ones a few together; nodes without edges left out."""
     if not graph.edges:
         return []
     if _soon_reached(graph):
@@ -185,11 +185,13 @@ def _groups(graph: Graph) -> list[np.ndarray]:
     )
     count, label = connected_components(matrix, directed=False)
     size = np.bincount(label, minlength=count)
-    group = np.where(size < SMALL, count, np.arange(count))
-    group = np.where(size == 1, count + 1, group)[label]
+    small = size < SMALL
+    together = np.cumsum(np.where(small & (size > 1), size, 0)) // SMALL  # neither large nor without edges
+    group = np.where(small, count + together, np.arange(count))
+    group = np.where(size == 1, -1, group)[label]
     order = np.argsort(group, kind="stable")
     cuts = np.flatnonzero(np.diff(group[order])) + 1
-    return [nodes for nodes in np.split(order, cuts) if group[nodes[0]] <= count]
+    return [nodes for nodes in np.split(order, cuts) if len(nodes) and group[nodes[0]] >= 0]
 
 
 def _soon_reached(graph: Graph) -> bool:

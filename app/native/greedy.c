@@ -4,49 +4,64 @@
 
 #include "common.h"
 
-/* ---- the smallest degree first ------------------------------------------------------------------------------ */
+/* ---- heaps of nodes ----------------------------------------------------------------------------------------- */
 
-typedef struct {
-    int32_t *node, *at, *degree; /* the heap, each node's place in it, its key */
-} Least;
-
-INLINE int earlier(const Least *h, int32_t a, int32_t b) {
-    return h->degree[a] != h->degree[b] ? h->degree[a] < h->degree[b] : a < b;
-}
-
-INLINE void place(Least *h, int64_t at, int32_t v) {
-    h->node[at] = v;
-    h->at[v] = (int32_t)at;
-}
-
-static void rise(Least *h, int32_t v) {
-    int64_t at = h->at[v];
-    for (int64_t up; at && earlier(h, v, h->node[up = (at - 1) / 2]); at = up) place(h, at, h->node[up]);
-    place(h, at, v);
-}
-
-static void sink(Least *h, int64_t size, int64_t at, int32_t v) {
-    for (int64_t child; (child = 2 * at + 1) < size; at = child) {
-        if (child + 1 < size && earlier(h, h->node[child + 1], h->node[child])) ++child;
-        if (!earlier(h, h->node[child], v)) break;
-        place(h, at, h->node[child]);
+/* A binary heap of nodes by their keys, ties to the lowest number; a node's key may change while it is in. `move`
+ * brings v to its place among the first `size`, `NAME_add` appends it. */
+#define HEAP(NAME, KEY, FIRST)                                                                                \
+    typedef struct {                                                                                          \
+        int32_t *node, *at; /* the heap, and each node's place in it */                                       \
+        KEY *key;                                                                                             \
+        int64_t size;                                                                                         \
+    } NAME;                                                                                                   \
+    INLINE int NAME##_before(const NAME *h, int32_t a, int32_t b) {                                           \
+        return h->key[a] != h->key[b] ? h->key[a] FIRST h->key[b] : a < b;                                    \
+    }                                                                                                         \
+    INLINE void NAME##_put(NAME *h, int64_t at, int32_t v) {                                                  \
+        h->node[at] = v;                                                                                      \
+        h->at[v] = (int32_t)at;                                                                               \
+    }                                                                                                         \
+    static void NAME##_move(NAME *h, int32_t v) {                                                             \
+        int64_t at = h->at[v];                                                                                \
+        for (int64_t up; at && NAME##_before(h, v, h->node[up = (at - 1) / 2]); at = up)                      \
+            NAME##_put(h, at, h->node[up]);                                                                   \
+        for (int64_t down; (down = 2 * at + 1) < h->size; at = down) {                                        \
+            if (down + 1 < h->size && NAME##_before(h, h->node[down + 1], h->node[down])) ++down;             \
+            if (!NAME##_before(h, h->node[down], v)) break;                                                   \
+            NAME##_put(h, at, h->node[down]);                                                                 \
+        }                                                                                                     \
+        NAME##_put(h, at, v);                                                                                 \
+    }                                                                                                         \
+    INLINE void NAME##_add(NAME *h, int32_t v) {                                                              \
+        h->at[v] = (int32_t)h->size++;                                                                        \
+        NAME##_move(h, v);                                                                                    \
+    }                                                                                                         \
+    INLINE int32_t NAME##_pop(NAME *h) {                                                                      \
+        const int32_t v = h->node[0], last = h->node[--h->size];                                              \
+        if (h->size) {                                                                                        \
+            h->at[last] = 0;                                                                                  \
+            NAME##_move(h, last);                                                                             \
+        }                                                                                                     \
+        return v;                                                                                             \
     }
-    place(h, at, v);
-}
+
+HEAP(Least, int32_t, <)
+HEAP(Scores, double, >)
+HEAP(Largest, int64_t, >)
+
+/* ---- covers by the smallest degree -------------------------------------------------------------------------- */
 
 /* Leaves out the node of smallest residual degree and covers its neighbours, and so on; ties to the lowest number.
  * numbers: [3 n] scratch, gone: [n] of zeros. */
 void lk_cover_least(int64_t n, const int64_t *indptr, const int32_t *indices, int32_t *numbers, uint8_t *gone,
                     uint8_t *in_cover) {
-    Least h = {numbers, numbers + n, numbers + 2 * n};
+    Least h = {numbers, numbers + n, numbers + 2 * n, 0};
     for (int32_t v = 0; v < n; ++v) {
-        h.degree[v] = (int32_t)(indptr[v + 1] - indptr[v]);
-        place(&h, v, v);
+        h.key[v] = (int32_t)(indptr[v + 1] - indptr[v]);
+        Least_add(&h, v);
     }
-    for (int64_t at = n / 2 - 1; at >= 0; --at) sink(&h, n, at, h.node[at]);
-    for (int64_t size = n; size;) {
-        const int32_t v = h.node[0], last = h.node[--size];
-        if (size) sink(&h, size, 0, last);
+    while (h.size) {
+        const int32_t v = Least_pop(&h);
         if (gone[v]) continue; /* in the cover */
         gone[v] = 1;
         for (int64_t i = indptr[v]; i < indptr[v + 1]; ++i) {
@@ -56,8 +71,8 @@ void lk_cover_least(int64_t n, const int64_t *indptr, const int32_t *indices, in
             for (int64_t j = indptr[u]; j < indptr[u + 1]; ++j) {
                 const int32_t w = indices[j];
                 if (gone[w]) continue;
-                --h.degree[w];
-                rise(&h, w);
+                --h.key[w];
+                Least_move(&h, w);
             }
         }
     }
@@ -68,31 +83,10 @@ void lk_cover_least(int64_t n, const int64_t *indptr, const int32_t *indices, in
 typedef struct {
     const int64_t *indptr;
     const int32_t *indices;
-    double *weight, *score;                /* [n] 1/degree^2 of live nodes, else 0; sums of it over neighbours */
-    int32_t *node, *at, *degree, *changed; /* the heap, each node's place in it; [n]; [n] those to look at */
-    uint8_t *dead, *listed;                /* [n] */
+    double *weight;            /* [n] 1/degree^2 of live nodes, else 0; scores are sums of it over neighbours */
+    int32_t *degree, *changed; /* [n]; [n] nodes whose scores may have changed */
+    uint8_t *dead, *listed;    /* [n] */
 } OneHop;
-
-INLINE int higher(const OneHop *g, int32_t a, int32_t b) {
-    return g->score[a] != g->score[b] ? g->score[a] > g->score[b] : a < b;
-}
-
-static void put(OneHop *g, int64_t at, int32_t v) {
-    g->node[at] = v;
-    g->at[v] = (int32_t)at;
-}
-
-/* v, whose score has changed, goes to its place among n. */
-static void move(OneHop *g, int64_t n, int32_t v) {
-    int64_t at = g->at[v];
-    for (int64_t up; at && higher(g, v, g->node[up = (at - 1) / 2]); at = up) put(g, at, g->node[up]);
-    for (int64_t down; (down = 2 * at + 1) < n; at = down) {
-        if (down + 1 < n && higher(g, g->node[down + 1], g->node[down])) ++down;
-        if (!higher(g, g->node[down], v)) break;
-        put(g, at, g->node[down]);
-    }
-    put(g, at, v);
-}
 
 static double sum_of(const OneHop *g, int32_t v) {
     double sum = 0;
@@ -109,38 +103,43 @@ INLINE int64_t list_once(OneHop *g, int64_t count, int32_t v) {
     return count + 1;
 }
 
+/* v, whose edges have gone: the weights near it; returns how many nodes are listed as changed. */
+static int64_t around(OneHop *g, int32_t v) {
+    int64_t count = 0;
+    for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; ++i) {
+        const int32_t u = g->indices[i];
+        if (g->dead[u]) continue;
+        g->weight[u] = inverse_square(--g->degree[u]);
+        count = list_once(g, count, u);
+        for (int64_t j = g->indptr[u]; j < g->indptr[u + 1]; ++j) count = list_once(g, count, g->indices[j]);
+    }
+    return count;
+}
+
 /* Takes the live node of the largest score until no edge is left, ties to the lowest number.
  * floats: [2 n], ints: [4 n] scratch; bytes: [2 n] of zeros. */
 void lk_cover_one_hop_single(int64_t n, const int64_t *indptr, const int32_t *indices, double *floats, int32_t *ints,
                              uint8_t *bytes, uint8_t *in_cover) {
-    OneHop g = {indptr, indices, floats, floats + n, ints, ints + n, ints + 2 * n, ints + 3 * n, bytes, bytes + n};
+    OneHop g = {indptr, indices, floats, ints, ints + n, bytes, bytes + n};
+    Scores h = {ints + 2 * n, ints + 3 * n, floats + n, 0};
     for (int64_t v = 0; v < n; ++v) {
         g.degree[v] = (int32_t)(indptr[v + 1] - indptr[v]);
         g.weight[v] = inverse_square(g.degree[v]);
     }
     for (int32_t v = 0; v < n; ++v) {
-        g.score[v] = sum_of(&g, v);
-        put(&g, v, v);
-        move(&g, v + 1, v);
+        h.key[v] = sum_of(&g, v);
+        Scores_add(&h, v);
     }
-    while (n && g.score[g.node[0]] > 0) {
-        const int32_t v = g.node[0];
-        int64_t count = 0;
+    while (h.size && h.key[h.node[0]] > 0) {
+        const int32_t v = Scores_pop(&h);
         in_cover[v] = g.dead[v] = 1;
-        g.score[v] = g.weight[v] = 0;
-        move(&g, n, v);
-        for (int64_t i = indptr[v]; i < indptr[v + 1]; ++i) {
-            const int32_t u = indices[i];
-            if (g.dead[u]) continue;
-            g.weight[u] = inverse_square(--g.degree[u]);
-            count = list_once(&g, count, u);
-            for (int64_t j = indptr[u]; j < indptr[u + 1]; ++j) count = list_once(&g, count, indices[j]);
-        }
+        g.weight[v] = 0;
+        const int64_t count = around(&g, v);
         for (int64_t i = 0; i < count; ++i) {
             const int32_t u = g.changed[i];
             g.listed[u] = 0;
-            g.score[u] = sum_of(&g, u);
-            move(&g, n, u);
+            h.key[u] = sum_of(&g, u);
+            Scores_move(&h, u);
         }
     }
 }
@@ -333,5 +332,50 @@ void lk_dominate_needed(const int64_t *indptr, const int32_t *indices, const int
         left[v] = 0;
         --times[v];
         for (j = indptr[v]; j < indptr[v + 1]; ++j) --times[indices[j]];
+    }
+}
+
+/* ---- cuts --------------------------------------------------------------------------------------------------- */
+
+/* Places nodes one by one, next the one whose better side gains most over the other, ties to the lowest number.
+ * ints: [2 n], longs: [2 n] scratch; placed: [n] of zeros; sides: [n]. */
+void lk_cut_greedy(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights, int32_t *ints,
+                   int64_t *longs, uint8_t *placed, uint8_t *sides) {
+    Largest h = {ints, ints + n, longs, 0};
+    int64_t *pull = longs + n; /* weight towards placed nodes of side 0 less that towards side 1 */
+    for (int32_t v = 0; v < n; ++v) {
+        h.key[v] = pull[v] = 0;
+        Largest_add(&h, v);
+    }
+    while (h.size) {
+        const int32_t v = Largest_pop(&h);
+        placed[v] = 1;
+        sides[v] = pull[v] > 0;
+        for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) {
+            const int32_t u = indices[j];
+            if (placed[u]) continue;
+            pull[u] += sides[v] ? -weights[j] : weights[j];
+            h.key[u] = pull[u] < 0 ? -pull[u] : pull[u];
+            Largest_move(&h, u);
+        }
+    }
+}
+
+/* The end of the steepest descent from `sides` [n]: flips the node of the largest gain while it is above 0, ties to
+ * the lowest number. ints: [2 n] scratch; gains: [n] of single flips. */
+void lk_cut_descend(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights, int32_t *ints,
+                    int64_t *gains, uint8_t *sides) {
+    Largest h = {ints, ints + n, gains, 0};
+    for (int32_t v = 0; v < n; ++v) Largest_add(&h, v);
+    while (n && gains[h.node[0]] > 0) {
+        const int32_t v = h.node[0];
+        sides[v] ^= 1;
+        gains[v] = -gains[v];
+        Largest_move(&h, v);
+        for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) {
+            const int32_t u = indices[j];
+            gains[u] += sides[u] == sides[v] ? 2 * weights[j] : -2 * weights[j];
+            Largest_move(&h, u);
+        }
     }
 }

@@ -17,6 +17,7 @@ from app.search.cover_start import most_edges, rows_of_kernels
 
 BLOCK = 512  # nodes per block of the two-level maximum
 DENSE = 10  # a graph is dense with more entries than n^2 / DENSE
+WORK = 1e9  # additions of the one-hop formula, above which it takes many nodes at once
 ONE_IN = 100  # a round of the fast form takes one in so many of the nodes that have edges left
 
 Baseline = Callable[..., tuple[np.ndarray, str]]
@@ -83,7 +84,7 @@ def _least(graph: Graph) -> np.ndarray:
     return in_cover
 
 
-def one_hop_formula(graph: Graph, work_limit: float = 1e9, compiled: bool = True) -> tuple[np.ndarray, str]:
+def one_hop_formula(graph: Graph, work_limit: float = WORK, compiled: bool = True) -> tuple[np.ndarray, str]:
     """Take the node with the largest sum over its live neighbours u of 1/degree(u)^2, until no edge is left.
 
     Degrees are residual, sums float64 over neighbours in ascending order, so a score is a function of the
@@ -96,15 +97,19 @@ def one_hop_formula(graph: Graph, work_limit: float = 1e9, compiled: bool = True
     returns     in_cover [n] bool, label
     """
     _require_whole(graph)
+    label = "one-hop formula"
     if one_hop_work(graph) > work_limit:
-        return one_hop_rounds(graph, compiled), "one-hop formula (1 % a round)"
-    if compiled and SINGLE:
-        return _one_hop_compiled(graph), "one-hop formula"
-    return _one_hop_single(graph), "one-hop formula"
+        return one_hop_rounds(graph, compiled), f"{label} (1 % a round)"
+    return one_hop_single(graph, compiled), label
+
+
+def one_hop_single(graph: Graph, compiled: bool = True) -> np.ndarray:
+    """[n] bool, the one-hop formula, exactly one node at a time."""
+    return _one_hop_compiled(graph) if compiled and SINGLE else _one_hop_plain(graph)
 
 
 def _one_hop_compiled(graph: Graph) -> np.ndarray:
-    """_one_hop_single by the kernel."""
+    """one_hop_single by the kernel."""
     n = graph.n
     floats, numbers, marks = np.empty(2 * n), np.empty(4 * n, np.int32), np.zeros(3 * n, np.uint8)
     arrays = (*rows_of_kernels(graph), floats, numbers, marks[n:], marks[:n])
@@ -125,8 +130,8 @@ def one_hop_work(graph: Graph) -> float:
     return float(np.minimum(reach + degree, len(graph.indices)).sum())
 
 
-def _one_hop_single(graph: Graph) -> np.ndarray:
-    """The one-hop formula, exactly one node at a time; scores within two hops are recomputed from scratch."""
+def _one_hop_plain(graph: Graph) -> np.ndarray:
+    """one_hop_single without the library; scores within two hops are recomputed from scratch."""
     indptr, indices, n = graph.indptr, graph.indices, graph.n
     degree = graph.degrees().copy()
     live = np.ones(n, dtype=bool)

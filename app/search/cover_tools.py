@@ -14,7 +14,7 @@ from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
-from app.search.baselines import one_hop_rounds
+from app.search.baselines import WORK, one_hop_rounds, one_hop_single, one_hop_work
 from app.search.core_bounds import CoreBounds
 from app.search.cover import CoverSearch
 from app.search.cover_start import greedy_cover, without_redundant
@@ -106,7 +106,9 @@ class CoverTools(NodeTools):
         found = greedy_cover(core, self.core_weights, compiled)
         if self.core_weights is not None or len(core.indices) < LARGE:
             return found
-        other = without_redundant(core, one_hop_rounds(core, compiled, ONE_IN), compiled=compiled)
+        rounds = one_hop_work(core) > WORK
+        other = one_hop_rounds(core, compiled, ONE_IN) if rounds else one_hop_single(core, compiled)
+        other = without_redundant(core, other, compiled=compiled)
         return min(found, other, key=np.count_nonzero)
 
     def peeler(self) -> Peeler:

@@ -1,7 +1,6 @@
 """The toolbox of maximum cut: two sides of all nodes, and the weight of the edges between them."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,10 @@ from app.bounds.cut_bounds import CutBounds
 from app.graphs.fixed_point import integer_weights
 from app.search.core_bounds import CoreBounds
 from app.search.cut import CutSearch
-from app.search.toolbox import Baseline, Bounds, Instance, Search
+from app.search.cut_baselines import greedy_descent
+from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
+
+LARGE = 1 << 20  # entries
 
 
 class CutTools:
@@ -69,7 +71,9 @@ class CutTools:
         return f"node {wrong[0]} is fixed on the other side" if len(wrong) else None
 
     def start(self) -> np.ndarray:
-        """What the search itself starts from."""
+        """What the search itself starts from; of a large graph a greedy cut, which that is far from."""
+        if len(self.graph.indices) >= LARGE:
+            return self.restrict(greedy_descent(self.graph, self.instance.compiled))
         return self.search(0, None).solution()
 
     def search(self, seed: int, start: np.ndarray | None) -> Search | None:
@@ -84,4 +88,4 @@ class CutTools:
         """The plain heuristics of max cut; none where nodes are fixed."""
         if self.fixed is not None:
             return {}
-        return {name: partial(rule, self.graph) for name, rule in self.problem.baselines.items()}
+        return {name: rule_of(self.instance, rule) for name, rule in self.problem.baselines.items()}

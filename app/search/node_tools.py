@@ -1,15 +1,13 @@
 """NodeTools: the toolbox of any problem whose solution is a set of nodes, without reductions and search."""
 
-import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.bounds.certificate import Bound
 from app.graphs.fixed_point import whole_numbers
-from app.search.toolbox import Baseline, Bounds, Instance, Search
+from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 
 class NodeTools:
@@ -77,7 +75,7 @@ class NodeTools:
 
     def start(self) -> np.ndarray:
         """What the first of the plain heuristics finds."""
-        return self._bound(next(iter(self.problem.baselines.values())))()[0]
+        return rule_of(self.instance, next(iter(self.problem.baselines.values())))()[0]
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """None."""
@@ -91,13 +89,7 @@ class NodeTools:
         """The plain heuristics; none where nodes are fixed, which they do not know of."""
         if len(self.instance.inside) or len(self.instance.outside):
             return {}
-        return {name: self._bound(rule) for name, rule in self.problem.baselines.items()}
-
-    def _bound(self, rule: Callable[..., Any]) -> Baseline:
-        """A heuristic of this graph, without kernels where the case wants none."""
-        if "compiled" in inspect.signature(rule).parameters:
-            return partial(rule, self.graph, compiled=self.instance.compiled)
-        return partial(rule, self.graph)
+        return {name: rule_of(self.instance, rule) for name, rule in self.problem.baselines.items()}
 
 
 class NamedBounds:

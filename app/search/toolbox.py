@@ -4,8 +4,10 @@ A solution is an array [n], one entry per node: a mask of chosen nodes, the two 
 of a tour. Values are exact integers; `unit` turns them into objectives.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +36,13 @@ class Instance:
     inside: np.ndarray = field(default_factory=_none)
     outside: np.ndarray = field(default_factory=_none)
     compiled: bool = True
+
+
+def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:
+    """A plain heuristic of an instance's graph, without kernels where none may be used."""
+    if "compiled" in inspect.signature(rule).parameters:
+        return partial(rule, instance.graph, compiled=instance.compiled)
+    return partial(rule, instance.graph)
 
 
 class Search(Protocol):

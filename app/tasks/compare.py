@@ -1,15 +1,22 @@
 """Baselines and bounds of whole graphs, dealt out to the ranks: the work that row partitions cannot share."""
 
+import math
+import time
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from app.comm.guard import raise_together
-from app.errors import LockstepError
+from app.comm.turns import only_this_rank
+from app.errors import Halted, LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.table import make_problem
 from app.search.toolbox import Instance, Toolbox
 from app.tasks.context import Context
+
+LEAST_SECONDS = 1.0  # that baselines have under any time limit
 
 
 def graph_bytes(loaded: Loaded) -> int:
@@ -31,22 +38,41 @@ def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
 
 
 def baseline_values(context: Context, toolbox: Toolbox, name: str) -> dict[str, int]:
-    """Values of the plain heuristics by label; each is checked. Ranks: all call, each does a share."""
+    """Values of the plain heuristics by label; each is checked. Ranks: all call, each does a share.
+
+    Under a time limit none begins after they have had as long again; none after a signal.
+    """
     group = context.group
     named = toolbox.baselines()
     names = list(named)
     values = np.zeros(len(names), dtype=np.int64)
     labels = [""] * len(names)
     with raise_together(group, "baselines"):
-        for i, each in enumerate(names):
-            if i % group.size == group.rank:
-                solution, labels[i] = named[each]()
-                if (fault := toolbox.fault(solution)) is not None:
-                    raise LockstepError(f"baseline {each} on {name}: {fault}")
-                values[i] = toolbox.value(solution)
+        for i in _in_time(context, range(group.rank, len(names), group.size)):
+            solution, labels[i] = named[names[i]]()
+            if (fault := toolbox.fault(solution)) is not None:
+                raise LockstepError(f"baseline {names[i]} on {name}: {fault}")
+            values[i] = toolbox.value(solution)
     values = group.sum_integers(values)
     labels = [group.broadcast_text(label, i % group.size) for i, label in enumerate(labels)]
-    return dict(zip(labels, values.tolist()))
+    left_out = [each for each, label in zip(names, labels) if not label]
+    if left_out:
+        context.log.info("%s: no time for the baselines %s", name, ", ".join(left_out))
+    return {label: value for label, value in zip(labels, values.tolist()) if label}
+
+
+def _in_time(context: Context, numbers: Iterable[int]) -> Iterator[int]:
+    """The numbers until time is over or a signal has come, which the run ends for a little later."""
+    keeper, begun = context.keeper.apart(only_this_rank(context.device)), time.monotonic()
+    allowed = max(context.case.search.seconds, LEAST_SECONDS) if context.case.search.seconds else math.inf
+    for number in numbers:
+        try:
+            keeper.at(0)
+        except Halted:
+            return
+        if time.monotonic() - begun > allowed:
+            return
+        yield number
 
 
 def bound_of(context: Context, toolbox: Toolbox, best: int) -> tuple[int | None, str, bool]:
