@@ -71,6 +71,37 @@ def test_packings_come_close_to_the_linear_program():
         assert closing.value >= wanted.lower - 1
 
 
+def cheapest(drawn, price):
+    """The least price of a dominating set, by trying all."""
+    closed = [{v, *drawn[v]} for v in drawn]
+    sets = itertools.product((False, True), repeat=len(closed))
+    return min(
+        int(price[list(chosen)].sum()) for chosen in sets
+        if len(set().union(*itertools.compress(closed, chosen))) == len(closed)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("largest", [5, 1 << 40])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_bound_is_no_more_than_the_cheapest_set(seed, largest):
+    drawn = nx.gnp_random_graph(5 + seed, 0.3, seed=seed)
+    graph, price = graph_of(drawn), np.random.default_rng(seed).integers(1, largest, 5 + seed)
+    wanted = cheapest(drawn, price)
+    for bound in (*improving_packings(graph, price), linear_program(graph, price)):
+        bound.check(graph)
+        assert bound.lower <= wanted
+    assert bound.lower >= 0.7 * wanted
+    with pytest.raises(BadCertificate, match="add up to more than its price"):
+        replace(bound, weights=bound.weights // 2).check(graph)
+
+
+def test_components_are_rounded_up_apart():
+    """A 4-cycle needs two nodes, of which the relaxation pays for 4/3."""
+    graph = graph_of(nx.disjoint_union_all([nx.cycle_graph(4)] * 30))
+    assert linear_program(graph).lower == 60
+    assert max(each.lower for each in improving_packings(graph)) == 60
+
+
 def test_a_wrong_witness_is_refused():
     graph = graph_of(nx.barabasi_albert_graph(40, 3, seed=1))
     bound = linear_program(graph)

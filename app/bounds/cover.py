@@ -175,7 +175,7 @@ class CoverBounds:
 
 
 def _groups(graph: Graph) -> list[np.ndarray]:
-    """The nodes of each part, ascending: components, small ones a few together; nodes without edges left out."""
+    """The nodes of each part, ascending: components, small ones a few together; no nodes without edges."""
     if not graph.edges:
         return []
     if _soon_reached(graph):

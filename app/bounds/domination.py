@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate, Bound
 from app.bounds.first_order import PackingProgram
 from app.graphs.graph import Graph
 
-ONE = 1 << 30  # a packing's numerators are over this
+ONE, LARGEST = 1 << 30, 1 << 61  # what numerators are over at most; and their sum
 LARGEST_PROGRAM = 30_000  # nodes and stored entries of a linear program that is solved: a second or less
 STEPS, RESTART, MOST = 20, 8, 2_000  # of the first-order method: in a slice; slices between restarts; slices
 CHECK_SECONDS = 1e-7  # of a packing, for each node and entry
@@ -21,34 +22,71 @@ CLOSE = 2e-4  # of the optimum: nearer it is not improved
 
 @dataclass(frozen=True, eq=False)
 class Packing(Bound):
-    """No dominating set has fewer than `lower` nodes.
+    """No dominating set costs less than `lower`.
 
     The witness gives every node a value y of at least 0 such that the values in each closed neighbourhood add
-    up to at most 1. Each node has a dominator in its closed neighbourhood, so a dominating set pays at least
-    the sum of all values.
+    up to at most the price of the node in its middle. Each node has a dominator in its closed neighbourhood,
+    so a dominating set pays at least the sum of all values; prices are whole numbers, so in each component of
+    the graph the sum there may be rounded up.
 
-    numerators   [n] int64, y = numerator / 2^30
+    numerators   [n] int64, y = numerator / one     weights   [n] int64 prices, or None: all one
     """
 
     lower: int
     method: str
     numerators: np.ndarray
+    one: int = ONE
+    weights: np.ndarray | None = None
 
     def check(self, graph: Graph) -> None:
         """Prove the bound from the values and the graph alone; raises BadCertificate."""
         y = self.numerators
         if y.shape != (graph.n,) or y.dtype != np.int64 or (y < 0).any():
             raise BadCertificate(f"{self.method}: needs [{graph.n}] whole numbers of at least 0")
-        load = y.copy()
-        np.add.at(load, graph.row_of(), y[graph.indices])
-        if (load > ONE).any():
-            node = int(load.argmax())
-            raise BadCertificate(f"{self.method}: the values around node {node} add up to more than 1")
-        proved = -(-int(y.sum()) // ONE)
+        if not 0 < self.one * total_weight(graph, self.weights) <= LARGEST:
+            raise BadCertificate(f"{self.method}: values over {self.one} are not exact")
+        room = np.full(graph.n, self.one) if self.weights is None else self.one * self.weights
+        load = np.minimum(y, room + 1)  # one value too large is enough: sums stay exact
+        np.add.at(load, graph.row_of(), load[graph.indices])
+        over = np.flatnonzero(load > room)
+        if len(over):
+            price = "1" if self.weights is None else "its price"
+            raise BadCertificate(
+                f"{self.method}: the values around node {over[0]} add up to more than {price}"
+            )
+        proved = Components(graph).rounded(y, self.one)
         if proved != self.lower:
             raise BadCertificate(
                 f"{self.method}: the witness proves {proved}, the certificate says {self.lower}"
             )
+
+
+class Components:
+    """The nodes of a graph, component by component."""
+
+    def __init__(self, graph: Graph) -> None:
+        ones = np.ones(len(graph.indices), dtype=np.int8)
+        matrix = sp.csr_array((ones, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+        count, label = connected_components(matrix, directed=False) if graph.n else (0, np.zeros(0, np.int32))
+        self._order = np.argsort(label, kind="stable")
+        self._first = np.cumsum(np.bincount(label, minlength=count)) - np.bincount(label, minlength=count)
+
+    def rounded(self, values: np.ndarray, one: int) -> int:
+        """The sum over components of values [n] over `one`, rounded up in each."""
+        if not len(self._order):
+            return 0
+        sums = np.add.reduceat(values[self._order], self._first)
+        return int((-(-sums // one)).sum())
+
+
+def total_weight(graph: Graph, weights: np.ndarray | None) -> int:
+    """Of all nodes, at least 1."""
+    return max(graph.n if weights is None else int(weights.sum()), 1)
+
+
+def denominator(graph: Graph, weights: np.ndarray | None) -> int:
+    """The power of two that numerators are over."""
+    return min(ONE, 1 << (LARGEST // total_weight(graph, weights)).bit_length() - 1)
 
 
 def disjoint_neighbourhoods(graph: Graph) -> Packing:
@@ -58,26 +96,27 @@ def disjoint_neighbourhoods(graph: Graph) -> Packing:
     return _filled(graph, y, order, "disjoint neighbourhoods")
 
 
-def linear_program(graph: Graph) -> Packing:
+def linear_program(graph: Graph, weights: np.ndarray | None = None) -> Packing:
     """The optimum of the fractional packing, which is that of the relaxation (strong duality).
 
     The solver's values are cut to whole numerators, scaled until they fit and filled up: whatever they
     are, the packing is feasible. Graphs beyond LARGEST_PROGRAM get the best of `improving_packings`.
     """
     if graph.n + len(graph.indices) > LARGEST_PROGRAM or not graph.n:
-        return packed_neighbourhoods(graph)
+        return packed_neighbourhoods(graph, weights)
     from scipy.optimize import linprog  # a fair share of a program's start, for few runs
 
-    closed = _closed(graph)
-    solved = linprog(-np.ones(graph.n), A_ub=closed, b_ub=np.ones(graph.n), bounds=(0, 1), method="highs")
+    closed, one = _closed(graph), denominator(graph, weights)
+    price = np.ones(graph.n) if weights is None else weights / weights.mean()
+    solved = linprog(-np.ones(graph.n), A_ub=closed, b_ub=price, bounds=(0, None), method="highs")
     if solved.x is None:
-        return disjoint_neighbourhoods(graph)
-    y = np.floor(np.clip(solved.x, 0, 1) * ONE).astype(np.int64)
-    most = int((closed.astype(np.int64) @ y).max())
-    if most > ONE:
-        y = y * ONE // most  # below 2^60
+        return packed_neighbourhoods(graph, weights)
+    values = np.clip(solved.x, 0, None)
+    values /= max(float((closed @ values / price).max()), 1.0) * (1 + MARGIN)
+    scale = one * (1.0 if weights is None else weights.mean())
+    y = np.floor(values * scale).astype(np.int64)
     order = np.argsort(-y, kind="stable")
-    return _filled(graph, y, order, "linear program")
+    return _filled(graph, y, order, "linear program", weights)
 
 
 def _closed(graph: Graph) -> sp.csr_array:
@@ -87,18 +126,22 @@ def _closed(graph: Graph) -> sp.csr_array:
     return (matrix + sp.eye_array(graph.n)).tocsr()
 
 
-def _filled(graph: Graph, y: np.ndarray, order: np.ndarray, method: str) -> Packing:
+def _filled(
+    graph: Graph, y: np.ndarray, order: np.ndarray, method: str, weights: np.ndarray | None = None
+) -> Packing:
     """The packing with every value raised, in some order, as far as the neighbourhoods allow."""
-    load = y.copy()
-    np.add.at(load, graph.row_of(), y[graph.indices])
+    one = denominator(graph, weights)
+    left = np.full(graph.n, one) if weights is None else one * weights
+    left = left - y
+    np.subtract.at(left, graph.row_of(), y[graph.indices])
     for v in order.tolist():
         near = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-        room = ONE - max(int(load[v]), int(load[near].max(initial=0)))
+        room = min(int(left[v]), int(left[near].min(initial=left[v])))
         if room > 0:
             y[v] += room
-            load[v] += room
-            load[near] += room
-    return Packing(-(-int(y.sum()) // ONE), method, y)
+            left[v] -= room
+            left[near] -= room
+    return Packing(Components(graph).rounded(y, one), method, y, one, weights)
 
 
 class DominationBounds:
@@ -113,8 +156,9 @@ class DominationBounds:
 
     least_seconds = 0.0
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.best = graph, nothing(graph)
+    def __init__(self, graph: Graph, weights: np.ndarray | None = None) -> None:
+        """weights   [n] int64 prices above 0, or None: all one"""
+        self.graph, self.weights, self.best = graph, weights, nothing(graph)
         self.check_seconds = CHECK_SECONDS * (graph.n + len(graph.indices))
         self._slices = self._work()
 
@@ -150,48 +194,51 @@ class DominationBounds:
         return True
 
     def _work(self) -> Iterator[Packing]:
-        yield from improving_packings(self.graph)
+        yield from improving_packings(self.graph, self.weights)
         if self.graph.n + len(self.graph.indices) <= LARGEST_PROGRAM:
-            yield linear_program(self.graph)
+            yield linear_program(self.graph, self.weights)
 
 
-def improving_packings(graph: Graph) -> Iterator[Packing]:
+def improving_packings(graph: Graph, weights: np.ndarray | None = None) -> Iterator[Packing]:
     """Packings from the iterates of a first-order method for the linear program, until it has converged.
 
-    Iterates overload some neighbourhoods: each value is divided by the largest load among those that it is
-    in, and cut to a whole numerator.
+    Iterates overload some neighbourhoods: each value is divided by the largest load, over the price, among
+    those that it is in, and cut to a whole numerator.
     """
     if not graph.n:
         return
-    closed = _closed(graph)
-    starts, ones = closed.indptr[:-1], np.ones(graph.n)
-    each = 1.0 / np.diff(closed.indptr).max()
-    program = PackingProgram(closed, ones, ones, np.full(graph.n, each), np.full(graph.n, each))
+    closed, components, one = _closed(graph), Components(graph), denominator(graph, weights)
+    mean = 1.0 if weights is None else float(weights.mean())
+    price = np.ones(graph.n) if weights is None else weights / mean
+    starts, each = closed.indptr[:-1], 1.0 / np.diff(closed.indptr).max()
+    begin = np.full(graph.n, each), np.full(graph.n, each * price.min())
+    program = PackingProgram(closed, np.ones(graph.n), price, *begin)
     best = 0.0
     for block in range(1, MOST + 1):
         program.run(STEPS)
         x, y = program.average()
         for values in (y, program.y):
-            load = closed @ values
+            load = closed @ values / price
             fits = values / np.maximum(np.maximum.reduceat(load[closed.indices], starts), 1.0)
             best = max(best, float(fits.sum()))
-            numerators = np.floor(fits * (ONE * (1 - MARGIN))).astype(np.int64)
-            yield Packing(-(-int(numerators.sum()) // ONE), "packing of neighbourhoods", numerators)
-        cover = float(x.sum() / max((closed @ x).min(), 1e-9))  # no packing has more
+            y_whole = np.floor(fits * (mean * one * (1 - MARGIN))).astype(np.int64)
+            lower = components.rounded(y_whole, one)
+            yield Packing(lower, "packing of neighbourhoods", y_whole, one, weights)
+        cover = float((price * x).sum() / max((closed @ x).min(), 1e-9))  # no packing has more
         if best >= (1 - CLOSE) * cover:
             return
         if block % RESTART == 0:
             program.restart()
 
 
-def packed_neighbourhoods(graph: Graph) -> Packing:
+def packed_neighbourhoods(graph: Graph, weights: np.ndarray | None = None) -> Packing:
     """The best of `improving_packings`."""
-    return max(improving_packings(graph), key=lambda packing: packing.lower, default=nothing(graph))
+    return max(improving_packings(graph, weights), key=lambda packing: packing.lower, default=nothing(graph))
 
 
 def nothing(graph: Graph) -> Packing:
-    """The packing of value 0."""
-    return Packing(0, "", np.zeros(graph.n, dtype=np.int64))
+    """The packing of value 0, which is an answer where there are no nodes."""
+    return Packing(0, "" if graph.n else "no nodes", np.zeros(graph.n, dtype=np.int64))
 
 
 DOMINATION_BOUNDS = {

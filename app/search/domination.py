@@ -19,20 +19,23 @@ NEEDED = function("lk_dominate_needed", Pointer, Pointer, Pointer, Long, Pointer
 EXACT = 1 << 53  # whole numbers up to here are float64 numbers
 
 
-def most_gain(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
-    """Take the node that dominates most undominated nodes until every node is dominated.
+def most_gain(graph: Graph, compiled: bool = True, price: np.ndarray | None = None) -> tuple[np.ndarray, str]:
+    """Take the node that dominates most undominated nodes, for its price, until every node is dominated.
 
+    price    [n] positive whole numbers, or None: all one
     Source   the greedy algorithm for set cover (Johnson 1974, Chvátal 1979) on closed neighbourhoods
     returns  chosen [n] bool, label; at most H(1 + largest degree) times the optimum
     """
     chosen = np.zeros(graph.n, dtype=bool)
-    chosen[greedy_order(graph, compiled=compiled)] = True
+    chosen[greedy_order(graph, price, compiled=compiled)] = True
     return chosen, "most gain"
 
 
-def most_gain_pruned(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
+def most_gain_pruned(
+    graph: Graph, compiled: bool = True, price: np.ndarray | None = None
+) -> tuple[np.ndarray, str]:
     """most_gain, then without the nodes that are not needed: the latest chosen first."""
-    order = greedy_order(graph, compiled=compiled)
+    order = greedy_order(graph, price, compiled=compiled)
     chosen = np.zeros(graph.n, dtype=bool)
     chosen[order] = True
     return needed(graph, chosen, order, compiled), "most gain, pruned"

@@ -1,5 +1,6 @@
 """The toolbox of minimum dominating set: the graph as it is, a greedy start, a local search."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from app.errors import CaseError
 from app.search.domination import greedy_order, near_any, needed
 from app.search.domination_search import INSIDE, OUTSIDE, DominationSearch
 from app.search.node_tools import NodeTools
-from app.search.toolbox import Bounds, Instance, Search
+from app.search.toolbox import Baseline, Bounds, Instance, Search
 
 
 class DominationTools(NodeTools):
@@ -58,8 +59,15 @@ class DominationTools(NodeTools):
         return greedy_order(self.graph, self._price(), chosen, self.fixed == OUTSIDE, self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
-        """Packings of neighbourhoods (app/bounds/domination.py); none where nodes have weights."""
-        return DominationBounds(self.graph) if self.weights is None and self.graph.n else None
+        """Packings of neighbourhoods (app/bounds/domination.py)."""
+        return DominationBounds(self.graph, self._price())
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics, by gain for the price; none where nodes are fixed."""
+        named = super().baselines()
+        if self.weights is None:
+            return named
+        return {name: partial(rule, price=self._price()) for name, rule in named.items()}
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Exchange search (app/search/domination_search.py)."""
