@@ -9,8 +9,9 @@ from mpi4py import MPI
 
 from app.casefile import build
 from app.comm.guard import digest, raise_together
+from app.errors import GraphError
 from app.gnn.parameters import Parameters
-from app.graphs.memory import coordinates, stream_of_object
+from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
 from app.graphs.metric import from_points
 from app.graphs.node_memory import table_of_arrays
 from app.graphs.points import stream_of_metric
@@ -101,6 +102,7 @@ def solve(
     *,
     search_seconds: float | None = None,
     weights: str | TrainedPolicy = "default",
+    node_weights: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
@@ -111,7 +113,9 @@ def solve(
                [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates
     problem    mvc (the default), mis, mds, maxcut or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
-    weights    "default", a weights.npz, or what `train` returned
+    weights    "default", a weights.npz, or what `train` returned: of the policy
+    node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis and mds; None: the
+               node attributes `weight` of a NetworkX graph, those of the file, or all one
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
@@ -123,7 +127,7 @@ def solve(
         chosen["search.seconds"] = search_seconds
     context = _context(chosen, comm, verbose)
     context = replace(context, case=with_searches(context.case))
-    loaded, labels = _loaded(context, graph)
+    loaded, labels = _loaded(context, graph, node_weights)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
     solved = solve_graph(context, make_problem(context.case.problem.name), policy, loaded)
     nodes = solved.named(all_ids(context, loaded), labels)
@@ -182,7 +186,7 @@ def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None =
     )
 
 
-def _loaded(context: Context, graph: Any) -> tuple[Loaded, list[Any] | None]:
+def _loaded(context: Context, graph: Any, node_weights: Any = None) -> tuple[Loaded, list[Any] | None]:
     """A graph in memory or of a file on row partitions, its rows as graph.order says, and the labels of its
     nodes by their own numbers. Ranks: all call."""
     group, case = context.group, context.case
@@ -195,6 +199,12 @@ def _loaded(context: Context, graph: Any) -> tuple[Loaded, list[Any] | None]:
             source = stream_of_metric(from_points("points", coordinates(graph)), "", "memory", 0)
         else:
             source, labels = stream_of_object(graph)
+        if node_weights is not None:
+            if source is None or source.nodes is None or isinstance(graph, str):
+                raise GraphError(
+                    "node_weights: only of graphs in memory; a file has its own (docs/formats.md)"
+                )
+            source.node_weights = weights_of_nodes(node_weights, labels, source.nodes)
     return ordered(group, load_stream(group, source, case.graph, case), case.graph.order, case), labels
 
 

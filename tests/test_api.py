@@ -232,3 +232,43 @@ def test_what_is_no_graph_is_refused():
         solve(sp.csr_array((2, 3)))
     with pytest.raises(GraphError, match="no-such-file"):
         solve("no-such-file.txt")
+
+
+@pytest.mark.parametrize("given", ["attributes", "array", "mapping"])
+@pytest.mark.parametrize(("problem", "objective"), [("mvc", 2), ("mis", 10), ("mds", 2)])
+def test_node_weights_count(problem, objective, given):
+    """A path whose middle weighs 10."""
+    graph, weights, options = nx.path_graph(3), [1, 10, 1], {}
+    if given == "attributes":
+        nx.set_node_attributes(graph, dict(enumerate(weights)), "weight")
+    else:
+        options["node_weights"] = weights if given == "array" else dict(enumerate(weights))
+    assert solve(graph, problem, **options).objective == objective
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"node_weights": [1, 2]}, "found 2 node weights for 3 nodes"),
+        ({"node_weights": {0: 1, 2: 1}}, "node 1 has no weight, others have"),
+        ({"node_weights": [1, "heavy", 1]}, "the weight of node 1 is 'heavy'; a number would be right"),
+        ({"node_weights": [1, np.nan, 1]}, "the weight of node 1 is NaN or infinite"),
+    ],
+)
+def test_wrong_node_weights_are_named(options, said):
+    with pytest.raises(GraphError, match=said):
+        solve(nx.path_graph(3), **options)
+
+
+def test_what_is_lost_of_weights_is_said():
+    large = nx.Graph()
+    large.add_edge(0, 1, weight=16777217)
+    with pytest.warns(UserWarning, match="the weight of edge 0-1, 16777217, is kept as 16777216"):
+        solve(large, "maxcut")
+    with pytest.warns(UserWarning, match="of parallel edges the one of largest weight counts"):
+        solve(nx.MultiGraph([(0, 1, {"weight": 2}), (0, 1, {"weight": 3})]), "maxcut")
+    for matrix in (np.array([[0, 1], [3, 0]]), sp.csr_array(np.array([[0, 1], [3, 0]]))):
+        with pytest.warns(UserWarning, match="not symmetric: of two entries of a pair the larger counts"):
+            solve(matrix, "maxcut")
+    with pytest.raises(GraphError, match="the weight of edge 0-1 is 'heavy'; a number would be right"):
+        solve(nx.Graph([(0, 1, {"weight": "heavy"})]), "maxcut")

@@ -1,5 +1,8 @@
 """Graphs that are already in memory as edge streams: of NetworkX, SciPy and NumPy, and Graph objects."""
 
+import warnings
+from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,7 +26,8 @@ def stream_of_object(graph: Any, name: str = "graph") -> tuple[EdgeStream, list[
     """The edges of a NetworkX graph, a SciPy matrix or a NumPy array, and the node labels in row order.
 
     An array is an adjacency matrix [n, n] of weights, zero for no edge, or [m, 2] pairs of node numbers.
-    NetworkX edge attributes `weight` become edge weights where every edge has one; directions are ignored.
+    NetworkX edge attributes `weight` become edge weights where every edge has one, node attributes `weight`
+    node weights; directions are ignored.
     Raises GraphError for anything else.
     """
     if hasattr(graph, "adj") and hasattr(graph, "edges"):
@@ -34,6 +38,11 @@ def stream_of_object(graph: Any, name: str = "graph") -> tuple[EdgeStream, list[
         return _array(graph, name), None
     needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array or a file name is needed"
     raise GraphError(f"graph: {needed}, got {type(graph)}")
+
+
+def _warn_of_directions() -> None:
+    said = "graph: the matrix is not symmetric: of two entries of a pair the larger counts"
+    warnings.warn(said, stacklevel=3)
 
 
 def coordinates(points: np.ndarray) -> np.ndarray:
@@ -56,6 +65,8 @@ def _array(array: np.ndarray, name: str) -> EdgeStream:
     if square and array.dtype.kind in "iufb":
         if not np.isfinite(array).all():
             raise GraphError("graph: the matrix holds NaN or infinite weights")
+        if ((array != array.T) & (array != 0) & (array.T != 0)).any():
+            _warn_of_directions()
         rows, columns = np.nonzero(array)
         weights = array[rows, columns].astype(np.float32)
         return _stream(name, len(array), rows, columns, None if (weights == 1).all() else weights)
@@ -75,8 +86,46 @@ def _networkx(graph: Any, name: str) -> tuple[EdgeStream, list[Any]]:
     weights = [d.get("weight") for _, _, d in graph.edges(data=True)]
     w = None
     if weights and all(x is not None for x in weights):
-        w = np.array(weights, dtype=np.float32)
-    return _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w), labels
+        pairs = list(graph.edges())
+        w = as_weights(weights, lambda i: "edge {}-{}".format(*pairs[i]))
+        if len(np.unique(np.sort(ends, axis=1), axis=0)) < len(ends):
+            warnings.warn("graph: of parallel edges the one of largest weight counts", stacklevel=2)
+    stream = _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w)
+    own = {label: d["weight"] for label, d in graph.nodes(data=True) if "weight" in d}
+    if own:
+        stream.node_weights = weights_of_nodes(own, labels, len(labels))
+    return stream, labels
+
+
+def weights_of_nodes(given: Any, labels: list[Any] | None, n: int) -> np.ndarray:
+    """[n] float32 weights of nodes from an array in their order or a mapping by label. Raises GraphError."""
+    labels = list(range(n)) if labels is None else labels
+    if hasattr(given, "keys"):
+        missing = next((label for label in labels if label not in given), None)
+        if missing is not None:
+            raise GraphError(f"graph: node {missing!r} has no weight, others have")
+        given = [given[label] for label in labels]
+    if len(given) != n:
+        raise GraphError(f"graph: found {len(given)} node weights for {n} nodes")
+    return as_weights(given, lambda i: f"node {labels[i]}")
+
+
+def as_weights(values: Any, name: Callable[[int], str]) -> np.ndarray:
+    """[k] float32 from numbers; warns where whole numbers are not kept as they are. Raises GraphError."""
+    for i, value in enumerate(values):
+        if not isinstance(value, Real):
+            raise GraphError(f"graph: the weight of {name(i)} is {value!r}; a number would be right")
+    found = np.array([float(value) for value in values])
+    if not np.isfinite(found).all():
+        i = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise GraphError(f"graph: the weight of {name(i)} is NaN or infinite")
+    kept = found.astype(np.float32)
+    changed = np.flatnonzero((found == np.rint(found)) & (kept != found))
+    if len(changed):
+        i = int(changed[0])
+        what = f"graph: the weight of {name(i)}, {found[i]:.0f}, is kept as {kept[i]:.0f}: 24 bits are kept"
+        warnings.warn(f"{what}; smaller whole numbers are exact", stacklevel=2)
+    return kept
 
 
 def _scipy(matrix: Any, name: str) -> EdgeStream:
@@ -89,6 +138,9 @@ def _scipy(matrix: Any, name: str) -> EdgeStream:
     if not np.isfinite(weights).all():
         raise GraphError("graph: the matrix holds NaN or infinite weights")
     rows, columns = np.asarray(coo.row, dtype=np.int64), np.asarray(coo.col, dtype=np.int64)
+    mirror = matrix.tocsr().T
+    if abs(matrix.tocsr() - mirror).multiply(mirror.astype(bool)).multiply(matrix.astype(bool)).nnz:
+        _warn_of_directions()
     return _stream(name, matrix.shape[0], rows, columns, None if (weights == 1).all() else weights)
 
 
