@@ -11,7 +11,8 @@ raises TypeError; what crosses by name is counted in `crossings`; what nothing h
     float(y.sum()), standin.crossings.count  # 6.0, 1
 
 Where it is stricter than CuPy: iteration, pickling, `numpy.f(x)`, a sort without kind="stable", a weighted
-bincount, repeated indices in an assignment, and an address of what is not row-major are refused.
+bincount, repeated indices in an assignment, and an address or a copy by get and set of what is not row-major
+are refused.
 """
 
 import operator
@@ -219,6 +220,7 @@ class Array:
     def get(self, stream=None, out=None):
         _must_not_capture("get")
         crossings.count += 1
+        self._must_be_row_major("get")
         if out is None:
             return self._host.copy()
         if out.shape != self.shape or out.dtype != self.dtype or not out.flags.c_contiguous:
@@ -229,10 +231,16 @@ class Array:
     def set(self, values, stream=None):
         _must_not_capture("set")
         crossings.puts += 1
+        self._must_be_row_major("set")
         if not isinstance(values, np.ndarray) or (values.shape, values.dtype) != (self.shape, self.dtype):
             raise ValueError("set: needs a host array of the same shape and dtype")
         self._host[...] = values
         self._write()
+
+    def _must_be_row_major(self, what):
+        """Refuse what CuPy copies through a temporary array, with the default stream current afterwards."""
+        if not self._host.flags.c_contiguous:
+            raise ValueError(f"{what}: {self.shape} by strides {self.strides} is not row-major")
 
     def item(self, *args):
         _must_not_capture("a number for the host")

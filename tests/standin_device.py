@@ -31,6 +31,8 @@ class StandInDevice(Products, Elementwise, Attention):
         return standin.put(host)
 
     def get(self, array):
+        if not array.flags.c_contiguous:
+            array = self.xp.ascontiguousarray(array)
         self.synchronize()
         return array.get()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from app.cuda import compiler
+from app.cuda.device import CudaDevice
 from app.cuda.kernels import KERNELS
 from app.device import open_gpu
 
@@ -24,6 +25,40 @@ def test_work_beside_leaves_our_stream_current(emulated):
     with pytest.raises(ZeroDivisionError), emulated.beside():
         raise ZeroDivisionError
     assert emulator.Stream.current is emulated.stream
+
+
+def test_devices_on_one_gpu_share_their_streams():
+    """The current stream is the thread's: a second device must not take the first one's kernels elsewhere."""
+    cp = emulator.make_cupy(devices=2)
+    first, second, other = CudaDevice(cp), CudaDevice(cp, 2), CudaDevice(cp, 1)
+    assert (first.index, second.index, other.index) == (0, 0, 1)
+    assert second.stream is first.stream is not other.stream
+    assert second._copies is first._copies and second._side is first._side
+    assert len({first.stream, first._copies, first._side}) == 3
+    assert emulator.make_device().stream is not first.stream  # of another module
+    first = CudaDevice(cp)
+    CudaDevice(cp)
+    assert emulator.Stream.current is first.stream
+
+
+def test_copies_to_the_host_leave_our_stream_current(emulated):
+    """CuPy copies what is not row-major inside `with stream`: `get` makes it so, the others refuse it."""
+    X = emulated.put(np.arange(12, dtype=np.float32).reshape(3, 4))
+    assert emulated.get(X[:, 1:3]).tolist() == [[1, 2], [5, 6], [9, 10]]
+    assert emulated.get(X.T).tolist() == emulated.get(X).T.tolist()
+    assert emulated.get(X[1, 1]).shape == ()
+    for columns in (X[:, 1:3], X.T):
+        with pytest.raises(ValueError, match="row-major"):
+            columns.get()
+        with pytest.raises(ValueError, match="row-major"):
+            emulated.store(np.zeros(columns.shape, np.float32), columns)
+        with pytest.raises(ValueError, match="row-major"):
+            emulated.stage_out("send", columns)
+        with pytest.raises(ValueError, match="row-major"):
+            emulated.load(columns, np.zeros(columns.shape, np.float32))
+    with pytest.raises(ValueError, match="row-major"):
+        emulated.store(np.zeros((4, 3), np.float32).T, X)
+    assert emulated.stage_out("send", X[1:]).tolist() == emulated.get(X[1:]).tolist()
 
 
 def test_a_launch_on_the_default_stream_is_refused(emulated):

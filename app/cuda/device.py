@@ -5,6 +5,7 @@ CuPy itself is handed in by app/device.py, and is imported nowhere else.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,38 @@ from app.cuda.kernels import Kernels
 from app.cuda.matrix import CudaMatrix
 from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise
-from app.cuda.staging import PinnedRing
+from app.cuda.staging import PinnedRing, row_major
 
 Array = Any
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The streams of one GPU in this process.
+
+    cp       the module cupy, held so that nothing else can take its place in SHARED
+    kernels  what kernels and most copies go to; copies, side: see CudaDevice
+    """
+
+    cp: Any
+    kernels: Any
+    copies: Any
+    side: Any
+
+
+SHARED: dict[tuple[int, int], Streams] = {}  # by the module and the GPU
+
+
+def streams_of(cp: Any, index: int) -> Streams:
+    """The same streams for all devices of this process on one GPU, which must be the current one.
+
+    CuPy has one current stream in a thread: were each device's its own, the kernels of one would go to the
+    stream of the other, which its copies do not wait for.
+    """
+    key = id(cp), index
+    if key not in SHARED:
+        SHARED[key] = Streams(cp, *(cp.cuda.Stream(non_blocking=True) for _ in range(3)))
+    return SHARED[key]
 
 
 class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
@@ -28,7 +58,8 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
     local_rank    of the ranks of this machine: they are dealt round-robin to its GPUs
     replays       True: repeated work may be replayed as a CUDA graph (run.cuda_graph)
     Kernels run on one non-blocking stream, `stream`. Copies that may overlap them, and the few rows that a
-    product sums apart, run on others, which the two wait for by events.
+    product sums apart, run on others, which the two wait for by events. All devices of a process on one GPU
+    share the three.
     """
 
     name = "gpu"
@@ -42,10 +73,9 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
         self.count = cp.cuda.runtime.getDeviceCount()
         self.index = local_rank % self.count
         cp.cuda.Device(self.index).use()
-        self.stream = cp.cuda.Stream(non_blocking=True)
+        streams = streams_of(cp, self.index)
+        self.stream, self._copies, self._side = streams.kernels, streams.copies, streams.side
         self.stream.use()
-        self._copies = cp.cuda.Stream(non_blocking=True)
-        self._side = cp.cuda.Stream(non_blocking=True)
         self._side_done: Any = None
         self.replays = False
         self.direct = False  # app/comm/transport.py finds out whether MPI may read device memory
@@ -82,6 +112,8 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
     def get(self, array: Array) -> np.ndarray:
         """A copy of the array on the host; waits for the device."""
         self._must_not_record("a copy to the host")
+        if not array.flags.c_contiguous:  # CuPy would go on with the default stream after it
+            array = self._cp.ascontiguousarray(array)
         host = self._cp.asnumpy(array, stream=self.stream)
         self.stream.synchronize()
         return host
@@ -92,9 +124,10 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
         array.set(host, stream=self.stream)
 
     def store(self, host: np.ndarray, array: Array) -> None:
-        """Copy a device array into host memory; waits for the device."""
+        """Copy a row-major device array into host memory; waits for the device. Raises ValueError."""
         self._must_not_record("a copy to the host")
-        array.get(stream=self.stream, out=host)
+        row_major(host)
+        row_major(array).get(stream=self.stream, out=host)
         self.stream.synchronize()
 
     def csr(

@@ -7,6 +7,16 @@ import numpy as np
 Array = Any
 
 
+def row_major(array: Array) -> Array:
+    """The array. Raises ValueError where it is not row-major.
+
+    CuPy copies any other through a temporary one, and goes on with the default stream after it.
+    """
+    if not array.flags.c_contiguous:
+        raise ValueError(f"a copy to the host of {array.shape} by strides {array.strides}: not row-major")
+    return array
+
+
 class PinnedRing:
     """Page-locked buffers, each by a name, and what the device still does with them.
 
@@ -35,8 +45,8 @@ class PinnedRing:
         return held[:size].view(dtype).reshape(shape)
 
     def out(self, slot: str, X: Array) -> np.ndarray:
-        """A copy of a device array on the host, complete when this returns."""
-        host = self.buffer(slot, X.shape, X.dtype)
+        """A copy of a device array on the host, complete when this returns. Raises ValueError."""
+        host = self.buffer(slot, row_major(X).shape, X.dtype)
         X.get(stream=self._stream, out=host)
         self._stream.synchronize()
         return host
