@@ -52,7 +52,9 @@ def runs(tmp_path_factory):
     for ranks in (1, 2, 3):
         folders[ranks] = tmp_path_factory.mktemp("runs") / "out"
         started = 0 if ranks == 1 else ranks
-        code, printed[ranks] = lockstep(QUICKSTART, *TINY, "--out", folders[ranks], ranks=started)
+        code, printed[ranks] = lockstep(
+            QUICKSTART, *TINY, "--device", "cpu", "--out", folders[ranks], ranks=started
+        )
         assert code == 0, printed[ranks]
     return folders, printed
 
