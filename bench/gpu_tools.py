@@ -1,7 +1,6 @@
 """What the steps of bench/gpu_check.py share: the device, times on it, graphs, and jobs of several ranks."""
 
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -16,7 +15,7 @@ import numpy as np
 from mpi4py import MPI
 
 from app.comm.group import Group
-from app.comm.transport import LAUNCHERS
+from app.comm.transport import job_environment, launcher_flags, run_apart
 from app.device import HostDevice, open_gpu
 from app.graphs.graph import Graph
 from app.partition.rows import block_count, block_starts, partition_rows
@@ -183,21 +182,12 @@ def run_ranks(ranks: int, arguments: list[str], seconds: float, **variables: str
     launcher = str(beside) if beside.exists() else shutil.which("mpirun")
     if launcher is None:
         return -1, None, "no mpirun"
-    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout
-    extra = (
-        ["--oversubscribe", "--allow-run-as-root"] if "Open MPI" in version or "OpenRTE" in version else []
-    )
-    kept = {
-        name: each for name, each in os.environ.items() if "MCA" in name or not name.startswith(LAUNCHERS)
-    }
     worker = [sys.executable, str(ROOT / "bench" / "gpu_worker.py"), *arguments]
     try:
-        done = subprocess.run(
-            [launcher, *extra, "-np", str(ranks), *worker], cwd=ROOT, env={**kept, **variables},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False,
-        )  # fmt: skip
+        command = [launcher, *launcher_flags(launcher), "-np", str(ranks), *worker]
+        code, printed, errors = run_apart(command, {**job_environment(), **variables}, seconds)
     except subprocess.TimeoutExpired:
         return -1, None, f"not done after {seconds:.0f} s"
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    found = json.loads(lines[-1]) if lines and done.returncode == 0 else None
-    return done.returncode, found, done.stdout + done.stderr
+    lines = [line for line in printed.splitlines() if line.startswith("{")]
+    found = json.loads(lines[-1]) if lines and code == 0 else None
+    return code, found, printed + errors

@@ -512,13 +512,36 @@ def test_a_probe_without_a_gpu_says_no():
 @pytest.mark.mpi_skip
 def test_a_probe_that_does_not_end_is_killed_with_all_that_it_started(tmp_path, monkeypatch):
     hangs = tmp_path / "mpirun"
-    hangs.write_text(f"#!/bin/sh\nsleep 61 & echo $! > {tmp_path}/child\nwait\n")
+    hangs.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && exit\nsleep 61 & echo $! > {tmp_path}/child\nwait\n'
+    )
     hangs.chmod(0o755)
     monkeypatch.setattr(transport.shutil, "which", lambda *args, **kwargs: str(hangs))
     monkeypatch.setattr(transport, "PROBE_SECONDS", 1)
     assert transport.probe() == "the probe did not end: TimeoutExpired"
     child = int((tmp_path / "child").read_text())
     wait_until(lambda: not running(child))
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("version", "flags"),
+    [("mpirun (Open MPI) 5.0.6", ["--oversubscribe", "--allow-run-as-root"]), ("HYDRA build details:", [])],
+)
+def test_a_probe_starts_as_root_and_without_slots(tmp_path, monkeypatch, version, flags):
+    """Open MPI's launcher alone is told so; what the user set for it stays, what it told us does not."""
+    launcher = tmp_path / "mpirun"
+    kept = "$OMPI_ALLOW_RUN_AS_ROOT$OMPI_ALLOW_RUN_AS_ROOT_CONFIRM$OMPI_MCA_pml$OMPI_COMM_WORLD_RANK"
+    answer = f'echo "$@" {kept} > {tmp_path}/heard; echo "{transport.PROBED}\n{transport.PROBED}"'
+    launcher.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{version}" || {{ {answer}; }}\n')
+    launcher.chmod(0o755)
+    monkeypatch.setattr(transport.shutil, "which", lambda *args, **kwargs: str(launcher))
+    for name, value in (("ALLOW_RUN_AS_ROOT", "1"), ("ALLOW_RUN_AS_ROOT_CONFIRM", "2"), ("MCA_pml", "ob1")):
+        monkeypatch.setenv(f"OMPI_{name}", value)
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
+    assert transport.probe() == ""
+    heard = (tmp_path / "heard").read_text().split()
+    assert heard == [*flags, "-np", "2", sys.executable, "-m", "app.comm.probe", "12ob1"]
 
 
 def running(number):

@@ -20,7 +20,7 @@ from mpi4py import MPI
 
 from app.errors import CaseError
 
-PROBE_SECONDS = 90
+PROBE_SECONDS, VERSION_SECONDS = 90, 30
 SAID = "probe: "
 PROBED = f"{SAID}device memory arrived"
 LONGEST = 200  # characters of what one rank tells the others
@@ -92,11 +92,10 @@ def probe() -> str:
     launcher = shutil.which("mpirun", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
     if launcher is None:
         return "no mpirun to probe it with"
-    kept = (name for name in os.environ if "MCA" in name or not name.startswith(LAUNCHERS))
-    clean = {name: os.environ[name] for name in kept}
-    command = [launcher, "-np", "2", sys.executable, "-m", "app.comm.probe"]
+    worker = [sys.executable, "-m", "app.comm.probe"]
     try:
-        code, printed, errors = _run_apart(command, clean)
+        command = [launcher, *launcher_flags(launcher), "-np", "2", *worker]
+        code, printed, errors = run_apart(command, job_environment(), PROBE_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"the probe did not end: {type(error).__name__}"
     if printed.count(PROBED) == 2:
@@ -105,7 +104,30 @@ def probe() -> str:
     return f"the probe failed with code {code}" + (f": {said.removeprefix(SAID)}" if said else "")
 
 
-def _run_apart(command: list[str], env: dict[str, str]) -> tuple[int, str, str]:
+def job_environment() -> dict[str, str]:
+    """This process's environment without what its launcher told it, for a job of its own.
+
+    What the user tells a launcher stays: MCA parameters, and that root may start jobs.
+    """
+    ours = ("MCA", "ALLOW_RUN_AS_ROOT")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if any(part in name for part in ours) or not name.startswith(LAUNCHERS)
+    }
+
+
+def launcher_flags(launcher: str) -> list[str]:
+    """What Open MPI wants to hear before it starts more ranks than there are slots, or runs as root.
+
+    Raises OSError, subprocess.TimeoutExpired
+    """
+    _, version, _ = run_apart([launcher, "--version"], job_environment(), VERSION_SECONDS)
+    ours = "Open MPI" in version or "OpenRTE" in version
+    return ["--oversubscribe", "--allow-run-as-root"] if ours else []
+
+
+def run_apart(command: list[str], env: dict[str, str], seconds: float) -> tuple[int, str, str]:
     """Exit code, output and errors of a command; one that does not end is killed with its process group.
 
     Launchers give ranks groups of their own, and end them when the launcher is gone.
@@ -117,6 +139,7 @@ def _run_apart(command: list[str], env: dict[str, str]) -> tuple[int, str, str]:
         command,
         env=env,
         cwd=root,
+        stdin=subprocess.DEVNULL,
         stdout=pipe,
         stderr=pipe,
         text=True,
@@ -124,7 +147,7 @@ def _run_apart(command: list[str], env: dict[str, str]) -> tuple[int, str, str]:
         start_new_session=True,
     ) as job:
         try:
-            printed, errors = job.communicate(timeout=PROBE_SECONDS)
+            printed, errors = job.communicate(timeout=seconds)
         except BaseException:
             os.killpg(job.pid, signal.SIGKILL)
             raise
