@@ -13,9 +13,11 @@ steps run in this process, on the kernels compiled for the host where tests/ and
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -28,34 +30,38 @@ from app import cli
 os.environ.update(dict.fromkeys(cli.THREADS, "1"))  # before NumPy is imported, which reads them once
 
 from bench.gpu_steps import STEPS
-from bench.gpu_tools import ROOT, Report, open_where
+from bench.gpu_tools import ROOT, Report, open_where, said
 
+UNDONE = "the step did not end"  # of a result while the step is under way
+SPARE_S = 20  # for the start and the end of a process
 BEGIN, END = "<!-- gpu: written by bench/gpu_check.py -->", "<!-- gpu: end -->"
 
 
 def run_step(name: str, out: Path, rehearse: bool, seconds: float) -> dict[str, Any]:
-    """Run a step in this process and keep what it found."""
+    """Run a step in this process and keep what it found, after each row of a table too."""
     title, work, _ = STEPS[name]
     where, start = open_where(rehearse, seconds), time.perf_counter()
-    if isinstance(where, str):
-        found = Report(failures=[where])
-    else:
-        try:
-            found = work(where)
-        except Exception as error:  # told in the table; the other steps may still hold
-            found = Report(failures=[f"{type(error).__name__}: {error}"])
-    whole = {
+    about = {
         "step": name,
         "title": title,
         "date": datetime.date.today().isoformat(),
         "device": where if isinstance(where, str) else where.device.describe(),
         "rehearsal": rehearse,
-        "seconds": time.perf_counter() - start,
-        "tables": found.tables,
-        "notes": found.notes,
-        "failures": found.failures,
     }
-    return keep(whole, out)
+
+    def write(*more: str) -> dict[str, Any]:
+        whole = {**about, "seconds": time.perf_counter() - start, "tables": found.tables}
+        return keep({**whole, "notes": found.notes, "failures": [*found.failures, *more]}, out)
+
+    found = Report(changed=lambda: write(UNDONE))
+    if isinstance(where, str):
+        return write(where)
+    try:
+        write(UNDONE)
+        work(where, found)
+    except Exception as error:  # told in the table; the other steps may still hold
+        return write(said(error))
+    return write()
 
 
 def keep(whole: dict[str, Any], out: Path) -> dict[str, Any]:
@@ -67,20 +73,41 @@ def keep(whole: dict[str, Any], out: Path) -> dict[str, Any]:
 
 
 def run_apart(name: str, out: Path, seconds: float) -> dict[str, Any]:
-    """Run a step in a process of its own, which may crash or hang."""
+    """Run a step in a process of its own, which may crash or hang; what it had found until then is kept."""
     command = [sys.executable, __file__, "--step", name, "--out", str(out), "--minutes", str(seconds / 60)]
     path = out / f"{name}.json"
     path.unlink(missing_ok=True)
-    try:
-        code = subprocess.run(command, cwd=ROOT, timeout=seconds + 20, check=False).returncode
-        reason = f"the step ended with code {code}"
-    except subprocess.TimeoutExpired:
-        reason = f"the step was not done after {seconds:.0f} s"
+    reason = end_of(command, seconds)
     if path.exists():
-        return json.loads(path.read_text("utf-8"))
-    today = datetime.date.today().isoformat()
-    blank = {"device": "", "rehearsal": False, "seconds": seconds, "tables": [], "notes": []}
-    return keep({"step": name, "title": STEPS[name][0], "date": today, **blank, "failures": [reason]}, out)
+        whole = json.loads(path.read_text("utf-8"))
+    else:
+        whole = {"step": name, "title": STEPS[name][0], "date": datetime.date.today().isoformat()}
+        whole |= {"device": "", "rehearsal": False, "seconds": seconds, "tables": [], "notes": []}
+        whole |= {"failures": [UNDONE]}
+    whole["failures"] = [reason if each == UNDONE else each for each in whole["failures"]]
+    return keep(whole, out)
+
+
+def end_of(command: list[str], seconds: float) -> str:
+    """How the process of a step ended, which has some seconds more than the step has."""
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as job:
+        try:
+            return f"the step ended with code {job.wait(seconds + SPARE_S)}"
+        except subprocess.TimeoutExpired:
+            stop(job)
+            return f"the step was not done after {seconds:.0f} s"
+        except BaseException:
+            stop(job)
+            raise
+
+
+def stop(job: subprocess.Popen) -> None:
+    """End a process and its group: first with a signal, on which a step ends the ranks that it started."""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(job.pid, signal.SIGTERM)
+        job.wait(SPARE_S / 2)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(job.pid, signal.SIGKILL)
 
 
 # ---- what is told -----------------------------------------------------------------------------------------
@@ -186,4 +213,5 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

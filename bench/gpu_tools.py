@@ -76,23 +76,42 @@ class Where:
 
 @dataclass
 class Report:
-    """What a step found: tables, sentences, and whether what must hold did."""
+    """What a step found: tables, sentences, and whether what must hold did.
+
+    changed   called after each new row, to write down what there is
+    """
 
     tables: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    changed: Callable[[], Any] = lambda: None
 
     def table(self, title: str, *columns: str) -> Callable[..., None]:
         """A new table; the function that is returned adds a row to it."""
         rows: list[list[str]] = []
         self.tables.append({"title": title, "columns": list(columns), "rows": rows})
-        return lambda *cells: rows.append([text(cell) for cell in cells])
+
+        def add(*cells: Any) -> None:
+            rows.append([text(cell) for cell in cells])
+            self.changed()
+
+        return add
+
+    def note(self, sentence: str) -> None:
+        """A sentence, told once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
     def check(self, holds: bool, what: str) -> bool:
         """Note what should hold."""
         if not holds:
             self.failures.append(what)
         return bool(holds)
+
+
+def said(error: BaseException) -> str:
+    """An error as a sentence."""
+    return f"{type(error).__name__}: {error}"
 
 
 def text(value: Any) -> str:

@@ -1,8 +1,11 @@
 """bench/gpu_check.py: a rehearsal of every step, what is kept of it, and what is told."""
 
 import json
+import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jobs import mpirun
 
@@ -51,20 +54,121 @@ def test_the_steps_of_several_ranks(tmp_path):
 def test_what_was_done_is_kept(tmp_path, monkeypatch):
     calls = []
 
-    def step(where):
+    def step(where, found):
         calls.append(where)
-        return Report(failures=[] if len(calls) > 1 else ["planted"])
+        found.check(len(calls) > 1, "planted")
 
     monkeypatch.setattr(gpu_check, "STEPS", {"one": ("One", step, 1), "two": ("Two", broken, 1)})
     assert rehearse(tmp_path) == 1
     assert results(tmp_path)["two"]["failures"] == ["RuntimeError: planted"]
+    assert results(tmp_path)["two"]["tables"][0]["rows"] == [["7"]]
     assert rehearse(tmp_path) == 1 and len(calls) == 2  # it had failed
     assert rehearse(tmp_path) == 1 and len(calls) == 2  # it holds
     assert rehearse(tmp_path, "--minutes", "0.1") == 1 and len(calls) == 2
 
 
-def broken(where):
+def broken(where, found):
+    found.table("Before", "number")(7)
     raise RuntimeError("planted")
+
+
+def test_what_was_found_is_written_at_once(tmp_path, monkeypatch):
+    """After each row there is a result, which says that the step did not end."""
+
+    def step(where, found):
+        for number in range(2):
+            found.table(f"Table {number}", "number")(number)
+            whole = results(tmp_path)["one"]
+            assert [table["rows"] for table in whole["tables"]] == [[[str(n)]] for n in range(number + 1)]
+            assert whole["failures"] == [gpu_check.UNDONE]
+
+    monkeypatch.setattr(gpu_check, "STEPS", {"one": ("One", step, 1)})
+    assert rehearse(tmp_path) == 0
+    assert results(tmp_path)["one"]["failures"] == []
+
+
+# A step that has written one row, and started a process in a session of its own.
+HANGS = """
+import json, pathlib, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
+whole = {{"step": "facts", "rehearsal": False, "tables": [{{"rows": [["7"]]}}], "failures": [{undone!r}]}}
+(out / "facts.json").write_text(json.dumps(whole))
+child = subprocess.Popen(["sleep", "61"])
+apart = subprocess.Popen(["sleep", "61"], start_new_session=True)
+(out / "children").write_text(f"{{child.pid}} {{apart.pid}}")
+try:
+    time.sleep(61)
+finally:
+    apart.kill()
+"""
+
+
+def test_a_step_that_hangs_ends_with_all_that_it_started(tmp_path, monkeypatch):
+    """What it had found stays."""
+    script = tmp_path / "hangs.py"
+    script.write_text(HANGS.format(undone=gpu_check.UNDONE), "utf-8")
+    monkeypatch.setattr(gpu_check, "__file__", str(script))
+    monkeypatch.setattr(gpu_check, "SPARE_S", 2)
+    whole = gpu_check.run_apart("facts", tmp_path, 1)
+    assert whole["failures"] == ["the step was not done after 1 s"]
+    assert whole["tables"] == [{"rows": [["7"]]}] and results(tmp_path)["facts"] == whole
+    for child in (tmp_path / "children").read_text().split():
+        wait_until(lambda child=child: not running(child))
+
+
+def test_a_step_that_crashes_is_told(tmp_path, monkeypatch):
+    script = tmp_path / "crashes.py"
+    script.write_text("import os\nos.abort()\n", "utf-8")
+    monkeypatch.setattr(gpu_check, "__file__", str(script))
+    assert gpu_check.run_apart("facts", tmp_path, 30)["failures"] == ["the step ended with code -6"]
+
+
+def running(number):
+    """False for a process that has ended, waited for or not."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{number}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(true, limit_s=20):
+    end = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_one_kernel_that_fails_leaves_the_others(monkeypatch):
+    device, found = rehearsal_device(), Report()
+
+    def fails(*arguments, **more):
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(device, "best_rows", fails, raising=False)
+    gpu_steps.kernels(Where(device, True), found)
+    assert found.failures == ["choices: RuntimeError: planted"]
+    rows = found.tables[0]["rows"]
+    assert len(rows) > 20 and [row[0] for row in rows if row[1] != "yes"] == ["choices"]
+
+
+def test_what_is_not_ours_may_fail(monkeypatch):
+    """cuSPARSE, and PyTorch Geometric without PyTorch: a note, told once, and NaN."""
+    where, found = Where(rehearsal_device(), False), Report()
+
+    def fails(*arguments, **more):
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("app.device.open_gpu", fails)
+    monkeypatch.setattr(gpu_steps.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "bench.gpu_pyg", None)
+    for _ in range(2):
+        assert np.isnan(gpu_steps.vendor_seconds(where, None, None, None, found))
+        assert np.isnan(gpu_steps.pyg_seconds(where, None, [3, 2], found))
+    cusparse, pyg = found.notes
+    assert cusparse == "cuSPARSE was not measured: RuntimeError: planted"
+    assert pyg.startswith("PyTorch Geometric was not measured: ModuleNotFoundError")
+    assert found.failures == []
 
 
 def test_a_check_that_fails_is_told():
