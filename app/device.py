@@ -15,6 +15,7 @@ import scipy
 import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
+from app.cuda import compiler
 from app.cuda.device import CudaDevice
 from app.cuda.vendor import VendorDevice
 from app.elementwise import Dropout
@@ -457,13 +458,15 @@ def open_gpu(local_rank: int, reproducible: bool = True) -> Any:
     try:
         import cupy
     except ImportError as error:
-        return f"CuPy cannot be imported ({str(error).strip().splitlines()[0]})"
+        return f"CuPy cannot be imported ({compiler.first_line(error)})"
     try:
         if not cupy.cuda.is_available():
             return "CuPy finds no usable GPU"
-        return CudaDevice(cupy, local_rank) if reproducible else _open_vendor(cupy, local_rank)
+        device = CudaDevice(cupy, local_rank) if reproducible else _open_vendor(cupy, local_rank)
+        compiler.check(cupy)
+        return device
     except (ImportError, RuntimeError) as error:  # a driver, a library or a GPU that does not work
-        return f"CuPy cannot use the GPU ({str(error).strip().splitlines()[0]})"
+        return f"CuPy cannot use the GPU ({compiler.first_line(error)})"
 
 
 def _open_vendor(cupy: Any, local_rank: int) -> VendorDevice:

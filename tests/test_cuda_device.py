@@ -1,16 +1,19 @@
 """What app/cuda must know of CuPy's ways: streams, compiler options, errors; on the emulated module."""
 
 import sys
+import tomllib
 from types import SimpleNamespace
 
 import emulator
 import numpy as np
 import pytest
+from jobs import ROOT
 
 from app.cuda import compiler
 from app.cuda.device import CudaDevice
 from app.cuda.kernels import KERNELS
-from app.device import open_gpu
+from app.device import open_device, open_gpu
+from app.errors import CaseError
 
 pytestmark = pytest.mark.mpi_skip
 TINY = np.float32(1e-40)  # below 2^-126
@@ -128,12 +131,47 @@ def test_a_gpu_that_cannot_be_used_is_a_reason(monkeypatch):
         assert wanted in open_gpu(0)
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert open_gpu(0).startswith("CuPy cannot be imported (")
+    if not emulator.compiler():
+        return
     # cuSPARSE is asked for by the comparison alone.
     monkeypatch.setitem(sys.modules, "cupy", emulator.make_cupy())
     monkeypatch.setitem(sys.modules, "cupyx", None)
     sys.modules["cupy"].cuda.is_available = lambda: True
     assert open_gpu(0).name == "gpu"
     assert "cupyx" in open_gpu(0, reproducible=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (RuntimeError('Failure finding "nvrtc"\nsearched here'), 'finding "nvrtc"; kernels need NVRTC: pip'),
+        (ImportError("libnvrtc.so.13: cannot open"), "cannot open; kernels need NVRTC: pip install"),
+        (Exception("invalid value for --gpu-architecture\nmore"), "no kernel can be compiled: invalid value"),
+    ],
+)
+def test_a_gpu_without_a_compiler_is_a_reason(tmp_path, monkeypatch, error, wanted):
+    """One line that says what to install, before anything is computed."""
+
+    def compile_using_nvrtc(source, options, filename):
+        raise error
+
+    cp = emulator.make_cupy()
+    cp.cuda.is_available = lambda: True
+    cp.cuda.compiler.compile_using_nvrtc = compile_using_nvrtc
+    monkeypatch.setitem(sys.modules, "cupy", cp)
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path))
+    said = open_gpu(0)
+    assert isinstance(said, str) and wanted in said and "\n" not in said
+    with pytest.raises(CaseError, match="use --device cpu"):
+        open_device("gpu", 0, True)
+    assert open_device("auto", 0, True).name == "cpu"
+
+
+def test_extras_bring_the_compiler():
+    """CuPy's wheels come without NVRTC since version 14."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert extras["gpu"] == ["cupy-cuda13x[ctk]>=14"] and extras["gpu12"] == ["cupy-cuda12x[ctk]>=14"]
+    assert all(f"{each[0].split('>')[0]}" in compiler.NEEDED for each in (extras["gpu"], extras["gpu12"]))
 
 
 def test_cupy_has_what_is_called():
