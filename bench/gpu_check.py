@@ -7,9 +7,12 @@
 --minutes M   that all steps may take together       --out DIR   where STEP.json go (runs/gpu_check)
 --docs FILE   writes the tables into its section "GPU"; without it nothing but DIR is written
 
-Each step is a process of its own with a time limit, and its result is kept: after an interruption the same
-command goes on. The exit code is 1 where something did not hold, or a step did not end. In a rehearsal the
-steps run in this process, on the kernels compiled for the host where tests/ and a C++ compiler are there.
+Each step is a process of its own with a time limit, and its result is kept, row by row: after an interruption
+the same command does what is missing. So it can be done in pieces, into the same folder DIR, with
+`--minutes 9 --only facts kernels`, then `--minutes 9 --only gcn`, and so on. The kernels of the CPU must have
+been built by the machine's own Python (`python setup.py build_ext --inplace`). The exit code is 1 where
+something did not hold, or a step did not end. In a rehearsal the steps run in this process, on the kernels
+compiled for the host where tests/ and a C++ compiler are there.
 """
 
 import argparse
