@@ -80,14 +80,17 @@ def run_apart(name: str, out: Path, seconds: float) -> dict[str, Any]:
     command = [sys.executable, __file__, "--step", name, "--out", str(out), "--minutes", str(seconds / 60)]
     path = out / f"{name}.json"
     path.unlink(missing_ok=True)
+    start = time.monotonic()
     reason = end_of(command, seconds)
     if path.exists():
         whole = json.loads(path.read_text("utf-8"))
     else:
         whole = {"step": name, "title": STEPS[name][0], "date": datetime.date.today().isoformat()}
-        whole |= {"device": "", "rehearsal": False, "seconds": seconds, "tables": [], "notes": []}
+        whole |= {"device": "", "rehearsal": False, "seconds": 0.0, "tables": [], "notes": []}
         whole |= {"failures": [UNDONE]}
-    whole["failures"] = [reason if each == UNDONE else each for each in whole["failures"]]
+    if UNDONE in whole["failures"]:
+        whole["seconds"] = time.monotonic() - start
+        whole["failures"] = [reason if each == UNDONE else each for each in whole["failures"]]
     return keep(whole, out)
 
 

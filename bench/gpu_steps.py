@@ -31,14 +31,12 @@ GATHERED = 64  # rows that a sub-warp of gpu_gather.cu adds
 def facts(where: Where, found: Report) -> None:
     """What the device and the MPI library are, and how fast bytes move."""
     device, xp = where.device, where.device.xp
-    found.notes.append(device.describe())
-    found.notes.append(
-        f"{mpi_library()}; stated support for CUDA memory: {mpi_takes_device_memory() or 'none'}"
-    )
+    found.note(device.describe())
+    found.note(f"{mpi_library()}; stated support for CUDA memory: {mpi_takes_device_memory() or 'none'}")
     if not where.rehearse:
         runtime = xp.cuda.runtime
-        found.notes.append(f"CUDA driver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}")
-        found.notes.append(f"probe of two ranks that share the device: {probe() or 'device memory arrived'}")
+        found.note(f"CUDA driver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}")
+        found.note(f"probe of two ranks that share the device: {probe() or 'device memory arrived'}")
     add = found.table("Copies", "what", "MB", "GB/s")
     size = where.size(1 << 28, 1 << 14)
     X, Y = device.put(normal("copy", size)), xp.empty(size, dtype=np.float32)
@@ -296,7 +294,7 @@ def memory(where: Where, found: Report) -> None:
     told = found.check(
         code != 0 and len(lines) == 1, f"an array that does not fit: code {code}, {printed[-300:]}"
     )
-    found.notes.append("an array that does not fit: " + (lines[0] if told else "NOT told in one line"))
+    found.note("an array that does not fit: " + (lines[0] if told else "NOT told in one line"))
 
 
 # ---- 8: overlap -------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Where:
 class Report:
     """What a step found: tables, sentences, and whether what must hold did.
 
-    changed   called after each new row, to write down what there is
+    changed   called after each new row and sentence, to write down what there is
     """
 
     tables: list[dict[str, Any]] = field(default_factory=list)
@@ -101,6 +101,7 @@ class Report:
         """A sentence, told once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
+            self.changed()
 
     def check(self, holds: bool, what: str) -> bool:
         """Note what should hold."""
