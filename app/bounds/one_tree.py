@@ -156,8 +156,8 @@ class Ascent:
         self._excess: np.ndarray | None = None  # of the last 1-tree
         self._size, self._made, self._length = 0.0, 0, FIRST_ROUND
 
-    def step(self) -> None:
-        """One 1-tree, and the weights of the next."""
+    def step(self, upper: int | None = None) -> None:
+        """One 1-tree, and the weights of the next, which no known length changes."""
         value = self._trees.find(self._next)
         self.steps += 1
         if self._best is None or value > self._best:

@@ -3,20 +3,21 @@
 import time
 
 from app.bounds.one_tree import METHOD, Ascent, OneTree
+from app.bounds.tour_ascent import SparseAscent
 from app.bounds.tour_tree import METHOD as CASES
 from app.bounds.tour_tree import Branching, CaseTree
 from app.graphs.metric import Metric
 
 BRANCH_POINTS = 150  # up to here cases are worth their time
 BRANCH_AFTER = 1550  # 1-trees: five rounds of the ascent
-CHECK_SECONDS = 1.5e-5  # of a 1-tree, for each point
+CHECK_SECONDS, CHECK_PAIRS = 1.5e-5, 2e-8  # of a 1-tree, for each point and each pair of points
 MOST_CASES = 8000  # checked in a few seconds
 
 
 class TourBounds:
     """A lower bound on the length of every tour.
 
-    lower    the best bound so far, -1 before the first step        method   how it was found
+    lower    the best bound so far, 0 before the first step        method   how it was found; "": no bound yet
     steps    1-trees of the ascent and cases divided
     done     nothing is left to try: the bound is best possible or the cases are too many
 
@@ -26,7 +27,7 @@ class TourBounds:
 
     def __init__(self, metric: Metric, compiled: bool = True) -> None:
         self.metric, self.compiled = metric, compiled
-        self._ascent = Ascent(metric, compiled)
+        self._ascent = (Ascent if metric.n <= BRANCH_POINTS else SparseAscent)(metric, compiled)
         self._branching: Branching | None = None
         self._divided = 0
         self.done = self._ascent.closed
@@ -34,11 +35,13 @@ class TourBounds:
     @property
     def lower(self) -> int:
         """The best bound so far."""
-        return self._branching.lower if self._branching else self._ascent.lower
+        return max(self._branching.lower if self._branching else self._ascent.lower, 0)
 
     @property
     def method(self) -> str:
         """How the bound was found."""
+        if self._ascent.lower < 0:
+            return ""
         return CASES if self._branching else METHOD
 
     @property
@@ -67,7 +70,8 @@ class TourBounds:
     @property
     def check_seconds(self) -> float:
         """An estimate of what checking the certificate takes: a 1-tree of NumPy calls for each case."""
-        return CHECK_SECONDS * self.metric.n * (1 + (self._branching.cases if self._branching else 0))
+        one = (CHECK_SECONDS + CHECK_PAIRS * self.metric.n) * self.metric.n
+        return one * (1 + (self._branching.cases if self._branching else 0))
 
     def certificate(self) -> OneTree | CaseTree:
         """The bound with what proves it."""
@@ -79,7 +83,7 @@ class TourBounds:
                 self.metric, self._ascent.pi, self._ascent.special, upper, self.compiled
             )
         if self._branching is None:
-            self._ascent.step()
+            self._ascent.step(upper)
             self.done = self._ascent.closed
             return
         if upper is not None:

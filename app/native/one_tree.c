@@ -73,3 +73,130 @@ int64_t lk_one_tree(const Metric *m, const int64_t *pi, int64_t scale, int64_t s
     }
     return total + add_spokes(&w, special, degree);
 }
+
+/* ---- 1-trees of few edges ------------------------------------------------------------------------------------ */
+
+/* The edges of node i are ends[start[i]..start[i+1]) with their distances: every edge at both of its ends. */
+typedef struct {
+    const int64_t *start;
+    const int32_t *ends, *distance;
+    int32_t *heap, *place; /* [n] nodes outside the tree by (key, number); where a node stands there, or -1 */
+    int64_t *key;
+    int64_t waiting;
+} Sparse;
+
+INLINE int before(const Sparse *s, int32_t a, int32_t b) {
+    return s->key[a] < s->key[b] || (s->key[a] == s->key[b] && a < b);
+}
+
+INLINE void put(Sparse *s, int64_t at, int32_t node) {
+    s->heap[at] = node;
+    s->place[node] = (int32_t)at;
+}
+
+/* A node whose key became smaller, or that is new at place `at`. */
+static void rise(Sparse *s, int64_t at, int32_t node) {
+    while (at > 0) {
+        const int64_t above = (at - 1) / 2;
+        if (!before(s, node, s->heap[above])) break;
+        put(s, at, s->heap[above]);
+        at = above;
+    }
+    put(s, at, node);
+}
+
+static int32_t take_first(Sparse *s) {
+    const int32_t first = s->heap[0], node = s->heap[--s->waiting];
+    int64_t at = 0;
+    s->place[first] = -1;
+    if (!s->waiting) return first;
+    for (;;) {
+        int64_t below = 2 * at + 1;
+        if (below >= s->waiting) break;
+        if (below + 1 < s->waiting && before(s, s->heap[below + 1], s->heap[below])) ++below;
+        if (!before(s, s->heap[below], node)) break;
+        put(s, at, s->heap[below]);
+        at = below;
+    }
+    put(s, at, node);
+    return first;
+}
+
+/* The two lightest given edges at the special node, which has two at least; returns their weight. */
+static int64_t add_given_spokes(const Sparse *s, const int64_t *pi, int64_t scale, int64_t special,
+                                int32_t *degree) {
+    int64_t first = IN_TREE, second = IN_TREE, at_first = 0, at_second = 0;
+    for (int64_t e = s->start[special]; e < s->start[special + 1]; ++e) {
+        const int64_t j = s->ends[e], offered = scale * s->distance[e] + pi[special] + pi[j];
+        if (offered < first) {
+            second = first;
+            at_second = at_first;
+            first = offered;
+            at_first = j;
+        } else if (offered < second) {
+            second = offered;
+            at_second = j;
+        }
+    }
+    degree[special] = 2;
+    ++degree[at_first];
+    ++degree[at_second];
+    return first + second;
+}
+
+/* lk_one_tree of given edges alone (Prim with a heap), which have to connect the nodes without `special`; rows are
+ * in ascending order. room [2][n] int32. Returns the weight. */
+int64_t lk_sparse_one_tree(int64_t n, const int64_t *start, const int32_t *ends, const int32_t *distance,
+                           const int64_t *pi, int64_t scale, int64_t special, int32_t *degree, int64_t *key,
+                           int32_t *parent, int32_t *room) {
+    Sparse s = {start, ends, distance, room, room + n, key, 0};
+    int64_t total = 0, last = special == 0 ? 1 : 0;
+    for (int64_t j = 0; j < n; ++j) {
+        key[j] = FAR;
+        s.place[j] = parent[j] = -1;
+        degree[j] = 0;
+    }
+    key[special] = key[last] = IN_TREE;
+    for (int64_t left = n - 2; left > 0; --left) {
+        for (int64_t e = start[last]; e < start[last + 1]; ++e) {
+            const int32_t j = ends[e];
+            const int64_t offered = scale * distance[e] + pi[last] + pi[j];
+            if (key[j] == IN_TREE || offered >= key[j]) continue;
+            key[j] = offered;
+            parent[j] = (int32_t)last;
+            rise(&s, s.place[j] < 0 ? s.waiting++ : s.place[j], j);
+        }
+        last = take_first(&s);
+        total += key[last];
+        ++degree[last];
+        ++degree[parent[last]];
+        key[last] = IN_TREE;
+    }
+    return total + add_given_spokes(&s, pi, scale, special, degree);
+}
+
+/* The nearest `count` points (at most 4) of each point in each of its four quadrants, nearest first, ties to the
+ * lowest number, -1 for none: near [n][4][count]. A point that lies on an axis belongs to one quadrant, an equal point to none. */
+void lk_quadrants(int64_t n, const double *points, int64_t count, int32_t *near) {
+    for (int64_t i = 0; i < n; ++i) {
+        double held[16];
+        int32_t *found = near + i * 4 * count;
+        for (int64_t e = 0; e < 4 * count; ++e) {
+            held[e] = INFINITY;
+            found[e] = -1;
+        }
+        for (int64_t j = 0; j < n; ++j) {
+            const double x = points[2 * j] - points[2 * i], y = points[2 * j + 1] - points[2 * i + 1];
+            const double square = x * x + y * y;
+            const int64_t first = ((x < 0) + 2 * (y < 0)) * count;
+            int64_t e = first + count - 1;
+            if (square >= held[e] || square == 0) continue;
+            for (; e > first && square < held[e - 1]; --e) {
+                held[e] = held[e - 1];
+                found[e] = found[e - 1];
+            }
+            held[e] = square;
+            found[e] = (int32_t)j;
+        }
+    }
+}

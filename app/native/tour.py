@@ -42,11 +42,13 @@ PLAY = function("lk_insertion_play", I, Pointer, Long, returns=Long)
 GAINS = function("lk_insertion_gains", I, Pointer, Long, Pointer)
 FARTHEST = function("lk_insertion_farthest", I, Long)
 ONE_TREE = function("lk_one_tree", M, Pointer, Long, Long, Pointer, Pointer, Pointer, returns=Long)
+SPARSE = function("lk_sparse_one_tree", Long, *(Pointer,) * 4, Long, Long, *(Pointer,) * 4, returns=Long)
+QUADRANTS = function("lk_quadrants", Long, Pointer, Long, Pointer)
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST, ONE_TREE)
+    return None not in (DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST, ONE_TREE, SPARSE, QUADRANTS)
 
 
 class NativeMetric:
@@ -147,3 +149,21 @@ def one_tree(
     key = np.empty(len(pi), dtype=np.int64)
     arrays = address(degree), address(key), address(parent)
     return ONE_TREE(metric.pointer, address(pi), scale, special, *arrays)
+
+
+def sparse_one_tree(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray], pi: np.ndarray, scale: int, special: int,
+    degree: np.ndarray, parent: np.ndarray,
+) -> int:  # fmt: skip
+    """Weight of a minimum 1-tree of given edges, see one_tree.c: start [n+1] int64, ends and distance int32."""
+    n = len(pi)
+    key, room = np.empty(n, dtype=np.int64), np.empty((2, n), dtype=np.int32)
+    given = *(address(array) for array in rows), address(pi), scale, special
+    return SPARSE(n, *given, *(address(array) for array in (degree, key, parent, room)))
+
+
+def quadrants(points: np.ndarray, count: int) -> np.ndarray:
+    """[n, 4, count] int32, the nearest points in each quadrant, see one_tree.c: points [n, 2] float64."""
+    near = np.empty((len(points), 4, count), dtype=np.int32)
+    QUADRANTS(len(points), address(points), count, address(near))
+    return near
