@@ -12,7 +12,7 @@ from app.comm.guard import digest, raise_together
 from app.errors import GraphError
 from app.gnn.parameters import Parameters
 from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
-from app.graphs.metric import from_points
+from app.graphs.metric import from_points, scaled_points
 from app.graphs.node_memory import table_of_arrays
 from app.graphs.points import stream_of_metric
 from app.graphs.readers import open_edges
@@ -110,7 +110,8 @@ def solve(
     """Answer a problem on a graph, check the answer and bound it.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name of a file (docs/formats.md), or an array:
-               [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates
+               [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates, whose distances
+               are rounded to whole numbers (TSPLIB's EUC_2D) only where they are integers
     problem    mvc (the default), mis, mds, maxcut or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
@@ -196,7 +197,8 @@ def _loaded(context: Context, graph: Any, node_weights: Any = None) -> tuple[Loa
             limit = int(case.memory.max_decompressed_gb * 1e9)
             source = open_edges(graph, case.graph.format, limit) if group.rank == 0 else None
         elif isinstance(graph, np.ndarray) and case.problem.name == "tsp" and not _is_square(graph):
-            source = stream_of_metric(from_points("points", coordinates(graph)), "", "memory", 0)
+            made = from_points if graph.dtype.kind in "iu" else scaled_points
+            source = stream_of_metric(made("points", coordinates(graph)), "", "memory", 0)
         else:
             source, labels = stream_of_object(graph)
         if node_weights is not None:

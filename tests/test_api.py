@@ -272,3 +272,16 @@ def test_what_is_lost_of_weights_is_said():
             solve(matrix, "maxcut")
     with pytest.raises(GraphError, match="the weight of edge 0-1 is 'heavy'; a number would be right"):
         solve(nx.Graph([(0, 1, {"weight": "heavy"})]), "maxcut")
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 12345.6, 1e12])
+def test_tours_of_real_coordinates_have_their_length(size):
+    """Distances of whole numbers alone are rounded."""
+    points = np.random.default_rng(1).random((30, 2)) * size - size / 3
+    answer = solve(points, "tsp")
+    at = points[answer.nodes]
+    length = np.hypot(*(at - np.roll(at, -1, axis=0)).T).sum()
+    assert answer.objective == pytest.approx(length, rel=1e-5)
+    assert 0.9 * length < answer.bound <= answer.objective
+    assert solve(np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), "tsp").objective == 4
+    assert solve(np.zeros((5, 2)), "tsp").objective == 0

@@ -9,6 +9,11 @@ from data import catalogue, data_dir, needs_data
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.one_tree import SCALE, OneTrees, plain_one_tree
+from app.bounds.tour_ascent import (
+    CandidateEdges,
+    SparseAscent,
+    plain_quadrants,
+)
 from app.bounds.tour_bounds import TourBounds
 from app.bounds.tour_tree import Branching
 from app.graphs.metric import Metric, explicit, from_points, uniform_points
@@ -117,6 +122,74 @@ def test_bound_grows():
     before = bounds.steps
     bounds.improve(0.0)
     assert bounds.steps == before + 1
+
+
+def clustered(clusters, each, seed=1):
+    """Points in clusters that lie a hundred times farther apart than their points."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(clusters, 1, 2)) * 1e5
+    points = centres + random.normal(size=(clusters, each, 2)) * 500
+    return from_points("clustered", np.round(points.reshape(-1, 2)))
+
+
+@needs_kernels
+def test_sparse_kernels_equal_plain():
+    """On points with many ties and equal ones, in random weights."""
+    for n, grid in ((3, 5), (5, 2), (60, 6), (133, 10**6)):
+        points = np.random.default_rng(n).integers(0, grid, (n, 2)).astype(np.float64)
+        assert np.array_equal(native.quadrants(points, 2), plain_quadrants(points, 2))
+        metric = from_points("grid", points)
+        trees = OneTrees(metric, 0)
+        trees.find(np.zeros(n, dtype=np.int64))
+        edges = trees.edges(np.zeros(n, dtype=np.int64))
+        fast, slow = (CandidateEdges(metric, 0, edges, compiled) for compiled in (True, False))
+        for seed in range(3):
+            pi = np.random.default_rng(seed).integers(-2 * SCALE, 2 * SCALE, n)
+            assert fast.find(pi) == slow.find(pi) >= trees.find(pi)
+            assert np.array_equal(fast.degree, slow.degree) and np.array_equal(fast.parent, slow.parent)
+
+
+def test_all_edges_as_candidates():
+    metric = random_metric(20, 4)
+    i, j = np.triu_indices(20, 1)
+    edges = CandidateEdges(metric, 0, np.column_stack([i, j]), False)
+    pi = np.random.default_rng(1).integers(-9 * SCALE, 9 * SCALE, 20)
+    dense = OneTrees(metric, 0, compiled=False)
+    assert edges.find(pi) == dense.find(pi) and np.array_equal(edges.degree, dense.degree)
+
+
+@needs_kernels
+def test_sparse_ascent_with_and_without_kernels():
+    for metric in (clustered(8, 5), random_metric(30, 2)):
+        fast, slow = SparseAscent(metric), SparseAscent(metric, compiled=False)
+        for _ in range(150):
+            fast.step(), slow.step()
+        assert fast.lower == slow.lower and np.array_equal(fast.pi, slow.pi)
+        fast.certificate().check(metric)
+
+
+@needs_kernels
+def test_bound_of_clusters():
+    """Weights of whole clusters change together: steps of single cities end at a fifth below."""
+    metric = clustered(30, 20)
+    search = TourSearch(metric, 1)
+    search.run(20_000)
+    bounds = TourBounds(metric)
+    bounds.run(1500, search.best)
+    assert 0.97 * search.best < bounds.lower <= search.best
+    bounds.certificate().check(metric)
+
+
+@pytest.mark.parametrize("n", [200, 1000])
+def test_equal_points(n):
+    """All in one place, or in few: bounds are never negative, and soon found."""
+    metric = from_points("same", np.zeros((n, 2)))
+    bounds = TourBounds(metric)
+    assert bounds.lower == 0 and bounds.method == ""
+    bounds.run(20, 0)
+    assert bounds.lower == 0
+    bounds.run(20)
+    bounds.certificate().check(metric)
 
 
 def test_certificate_without_ascent():

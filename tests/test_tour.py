@@ -12,7 +12,7 @@ from app.graphs.tsplib import read_tsplib
 from app.native import tour as native
 from app.search.insertion import InsertionState, cheapest_insertion
 from app.search.tour import TourSearch
-from app.search.tour_baselines import baselines, greedy_edge
+from app.search.tour_baselines import apart_from_equals, baselines, greedy_edge
 from app.search.tour_plain import PlainSearch
 
 pytestmark = pytest.mark.mpi_skip
@@ -297,3 +297,31 @@ def test_farthest_insertion(compiled):
         city = max(left, key=lambda c: (min(int(metric.between(c, o)) for o in order), -c))
         order.insert(by_scanning(metric, order, city)[1], city)
     assert state.order.tolist() == order
+
+
+@pytest.mark.parametrize("copies", [2, 15])
+def test_equal_cities(copies):
+    """A search among copies of cities is one among the cities; copies stand side by side."""
+    points = np.random.default_rng(1).integers(0, 10**6, (60, 2)).astype(np.float64)
+    few, many = from_points("few", points), from_points("many", np.tile(points, (copies, 1)))
+    search, alone = TourSearch(many, 1), TourSearch(few, 1)
+    for each in (search, alone):
+        each.run(300)
+    tour = search.solution()
+    assert search.best == alone.best == many.length(tour)
+    assert np.array_equal(np.sort(tour), np.arange(many.n))
+    again = TourSearch(many, 1, tour)
+    assert again.best == search.best
+    for rule in baselines(many).values():
+        order, _ = apart_from_equals(rule, many)
+        assert np.array_equal(np.sort(order), np.arange(many.n))
+        assert many.length(order) == few.length(rule(few)[0])
+
+
+def test_cities_in_one_place():
+    metric = from_points("same", np.zeros((3000, 2)))
+    search = TourSearch(metric, 1)
+    search.run(100)
+    assert search.done and search.best == 0 and sorted(search.solution().tolist()) == list(range(3000))
+    near = metric.neighbours(10)
+    assert near[0].tolist() == list(range(1, 11)) and near[2999].tolist() == list(range(10))

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import GraphError
-from app.graphs.metric import Metric, explicit, from_points, uniform_points
+from app.graphs.metric import Metric, explicit, from_points, scaled_points, uniform_points
+from app.graphs.points import read_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import FORMATS, read_tour, read_tsplib
 
@@ -372,3 +373,20 @@ def test_restrict():
     part = metric.restrict(chosen)
     assert np.array_equal(part.matrix, metric.matrix[np.ix_(chosen, chosen)])
     assert np.array_equal(part.points, metric.points[chosen])
+
+
+def test_scaled_points():
+    """Lengths in the unit of the points, to six digits, whatever their size."""
+    points = np.random.default_rng(1).random((40, 2))
+    for size in (1e-9, 1.0, 1e6, 1e30):
+        metric = scaled_points("p", size * points)
+        length = np.linalg.norm(size * (points - np.roll(points, -1, axis=0)), axis=1).sum()
+        assert abs(metric.length(np.arange(40)) * metric.unit / length - 1) < 1e-6
+    assert scaled_points("p", np.zeros((4, 2))).unit == 1
+
+
+def test_a_warning_of_rounding(written):
+    rows = "".join(f"{i + 1} 0.{i}1 0.{9 - i}2\n" for i in range(10))
+    head = "TYPE : TSP\nDIMENSION : 10\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n"
+    assert "round to 0 or 1" in read_points(written(head + rows), LIMITS).warnings[0]
+    assert not read_points(written(EUCLIDEAN), LIMITS).warnings

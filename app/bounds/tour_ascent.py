@@ -1,8 +1,8 @@
 """Node weights for the 1-trees of large problems: steps on few edges, in units that fit clusters of points.
 
-Most 1-trees are made of candidate edges alone, which takes a hundredth of the time; their values are no bounds.
-Now and then the best weights are tried on all edges: that value is a bound, and edges that were missing
-become candidates.
+Most 1-trees are made of candidate edges alone, which takes a hundredth of the time; their values
+are no bounds. Now and then the best weights are tried on all edges:
+that value is a bound, and edges that were missing become candidates.
 
 Where points lie in clusters, the weights of a whole cluster have to change together, by far more than the
 distances inside it. So beside the weight of each node there is one for each cluster, a change of which moves
@@ -10,7 +10,7 @@ all its nodes; every such variable is measured in units of the distance to what 
 subgradient steps in these variables.
 
 Sources  Held and Karp 1971; length of a step: Polyak 1969, Held, Wolfe and Crowder 1974; 1-trees of few
-         candidate edges: Helsgaun 2000; clusters: components of the minimum spanning tree (Gower and Ross 1969)
+         candidate edges: Helsgaun 2000; clusters: components of the shortest spanning tree (Gower, Ross 1969)
 """
 
 import heapq
@@ -149,7 +149,7 @@ class CandidateEdges:
         self._rows = start, j.astype(np.int32), self.metric.between(i, j).astype(np.int32)
 
     def find(self, pi: np.ndarray) -> int:
-        """The weight of a minimum 1-tree of these edges less 2 sum(pi): times SCALE, and at least the bound."""
+        """The weight of a minimum 1-tree of these edges less 2 sum(pi), times SCALE; no bound."""
         find = native.sparse_one_tree if self.compiled else plain_sparse_one_tree
         return find(self._rows, pi, SCALE, self.special, self.degree, self.parent) - 2 * int(pi.sum())
 

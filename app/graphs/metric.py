@@ -3,7 +3,8 @@
 Source   TSPLIB (Reinelt 1991): nint(x) is floor(x + 0.5); GEO has pi = 3.141592 and a radius of 6378.388 km
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +19,8 @@ MOST_TABLE_POINTS = 20_000  # kinds that are never computed pair by pair: 1.6 GB
 LARGEST_COORDINATE = 5e8  # so that every distance fits 31 bits
 NEAREST = 10  # neighbours of a point, in the graph that a policy sees
 PIECE = 1 << 22  # distances computed at a time
+SAMPLE = 300  # points whose distances are looked at
+LARGEST_DIGITS = 300  # of a scale
 EARTH_RADIUS, GEO_PI = 6378.388, 3.141592
 
 
@@ -28,6 +31,7 @@ class Metric:
     kind     EUC_2D, CEIL_2D, ATT, GEO: computed from points as TSPLIB says; EXPLICIT: the matrix
     points   [n, 2] float64; for EXPLICIT what the file gives for display, or None
     matrix   [n, n] int32; of the computed kinds up to TABLE_POINTS points (GEO always), else None
+    unit     what a distance of 1 stands for, where points were scaled
     """
 
     name: str
@@ -35,6 +39,7 @@ class Metric:
     kind: str
     points: np.ndarray | None
     matrix: np.ndarray | None
+    unit: float = 1.0
 
     def between(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Distances (int64) of index arrays that broadcast."""
@@ -77,12 +82,32 @@ class Metric:
         near = self.nearest[:, :1]
         return max(1, int(self.between(np.arange(self.n)[:, None], near).sum()))
 
+    @cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """(firsts, place): the first of all equal points, ascending, and which of them each point [n] equals.
+
+        None where no two points are equal, or where equal points are not 0 apart from each other by the kind.
+        """
+        if self.kind in ("GEO", "EXPLICIT"):
+            return None
+        order = np.lexsort((self.points[:, 1], self.points[:, 0]))
+        new = np.ones(self.n, dtype=bool)
+        new[1:] = (np.diff(self.points[order], axis=0) != 0).any(axis=1)
+        if new.all():
+            return None
+        firsts = order[new]  # lexsort is stable: the lowest number of each place
+        rank = np.empty(len(firsts), dtype=np.int64)
+        rank[np.argsort(firsts)] = np.arange(len(firsts))
+        place = np.empty(self.n, dtype=np.int64)
+        place[order] = rank[np.cumsum(new) - 1]
+        return np.sort(firsts), place
+
     def restrict(self, chosen: np.ndarray) -> "Metric":
         """The same distances between the chosen points [k], renumbered in the order given."""
         chosen = np.asarray(chosen, dtype=np.int64)
         points = None if self.points is None else self.points[chosen]
         matrix = None if self.matrix is None else np.ascontiguousarray(self.matrix[np.ix_(chosen, chosen)])
-        return Metric(self.name, len(chosen), self.kind, points, matrix)
+        return Metric(self.name, len(chosen), self.kind, points, matrix, self.unit)
 
     def _scan(self, rows: np.ndarray, k: int) -> np.ndarray:
         """The k nearest of some points, every other point looked at."""
@@ -111,8 +136,26 @@ class Metric:
         last = np.where(np.isinf(far), -1, far).max(axis=1)
         unsure = last <= np.take_along_axis(far, order[:, -1:], axis=1)[:, 0] * (1 + 1e-12)
         if asked < self.n and unsure.any():
+            unsure &= ~self._crowded(found, k)
             found[unsure] = self._scan(np.flatnonzero(unsure), k)
         return found
+
+    def _crowded(self, found: np.ndarray, k: int) -> np.ndarray:
+        """[n], True where more than k points are equal: their neighbours in `found` are set."""
+        crowded = np.zeros(self.n, dtype=bool)
+        if self.places is None:
+            return crowded
+        place = self.places[1]
+        by_place = np.argsort(place, kind="stable")
+        sizes = np.bincount(place)
+        for first, size in zip((np.cumsum(sizes) - sizes).tolist(), sizes.tolist()):
+            if size <= k:
+                continue
+            here = by_place[first : first + size]
+            crowded[here], found[here] = True, here[:k]
+            for at in range(k):  # not its own neighbour
+                found[here[at]] = np.delete(here[: k + 1], at)
+        return crowded
 
     def _nearness(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """What `neighbours` compares, float64: squares of distances, or the distances themselves."""
@@ -136,6 +179,32 @@ def from_points(name: str, points: np.ndarray, kind: str = "EUC_2D") -> Metric:
         raise GraphError(f"{name}: {n} points of kind GEO; at most {MOST_TABLE_POINTS} would be right")
     keep = n <= TABLE_POINTS or kind == "GEO"
     return Metric(name, n, kind, points, _table(points, kind) if keep else None)
+
+
+def scaled_points(name: str, points: np.ndarray) -> Metric:
+    """EUC_2D of points whose distances are not meant to be rounded to whole numbers.
+
+    Coordinates are counted in a power of ten that makes the longer side of the points 10^7 to 10^8 units.
+    """
+    span = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+    if not 0 < span < np.inf:
+        return from_points(name, points)
+    digits = 7 - math.floor(math.log10(span))
+    low = points.min(axis=0)
+    fine = (points - low) * 10.0**digits if abs(digits) < LARGEST_DIGITS else (points - low) / span * 1e7
+    unit = 10.0**-digits if abs(digits) < LARGEST_DIGITS else span / 1e7
+    return replace(from_points(name, fine), unit=unit)
+
+
+def rounds_badly(metric: Metric) -> bool:
+    """Whether most distances between different points are rounded to 0 or 1."""
+    if metric.kind not in ("EUC_2D", "CEIL_2D", "ATT") or metric.n < 2:
+        return False
+    step = max(1, metric.n // SAMPLE)
+    i = np.arange(0, metric.n, step)
+    a, b = i[:, None], i[None, :]
+    apart = _squares(metric.points[a], metric.points[b]) > 0
+    return bool(apart.any() and (metric.between(a, b)[apart] <= 1).mean() > 0.5)
 
 
 def uniform_points(n: int, seed: int, name: str = "uniform") -> Metric:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.graphs.checks import check_count, check_seed
-from app.graphs.metric import NEAREST, Metric, uniform_points
+from app.graphs.metric import NEAREST, Metric, rounds_badly, uniform_points
 from app.graphs.source import Limits
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.tsplib import read_tsplib
@@ -27,7 +27,13 @@ def stream_of_metric(metric: Metric, path: str, format: str, first_id: int) -> E
 
 def read_points(path: str, limits: Limits) -> EdgeStream:
     """A TSPLIB file: see graphs/tsplib.py."""
-    return stream_of_metric(read_tsplib(path, limits), path, "tsplib", 1)
+    stream = stream_of_metric(read_tsplib(path, limits), path, "tsplib", 1)
+    if rounds_badly(stream.metric):
+        stream.warn(
+            f"{path}: most distances round to 0 or 1, as TSPLIB's {stream.metric.kind} wants whole numbers; "
+            "coordinates that are multiplied by 1000 or more would tell tours apart"
+        )
+    return stream
 
 
 def generate_points(n: int, seed: int, name: str | None = None) -> EdgeStream:

@@ -155,7 +155,7 @@ def sparse_one_tree(
     rows: tuple[np.ndarray, np.ndarray, np.ndarray], pi: np.ndarray, scale: int, special: int,
     degree: np.ndarray, parent: np.ndarray,
 ) -> int:  # fmt: skip
-    """Weight of a minimum 1-tree of given edges, see one_tree.c: start [n+1] int64, ends and distance int32."""
+    """Weight of a minimum 1-tree of given edges, see one_tree.c: rows start [n+1] int64, ends, distance."""
     n = len(pi)
     key, room = np.empty(n, dtype=np.int64), np.empty((2, n), dtype=np.int32)
     given = *(address(array) for array in rows), address(pi), scale, special

@@ -19,6 +19,7 @@ def share_metric(group: Group, metric: Metric | None) -> Metric | None:
         name, n, kind,
         _shared(group, metric.points if held else None, (n, 2), np.float64) if points else None,
         _shared(group, metric.matrix if held else None, (n, n), np.int32) if matrix else None,
+        float(group.broadcast(np.array([metric.unit if held else 1.0]))[0]),
     )  # fmt: skip
 
 

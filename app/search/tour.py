@@ -42,12 +42,14 @@ class TourSearch:
         compiled: bool = True,
     ) -> None:
         self.metric = metric
-        order = _start(metric) if start is None else np.array(start, dtype=np.int32)
-        if not np.array_equal(np.sort(order), np.arange(metric.n)):
+        given = None if start is None else np.array(start, dtype=np.int32)
+        if given is not None and not np.array_equal(np.sort(given), np.arange(metric.n)):
             raise ValueError(f"the start is no tour of {metric.name}: not every city occurs once")
+        given = self._distinct(given)
+        metric = self.metric
+        order = self._fixed = _start(metric) if given is None else given
         self.done = metric.n <= 3
         self._descended = self.done
-        self._fixed = order
         if self.done:
             return
         near = np.ascontiguousarray(metric.neighbours(neighbours))
@@ -84,10 +86,32 @@ class TourSearch:
     def solution(self) -> np.ndarray:
         """[n] int32, the tour from city 0 on, in the direction whose second city is the smaller."""
         order = self._fixed if self.done else self._search.order
+        order = self._with_equals(order)
         order = np.roll(order, -int(np.argmax(order == 0))).astype(np.int32)
         if len(order) > 2 and order[1] > order[-1]:
             order[1:] = order[:0:-1].copy()
         return order
+
+    def _distinct(self, order: np.ndarray | None) -> np.ndarray | None:
+        """The tour through one of all equal points, which the search is about; others stand beside them."""
+        self._places = self.metric.places
+        if self._places is None:
+            return order
+        firsts, place = self._places
+        self.metric = self.metric.restrict(firsts)
+        if order is None:
+            return None
+        passed = place[order]
+        return passed[np.sort(np.unique(passed, return_index=True)[1])].astype(np.int32)
+
+    def _with_equals(self, order: np.ndarray) -> np.ndarray:
+        """The tour of all cities: equal points one after the other, which is as long."""
+        if self._places is None:
+            return order
+        place = self._places[1]
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return np.argsort(rank[place], kind="stable").astype(np.int32)
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs to go on as if nothing had happened."""

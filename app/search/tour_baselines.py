@@ -9,6 +9,7 @@ from app.search.insertion import InsertionState
 
 Tour = tuple[np.ndarray, str]
 CANDIDATES = 10
+FARTHEST_POINTS, CHEAPEST_POINTS = 10_000, 5000  # above these insertions take more than a few seconds
 CURVE_BITS = 40  # halvings of the square
 
 
@@ -124,14 +125,25 @@ class _Pieces:
         return np.array(order, dtype=np.int32)
 
 
+def apart_from_equals(rule: Callable[[Metric], Tour], metric: Metric) -> Tour:
+    """A rule's tour through one of all equal points, which the others follow at once: as long."""
+    if metric.places is None:
+        return rule(metric)
+    firsts, place = metric.places
+    order, label = rule(metric.restrict(firsts))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return np.argsort(rank[place], kind="stable").astype(np.int32), label
+
+
 def baselines(metric: Metric) -> dict[str, Callable[[Metric], Tour]]:
-    """The rules that this metric allows, by name."""
-    rules = {
-        "nearest_neighbour": nearest_neighbour,
-        "farthest_insertion": farthest_insertion,
-        "cheapest_insertion": cheapest_insertion_tour,
-        "greedy_edge": greedy_edge,
-    }
+    """The rules that this metric allows, by name; insertions, of quadratic time, up to a size."""
+    rules = {"nearest_neighbour": nearest_neighbour}
+    if metric.n <= FARTHEST_POINTS:
+        rules["farthest_insertion"] = farthest_insertion
+    if metric.n <= CHEAPEST_POINTS:
+        rules["cheapest_insertion"] = cheapest_insertion_tour
+    rules["greedy_edge"] = greedy_edge
     if metric.points is not None:
         rules["space_filling_curve"] = space_filling_curve
     return rules

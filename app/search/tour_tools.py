@@ -11,7 +11,7 @@ from app.errors import CaseError
 from app.search.core_bounds import CoreBounds
 from app.search.toolbox import Baseline, Bounds, Instance, Search
 from app.search.tour import TourSearch
-from app.search.tour_baselines import baselines
+from app.search.tour_baselines import apart_from_equals, baselines
 
 
 class TourTools:
@@ -31,7 +31,7 @@ class TourTools:
         if len(instance.inside) or len(instance.outside):
             raise CaseError("search.inside, search.outside: a tour visits every node; leave them out")
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
-        self.metric = instance.metric
+        self.metric, self.unit = instance.metric, instance.metric.unit
 
     def reduce(self, look: Callable[[], None]) -> str:
         """Nothing."""
@@ -78,5 +78,6 @@ class TourTools:
         return CoreBounds(TourBounds(self.metric, self.instance.compiled), self.metric, "lower")
 
     def baselines(self) -> dict[str, Baseline]:
-        """The plain constructions."""
-        return {name: partial(function, self.metric) for name, function in baselines(self.metric).items()}
+        """The plain constructions, on one of all equal points; the others follow it."""
+        rules = baselines(self.metric)
+        return {name: partial(apart_from_equals, function, self.metric) for name, function in rules.items()}
