@@ -43,6 +43,9 @@ class Packing(Bound):
         y = self.numerators
         if y.shape != (graph.n,) or y.dtype != np.int64 or (y < 0).any():
             raise BadCertificate(f"{self.method}: needs [{graph.n}] whole numbers of at least 0")
+        w = self.weights
+        if w is not None and (w.shape != (graph.n,) or w.dtype != np.int64 or (w <= 0).any()):
+            raise BadCertificate(f"{self.method}: needs [{graph.n}] prices above 0")
         if not 0 < self.one * total_weight(graph, self.weights) <= LARGEST:
             raise BadCertificate(f"{self.method}: values over {self.one} are not exact")
         room = np.full(graph.n, self.one) if self.weights is None else self.one * self.weights

@@ -41,8 +41,7 @@ def stream_of_object(graph: Any, name: str = "graph") -> tuple[EdgeStream, list[
 
 
 def _warn_of_directions() -> None:
-    said = "graph: the matrix is not symmetric: of two entries of a pair the larger counts"
-    warnings.warn(said, stacklevel=3)
+    _warn("graph: the matrix is not symmetric: of two entries of a pair the larger counts")
 
 
 def coordinates(points: np.ndarray) -> np.ndarray:
@@ -88,13 +87,27 @@ def _networkx(graph: Any, name: str) -> tuple[EdgeStream, list[Any]]:
     if weights and all(x is not None for x in weights):
         pairs = list(graph.edges())
         w = as_weights(weights, lambda i: "edge {}-{}".format(*pairs[i]))
-        if len(np.unique(np.sort(ends, axis=1), axis=0)) < len(ends):
-            warnings.warn("graph: of parallel edges the one of largest weight counts", stacklevel=2)
+        _warn_of_parallels(ends, w, len(labels))
     stream = _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w)
-    own = {label: d["weight"] for label, d in graph.nodes(data=True) if "weight" in d}
-    if own:
-        stream.node_weights = weights_of_nodes(own, labels, len(labels))
+    own = [d.get("weight") for _, d in graph.nodes(data=True)]
+    if own and all(isinstance(each, Real) for each in own):
+        stream.node_weights = as_weights(own, lambda i: f"node {labels[i]}")
+    elif any(each is not None for each in own):
+        _warn("graph: not every node has a number as its attribute weight: nodes count as 1 each")
     return stream, labels
+
+
+def _warn_of_parallels(ends: np.ndarray, w: np.ndarray, n: int) -> None:
+    """Where edges [m, 2] of different weights [m] join the same nodes."""
+    key = ends.min(axis=1) * n + ends.max(axis=1)
+    order = np.argsort(key, kind="stable")
+    key, w = key[order], w[order]
+    if ((key[1:] == key[:-1]) & (w[1:] != w[:-1])).any():
+        _warn("graph: of parallel edges the one of largest weight counts")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=4)
 
 
 def weights_of_nodes(given: Any, labels: list[Any] | None, n: int) -> np.ndarray:
@@ -112,10 +125,13 @@ def weights_of_nodes(given: Any, labels: list[Any] | None, n: int) -> np.ndarray
 
 def as_weights(values: Any, name: Callable[[int], str]) -> np.ndarray:
     """[k] float32 from numbers; warns where whole numbers are not kept as they are. Raises GraphError."""
-    for i, value in enumerate(values):
-        if not isinstance(value, Real):
-            raise GraphError(f"graph: the weight of {name(i)} is {value!r}; a number would be right")
-    found = np.array([float(value) for value in values])
+    found = np.asarray(values)
+    if found.dtype.kind not in "biuf" or found.ndim != 1:
+        for i, value in enumerate(values):
+            if not isinstance(value, Real):
+                raise GraphError(f"graph: the weight of {name(i)} is {value!r}; a number would be right")
+        found = np.array([float(value) for value in values])
+    found = found.astype(np.float64)
     if not np.isfinite(found).all():
         i = int(np.flatnonzero(~np.isfinite(found))[0])
         raise GraphError(f"graph: the weight of {name(i)} is NaN or infinite")
@@ -124,7 +140,7 @@ def as_weights(values: Any, name: Callable[[int], str]) -> np.ndarray:
     if len(changed):
         i = int(changed[0])
         what = f"graph: the weight of {name(i)}, {found[i]:.0f}, is kept as {kept[i]:.0f}: 24 bits are kept"
-        warnings.warn(f"{what}; smaller whole numbers are exact", stacklevel=2)
+        _warn(f"{what}; smaller whole numbers are exact")
     return kept
 
 

@@ -14,7 +14,7 @@ from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
-from app.search.baselines import WORK, one_hop_rounds, one_hop_single, one_hop_work
+from app.search.baselines import one_hop_rounds, one_hop_single, one_hop_work
 from app.search.core_bounds import CoreBounds
 from app.search.cover import CoverSearch
 from app.search.cover_start import greedy_cover, without_redundant
@@ -23,6 +23,7 @@ from app.search.toolbox import Bounds, Instance, Peeler, Search
 
 FEW = 8  # neighbours: with so few at some node reductions are tried whatever they take
 LARGE = 1 << 20  # entries of a core in which the search takes long to make up for a worse start
+START_WORK = 1e8  # additions of the one-hop formula one node at a time, at most: some tenths of a second
 ONE_IN = 20  # of its nodes in a round of the one-hop formula: as good as 100, as fast as the greedy start
 REDUCE_SECONDS = 6e-8  # of reductions that find nothing, for each node and entry
 
@@ -106,7 +107,7 @@ class CoverTools(NodeTools):
         found = greedy_cover(core, self.core_weights, compiled)
         if self.core_weights is not None or len(core.indices) < LARGE:
             return found
-        rounds = one_hop_work(core) > WORK
+        rounds = one_hop_work(core) > START_WORK
         other = one_hop_rounds(core, compiled, ONE_IN) if rounds else one_hop_single(core, compiled)
         other = without_redundant(core, other, compiled=compiled)
         return min(found, other, key=np.count_nonzero)

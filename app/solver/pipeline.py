@@ -90,7 +90,8 @@ class Pipeline:
             given = earlier.arrays["solution"]
             budget.begun -= earlier.values["elapsed"]
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
-        if search.reductions and toolbox.hopeless_seconds <= HOPELESS_SHARE * budget.left():
+        hopeless = np.array([toolbox.hopeless_seconds > HOPELESS_SHARE * budget.left()], dtype=np.int64)
+        if search.reductions and not self.group.broadcast(hopeless)[0]:  # by rank 0's clock
             with self.log.phase("reduce"):
                 said = toolbox.reduce(partial(self.keeper.at, 0))
             if said:

@@ -15,7 +15,7 @@ from app.search.solution_text import read_nodes
 from app.search.toolbox import Instance, Toolbox
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
-from app.tasks.compare import baseline_values, whole_graph
+from app.tasks.compare import baseline_values, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
 
 STARTS = ("learned", "greedy")
@@ -94,7 +94,7 @@ def answer_whole(
     entry = _entry(toolbox, whole, answer)
     if case.search.baselines:
         with context.log.phase("baselines"):
-            values = baseline_values(context, toolbox, whole.name)
+            values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(case))
         entry["baselines"] = {label: in_unit(toolbox, value) for label, value in values.items()}
     return Solved(
         entry, problem.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric

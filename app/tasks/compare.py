@@ -2,13 +2,13 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank
-from app.errors import Halted, LockstepError
+from app.config import Case
+from app.errors import LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
@@ -37,18 +37,23 @@ def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
     return gather_whole(context.group, loaded.graph, loaded.rows)
 
 
-def baseline_values(context: Context, toolbox: Toolbox, name: str) -> dict[str, int]:
+def baseline_values(
+    context: Context, toolbox: Toolbox, name: str, seconds: float = math.inf
+) -> dict[str, int]:
     """Values of the plain heuristics by label; each is checked. Ranks: all call, each does a share.
 
-    Under a time limit none begins after they have had as long again; none after a signal.
+    seconds   none begins after so many
     """
-    group = context.group
-    named = toolbox.baselines()
+    group, begun = context.group, time.monotonic()
+    named, keeper = toolbox.baselines(), context.keeper.apart(only_this_rank(context.device))
     names = list(named)
     values = np.zeros(len(names), dtype=np.int64)
     labels = [""] * len(names)
     with raise_together(group, "baselines"):
-        for i in _in_time(context, range(group.rank, len(names), group.size)):
+        for i in range(group.rank, len(names), group.size):
+            keeper.at(0)
+            if time.monotonic() - begun > seconds:
+                break
             solution, labels[i] = named[names[i]]()
             if (fault := toolbox.fault(solution)) is not None:
                 raise LockstepError(f"baseline {names[i]} on {name}: {fault}")
@@ -61,18 +66,9 @@ def baseline_values(context: Context, toolbox: Toolbox, name: str) -> dict[str, 
     return {label: value for label, value in zip(labels, values.tolist()) if label}
 
 
-def _in_time(context: Context, numbers: Iterable[int]) -> Iterator[int]:
-    """The numbers until time is over or a signal has come, which the run ends for a little later."""
-    keeper, begun = context.keeper.apart(only_this_rank(context.device)), time.monotonic()
-    allowed = max(context.case.search.seconds, LEAST_SECONDS) if context.case.search.seconds else math.inf
-    for number in numbers:
-        try:
-            keeper.at(0)
-        except Halted:
-            return
-        if time.monotonic() - begun > allowed:
-            return
-        yield number
+def seconds_of_baselines(case: Case) -> float:
+    """What baselines may take beside an answer: as long again as a time limit of it."""
+    return max(case.search.seconds, LEAST_SECONDS) if case.search.seconds else math.inf
 
 
 def bound_of(context: Context, toolbox: Toolbox, best: int) -> tuple[int | None, str, bool]:
@@ -95,7 +91,7 @@ def bound_of(context: Context, toolbox: Toolbox, best: int) -> tuple[int | None,
 
 
 def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int]]:
-    """Baseline values of several graphs, by label. Ranks: all call."""
+    """Baseline values of several graphs, by label, of those that all of them have. Ranks: all call."""
     out: dict[str, list[int]] = {}
     if not context.case.search.baselines:
         return out
@@ -109,4 +105,4 @@ def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int
             toolbox = problem.toolbox(Instance(whole, loaded.metric))
             for label, value in baseline_values(context, toolbox, whole.name).items():
                 out.setdefault(label, []).append(value)
-    return out
+    return {label: values for label, values in out.items() if len(values) == len(graphs)}
