@@ -22,12 +22,13 @@ from app.graphs.metric import Metric
 from app.native import tour as native
 
 NEAREST, IN_QUADRANT = 8, 2  # candidates of a point: nearest ones, and nearest ones in each quadrant
-APART = 3  # a cluster is this many times as far from the rest as its parts are from each other
+APART = 2  # a cluster is this many times as far from the rest as its parts are from each other
 SPREAD = 10  # units of nodes differ from their mean by at most this factor
 FIRST_ROUND, MEMORY = 100, 0.3
 FIRST_STEP, LAST_STEP = 2.0, 0.002  # a round's first step in Polyak's lengths, and what its last is of that
 MISSING = 0.05  # of the value: what is missing where no tour is known
 LEAST_MISSING = 1e-4
+DECAY = 0.7  # of the first step, from round to round
 CHECK_AFTER, CHECK_POINTS = 25, 30  # steps between tries on all edges: so many, and one for so many points
 
 
@@ -35,7 +36,7 @@ class SparseAscent:
     """Node weights that make the bound grow; see Ascent (app/bounds/one_tree.py) for the attributes.
 
     A round is a sequence of ever shorter steps from the best weights; the next one is twice as long and
-    begins with half the step.
+    begins with a shorter one.
     """
 
     def __init__(self, metric: Metric, compiled: bool = True) -> None:
@@ -92,7 +93,7 @@ class SparseAscent:
     def _climb(self, upper: int | None) -> None:
         """A 1-tree of candidates."""
         if self._made >= self._length:
-            self._made, self._length, self._step = 0, 2 * self._length, self._step / 2
+            self._made, self._length, self._step = 0, 2 * self._length, DECAY * self._step
             self._next, self._change = self._best, None
         value = self._edges.find(self._next)
         self._made, self._unchecked = self._made + 1, self._unchecked + 1
@@ -102,9 +103,9 @@ class SparseAscent:
         if not excess.any():  # a tour of candidates: is it one of all edges, too?
             self._made = self._length
             return
-        direction, square = self._units.direction(excess)
+        direction = self._units.direction(excess)
         self._change = direction if self._change is None else self._change
-        size = self._step * LAST_STEP ** (self._made / self._length) * self._missing(value, upper) / square
+        size = self._step * LAST_STEP ** (self._made / self._length) * self._missing(value, upper)
         change = np.floor(size * ((1 - MEMORY) * direction + MEMORY * self._change) + 0.5)
         self._next = np.clip(self._next + change.astype(np.int64), -LARGEST_PI, LARGEST_PI)
         self._change = direction
@@ -229,16 +230,17 @@ class Units:
         mean = max(float(single.mean()), 1 / SCALE)
         self.node = np.clip(single, mean / SPREAD, mean * SPREAD)
 
-    def direction(self, excess: np.ndarray) -> tuple[np.ndarray, float]:
-        """What a step of length 1 adds to the weights [n], and the squared length of the subgradient."""
+    def direction(self, excess: np.ndarray) -> np.ndarray:
+        """What a step adds to the weights [n] for each unit of missing value: half by nodes, half by clusters."""
         sums = np.concatenate([[0], np.cumsum(excess[self.order])])
         node, cluster = self.node * excess, self.cluster * (sums[self.end] - sums[self.first])
         steps = np.zeros(len(excess) + 1)
-        np.add.at(steps, self.first, self.cluster * cluster)
-        np.subtract.at(steps, self.end, self.cluster * cluster)
-        direction = self.node * node
+        part = self.cluster * cluster / max(float((cluster * cluster).sum()), 1e-300)
+        np.add.at(steps, self.first, part)
+        np.subtract.at(steps, self.end, part)
+        direction = self.node * node / max(float((node * node).sum()), 1e-300)
         direction[self.order] += np.cumsum(steps)[:-1]
-        return direction, float((node * node).sum() + (cluster * cluster).sum())
+        return direction / 2
 
 
 class _Chains:

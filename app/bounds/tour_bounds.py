@@ -9,6 +9,7 @@ from app.bounds.tour_tree import Branching, CaseTree
 from app.graphs.metric import Metric
 
 BRANCH_POINTS = 150  # up to here cases are worth their time
+DENSE_POINTS = 500  # up to here all 1-trees are made of all edges
 BRANCH_AFTER = 1550  # 1-trees: five rounds of the ascent
 CHECK_SECONDS, CHECK_PAIRS = 1.5e-5, 2e-8  # of a 1-tree, for each point and each pair of points
 MOST_CASES = 8000  # checked in a few seconds
@@ -27,7 +28,7 @@ class TourBounds:
 
     def __init__(self, metric: Metric, compiled: bool = True) -> None:
         self.metric, self.compiled = metric, compiled
-        self._ascent = (Ascent if metric.n <= BRANCH_POINTS else SparseAscent)(metric, compiled)
+        self._ascent = (Ascent if metric.n <= DENSE_POINTS else SparseAscent)(metric, compiled)
         self._branching: Branching | None = None
         self._divided = 0
         self.done = self._ascent.closed
