@@ -231,7 +231,7 @@ class Units:
         self.node = np.clip(single, mean / SPREAD, mean * SPREAD)
 
     def direction(self, excess: np.ndarray) -> np.ndarray:
-        """What a step adds to the weights [n] for each unit of missing value: half by nodes, half by clusters."""
+        """What a step adds to the weights [n] for each unit of missing value: nodes and clusters alike."""
         sums = np.concatenate([[0], np.cumsum(excess[self.order])])
         node, cluster = self.node * excess, self.cluster * (sums[self.end] - sums[self.first])
         steps = np.zeros(len(excess) + 1)
