@@ -19,6 +19,7 @@ from app.bounds.packing import Columns, Packing, joined, nothing, packing
 from app.graphs.graph import Graph, index_type
 
 NONE, CLIQUES = "none yet", "clique cover"
+MOST_GROUPS = 2000  # of small components
 SMALL = 100  # components of fewer nodes are worked on together, some of them
 SLICE_S = 0.05  # aim of one slice of a search
 RELAX_SECONDS = 3e-7  # of the relaxation, for each node and entry
@@ -101,14 +102,12 @@ class CoverBounds:
             if weights.shape != (graph.n,) or (weights < 0).any():
                 raise ValueError(f"weights: needs [{graph.n}] whole numbers of at least 0")
         self._n, self._weights = graph.n, weights
-        self._parts = [_Part(graph, nodes, weights, compiled, partner) for nodes in _groups(graph)]
+        groups = _groups(graph)
+        self._parts = [
+            _Part(part, nodes, weights, compiled, partner) for nodes, part in zip(groups, _cut(graph, groups))
+        ]
         self._turns = list(range(len(self._parts)))  # parts that have more to try
-        self._turn = 0
-
-    @property
-    def lower(self) -> int:
-        """No cover costs less."""
-        return sum(part.lower for part in self._parts)
+        self._turn, self.lower = 0, 0
 
     @property
     def least_seconds(self) -> float:
@@ -156,7 +155,10 @@ class CoverBounds:
             if time.perf_counter() + (self.least_seconds if made else 0.0) >= end:
                 return True
             self._turn, made = self._turn % len(self._turns), made + 1
-            if self._parts[self._turns[self._turn]].step():
+            part = self._parts[self._turns[self._turn]]
+            before, more = part.lower, part.step()
+            self.lower += part.lower - before
+            if more:
                 self._turn += 1
             else:
                 del self._turns[self._turn]
@@ -186,7 +188,8 @@ def _groups(graph: Graph) -> list[np.ndarray]:
     count, label = connected_components(matrix, directed=False)
     size = np.bincount(label, minlength=count)
     small = size < SMALL
-    together = np.cumsum(np.where(small & (size > 1), size, 0)) // SMALL  # neither large nor without edges
+    counted = np.where(small & (size > 1), size, 0)
+    together = np.cumsum(counted) // max(SMALL, -(-int(counted.sum()) // MOST_GROUPS))
     group = np.where(small, count + together, np.arange(count))
     group = np.where(size == 1, -1, group)[label]
     order = np.argsort(group, kind="stable")
@@ -211,14 +214,20 @@ def _soon_reached(graph: Graph) -> bool:
     return False
 
 
-def _part_of(graph: Graph, nodes: np.ndarray) -> Graph:
-    """The graph on some of the nodes [k], ascending, which no edge leaves."""
-    number = np.full(graph.n, -1, dtype=np.int64)
-    number[nodes] = np.arange(len(nodes))
-    inside = np.repeat(number >= 0, np.diff(graph.indptr))
-    indptr = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[nodes])]).astype(np.int64)
-    indices = number[graph.indices[inside]].astype(index_type(len(nodes)))
-    return Graph(graph.name, len(nodes), 0, len(nodes), indptr, indices, edges=len(indices) // 2)
+def _cut(graph: Graph, groups: list[np.ndarray]) -> Iterator[Graph]:
+    """The graphs on groups of nodes [k], each ascending, which no edge leaves."""
+    number, degree = np.zeros(graph.n, dtype=np.int64), np.diff(graph.indptr)
+    for nodes in groups:
+        number[nodes] = np.arange(len(nodes))
+    for nodes in groups:
+        if len(nodes) == graph.n:
+            yield graph
+            continue
+        counts = degree[nodes]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        stored = np.arange(indptr[-1]) + np.repeat(graph.indptr[nodes] - indptr[:-1], counts)
+        indices = number[graph.indices[stored]].astype(index_type(len(nodes)))
+        yield Graph(graph.name, len(nodes), 0, len(nodes), indptr, indices, edges=len(indices) // 2)
 
 
 def _within(nodes: np.ndarray, partner: np.ndarray) -> np.ndarray:
@@ -261,7 +270,7 @@ class _Part:
         partner: np.ndarray | None,
     ) -> None:  # fmt: skip
         self.nodes, self._compiled = nodes, compiled
-        self._graph = graph if len(nodes) == graph.n else _part_of(graph, nodes)
+        self._graph = graph
         self._given = None if weights is None else weights[nodes]
         self._weights = np.ones(len(nodes), dtype=np.int64) if weights is None else self._given
         self._rows = Rows(self._graph)
