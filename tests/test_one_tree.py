@@ -171,7 +171,7 @@ def test_sparse_ascent_with_and_without_kernels():
 @needs_kernels
 def test_bound_of_clusters():
     """Weights of whole clusters change together."""
-    metric = clustered(30, 20)
+    metric = clustered(40, 30)
     search = TourSearch(metric, 1)
     search.run(20_000)
     bounds = TourBounds(metric)

@@ -9,7 +9,7 @@ from app.bounds.tour_tree import Branching, CaseTree
 from app.graphs.metric import Metric
 
 BRANCH_POINTS = 150  # up to here cases are worth their time
-DENSE_POINTS = 500  # up to here all 1-trees are made of all edges
+DENSE_POINTS = 1000  # up to here all 1-trees are made of all edges
 BRANCH_AFTER = 1550  # 1-trees: five rounds of the ascent
 CHECK_SECONDS, CHECK_PAIRS = 1.5e-5, 2e-8  # of a 1-tree, for each point and each pair of points
 MOST_CASES = 8000  # checked in a few seconds
