@@ -24,6 +24,7 @@ from app.graphs import source, stream
 from app.graphs.graph import build_rows, from_edges
 from app.graphs.readers import READERS, open_edges, open_graph_set
 from app.graphs.text import Layout, _parse_fast, _parse_slow
+from app.graphs.weights import decimals_of
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -533,6 +534,53 @@ def test_other_lines_of_dimacs_are_ignored_with_a_warning(tmp_path):
     assert [warning.split(": ")[1] for warning in opened.warnings] == [
         f"'{letter}' lines are ignored" for letter in "dvx"
     ]
+
+
+LARGE = [
+    ("g.txt", "# c\n1 2 5\n2 3 16777217\n1 3 16777219\n", "g.txt:3: the weight"),
+    ("g.csv", "1,2,5\n\n2,3,16777217.0\n", "g.csv:3: the weight"),
+    ("g.mtx", MM.replace("pattern", "integer") + "3 3 2\n2 1 4\n3 2 16777217\n", "g.mtx:4: the weight"),
+    ("g.gset", "3 2\n1 2 1\n2 3 16777217\n", "g.gset:3: the weight"),
+    ("g.graph", "3 2 1\n2 1\n1 1 3 16777217\n2 16777217\n", "g.graph: the weight of edge 2-3"),
+    ("n.graph", "3 2 10\n1 2\n16777217 1 3\n1 2\n", "n.graph: the weight of node 2"),
+    ("n.col", "p edge 3 2\nn 3 16777217\ne 1 2\ne 2 3\n", "n.col: the weight of node 3"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "place"), LARGE)
+def test_whole_weights_that_are_not_kept_are_said_once(tmp_path, name, text, place):
+    opened = open_edges(write(tmp_path, name, text))
+    for _ in range(2):
+        collect(opened)
+    (said,) = opened.warnings
+    assert f"{place}, 16777217, is kept as 16777216: whole numbers up to 16777216 are exact" in said
+    exact = open_edges(write(tmp_path, name, text.replace("1677721", "1677720")))
+    collect(exact)
+    assert exact.warnings == []
+
+
+@pytest.mark.parametrize(("kind", "said"), [(np.int64, 1), (np.float64, 1), (np.uint64, 1), (np.float32, 0)])
+def test_whole_weights_of_an_archive_that_are_not_kept_are_said(tmp_path, kind, said):
+    weights = np.array([1, 0.5 if kind == np.float64 else 2, 2**53 + 2]).astype(kind)
+    path = save(tmp_path, edges=np.array([[0, 1], [1, 2], [0, 2]]), weights=weights)
+    opened = open_edges(path)
+    collect(opened)
+    assert len(opened.warnings) == said
+    if said:
+        assert "g.npz: weights[2], 9007199254740994, is kept as 9007199254740992: " in opened.warnings[0]
+
+
+def test_decimals_of_weights():
+    for weights, decimals in (
+        ([0.1, 0.25], 2),
+        ([3, -7], 0),
+        ([1 / 3], 8),
+        ([1.23e-7], None),
+        ([1.5e-7], 8),
+        ([], 0),
+    ):
+        found = np.array(weights, dtype=np.float32).astype(np.float64)
+        assert decimals_of(found) == decimals
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from app.graphs.graph import Graph, build_rows, from_edges
 from app.graphs.npz import Column, Npz
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
+from app.graphs.weights import kept_weights
 
 LAYOUTS = "indptr and indices, adj_indptr and adj_indices, edges, edge_index, or row and col"
 SET_ARRAYS = ("nodes", "nnz", "indptr", "indices")
@@ -72,9 +73,12 @@ def _weight_parts(npz: Npz, column: Column | None) -> Iterator[np.ndarray | None
     """float32 weights [<= CHUNK_EDGES] part by part, or None for ever."""
     while column is None:
         yield None
-    for part in npz.parts(column, CHUNK_EDGES):
-        with np.errstate(over="ignore"):
-            narrow = part.astype(np.float32)
+    for number, part in enumerate(npz.parts(column, CHUNK_EDGES)):
+        narrow = kept_weights(
+            part,
+            lambda i, at=number * CHUNK_EDGES: f"{npz.source.where}: {column.name}[{at + i}]",
+            npz.source.warnings,
+        )
         if not np.isfinite(narrow).all():
             raise npz.error(
                 "found a weight that is no finite 32-bit number; only such are right", column.name
@@ -152,7 +156,7 @@ def _read_pairs(npz: Npz, pairs: Column, edges: int, interleaved: bool) -> EdgeS
 
 def _stream(npz: Npz, nodes: int | None, weighted: bool, chunks: object) -> EdgeStream:
     path = npz.source.path
-    return EdgeStream(graph_name(path), path, "npz", nodes, 0, weighted, chunks)
+    return EdgeStream(graph_name(path), path, "npz", nodes, 0, weighted, chunks, npz.source.warnings)
 
 
 def open_graph_set(path: str, limits: Limits | None = None) -> tuple[list[Graph], list[int | None]]:

@@ -11,6 +11,7 @@ from app.graphs.parts import has_parts, rows_of_part
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.text import Layout, fields_of
+from app.graphs.weights import kept_weights
 
 LETTER_LINE = re.compile(rb"(?m)^[ \t]*[A-Za-z].*$")
 LETTER = re.compile(rb"[A-Za-z]")
@@ -73,7 +74,7 @@ def _stream(source: Source, header: tuple[int, int, int], first: list[bytes]) ->
 
     return EdgeStream(
         graph_name(source.path), source.path, "dimacs", nodes, 1, columns == 3, chunks,
-        part=part if has_parts(source) else None, lines=edges,
+        source.warnings, part=part if has_parts(source) else None, lines=edges,
     )  # fmt: skip
 
 
@@ -151,6 +152,8 @@ class _OtherLines:
         """[nodes] float32, 1 where no line gave a weight; None without such lines."""
         if not self.weights:
             return None
-        weights = np.ones(self.nodes, dtype=np.float32)
+        weights = np.ones(self.nodes)
         weights[np.array(list(self.weights)) - 1] = list(self.weights.values())
-        return weights
+        return kept_weights(
+            weights, lambda i: f"{self.source.where}: the weight of node {i + 1}", self.stream.warnings
+        )

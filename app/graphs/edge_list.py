@@ -15,15 +15,14 @@ NUMBER_START = re.compile(rb"[+-]?\.?[0-9]|[+-]?(nan|inf)", re.IGNORECASE)
 def read_edge_list(path: str, limits: Limits) -> EdgeStream:
     """The stream of an edge list; the first data line settles separator and number of columns."""
     source = Source(path, limits)
-    warnings: list[str] = []
     for number, line in source.lines():
         content = line.strip(b" \t\r")
         if not content or content[:1] in b"#%":
             continue
         if number == 1 and _is_title(content):
-            warnings.append(f"{source.where}:1: skipped the first line '{shown(content)}'")
+            source.warnings.append(f"{source.where}:1: skipped the first line '{shown(content)}'")
             continue
-        return _stream(source, content, number - 1, warnings)
+        return _stream(source, content, number - 1)
     raise source.empty("lines of two node ids")
 
 
@@ -33,7 +32,7 @@ def _is_title(content: bytes) -> bool:
     return not NUMBER_START.match(first) and not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", content)
 
 
-def _stream(source: Source, content: bytes, skip: int, warnings: list[str]) -> EdgeStream:
+def _stream(source: Source, content: bytes, skip: int) -> EdgeStream:
     comma = b"," in content
     found = len(fields_of(content, comma))
     layout = Layout(columns=3 if found == 3 else 2, comma=comma, comments=b"#%", prepare=_without_comments)
@@ -43,8 +42,8 @@ def _stream(source: Source, content: bytes, skip: int, warnings: list[str]) -> E
             yield read_rows(source, text, line, layout)
 
     return EdgeStream(
-        graph_name(source.path), source.path, "edges", None, 0, layout.columns == 3, chunks, warnings,
-        part=part_of_rows(source, skip, layout),
+        graph_name(source.path), source.path, "edges", None, 0, layout.columns == 3, chunks,
+        source.warnings, part=part_of_rows(source, skip, layout),
     )  # fmt: skip
 
 

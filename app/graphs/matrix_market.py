@@ -73,7 +73,7 @@ def _stream(source: Source, field: str, nodes: int, entries: int, skip: int) -> 
 
     return EdgeStream(
         graph_name(source.path), source.path, "matrix_market", nodes, 1, columns == 3, chunks,
-        part=part_of_rows(source, skip, layout), lines=entries,
+        source.warnings, part=part_of_rows(source, skip, layout), lines=entries,
     )  # fmt: skip
 
 

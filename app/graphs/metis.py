@@ -10,6 +10,7 @@ from app.graphs.counted import read_counts
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.text import BLANKS, DIGITS, LARGEST_ID, fields_of, find_tokens, read_id, token_integers
+from app.graphs.weights import kept_weights
 
 COMMENT_LINE = re.compile(rb"(?m)^[ \t]*%.*\n")
 RIGHT = "'NODES EDGES [FMT [NCON]]'"
@@ -67,7 +68,7 @@ def _stream(source: Source, header: Header) -> EdgeStream:
         for text, line in source.pieces(header.line):
             values, counts = _read_lines(source, text, line, header, rows)
             rows += len(counts)
-            u, v, w, firsts = _split_lines(header, values, counts, rows - len(counts))
+            u, v, w, firsts = _split_lines(source, header, values, counts, rows - len(counts))
             entries += len(u)
             mirror = (mirror + _mirror_sum(u, v)) % 2**64
             node_weights.append(firsts)
@@ -77,7 +78,10 @@ def _stream(source: Source, header: Header) -> EdgeStream:
         if not header.constraints:
             stream.node_weights = None
 
-    return EdgeStream(graph_name(source.path), source.path, "metis", header.nodes, 1, header.weighted, chunks)
+    return EdgeStream(
+        graph_name(source.path), source.path, "metis", header.nodes, 1, header.weighted, chunks,
+        source.warnings,
+    )  # fmt: skip
 
 
 def _compare_counts(source: Source, header: Header, rows: int, entries: int, mirror: int) -> None:
@@ -137,17 +141,19 @@ def _columns(header: Header, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return (place >= 0) & (place % 2 == 0), (place >= 0) & (place % 2 == 1)
 
 
-def _split_lines(header: Header, values: np.ndarray, counts: np.ndarray, row: int) -> tuple:
+def _split_lines(source: Source, header: Header, values: np.ndarray, counts: np.ndarray, row: int) -> tuple:
     """u, v, w of all entries and the first weight of each node [k] float32."""
     neighbours, weights = _columns(header, counts)
     nodes = np.repeat(np.arange(row, row + len(counts)), counts)
     starts = np.cumsum(counts) - counts
-    w = values[weights].astype(np.float32) if header.weighted else None
+    u, v, firsts, w = nodes[neighbours], values[neighbours] - 1, np.zeros(0, np.float32), None
+    said = f"{source.where}: the weight of"
+    if header.weighted:
+        w = kept_weights(values[weights], lambda i: f"{said} edge {u[i] + 1}-{v[i] + 1}", source.warnings)
     if header.constraints:
-        firsts = values[starts + header.sizes].astype(np.float32)
-    else:
-        firsts = np.zeros(0, np.float32)
-    return nodes[neighbours], values[neighbours] - 1, w, firsts
+        own = values[starts + header.sizes]
+        firsts = kept_weights(own, lambda i: f"{said} node {row + i + 1}", source.warnings)
+    return u, v, w, firsts
 
 
 def _read_slow(

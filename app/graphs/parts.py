@@ -1,11 +1,12 @@
 """Parts of a text file: every rank reads the lines that start in its range of bytes, and no rank reads all.
 
-A part that holds anything wrong raises an error without a line number; the caller then has the file read from
-its start, which finds the first mistake and names its line.
+A part that holds anything wrong, or anything to warn of, raises an error without a line number; the caller
+then has the file read from its start, which finds the first such line and names it.
 """
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from app.graphs.source import COMPRESSIONS, LONGEST_LINE, Source
 from app.graphs.stream import Chunk, EdgeStream
@@ -33,8 +34,12 @@ def has_parts(source: Source) -> bool:
 
 def rows_of_part(source: Source, skip: int, layout: Layout, rank: int, size: int) -> Iterator[Chunk]:
     """The rows of one rank's lines."""
+    unseen = replace(source, warnings=[])
     for text in part_pieces(source, skip, rank, size):
-        yield read_rows(source, source.clean(text, 0), 0, layout)
+        chunk = read_rows(unseen, source.clean(text, 0), 0, layout)
+        if unseen.warnings:
+            raise source.error("holds what a warning tells of; reading it in one piece would be right")
+        yield chunk
 
 
 def part_pieces(source: Source, skip: int, rank: int, size: int) -> Iterator[bytes]:

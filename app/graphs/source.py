@@ -8,7 +8,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.errors import GraphError
 
@@ -52,10 +52,11 @@ def graph_suffix(path: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """One graph file; `where` is its path as error messages print it."""
+    """One graph file; `where` is its path as error messages print it, `warnings` are those of its stream."""
 
     path: str
     limits: Limits = Limits()
+    warnings: list[str] = field(default_factory=list, compare=False)
 
     @property
     def where(self) -> str:

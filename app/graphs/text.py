@@ -9,6 +9,7 @@ import numpy as np
 from app.graphs.plain import parse_pairs
 from app.graphs.source import Source, shown
 from app.graphs.stream import Chunk
+from app.graphs.weights import kept_weights
 
 LARGEST_ID = 2**63 - 1
 DIGITS, BLANKS = b"0123456789", b" \t\n"
@@ -79,7 +80,16 @@ def parse_rows(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:
     returns   u [k] int64, v [k] int64 from 0, w [k] float32 or None
     """
     found = _parse_fast(text, layout)
-    return _parse_slow(source, text, line, layout) if found is None else found
+    u, v, w = _parse_slow(source, text, line, layout) if found is None else found
+    if w is None:
+        return u, v, None
+    return (
+        u,
+        v,
+        kept_weights(
+            w, lambda i: f"{source.where}:{line_of_row(text, line, i)}: the weight", source.warnings
+        ),
+    )
 
 
 def blank_out(text: bytes, pattern: re.Pattern) -> bytes:
@@ -144,7 +154,7 @@ def _eight_digits(padded: bytes, ends: np.ndarray, sizes: np.ndarray) -> np.ndar
 
 
 def _parse_fast(text: bytes, layout: Layout) -> Chunk | None:
-    """The rows, or None where anything is unusual."""
+    """The rows with weights as written, or None where anything is unusual."""
     columns = layout.columns
     plain = DIGITS + BLANKS + (b"," if layout.comma else b"")
     signs = (b"+-.eE" if layout.real else b"+-") if columns == 3 else b""
@@ -207,10 +217,9 @@ def _odd_only_in_weights(padded: bytes, starts: np.ndarray, comma: bool) -> bool
 
 
 def _weights(padded: bytes, starts: np.ndarray, ends: np.ndarray, odd: bool) -> np.ndarray | None:
-    """The weights [k] float32, or None where one is no finite number."""
+    """The weights [k] as written, or None where one is no finite number of 32 bits."""
     if not odd:
-        whole = token_integers(padded, starts, ends)
-        return None if whole is None else whole.astype(np.float32)
+        return token_integers(padded, starts, ends)
     sizes = ends - starts
     width = int(sizes.max(initial=1))
     if width > LONGEST_WEIGHT:
@@ -222,12 +231,11 @@ def _weights(padded: bytes, starts: np.ndarray, ends: np.ndarray, odd: bool) -> 
     except ValueError:
         return None
     with np.errstate(over="ignore"):
-        narrow = values.astype(np.float32)
-    return narrow if np.isfinite(narrow).all() else None
+        return values if np.isfinite(values.astype(np.float32)).all() else None
 
 
 def _parse_slow(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:
-    """The rows, checked one at a time; raises for the first line that is wrong."""
+    """The rows with weights as written, checked one at a time; raises for the first line that is wrong."""
     rows = []
     for number, found in enumerate(text.split(b"\n"), line):
         if not found.strip(b" \t"):
@@ -238,7 +246,7 @@ def _parse_slow(source: Source, text: bytes, line: int, layout: Layout) -> Chunk
         rows.append(row)
     u = np.array([row[0] for row in rows], dtype=np.int64) - layout.first_id
     v = np.array([row[1] for row in rows], dtype=np.int64) - layout.first_id
-    return u, v, np.array([row[2] for row in rows], np.float32) if layout.columns == 3 else None
+    return u, v, np.array([row[2] for row in rows], np.float64) if layout.columns == 3 else None
 
 
 def fields_of(line: bytes, comma: bool = False) -> list[bytes]:
@@ -278,5 +286,5 @@ def _read_weight(field: bytes, real: bool) -> float | str:
     if not (_REAL if real else _SIGNED).fullmatch(field):
         return "found a weight that is no finite number" if real else "found a weight that is no integer"
     with np.errstate(over="ignore"):
-        weight = np.float32(float(field))
-    return float(weight) if np.isfinite(weight) else "found a weight beyond the range of 32-bit numbers"
+        narrow = np.float32(float(field))
+    return float(field) if np.isfinite(narrow) else "found a weight beyond the range of 32-bit numbers"

@@ -10,9 +10,9 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.graph import Graph
+from app.graphs.weights import LARGEST_WHOLE
 
 ROWS = 1 << 14  # whose edges are turned to text at a time
-LARGEST_WHOLE = 1 << 24  # up to here every whole number is a float32
 
 
 def text_of(weights: np.ndarray) -> list[str]:

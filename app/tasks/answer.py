@@ -9,6 +9,7 @@ from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import LockstepError
 from app.graphs.graph import Graph
+from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.problems.problem import Problem
 from app.search.solution_text import read_nodes
@@ -101,11 +102,12 @@ def answer_whole(
     )
 
 
-def in_unit(toolbox: Toolbox, value: int | None) -> float | int | None:
-    """A value as the objective it stands for."""
-    if value is None:
-        return None
-    return value if toolbox.unit == 1 else value * toolbox.unit
+def in_unit(toolbox: Any, value: int | None) -> float | int | None:
+    """A value as the objective it stands for, rounded to the decimals that its weights have."""
+    if value is None or toolbox.unit == 1:
+        return value
+    objective, decimals = value * toolbox.unit, decimals_of(toolbox.weights * toolbox.unit)
+    return objective if decimals is None else round(objective, decimals)
 
 
 def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:

@@ -232,8 +232,8 @@ def _compare(
     """Enter objective (of weighted nodes: their weight), bound and baselines. Ranks: all call."""
     toolbox = make_toolbox(context, problem, loaded, whole)
     value = toolbox.value(solution)
-    if not counted and in_unit(toolbox, value) != entry["objective"]:
-        raise LockstepError(f"{whole.name}: the value is {in_unit(toolbox, value)}, not {entry['objective']}")
+    if not counted and value * toolbox.unit != entry["objective"]:
+        raise LockstepError(f"{whole.name}: the value is {value * toolbox.unit}, not {entry['objective']}")
     entry["objective"] = entry["learned"] = in_unit(toolbox, value)
     if context.case.search.bounds:
         with context.log.phase("bounds"):

@@ -1,0 +1,50 @@
+"""Weights as graphs keep them, in float32; of whole numbers that are not kept as they are a warning tells."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+LARGEST_WHOLE = 1 << 24  # up to here every whole number is a float32
+MOST_DECIMALS = 8
+ADVICE = f"whole numbers up to {LARGEST_WHOLE} are exact; weights in a coarser unit would be right"
+
+
+def kept_weights(found: np.ndarray, name: Callable[[int], str], warnings: list[str]) -> np.ndarray:
+    """Weights [k] float32, infinite where a number has no place there.
+
+    found      [k] numbers of any real type
+    name       what the i-th weight is called
+    warnings   gets a line on the first whole number that is changed, once however many calls there are
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        kept = found.astype(np.float32)
+    changed = _changed(found, kept)
+    if len(changed) and not any(text.endswith(ADVICE) for text in warnings):
+        i = int(changed[0])
+        value = f"{found[i]}" if found.dtype.kind in "iu" else f"{found[i]:.0f}"
+        warnings.append(f"{name(i)}, {value}, is kept as {kept[i]:.0f}: {ADVICE}")
+    return kept
+
+
+def _changed(found: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Where whole numbers [k] have become other ones, ascending."""
+    if found.dtype.kind == "b" or found.dtype == np.float32:
+        return np.empty(0, np.int64)
+    large = np.flatnonzero((found > LARGEST_WHOLE) | (found < -LARGEST_WHOLE))
+    found, kept = found[large], kept[large]
+    with np.errstate(invalid="ignore"):
+        other = kept.astype(found.dtype) != found
+        whole = found == np.rint(found) if found.dtype.kind == "f" else True
+    return large[other & whole & np.isfinite(kept)]
+
+
+def decimals_of(weights: np.ndarray) -> int | None:
+    """The fewest decimals, at most 8, that tell all weights [k] apart as float32; None: more are needed.
+
+    Decimal weights such as 0.1 have few, and sums of them are exact when rounded to as many.
+    """
+    kept = weights.astype(np.float32)
+    for decimals in range(MOST_DECIMALS + 1):
+        if (np.round(weights, decimals).astype(np.float32) == kept).all():
+            return decimals
+    return None
