@@ -60,28 +60,40 @@ def plot_learning(
     save_figure(figure, plt, folder, name)
 
 
+MEASURES = {"cut": "weight", "tour": "length"}  # of solutions; of others the size
+
+
 @drawn
 def plot_solutions(
-    folder: RunFolder, log: Log, instances: list[dict[str, Any]], name: str = "solutions.png"
+    folder: RunFolder, log: Log, instances: list[dict[str, Any]], words: str, name: str = "solutions.png"
 ) -> None:
-    """Cover sizes of learned policy and baselines relative to the bound, instance by instance."""
+    """Answers, learned starts and baselines relative to the bound, instance by instance.
+
+    words   what a solution is called
+    """
     plt = open_pyplot(folder, log)
     shown = [i for i in instances if i["bound"]]
     if plt is None or not shown:
         return
     figure, axes = plt.subplots(figsize=(max(6, 0.5 * len(shown) + 3), 4.2))
-    labels = list(dict.fromkeys(label for i in shown for label in i["baselines"]))
-    for k, label in enumerate(["learned", *labels]):
-        ratios = [
-            (i["objective"] if label == "learned" else i["baselines"].get(label, 0)) / i["bound"]
-            for i in shown
-        ]
-        axes.plot(range(len(shown)), ratios, "o" if k == 0 else "x", label=label, color=f"C{k}")
-    axes.axhline(1, color="black", lw=1, label="lower bound")
+    _draw_ratios(axes, shown)
+    side = "lower bound" if shown[0]["sense"] == "minimise" else "upper bound"
+    axes.axhline(1, color="black", lw=1, label=side)
     axes.set_xticks(range(len(shown)), [i["name"] for i in shown], rotation=60, ha="right", fontsize=7)
-    axes.set_ylabel("nodes in the cover / lower bound")
+    axes.set_ylabel(f"{MEASURES.get(words, 'size')} of the {words} / {side}")
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     save_figure(figure, plt, folder, name)
+
+
+def _draw_ratios(axes: Any, instances: list[dict[str, Any]]) -> None:
+    """A mark for each value that an instance has, over its bound; instances side by side."""
+    values = [{"answer": i["objective"], "learned": i["learned"], **i["baselines"]} for i in instances]
+    for k, label in enumerate(dict.fromkeys(label for each in values for label in each)):
+        at = [n for n, each in enumerate(values) if each.get(label) is not None]
+        ratios = [values[n][label] / instances[n]["bound"] for n in at]
+        if at:
+            style = {"answer": "o", "learned": "+"}.get(label, "x")
+            axes.plot(at, ratios, style, label=label, color=f"C{k % 10}", ms=8 if label == "learned" else 6)
 
 
 DRAWN_NODES = 200  # of a graph that is drawn as one

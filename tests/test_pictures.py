@@ -37,6 +37,23 @@ def test_answers_are_drawn_beside_the_baselines(tmp_path):
     assert not list(out.glob("*.tmp"))
 
 
+def test_values_that_an_instance_lacks_are_left_out():
+    """An answer is no learned one, and no mark stands at zero."""
+    instances = [
+        {"objective": 9, "learned": None, "bound": 10, "baselines": {"min degree": 8}},
+        {"objective": 5, "learned": 4, "bound": 5, "baselines": {"max degree": 3}},
+    ]
+    axes = Figure().subplots()
+    report._draw_ratios(axes, instances)
+    found = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert found == {
+        "answer": [[0, 0.9], [1, 1.0]],
+        "learned": [[1, 0.8]],
+        "min degree": [[0, 0.8]],
+        "max degree": [[1, 0.6]],
+    }
+
+
 def test_a_tour_is_closed_and_goes_through_its_cities_in_order():
     points = np.random.default_rng(1).random((7, 2))
     tour = np.array([3, 0, 6, 2, 5, 1, 4])
