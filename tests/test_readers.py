@@ -509,6 +509,21 @@ def test_faults_of_paths(tmp_path):
     assert "not an ordinary file" in fault(str(tmp_path / "pipe"))
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('<?xml version="1.0"?>\n<graphml>\n</graphml>\n', "GraphML, .*read_graphml"),
+        ('{"nodes": [], "links": []}', "JSON, .*node_link_graph"),
+        ('Creator "x"\ngraph [\n  node [\n    id 0\n  ]\n]\n', "GML, .*read_gml"),
+        ("strict graph G {\n 1 -- 2;\n}\n", "DOT, .*read_dot"),
+        ("*Vertices 2\n*Edges\n1 2\n", "Pajek, .*read_pajek"),
+    ],
+)
+def test_formats_of_others_are_named(tmp_path, text, said):
+    with pytest.raises(GraphError, match=f"found {said}"):
+        open_edges(write(tmp_path, "g.txt", text))
+
+
 def test_fault_far_into_a_file_names_its_line(tmp_path):
     good = "".join(f"{i} {i + 1}\n" for i in range(900_000))
     path = write(tmp_path, "long.txt", "# c\n" + good + "7 8 9\n" + good[:99])

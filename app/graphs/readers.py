@@ -1,6 +1,7 @@
 """The table of graph file formats, and `open_edges`, which picks the reader by content or by name."""
 
 import difflib
+import re
 from collections.abc import Callable
 
 from app.errors import CaseError
@@ -52,6 +53,19 @@ REFUSED = {
     b"\xff\xfe": "text in UTF-16; UTF-8 would be right",
     b"\xfe\xff": "text in UTF-16; UTF-8 would be right",
 }
+# Formats of graphs that others write, by what stands near their beginning.
+NOT_READ = {
+    "GraphML": re.compile(rb"\s*<(\?xml|graphml|!--)"),
+    "JSON": re.compile(rb"\s*[{\[]"),
+    "GML": re.compile(rb"(?m)^[ \t]*graph\s*\["),
+    "DOT": re.compile(rb"\s*(strict\s+)?(di)?graph\b[^\n{]*\s*\{"),
+    "Pajek": re.compile(rb"\s*\*(vertices|network)\b", re.IGNORECASE),
+}
+LOADERS = {
+    "GraphML": "read_graphml", "JSON": "node_link_graph", "GML": "read_gml", "DOT": "nx_pydot.read_dot",
+    "Pajek": "read_pajek",
+}  # fmt: skip
+HEAD_BYTES = 1 << 14
 HEAD_LINES = 2000
 
 
@@ -87,6 +101,7 @@ def detect(path: str, limits: Limits) -> str:
     for magic, text in REFUSED.items():
         if start.startswith(magic):
             raise source.error(f"found {text}")
+    _refuse_other_formats(source, start[:HEAD_BYTES])
     if start[:14].lower() == b"%%matrixmarket":
         return "matrix_market"
     lines = [fields_of(line) for line in start.replace(b"\r\n", b"\n").split(b"\n", HEAD_LINES)[:HEAD_LINES]]
@@ -94,6 +109,15 @@ def detect(path: str, limits: Limits) -> str:
         return "dimacs"
     suffix = SUFFIXES.get(graph_suffix(path))
     return suffix or ("gset" if _is_gset(lines) else "edges")
+
+
+def _refuse_other_formats(source: Source, start: bytes) -> None:
+    """Name a format of graphs that is not read, and the way through NetworkX, which reads it."""
+    for name, pattern in NOT_READ.items():
+        if (pattern.search if name == "GML" else pattern.match)(start):
+            right = "an edge list, Matrix Market, METIS, DIMACS, Gset, TSPLIB or .npz file would be right"
+            way = f"NetworkX reads it: app.solve(networkx.{LOADERS[name]}(...)) in Python"
+            raise source.error(f"found {name}, which is not read; {right} ({way})")
 
 
 def _is_dimacs(lines: list[list[bytes]]) -> bool:
