@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from data import catalogue, data_dir, needs_data
 
+from app.bounds import tour_bounds
 from app.bounds.certificate import BadCertificate
 from app.bounds.one_tree import SCALE, OneTrees, plain_one_tree
 from app.bounds.tour_ascent import (
@@ -169,9 +170,10 @@ def test_sparse_ascent_with_and_without_kernels():
 
 
 @needs_kernels
-def test_bound_of_clusters():
+def test_bound_of_clusters(monkeypatch):
     """Weights of whole clusters change together."""
-    metric = clustered(40, 30)
+    monkeypatch.setattr(tour_bounds, "DENSE_POINTS", 100)
+    metric = clustered(30, 20)
     search = TourSearch(metric, 1)
     search.run(20_000)
     bounds = TourBounds(metric)
