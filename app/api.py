@@ -1,5 +1,6 @@
 """The Python interface: train, solve and classify without case files, in notebooks, scripts, MPI programs."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,17 +10,18 @@ from mpi4py import MPI
 
 from app.casefile import build
 from app.comm.guard import digest, raise_together
-from app.errors import GraphError
+from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
 from app.graphs.metric import from_points, scaled_points
-from app.graphs.node_memory import table_of_arrays
+from app.graphs.node_memory import ClassNames, numbers_of, splits_of, table_of_arrays
 from app.graphs.points import stream_of_metric
 from app.graphs.readers import open_edges
+from app.graphs.source import shown
 from app.log import Log
 from app.partition.load import Loaded, load_stream, ordered, with_shared_blocks
 from app.partition.nodes import deal_node_table
-from app.problems.table import make_problem
+from app.problems.table import WEIGHED, make_problem
 from app.results import Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
@@ -103,11 +105,16 @@ def solve(
     search_seconds: float | None = None,
     weights: str | TrainedPolicy = "default",
     node_weights: Any = None,
+    inside: Any = None,
+    outside: Any = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
 ) -> Solution:
     """Answer a problem on a graph, check the answer and bound it.
+
+    mvc, mis and mds of nodes with weights ask for the least (mis: the largest) total weight of nodes, maxcut
+    and tsp of edges. What is lost of weights is a Python warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name of a file (docs/formats.md), or an array:
                [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates, whose distances
@@ -116,7 +123,9 @@ def solve(
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis and mds; None: the
-               node attributes `weight` of a NetworkX graph, those of the file, or all one
+               node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS), or all one
+    inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, ids of a
+               file, or row numbers; of a cut: nodes of side 1 and of side 0
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
@@ -128,7 +137,12 @@ def solve(
         chosen["search.seconds"] = search_seconds
     context = _context(chosen, comm, verbose)
     context = replace(context, case=with_searches(context.case))
-    loaded, labels = _loaded(context, graph, node_weights)
+    counts = WEIGHED.get(context.case.problem.name, "")
+    if node_weights is not None and counts != "nodes":
+        name = context.case.problem.name
+        raise CaseError(f"node_weights: {name} counts those of edges; mvc, mis or mds would be right")
+    loaded, labels = _loaded(context, graph, node_weights, counts)
+    loaded = _with_fixed(context, loaded, labels, inside, outside)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
     solved = solve_graph(context, make_problem(context.case.problem.name), policy, loaded)
     nodes = solved.named(all_ids(context, loaded), labels)
@@ -154,8 +168,9 @@ def classify(
     graph      a NetworkX graph, a SciPy sparse matrix, a file, or a NumPy array as for `solve`
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes; None: one
                for every node of its own
-    labels     [n] classes, -1 for none; or [n, C] of 0 and 1
-    train, val, test   [n] bool, or node numbers
+    labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
+               of nodes to classes or names
+    train, val, test   [n] bool, or node numbers; of a NetworkX graph whose labels are no whole numbers, these
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
@@ -163,19 +178,32 @@ def classify(
     loaded, names = _loaded(context, graph)
     n = loaded.graph.n
     with raise_together(context.group, "reading the node data"):
-        table = table_of_arrays(features, labels, train, val, test, n)
+        classes = ClassNames(labels, names, n)
+        if classes.names and context.case.gnn.weights:
+            raise CaseError("labels: saved weights know classes by numbers; numbers would be right")
+        sets = splits_of({"train": train, "val": val, "test": test}, names)
+        table = table_of_arrays(features, classes.numbers, **sets, n=n)
     data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
     done = classify_nodes(context, loaded, data)
     predicted = gather_predictions(context, loaded, done.classifier)
     if loaded.order_all is not None:
         predicted[loaded.order_all] = predicted.copy()
     if predicted.ndim == 1:
-        predicted = done.classifier.data.class_ids[predicted]
+        predicted = classes.named(done.classifier.data.class_ids[predicted])
+        _warn_of_one_class(predicted, done.classifier.data.classes)
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
     )  # fmt: skip
+
+
+def _warn_of_one_class(predicted: np.ndarray, classes: int) -> None:
+    """Say where every node is given the same class of several."""
+    if classes > 1 and len(predicted) > 1 and (predicted == predicted[0]).all():
+        said = f"classify: all {len(predicted)} nodes are predicted to be of class {predicted[0]}"
+        hint = "more gnn.epochs, another gnn.learning_rate or features that tell nodes apart may help"
+        warnings.warn(f"{said}; {hint}", stacklevel=3)
 
 
 def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None = None) -> TrainedPolicy:
@@ -187,9 +215,15 @@ def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None =
     )
 
 
-def _loaded(context: Context, graph: Any, node_weights: Any = None) -> tuple[Loaded, list[Any] | None]:
+def _loaded(
+    context: Context, graph: Any, node_weights: Any = None, counts: str = ""
+) -> tuple[Loaded, list[Any] | None]:
     """A graph in memory or of a file on row partitions, its rows as graph.order says, and the labels of its
-    nodes by their own numbers. Ranks: all call."""
+    nodes by their own numbers; what is lost of it is a Python warning.
+
+    counts   the weights that count: see stream_of_object
+    Ranks    all call
+    """
     group, case = context.group, context.case
     source, labels = None, None
     with raise_together(group, "reading the graph"):
@@ -200,14 +234,49 @@ def _loaded(context: Context, graph: Any, node_weights: Any = None) -> tuple[Loa
             made = from_points if graph.dtype.kind in "iu" else scaled_points
             source = stream_of_metric(made("points", coordinates(graph)), "", "memory", 0)
         else:
-            source, labels = stream_of_object(graph)
+            source, labels = stream_of_object(graph, counts=counts)
         if node_weights is not None:
             if source is None or source.nodes is None or isinstance(graph, str):
                 raise GraphError(
                     "node_weights: only of graphs in memory; a file has its own (docs/formats.md)"
                 )
-            source.node_weights = weights_of_nodes(node_weights, labels, source.nodes)
-    return ordered(group, load_stream(group, source, case.graph, case), case.graph.order, case), labels
+            source.node_weights = weights_of_nodes(node_weights, labels, source.nodes, source.warnings)
+    item = load_stream(group, source, case.graph, case)
+    for text in item.warnings:
+        warnings.warn(text, stacklevel=3)
+    return ordered(group, item, case.graph.order, case), labels
+
+
+def _with_fixed(
+    context: Context, loaded: Loaded, labels: list[Any] | None, inside: Any, outside: Any
+) -> Loaded:
+    """The graph with the nodes that a caller fixes. Ranks: all call."""
+    search, found = context.case.search, []
+    with raise_together(context.group, "reading the fixed nodes"):
+        for name, nodes in (("inside", inside), ("outside", outside)):
+            if nodes is not None and getattr(search, name):
+                raise CaseError(f"{name}: given here and in search.{name}; one of them would be right")
+            found.append(None if nodes is None else _ids_of(nodes, labels, name))
+        both = [] if inside is None or outside is None else np.intersect1d(*found).tolist()
+        for node in both[:1]:
+            shown_node = node if labels is None else labels[node]
+            raise GraphError(
+                f"inside, outside: node {shown_node!r} is in both; in one of them would be right"
+            )
+    return replace(loaded, inside=found[0], outside=found[1])
+
+
+def _ids_of(nodes: Any, labels: list[Any] | None, name: str) -> np.ndarray:
+    """[k] int64, the ids of nodes that a caller names. Raises GraphError."""
+    right = "a list of nodes would be right"
+    if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
+        raise GraphError(f"{name}: found {nodes!r}; {right}")
+    if labels is not None:
+        return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
+    array = np.asarray(list(nodes))
+    if len(array) and (array.dtype.kind not in "iu" or array.ndim != 1):
+        raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")
+    return array.astype(np.int64)
 
 
 def _is_square(array: np.ndarray) -> bool:

@@ -102,6 +102,8 @@ Without mpirun it runs on one rank.
   section.key=value    set a key of the case; the value is TOML, but text needs no quotes:
                        train.steps=2000 graph.path=a.mtx 'graph.path=["a.mtx", "b.mtx"]'
   --out DIR            output folder; sets run.out (default: runs/NAME)
+  --check FILE         say whether the solution in FILE is feasible, its value and how far from
+                       optimal it can be; write nothing
   --overwrite          write into an output folder that has results already
   --resume             go on from the newest valid checkpoint in the output folder, on any number
                        of ranks, with the bits of a run that was never stopped; from the beginning

@@ -274,6 +274,129 @@ def test_what_is_lost_of_weights_is_said():
         solve(nx.Graph([(0, 1, {"weight": "heavy"})]), "maxcut")
 
 
+def test_weights_that_do_not_count_say_nothing(recwarn):
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: "red", 1: 2}, "weight")
+    assert solve(graph, "maxcut").objective == 2
+    edges = nx.MultiGraph([(0, 1, {"weight": 16777217}), (0, 1, {"weight": 3})])
+    assert solve(edges, "mvc").objective == 1
+    assert not [each for each in recwarn if "graph:" in str(each.message)]
+    lacking = nx.path_graph(3)
+    nx.set_node_attributes(lacking, {0: 1, 1: 2}, "weight")
+    with pytest.raises(GraphError, match="node 2 has no weight, others have"):
+        solve(lacking, "mvc")
+    with pytest.raises(CaseError, match="node_weights: maxcut counts those of edges; mvc, mis or mds"):
+        solve(graph, "maxcut", node_weights=[1, 2, 3])
+
+
+def test_edges_without_a_weight_among_others_are_named():
+    graph = nx.Graph([(0, 1, {"weight": 2}), (1, 2, {"weight": None})])
+    with pytest.raises(GraphError, match="edge 1-2 has no weight, others have"):
+        solve(graph, "maxcut")
+    assert solve(graph, "mvc").objective == 1
+    with pytest.raises(GraphError, match=r"the weight of edge 0-1 is 1e\+39; at most 3.4e38"):
+        solve(nx.Graph([(0, 1, {"weight": 1e39})]), "maxcut")
+
+
+def test_directions_of_unlike_weight_and_parallel_edges_are_said(recwarn):
+    both = nx.DiGraph([(0, 1, {"weight": 2}), (1, 0, {"weight": 2})])
+    assert solve(both, "maxcut").objective == 2
+    assert not [each for each in recwarn if "graph:" in str(each.message)]
+    both[1][0]["weight"] = 3
+    with pytest.warns(UserWarning, match="the one of largest weight counts; one edge with the sum"):
+        assert solve(both, "maxcut").objective == 3
+    with pytest.warns(UserWarning, match="of parallel edges one counts"):
+        assert solve(nx.MultiGraph([(0, 1), (0, 1)]), "maxcut").objective == 1
+    twice = sp.coo_array(([1, 1, 2], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    assert solve(twice, "maxcut").objective == 2
+
+
+def test_decimal_weights_have_decimal_objectives():
+    graph = nx.path_graph(4)
+    nx.set_edge_attributes(graph, 0.1, "weight")
+    answer = solve(graph, "maxcut")
+    assert (answer.objective, answer.bound) == (0.3, 0.3)
+    assert solve(nx.path_graph(4), "mvc", node_weights=[0.1] * 4).objective == 0.2
+
+
+def test_a_file_warns_of_weights_that_are_not_kept(shared_path):
+    path = shared_path / "large.txt"
+    if MPI.COMM_WORLD.rank == 0:
+        path.write_text("1 2 16777217\n2 3 123456789\n")
+    MPI.COMM_WORLD.barrier()
+    if MPI.COMM_WORLD.rank == 0:
+        with pytest.warns(UserWarning, match=r"large.txt:1: the weight, 16777217, is kept as 16777216"):
+            solve(str(path), "maxcut")
+    else:
+        solve(str(path), "maxcut")
+
+
+@pytest.mark.parametrize("order", ["natural", "random"])
+def test_fixed_nodes_are_named_as_the_graph_names_them(order, shared_path):
+    path = nx.path_graph(["a", "b", "c", "d", "e"])
+    settings = {"graph.order": order}
+    wanted = {"inside": ["a"], "outside": ["b"], "settings": settings}
+    assert {"a", "c"} <= set(solve(path, **wanted).nodes) <= {"a", "c", "d", "e"}
+    matrix = nx.to_scipy_sparse_array(path)
+    assert sorted(solve(matrix, inside=np.array([0]), outside=[1], settings=settings).nodes)[0] == 0
+    file = shared_path / "fixed.edges"
+    if MPI.COMM_WORLD.rank == 0:
+        file.write_text("10 20\n20 30\n30 40\n40 50\n")
+    MPI.COMM_WORLD.barrier()
+    assert 20 not in solve(str(file), outside=[20], settings=settings).nodes
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"inside": ["z"]}, "inside: found 'z'; a node of the graph would be right"),
+        ({"inside": "a"}, "inside: found 'a'; a list of nodes would be right"),
+        ({"inside": ["a"], "outside": ["a"]}, "node 'a' is in both"),
+        ({"outside": ["a", "b"]}, "both ends of the edge 0-1 are outside the cover"),
+    ],
+)
+def test_fixed_nodes_that_cannot_be_are_named(options, said):
+    with pytest.raises((CaseError, GraphError), match=said):
+        solve(nx.path_graph(["a", "b", "c"]), **options)
+    with pytest.raises(GraphError, match="node 9 is not in the graph"):
+        solve(np.array([[0, 1]]), inside=[9])
+
+
+def test_classes_and_nodes_by_name():
+    club = nx.karate_club_graph()
+    graph = nx.relabel_nodes(club, {v: f"m{v}" for v in club})
+    names = [data["club"] for _, data in graph.nodes(data=True)]
+    settings = {"gnn.epochs": 60, "seed": 1}
+    sets = {"train": ["m0", "m1", "m32", "m33"], "test": ["m5", "m20"]}
+    found = classify(graph, labels=names, settings=settings, **sets)
+    assert set(found.predicted) == {"Mr. Hi", "Officer"}
+    numbers = {name: [int(node[1:]) for node in nodes] for name, nodes in sets.items()}
+    classes = [int(name == "Officer") for name in names]
+    again = classify(graph, labels=classes, settings=settings, **numbers)
+    assert found.digest == again.digest
+    mapped = classify(graph, labels=dict(zip(graph, names)), settings=settings, **sets)
+    assert mapped.digest == found.digest
+    for options, said in (
+        ({"labels": names, "train": ["m99"]}, "train: found 'm99'"),
+        ({"labels": {"q": "x"}, "train": ["m0"]}, "labels: found 'q'"),
+        ({"labels": ["a", 1] * 17, "train": ["m0"]}, "labels: found 1 in row 1 among names of classes"),
+    ):
+        with pytest.raises(GraphError, match=said):
+            classify(graph, **options)
+
+
+def test_one_class_for_all_nodes_is_said():
+    graph = nx.complete_graph(12)
+    classes, same = [0] * 9 + [1] * 3, np.ones((12, 2))
+    with pytest.warns(UserWarning, match="all 12 nodes are predicted to be of class 0"):
+        classify(graph, same, classes, train=range(12), settings={"gnn.epochs": 2, "gnn.model": "gcn"})
+
+
+def test_missing_weights_are_no_damaged_weights():
+    with pytest.raises(GraphError, match=r"none.npz: no such file; the path of a weights.npz would be right"):
+        solve(nx.path_graph(3), weights="none.npz")
+
+
 @pytest.mark.parametrize("size", [1e-6, 1.0, 12345.6, 1e12])
 def test_tours_of_real_coordinates_have_their_length(size):
     """Distances of whole numbers alone are rounded."""

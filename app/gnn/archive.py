@@ -57,6 +57,8 @@ def refusing(path: str) -> Iterator[None]:
         yield
     except GraphError:
         raise
+    except FileNotFoundError:
+        raise GraphError(f"{path}: no such file; the path of a weights.npz would be right") from None
     except Exception as error:  # zip, npy, JSON and msgspec each have their own errors for damaged bytes
         raise GraphError(f"{path}: not a weights.npz of Lockstep ({type(error).__name__})") from None
 

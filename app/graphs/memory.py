@@ -1,6 +1,5 @@
 """Graphs that are already in memory as edge streams: of NetworkX, SciPy and NumPy, and Graph objects."""
 
-import warnings
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.graph import Graph
 from app.graphs.stream import EdgeStream
+from app.graphs.weights import kept_weights
 
 LARGEST_NUMBER = (1 << 32) - 3  # of a node
 
@@ -22,26 +22,26 @@ def stream_of(graph: Graph) -> EdgeStream:
     return _stream(graph.name, graph.n, rows[once], columns[once], weights, graph.first_id)
 
 
-def stream_of_object(graph: Any, name: str = "graph") -> tuple[EdgeStream, list[Any] | None]:
+def stream_of_object(
+    graph: Any, name: str = "graph", counts: str = ""
+) -> tuple[EdgeStream, list[Any] | None]:
     """The edges of a NetworkX graph, a SciPy matrix or a NumPy array, and the node labels in row order.
 
     An array is an adjacency matrix [n, n] of weights, zero for no edge, or [m, 2] pairs of node numbers.
-    NetworkX edge attributes `weight` become edge weights where every edge has one, node attributes `weight`
-    node weights; directions are ignored.
+    NetworkX edge attributes `weight` become edge weights where every edge has one; directions are ignored.
+
+    counts   "edges": their weights count, so that all have one or none, and what is lost is a warning;
+             "nodes": the node attributes `weight` of NetworkX become node weights; "": neither
     Raises GraphError for anything else.
     """
     if hasattr(graph, "adj") and hasattr(graph, "edges"):
-        return _networkx(graph, name)
+        return _networkx(graph, name, counts)
     if hasattr(graph, "tocoo") and len(graph.shape) == 2:
-        return _scipy(graph, name), None
+        return _scipy(graph, name, counts), None
     if isinstance(graph, np.ndarray):
-        return _array(graph, name), None
+        return _array(graph, name, counts), None
     needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array or a file name is needed"
     raise GraphError(f"graph: {needed}, got {type(graph)}")
-
-
-def _warn_of_directions() -> None:
-    _warn("graph: the matrix is not symmetric: of two entries of a pair the larger counts")
 
 
 def coordinates(points: np.ndarray) -> np.ndarray:
@@ -58,17 +58,13 @@ def _kind(array: np.ndarray) -> str:
     return f"an array of {array.dtype} of shape {array.shape}"
 
 
-def _array(array: np.ndarray, name: str) -> EdgeStream:
+def _array(array: np.ndarray, name: str, counts: str) -> EdgeStream:
     """A dense adjacency matrix, or pairs of node numbers."""
     square = array.ndim == 2 and array.shape[0] == array.shape[1]
     if square and array.dtype.kind in "iufb":
-        if not np.isfinite(array).all():
-            raise GraphError("graph: the matrix holds NaN or infinite weights")
-        if ((array != array.T) & (array != 0) & (array.T != 0)).any():
-            _warn_of_directions()
         rows, columns = np.nonzero(array)
-        weights = array[rows, columns].astype(np.float32)
-        return _stream(name, len(array), rows, columns, None if (weights == 1).all() else weights)
+        directed = bool(((array != array.T) & (array != 0) & (array.T != 0)).any())
+        return _matrix(name, len(array), rows, columns, array[rows, columns], directed, counts)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         right = "[n, n] numbers, or [m, 2] integers, would be right"
         raise GraphError(f"graph: found {_kind(array)}; {right}")
@@ -78,86 +74,130 @@ def _array(array: np.ndarray, name: str) -> EdgeStream:
     return _stream(name, int(array.max(initial=-1)) + 1, u, v, None)
 
 
-def _networkx(graph: Any, name: str) -> tuple[EdgeStream, list[Any]]:
+def _matrix(
+    name: str, n: int, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, directed: bool, counts: str
+) -> EdgeStream:
+    """The stored entries of a matrix; directed: two entries of a pair differ."""
+    said: list[str] = []
+    weights = kept_weights(values, lambda i: f"graph: the entry [{rows[i]}, {columns[i]}]", said)
+    if not np.isfinite(weights).all():
+        raise GraphError("graph: the matrix holds NaN or infinite weights")
+    if directed:
+        said.append("graph: the matrix is not symmetric: of two entries of a pair the larger counts")
+    stream = _stream(name, n, rows, columns, None if (weights == 1).all() else weights)
+    stream.warnings += said if counts == "edges" else []
+    return stream
+
+
+def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]]:
     labels = list(graph.nodes)
     number = {label: i for i, label in enumerate(labels)}
     ends = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
-    weights = [d.get("weight") for _, _, d in graph.edges(data=True)]
-    w = None
-    if weights and all(x is not None for x in weights):
-        pairs = list(graph.edges())
-        w = as_weights(weights, lambda i: "edge {}-{}".format(*pairs[i]))
-        _warn_of_parallels(ends, w, len(labels))
+    said: list[str] = []
+    w = _edge_weights(graph, counts == "edges", said)
+    if counts == "edges":
+        said += _lost_of_parallel_edges(graph, ends, w)
     stream = _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w)
-    own = [d.get("weight") for _, d in graph.nodes(data=True)]
-    if own and all(isinstance(each, Real) for each in own):
-        stream.node_weights = as_weights(own, lambda i: f"node {labels[i]}")
-    elif any(each is not None for each in own):
-        _warn("graph: not every node has a number as its attribute weight: nodes count as 1 each")
+    stream.warnings += said if counts == "edges" else []
+    own = {label: d["weight"] for label, d in graph.nodes(data=True) if "weight" in d}
+    if own and counts == "nodes":
+        stream.node_weights = weights_of_nodes(own, labels, len(labels), stream.warnings)
     return stream, labels
 
 
-def _warn_of_parallels(ends: np.ndarray, w: np.ndarray, n: int) -> None:
-    """Where edges [m, 2] of different weights [m] join the same nodes."""
-    key = ends.min(axis=1) * n + ends.max(axis=1)
-    order = np.argsort(key, kind="stable")
-    key, w = key[order], w[order]
-    if ((key[1:] == key[:-1]) & (w[1:] != w[:-1])).any():
-        _warn("graph: of parallel edges the one of largest weight counts")
+def _edge_weights(graph: Any, count: bool, said: list[str]) -> np.ndarray | None:
+    """[m] float32 edge attributes `weight`; None where no edge has one, or not all that need not count."""
+    weights = [d.get("weight") for _, _, d in graph.edges(data=True)]
+    missing = sum(weight is None for weight in weights)
+    if missing == len(weights) or (missing and not count):
+        return None
+    pairs = list(graph.edges())
+    if missing:
+        u, v = pairs[weights.index(None)]
+        raise GraphError(f"graph: edge {u}-{v} has no weight, others have; one for every edge would be right")
+    return as_weights(weights, lambda i: "edge {}-{}".format(*pairs[i]), said)
 
 
-def _warn(text: str) -> None:
-    warnings.warn(text, stacklevel=4)
+def _lost_of_parallel_edges(graph: Any, ends: np.ndarray, weights: np.ndarray | None) -> list[str]:
+    """A warning where edges between the same two nodes are merged and weights are lost by that."""
+    _, pair = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
+    pair = pair.reshape(-1)
+    repeated = len(pair) and int(pair.max()) + 1 < len(pair)
+    if not repeated or not (graph.is_multigraph() or _differ(pair, weights)):
+        return []
+    which = "one" if weights is None else "the one of largest weight"
+    return [f"graph: of parallel edges {which} counts; one edge with the sum of their weights may be meant"]
 
 
-def weights_of_nodes(given: Any, labels: list[Any] | None, n: int) -> np.ndarray:
-    """[n] float32 weights of nodes from an array in their order or a mapping by label. Raises GraphError."""
+def _differ(pair: np.ndarray, weights: np.ndarray | None) -> bool:
+    """True where edges [m] of one pair have unlike weights."""
+    if weights is None:
+        return False
+    low, high = np.full(pair.max() + 1, np.inf), np.full(pair.max() + 1, -np.inf)
+    np.minimum.at(low, pair, weights)
+    np.maximum.at(high, pair, weights)
+    return bool((low != high).any())
+
+
+def weights_of_nodes(given: Any, labels: list[Any] | None, n: int, said: list[str]) -> np.ndarray:
+    """[n] float32 weights of nodes from an array in their order or a mapping by label. Raises GraphError.
+
+    said   gets a warning where whole numbers are not kept as they are
+    """
     labels = list(range(n)) if labels is None else labels
     if hasattr(given, "keys"):
         missing = next((label for label in labels if label not in given), None)
         if missing is not None:
             raise GraphError(f"graph: node {missing!r} has no weight, others have")
+        if len(given) > n:
+            known = set(labels)
+            other = next(label for label in given.keys() if label not in known)  # noqa: SIM118
+            raise GraphError(f"graph: found a weight of {other!r}, which is no node")
         given = [given[label] for label in labels]
     if len(given) != n:
         raise GraphError(f"graph: found {len(given)} node weights for {n} nodes")
-    return as_weights(given, lambda i: f"node {labels[i]}")
+    return as_weights(given, lambda i: f"node {labels[i]}", said)
 
 
-def as_weights(values: Any, name: Callable[[int], str]) -> np.ndarray:
-    """[k] float32 from numbers; warns where whole numbers are not kept as they are. Raises GraphError."""
+def as_weights(values: Any, name: Callable[[int], str], said: list[str]) -> np.ndarray:
+    """[k] float32 from numbers; `said` gets a warning as of kept_weights. Raises GraphError."""
     found = np.asarray(values)
     if found.dtype.kind not in "biuf" or found.ndim != 1:
         for i, value in enumerate(values):
             if not isinstance(value, Real):
                 raise GraphError(f"graph: the weight of {name(i)} is {value!r}; a number would be right")
-        found = np.array([float(value) for value in values])
+        found = np.array([float(value) for value in values], dtype=np.float64)
     found = found.astype(np.float64)
     if not np.isfinite(found).all():
         i = int(np.flatnonzero(~np.isfinite(found))[0])
         raise GraphError(f"graph: the weight of {name(i)} is NaN or infinite")
-    kept = found.astype(np.float32)
-    changed = np.flatnonzero((found == np.rint(found)) & (kept != found))
-    if len(changed):
-        i = int(changed[0])
-        what = f"graph: the weight of {name(i)}, {found[i]:.0f}, is kept as {kept[i]:.0f}: 24 bits are kept"
-        _warn(f"{what}; smaller whole numbers are exact")
+    kept = kept_weights(found, lambda i: f"graph: the weight of {name(i)}", said)
+    if not np.isfinite(kept).all():
+        i = int(np.flatnonzero(~np.isfinite(kept))[0])
+        raise GraphError(f"graph: the weight of {name(i)} is {found[i]:g}; at most 3.4e38 would be right")
     return kept
 
 
-def _scipy(matrix: Any, name: str) -> EdgeStream:
+def _scipy(matrix: Any, name: str, counts: str) -> EdgeStream:
+    """A sparse matrix; entries that are stored twice are added, as SciPy does."""
     if matrix.shape[0] != matrix.shape[1]:
         raise GraphError(
             f"graph: the matrix is {matrix.shape[0]} x {matrix.shape[1]}; a square one is needed"
         )
-    coo = matrix.tocoo()
-    weights = np.asarray(coo.data, dtype=np.float32)
-    if not np.isfinite(weights).all():
-        raise GraphError("graph: the matrix holds NaN or infinite weights")
+    if matrix.dtype.kind not in "iufb":
+        raise GraphError(f"graph: the matrix holds {matrix.dtype}; real numbers would be right")
+    coo = matrix.tocoo(copy=True)
+    coo.sum_duplicates()
     rows, columns = np.asarray(coo.row, dtype=np.int64), np.asarray(coo.col, dtype=np.int64)
-    mirror = matrix.tocsr().T
-    if abs(matrix.tocsr() - mirror).multiply(mirror.astype(bool)).multiply(matrix.astype(bool)).nnz:
-        _warn_of_directions()
-    return _stream(name, matrix.shape[0], rows, columns, None if (weights == 1).all() else weights)
+    directed = counts == "edges" and _is_directed(coo.tocsr())
+    return _matrix(name, matrix.shape[0], rows, columns, coo.data, directed, counts)
+
+
+def _is_directed(matrix: Any) -> bool:
+    """True where both entries of a pair are there and differ."""
+    mirror = matrix.T.tocsr()
+    both = matrix.astype(bool).multiply(mirror.astype(bool))
+    return bool((matrix != mirror).multiply(both).nnz)
 
 
 def _stream(

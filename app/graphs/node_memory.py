@@ -1,6 +1,7 @@
 """Features, labels and splits that are arrays in memory, as a NodeTable: for calls from Python."""
 
 from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from app.graphs.nodedata import (
     finite_floats,
     rows_per_piece,
 )
+from app.graphs.source import shown
 
 
 def table_of_arrays(
@@ -36,6 +38,71 @@ def table_of_arrays(
         None if labels is None else _labels(labels),
         _splits(sets, n) if sets else None,
     )
+
+
+def numbers_of(nodes: Iterable[Any], labels: list[Any], name: str) -> list[int]:
+    """The numbers of nodes that are named by their labels. Raises GraphError."""
+    number, found = {label: i for i, label in enumerate(labels)}, []
+    for node in nodes:
+        try:
+            found.append(number[node])
+        except (KeyError, TypeError):  # TypeError: what can be no label
+            raise GraphError(
+                f"{name}: found {shown(repr(node))}; a node of the graph would be right"
+            ) from None
+    return found
+
+
+def splits_of(sets: dict[str, Any], labels: list[Any] | None) -> dict[str, Any]:
+    """The sets with nodes that are named by labels as numbers; whole numbers and bools stay what they are."""
+    return {name: _split_of(name, values, labels) for name, values in sets.items()}
+
+
+def _split_of(name: str, values: Any, labels: list[Any] | None) -> Any:
+    if values is None or labels is None or (isinstance(values, np.ndarray) and values.dtype.kind in "iufb"):
+        return values
+    nodes = list(values)
+    if all(isinstance(node, Integral | np.bool_) for node in nodes):
+        return np.array(nodes, dtype=None if nodes else np.int64)
+    return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
+
+
+class ClassNames:
+    """Classes of nodes as numbers, and their names where they have names.
+
+    numbers   what table_of_arrays takes of labels
+    names     of the classes, ascending; empty: classes are numbers
+    """
+
+    def __init__(self, values: Any, nodes: list[Any] | None, n: int) -> None:
+        if hasattr(values, "keys"):
+            values = _in_order(values, list(range(n)) if nodes is None else nodes)
+        self.numbers, self.names = values, []
+        if isinstance(values, np.ndarray) and values.dtype.kind not in "USO":
+            return
+        if values is None or hasattr(values, "tocsr") or not any(isinstance(each, str) for each in values):
+            return
+        for i, each in enumerate(values):
+            if each is not None and not isinstance(each, str):
+                right = "names, or None for none, would be right"
+                raise GraphError(
+                    f"labels: found {shown(repr(each))} in row {i} among names of classes; {right}"
+                )
+        self.names = sorted({str(each) for each in values if each is not None})
+        number = {name: i for i, name in enumerate(self.names)}
+        self.numbers = np.array([-1 if each is None else number[str(each)] for each in values])
+
+    def named(self, classes: np.ndarray) -> np.ndarray:
+        """Numbers of classes [k], or their names where they have names."""
+        return np.array(self.names)[classes] if self.names else classes
+
+
+def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
+    """The classes of all nodes in their order from a mapping; nodes that it lacks have none."""
+    found = dict(values.items())
+    numbers_of(found, nodes, "labels")
+    none = None if any(isinstance(each, str) for each in found.values()) else -1
+    return [found.get(node, none) for node in nodes]
 
 
 def _refusal(name: str) -> Refuse:

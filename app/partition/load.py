@@ -41,6 +41,7 @@ class Loaded:
     paths    the files it was read from, several where they were united, and the format named for them
     seed     of the generator
     order_all   [n] int64 on all ranks, the old number of each row; None: rows are in the order of the file
+    inside, outside   [k] int64 on all ranks, ids of nodes that a caller wants in the solution, or not in it
     """
 
     graph: Graph
@@ -54,6 +55,8 @@ class Loaded:
     format: str = "auto"
     seed: int = 0
     order_all: np.ndarray | None = None
+    inside: np.ndarray | None = None
+    outside: np.ndarray | None = None
 
     def release(self) -> None:
         """Let go of the columns of the rows, which somebody else now holds in another numbering."""

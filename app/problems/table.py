@@ -16,6 +16,11 @@ PROBLEMS = {
     "maxcut_once": MaxCutOnce,
     "tsp": TravellingSalesman,
 }
+# The weights that objectives count.
+WEIGHED = {
+    **dict.fromkeys(["mvc", "mis", "mds"], "nodes"),
+    **dict.fromkeys(["maxcut", "maxcut_once", "tsp"], "edges"),
+}
 
 
 def make_problem(name: str) -> Problem:

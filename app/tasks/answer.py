@@ -7,7 +7,7 @@ import numpy as np
 
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
-from app.errors import LockstepError
+from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
@@ -58,16 +58,33 @@ def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Sol
 
 
 def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Graph) -> Toolbox:
-    """The problem's tools for one whole instance, with the nodes the case fixes. Ranks: all call."""
+    """The problem's tools for one whole instance, with the nodes that are fixed. Ranks: all call."""
     search = context.case.search
     with raise_together(context.group, "reading the fixed nodes"):
         ids = all_ids(whole)
         inside, outside = (
-            np.flatnonzero(read_nodes(path, ids)) if path else np.empty(0, dtype=np.int64)
-            for path in (search.inside, search.outside)
+            np.flatnonzero(read_nodes(path, ids)) if path else _rows_of(given, ids)
+            for path, given in ((search.inside, loaded.inside), (search.outside, loaded.outside))
         )
+        both = np.intersect1d(inside, outside)
+        if len(both):
+            right = "a node in one of them would be right"
+            raise CaseError(f"search.inside, search.outside: node {ids[both[0]]} is in both; {right}")
         compiled = context.case.run.kernels == "auto"
-        return problem.toolbox(Instance(whole, loaded.metric, inside, outside, compiled))
+        try:
+            return problem.toolbox(Instance(whole, loaded.metric, inside, outside, compiled))
+        except ValueError as error:  # no solution can hold these nodes without those
+            raise CaseError(f"search.inside, search.outside: nodes by their row from 0: {error}") from None
+
+
+def _rows_of(nodes: np.ndarray | None, ids: np.ndarray) -> np.ndarray:
+    """[k] int64, ascending: the rows of nodes that a caller names by their ids. Raises GraphError."""
+    if nodes is None:
+        return np.empty(0, dtype=np.int64)
+    unknown = np.setdiff1d(nodes, ids)
+    if len(unknown):
+        raise GraphError(f"inside, outside: node {unknown[0]} is not in the graph")
+    return np.flatnonzero(np.isin(ids, nodes))
 
 
 def all_ids(graph: Graph) -> np.ndarray:
@@ -106,7 +123,11 @@ def in_unit(toolbox: Any, value: int | None) -> float | int | None:
     """A value as the objective it stands for, rounded to the decimals that its weights have."""
     if value is None or toolbox.unit == 1:
         return value
-    objective, decimals = value * toolbox.unit, decimals_of(toolbox.weights * toolbox.unit)
+    weights = getattr(toolbox, "weights", None)  # tours have none
+    objective, decimals = (
+        value * toolbox.unit,
+        None if weights is None else decimals_of(weights * toolbox.unit),
+    )
     return objective if decimals is None else round(objective, decimals)
 
 
