@@ -270,7 +270,7 @@ def test_all_ranks_read_the_same_policy(group, tmp_path):
     [
         ("tsp", POLICY, CaseError, "weights for problem 'tsp', the case has 'mvc'"),
         ("mvc", PolicyCase(), CaseError, "do not fit the architecture"),
-        ("mvc", None, GraphError, "not a weights.npz"),
+        ("mvc", None, GraphError, "no such file; the path of a weights.npz"),
     ],
 )
 def test_all_ranks_refuse_the_same(group, tmp_path, problem, policy, error, message):
