@@ -91,7 +91,7 @@ def test_a_bound_is_no_more_than_the_cheapest_set(seed, largest):
         bound.check(graph)
         assert bound.lower <= wanted
     assert bound.lower >= 0.7 * wanted
-    with pytest.raises(BadCertificate, match="add up to more than its price|prices above 0"):
+    with pytest.raises(BadCertificate, match=r"add up to more than its price|prices above 0"):
         replace(bound, weights=bound.weights // 2).check(graph)
 
 
