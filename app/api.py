@@ -165,7 +165,8 @@ def classify(
 ) -> Classification:
     """Train a graph network on the nodes of a graph, full batch; or apply saved weights (gnn.weights).
 
-    graph      a NetworkX graph, a SciPy sparse matrix, a file, or a NumPy array as for `solve`
+    graph      a NetworkX graph, a SciPy sparse matrix, a file, or a NumPy array as for `solve`; whether the
+               directions of its edges count is said by graph.neighbours of the settings ("both": they do not)
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes; None: one
                for every node of its own
     labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
@@ -175,6 +176,9 @@ def classify(
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
     context = _context({"run.task": "classify", **(settings or {})}, comm, verbose)
+    if hasattr(graph, "is_directed") and graph.is_directed() and not _names_neighbours(settings or {}):
+        said = "classify: the edges of a directed graph count in both directions"
+        warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=2)
     loaded, names = _loaded(context, graph)
     n = loaded.graph.n
     with raise_together(context.group, "reading the node data"):
@@ -196,6 +200,12 @@ def classify(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
     )  # fmt: skip
+
+
+def _names_neighbours(settings: dict[str, Any]) -> bool:
+    """Whether a caller says which neighbours of a node count."""
+    table = settings.get("graph", {})
+    return "graph.neighbours" in settings or (isinstance(table, dict) and "neighbours" in table)
 
 
 def _warn_of_one_class(predicted: np.ndarray, classes: int) -> None:

@@ -26,6 +26,8 @@ from app.config import (
 from app.text import is_plain, printable, shorten, show
 from app.tomlplaces import Places
 
+STUDIES_OF_ARCS = ("models", "depth")  # which train on a graph as the task classify does
+
 
 def mistakes(table: type[Table], data: dict[str, Any], above: Keys, places: Places) -> Iterator[str]:
     """The unknown keys, wrong types and values out of range of one table and those in it."""
@@ -123,6 +125,9 @@ def conflicts(
             given = has_graphs and case.run.task == "solve" and graphs is case.graph
             for key, mistake in (*_graph_conflicts(graphs), *(() if given else _file_keys(graphs))):
                 yield f"{where((*keys, key), places)}: {mistake}"
+            if graphs.neighbours != "both" and not (graphs is case.graph and _hears_arcs(case)):
+                right = '"both" would be right but for node classification on layers of sums over neighbours'
+                yield f"{where((*keys, 'neighbours'), places)}: {right}, got {show(graphs.neighbours)}"
     trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
     trained = case.train.graphs or case.graph
     if case.run.task == "solve" and not (has_graphs or case.graph.path or case.graph.generator):
@@ -173,8 +178,17 @@ def conflicts(
             yield f"{where(keys, places)}: {mistake}"
 
 
+def _hears_arcs(case: Case) -> bool:
+    """Whether what a case runs tells the directions of edges apart."""
+    task, study = case.run.task, case.study.kind
+    networks = task == "classify" or (task == "study" and study in STUDIES_OF_ARCS)
+    return networks and case.gnn.model != "rgcn"
+
+
 def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) within one table of graphs."""
+    if graphs.neighbours != "both" and graphs.complement:
+        yield "complement", f'must be false where graph.neighbours = "{graphs.neighbours}", got true'
     lo, hi = (graphs.nodes, graphs.nodes) if isinstance(graphs.nodes, int) else graphs.nodes
     if lo < 0 or hi < 0:
         yield "nodes", f"must be at least 1, got {min(lo, hi)}"
@@ -196,7 +210,7 @@ def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
 
 def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) for each key about files that is set in a table without files."""
-    for key in ("complement", "self_loops", "duplicates"):
+    for key in ("complement", "self_loops", "duplicates", "neighbours"):
         if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
             yield key, "is for graphs from files; generated ones are used as they are: leave it out"
 

@@ -101,6 +101,13 @@ class GraphCase(Table, frozen=True):
             'file of the nodes to train on, validate and test; random: 60 : 20 : 20; "": those in graph.path'
         ),
     ] = ""
+    neighbours: Annotated[
+        Literal["both", "in", "out"],
+        about(
+            "whose rows a node's layer sums: both: of all neighbours, whatever the direction of the edges; "
+            "in: of the tails of the edges into it; out: of the heads of those out of it"
+        ),
+    ] = "both"
     order: Annotated[
         Literal["natural", "random", "rcm", "metis"],
         about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),

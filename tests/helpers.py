@@ -74,10 +74,10 @@ def edge_stream(graph, name="graph"):
     return EdgeStream(name, "", "generated", n, 0, weights is not None, lambda stream: iter([chunk]))
 
 
-def make_block(group, graph, exchange="auto", balance="edges"):
-    """The row block of one graph on this rank. Ranks: all call."""
+def make_block(group, graph, exchange="auto", balance="edges", neighbours="both"):
+    """The row block of one graph on this rank; neighbours "in", "out": edges are arcs. Ranks: all call."""
     stream = edge_stream(graph) if group.rank == 0 else None
-    part, rows, _ = assemble(group, stream, balance=balance)
+    part, rows, _ = assemble(group, stream, balance=balance, neighbours=neighbours)
     return RowBlock(group, part, rows, exchange)
 
 

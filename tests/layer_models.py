@@ -10,7 +10,7 @@ from app.gnn.features import make_features
 from app.gnn.layers.layer import LayerSpec, Settings
 from app.gnn.layers.table import make_convolution
 from app.gnn.model import Draws, Model, layer_specs
-from app.gnn.neighbours import Neighbours
+from app.gnn.neighbours import Neighbours, both_ways
 from app.gnn.parameters import Parameters
 
 SEED = 7
@@ -30,11 +30,16 @@ def drawn(shapes, seed=SEED):
 
 
 class Trial:
-    """A model of a case on one graph with features X [n, f], labels [n] (-1: none), softmax cross-entropy."""
+    """A model of a case on one graph with features X [n, f], labels [n] (-1: none), softmax cross-entropy.
 
-    def __init__(self, group, graph, X, labels, case, exchange="auto", sparse=False, values=None):
+    neighbours   "in", "out": the graph's edges are arcs
+    """
+
+    def __init__(
+        self, group, graph, X, labels, case, exchange="auto", sparse=False, values=None, neighbours="both"
+    ):
         self.group, self.device, self.case = group, group.device, case
-        self.block = make_block(group, graph, exchange)
+        self.block = make_block(group, graph, exchange, neighbours=neighbours)
         self.labels, self.classes = labels, int(labels.max()) + 1
         X_own = own_rows(self.block, X.astype(np.float32))
         self.features = make_features(group, sp.csr_array(X_own) if sparse else X_own, self.block.own_counts)
@@ -44,7 +49,8 @@ class Trial:
         params.set(self.values)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         rows = self.block.rows
-        self.engine = Engine(Neighbours(group, self.block, case.edge_weights), rows, params, direct)
+        hears, heard_by = both_ways(group, self.block, case.edge_weights)
+        self.engine = Engine(hears, rows, params, direct, heard_by)
         put = self.device.put
         counted = ((labels >= 0) / max((labels >= 0).sum(), 1)).astype(np.float32)
         self._targets = (
@@ -148,8 +154,11 @@ class Single:
 
 
 def reference_scores(graph, X, case, classes, W):
-    """Scores [n, classes] with dense matrices."""
-    A, _ = dense(graph)
+    """Scores [n, classes] with dense matrices.
+
+    graph   or A [n, n], whose row i has the weights of what node i hears
+    """
+    A = graph if isinstance(graph, np.ndarray) else dense(graph)[0]
     H = X.astype(float)
     for number, spec in enumerate(layer_specs(case, classes), start=1):
         w = {name.partition(".")[2]: W[name] for name in W if name.startswith(f"layer{number}.")}
@@ -194,7 +203,7 @@ def differences(graph, X, labels, case, values, step=1e-6):
 def _gcn(A, H, w, case, spec):
     B = A + np.eye(len(A))
     d = B.sum(1)
-    P = B / np.sqrt(d[:, None] * d) if case.normalisation == "symmetric" else B / d[:, None]
+    P = B / np.sqrt(d[:, None] * B.sum(0)) if case.normalisation == "symmetric" else B / d[:, None]
     return P @ H @ w["W"]
 
 

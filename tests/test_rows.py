@@ -104,7 +104,7 @@ def test_more_nodes_than_32_bits_of_columns():
     assert entries.dtype == np.uint64 and counts == [5, 5]
     builder = rows.SortedRows(n, 0, np.array([3, 2]))
     builder.add_entries(entries[:5], None)
-    indptr, columns, _, written = builder.finish()
+    indptr, columns, _, written, *_ = builder.finish()
     assert columns.dtype == np.int64
     assert (indptr.tolist(), columns.tolist(), written) == ([0, 2, 4], [1, hub, 0, hub], 2)
     assert isinstance(

@@ -13,7 +13,7 @@ from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
 from app.gnn.programs import Programs, Rows
-from app.gnn.reach import FORWARD, Narrow
+from app.gnn.reach import BACKWARD, Narrow
 from app.memory.tiers import Budget
 from app.partition.rows import RowPartition
 from app.products import PLAIN, Finish, Part
@@ -23,7 +23,7 @@ NO_NUMBERS: Array = object()  # stands for an array in a dry run
 KEPT_COLUMNS = 64  # of the features that are multiplied at a time where their product is kept
 SPREAD_COLUMNS = 64  # of rows that are multiplied by A where they lie
 NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
-# P = diag(left) (A, or A+I) diag(right)
+# P = diag(left) (A, or A+I) diag(right), right of A^T
 PRODUCTS = {
     "symmetric": ("symmetric", True, "symmetric"),
     "in_degree": ("in_degree", True, ""),
@@ -35,7 +35,8 @@ PRODUCTS = {
 class Engine(Programs):
     """Operations on rows, in the buffers of one plan (app/gnn/programs.py).
 
-    neighbours_of   the product with the adjacency matrix, on rows partitioned over ranks
+    neighbours_of   the product with the adjacency matrix A, on rows partitioned over ranks
+    heard_by        the product with A^T, by which gradients go back; of an undirected graph the same
     params          replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
     kept            columns of the products of the features that are made once, by their normalisation
     way             FORWARD or BACKWARD, of a pass whose products leave out what the loss does not depend on
@@ -44,11 +45,14 @@ class Engine(Programs):
     narrow          what they leave out, by layer
     """
 
-    def __init__(self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int) -> None:
+    def __init__(
+        self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int,
+        heard_by: Neighbours | None = None,
+    ) -> None:  # fmt: skip
         """direct   how many of the first parameters have gradients that arrive whole, not by row blocks."""
         group, block = neighbours.group, neighbours.block
         super().__init__(group.device, block.n_own)
-        self.group, self.neighbours_of = group, neighbours
+        self.group, self.neighbours_of, self.heard_by = group, neighbours, heard_by or neighbours
         self.params, self.direct, self.cuts = params, direct, rows.cuts
         self.blocks = len(rows.starts) - 1
         self.first_row = block.lo
@@ -125,6 +129,7 @@ class Engine(Programs):
     ) -> Rows:
         """New rows A X, or (A + I) X where `own`, or (A + factor I) X with factor [1, 1].
 
+        In a backward pass A stands for A^T, here and in the other products.
         Ranks   all call (one exchange)
         """
         Y = self.take(name, X.width)
@@ -177,14 +182,12 @@ class Engine(Programs):
         self._run("spmm", name, reads, writes, work, flops, exchanges=widths, layer=layer, way=self.way)
 
     def _accumulate(self, X: Array, Y: Array) -> None:
-        """Y += A X on the rows that the pass needs."""
+        """Y += A X, or in a backward pass A^T X, on the rows that the pass needs."""
         narrow = self.narrow.get(self.layer) if self.way else None
-        if narrow is None:
-            self.neighbours_of.accumulate(X, Y)
-        elif self.way == FORWARD:
-            self.neighbours_of.accumulate(X, Y, narrow.rows)
+        if self.way == BACKWARD:
+            self.heard_by.accumulate(X, Y, None, narrow and narrow.matrix)
         else:
-            self.neighbours_of.accumulate(X, Y, None, narrow.matrix)
+            self.neighbours_of.accumulate(X, Y, narrow and narrow.rows)
 
     def _spread_columns(self, X: Array, rows: Array, own: bool, factor: Array | None) -> None:
         """`spread` of columns X [n_own, k] of an array; rows [n_own, k]: room for their values."""
@@ -205,9 +208,10 @@ class Engine(Programs):
         work = lambda: self._accumulate(X.array, Y.array)  # noqa: E731
         self._product(Y.name, [Y, X], [Y], work, (X.width,))
 
-    def scale_of(self, kind: str) -> Array | None:
-        """[n_own] the factors of rows of a normalisation (Neighbours.scale)."""
-        return self.neighbours_of.scale(kind) if self.numeric else NO_NUMBERS
+    def scale_of(self, kind: str, columns: bool = False) -> Array | None:
+        """[n_own] the factors of rows, or of columns, of a normalisation (Neighbours.scale)."""
+        side = self.heard_by if columns else self.neighbours_of
+        return side.scale(kind) if self.numeric else NO_NUMBERS
 
     def product_of(self, X: DenseFeatures, kind: str) -> DenseFeatures:
         """Features P X, made once and kept: P as Neighbours.scale says, "mean" and "sum" without own rows.
@@ -230,7 +234,7 @@ class Engine(Programs):
             columns = slice(lo, lo + KEPT_COLUMNS)
             rows = X[:, columns].copy()
             if right:
-                self.device.activate(rows, self.scale_of(right))
+                self.device.activate(rows, self.scale_of(right, columns=True))
             out[:, columns] = rows
             self._spread_columns(out[:, columns], rows, own, None)
         if left:

@@ -15,8 +15,9 @@ Array = Any
 class Neighbours:
     """The adjacency matrix of one graph as an operator on rows.
 
-    A is symmetric and has no loops, hence it is its own transpose and the backward pass of a product is the
-    same product. A row is one chain: the own row first where it is asked for, then the neighbours in global
+    A has no loops. Of an undirected graph it is its own transpose, and the backward pass of a product is the
+    same product; of a directed one there are two of these, of RowBlock.heard and RowBlock.told.
+    A row is one chain: the own row first where it is asked for, then the neighbours in global
     column order, whatever the exchange (halo, gather, staged broadcast) and the number of ranks.
 
     weighted   take the graph's edge weights; else every edge counts one
@@ -70,7 +71,8 @@ class Neighbours:
     def scale(self, kind: str) -> Array:
         """[n_own] float32 factors of rows, zero on padding; computed once. Ranks: all call, the first time.
 
-        "symmetric"   (d+1)^-1/2, d the (weighted) degree: D^-1/2 (A+I) D^-1/2 with one factor on either side
+        "symmetric"   (d+1)^-1/2, d the (weighted) degree: D^-1/2 (A+I) D^-1/2 with one factor on either side,
+                      of a directed graph by the degrees of that side
         "in_degree"   (d+1)^-1: rows of A+I divided by their sums
         "mean"        1/d, 0 for an isolated node: the mean over the neighbours alone
         """
@@ -98,3 +100,9 @@ class Neighbours:
             factor = np.where(degree > 0, 1 / np.where(degree > 0, degree, 1), 0)
         factor[self.block.n_real :] = 0
         return self.device.put(factor.astype(np.float32))
+
+
+def both_ways(group: Group, block: RowBlock, weighted: bool) -> tuple[Neighbours, Neighbours]:
+    """The products with A and with A^T; of an undirected graph they are one."""
+    hears = Neighbours(group, block.heard, weighted)
+    return hears, Neighbours(group, block.told, weighted) if block.directed else hears

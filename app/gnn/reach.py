@@ -2,12 +2,12 @@
 
 The loss is a mean over the training nodes T. With layers 1..L, the rows needed of layer l's output are
 
-    S_L = T     S_l = S_{l+1} and the neighbours of its nodes     (the receptive field of T, from below)
+    S_L = T     S_l = S_{l+1} and what its nodes hear     (the receptive field of T, from below)
 
 Forward   a product with A makes the rows S_l; the others stay as they are before neighbours are added
 Backward  the gradient D by layer l's output is zero outside S_l, hence
-          (A D)_i = sum over neighbours j in S_l of D_j
-          so that entries of A in other columns are left out: a matrix of its own, made once
+          (A^T D)_i = sum over the nodes j in S_l that hear i of D_j
+          so that entries of A^T in other columns are left out: a matrix of its own, made once
 Exact     A row outside S_l is multiplied by gradients of zero only, and what is left out of a sum are zeros:
           loss and gradients are those of whole products, bit for bit but for signs of zeros.
 
@@ -36,7 +36,7 @@ class Narrow:
 
     share    of the stored entries of all ranks: those of rows that are needed
     rows     [n_own] float32 on the device, 1 where the layer's output is needed, else 0
-    matrix   A (or its tiles) without the columns of other nodes; None: A itself
+    matrix   A^T (or its tiles) without the columns of other nodes; None: A^T itself
     nbytes   of the matrix on this rank
     """
 
@@ -59,12 +59,14 @@ def narrow_layers(
     train_own  [n_own] bool, the nodes in the loss
     row_by_row by layer (layers/layer.py); where it is not, that layer and all below make all rows
     products   (layer, FORWARD or BACKWARD) of all products with A in an epoch, layers from 0
-    weighted   the matrix has the edges' weights
+    weighted   A^T has the edges' weights on this rank
     The matrices of all layers together have on no rank more entries than A; the last layers come first.
     Ranks      all call (one exchange of a byte a row for each layer); which layers and shares, all agree
     """
     found: dict[int, Narrow] = {}
-    degrees, flags, spare = block.degrees_own().astype(np.int64), train_own, 1.0
+    degrees, flags, spare = block.heard.degrees_own().astype(np.int64), train_own, 1.0
+    told = block.told
+    stored_own = int(told.degrees_own().sum())
     for layer in range(len(row_by_row) - 1, -1, -1):
         if not row_by_row[layer]:
             break
@@ -73,11 +75,11 @@ def narrow_layers(
         if share > MOST_ENTRIES:
             break  # layers below need no fewer
         extended = block.extend_host(group, flags.view(np.uint8)).astype(bool)
-        pointers = block.pointers_within(extended)
-        most = _most(group, sum(int(each[-1]) for each in pointers), int(degrees.sum()))
+        pointers = told.pointers_within(extended)
+        most = _most(group, sum(int(each[-1]) for each in pointers), stored_own)
         if (layer, BACKWARD) in products and most <= spare:
             spare -= most
-            matrix, nbytes = block.within(group.device, extended, pointers, weighted)
+            matrix, nbytes = told.within(group.device, extended, pointers, weighted)
         else:
             matrix, nbytes = None, 0
         if (layer, BACKWARD) in products or (layer, FORWARD) in products:
@@ -116,14 +118,18 @@ def copied_shares(shares: list[float], products: set[tuple[int, str]]) -> list[f
     return copied[::-1]
 
 
-def widest_products(operations: list[Any], copied: set[int]) -> dict[int, int]:
-    """Columns of the widest operand that each matrix meets, by layers that have their own; -1: A.
+def widest_products(operations: list[Any], copied: set[int], directed: bool) -> dict[int | str, int]:
+    """Columns of the widest operand that each matrix meets: by layers that have their own, FORWARD: A, and
+    BACKWARD: A^T, of a directed graph.
 
     operations   of an epoch (Programs.recorded)     copied   layers with a matrix of their own
     """
-    found: dict[int, int] = {}
+    found: dict[int | str, int] = {}
     for each in operations:
         if each.way:
-            matrix = each.layer if each.way == BACKWARD and each.layer in copied else -1
+            back = each.way == BACKWARD
+            matrix = (
+                each.layer if back and each.layer in copied else BACKWARD if back and directed else FORWARD
+            )
             found[matrix] = max(found.get(matrix, 0), *each.exchanges)
     return found

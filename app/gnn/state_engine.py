@@ -77,8 +77,11 @@ class StateEngine(Engine):
         """Y += A X. Ranks: all call (one exchange)."""
         self.add_into(Y, self.neighbours(X, own=False))
 
-    def scale_of(self, kind: str) -> Array:
-        """[rows] factors as of Neighbours.scale, from residual degrees. Ranks: all call, the first time."""
+    def scale_of(self, kind: str, columns: bool = False) -> Array:
+        """[rows] factors of rows and columns alike, as of Neighbours.scale, from residual degrees.
+
+        Ranks   all call, the first time
+        """
         xp, alive = self.device.xp, self.alive_own
         if self._degrees is None:
             self._degrees = self.batch.times(self._column, alive)[:, 0] * alive

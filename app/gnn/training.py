@@ -20,10 +20,10 @@ from app.gnn.inputs import input_rows
 from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import Scores, count_hits, scores_of
 from app.gnn.model import Draws, Model
-from app.gnn.neighbours import Neighbours
+from app.gnn.neighbours import both_ways
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
-from app.gnn.reach import narrow_layers, widest_products
+from app.gnn.reach import FORWARD, narrow_layers, widest_products
 from app.gnn.stopwatch import Took
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
@@ -74,7 +74,8 @@ class Classifier:
         self.block, self._budget = block, budget
         self.features: Features = make_features(group, X_own, block.own_counts)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
-        self.engine = Engine(Neighbours(group, block, case.edge_weights), block.rows, self.params, direct)
+        hears, heard_by = both_ways(group, block, case.edge_weights)
+        self.engine = Engine(hears, block.rows, self.params, direct, heard_by)
         self._targets = self._put_targets() if self.data.classes else None
         self._plan(budget)
         self._again, self._cells = self.device.repeated(), None
@@ -138,12 +139,14 @@ class Classifier:
             return
         own = {layer: each.matrix for layer, each in engine.narrow.items() if each.matrix is not None}
         with raise_together(self.group, "laying out the matrix by tiles"):
-            for layer, width in widest_products(engine.recorded["epoch"], set(own)).items():
-                self.tiled_bytes += engine.neighbours_of.tile(width, own.get(layer))
+            widest = widest_products(engine.recorded["epoch"], set(own), self.block.directed)
+            for matrix, width in widest.items():
+                side = engine.neighbours_of if matrix == FORWARD else engine.heard_by
+                self.tiled_bytes += side.tile(width, own.get(matrix))
 
     def _narrow(self) -> None:
         """Leave out of the epochs' products what the loss does not depend on. Ranks: all call."""
-        engine, weighted = self.engine, self.engine.neighbours_of.weighted
+        engine, weighted = self.engine, self.engine.heard_by.weighted
         alone = [block.row_by_row for block in self.model.blocks]
         if engine.products:
             train = np.ascontiguousarray(self.data.train)

@@ -74,7 +74,7 @@ def _stream(source: Source, header: tuple[int, int, int], first: list[bytes]) ->
 
     return EdgeStream(
         graph_name(source.path), source.path, "dimacs", nodes, 1, columns == 3, chunks,
-        source.warnings, part=part if has_parts(source) else None, lines=edges,
+        source.warnings, part=part if has_parts(source) else None, lines=edges, undirected=letter != b"a",
     )  # fmt: skip
 
 

@@ -10,9 +10,16 @@ def index_type(largest: int) -> type:
     return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
+# Bits of Graph.arcs: the row's node hears the column's, the column's node hears the row's.
+HEARD, TOLD = np.uint8(1), np.uint8(2)
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Rows lo..hi-1 of the adjacency matrix of an undirected graph without self loops.
+
+    Of a directed graph the pattern is that of both directions, so that rows are partitioned, permuted and
+    exchanged as those of any other, and `arcs` says which of them are there.
 
     indptr        [hi-lo+1] int64    row offsets
     indices       [nnz]              global neighbour numbers 0..n-1, ascending within a row
@@ -20,6 +27,9 @@ class Graph:
     ids           [hi-lo] int64      the file's own node ids, or None: row number + first_id
     node_weights  [hi-lo] float32    or None: all one
     n, edges      of the whole graph, whatever rows are held; an edge counts once
+    arcs          [nnz] uint8        HEARD, TOLD or their sum; None: the graph is undirected
+    told_weights  [nnz] float32      of the arcs that are TOLD, as `weights` are then of those HEARD, 0 where
+                                     there is none; None: all one
     """
 
     name: str
@@ -33,6 +43,8 @@ class Graph:
     ids: np.ndarray | None = None
     first_id: int = 0
     node_weights: np.ndarray | None = None
+    arcs: np.ndarray | None = None
+    told_weights: np.ndarray | None = None
 
     @property
     def whole(self) -> bool:

@@ -35,4 +35,7 @@ def _stream(source: Source, nodes: int, edges: int, skip: int) -> EdgeStream:
         if seen != edges:
             raise source.error(f"the header states {edges} edges, found {seen}", skip)
 
-    return EdgeStream(graph_name(source.path), source.path, "gset", nodes, 1, True, chunks, source.warnings)
+    return EdgeStream(
+        graph_name(source.path), source.path, "gset", nodes, 1, True, chunks, source.warnings,
+        undirected=True,
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from app.graphs.counted import counted_rows, read_counts
 from app.graphs.parts import part_of_rows
@@ -22,20 +23,20 @@ ACCEPTED = {
 def read_matrix_market(path: str, limits: Limits) -> EdgeStream:
     """The stream of a square coordinate matrix; entries as stored, so a symmetric one has each edge once."""
     source = Source(path, limits)
-    field = None
+    field = symmetry = None
     for number, line in source.lines():
         if number == 1:
-            field = _read_banner(source, line)
+            field, symmetry = _read_banner(source, line)
         elif line.strip(b" \t") and not line.lstrip(b" \t").startswith(b"%"):
             nodes, entries = _read_sizes(source, line, number)
-            return _stream(source, field, nodes, entries, number)
+            return replace(_stream(source, field, nodes, entries, number), undirected=symmetry == "symmetric")
     if field is None:
         raise source.empty("a line '%%MatrixMarket ...'")
     raise source.error("found no line of sizes; 'rows columns entries' would be right")
 
 
-def _read_banner(source: Source, line: bytes) -> str:
-    """The field (pattern, real, integer) that line 1 states."""
+def _read_banner(source: Source, line: bytes) -> list[str]:
+    """The field (pattern, real, integer) and the symmetry that line 1 states."""
     words = line.decode("latin-1").lower().split()
     if len(words) != 5 or words[0] != "%%matrixmarket":
         right = "'%%MatrixMarket matrix coordinate FIELD SYMMETRY' would be right"
@@ -43,7 +44,7 @@ def _read_banner(source: Source, line: bytes) -> str:
     for word, (part, accepted) in zip(words[1:], ACCEPTED.items()):
         if word not in accepted:
             raise source.error(f"found {part} '{shown(word)}'; {' or '.join(accepted)} would be right", 1)
-    return words[3]
+    return words[3:]
 
 
 def _read_sizes(source: Source, line: bytes, number: int) -> tuple[int, int]:

@@ -19,7 +19,9 @@ def stream_of(graph: Graph) -> EdgeStream:
     rows, columns = graph.row_of(), graph.indices.astype(np.int64)
     once = rows < columns
     weights = None if graph.weights is None else graph.weights[once]
-    return _stream(graph.name, graph.n, rows[once], columns[once], weights, graph.first_id)
+    stream = _stream(graph.name, graph.n, rows[once], columns[once], weights, graph.first_id)
+    stream.undirected = True
+    return stream
 
 
 def stream_of_object(
@@ -28,7 +30,8 @@ def stream_of_object(
     """The edges of a NetworkX graph, a SciPy matrix or a NumPy array, and the node labels in row order.
 
     An array is an adjacency matrix [n, n] of weights, zero for no edge, or [m, 2] pairs of node numbers.
-    NetworkX edge attributes `weight` become edge weights where every edge has one; directions are ignored.
+    NetworkX edge attributes `weight` become edge weights where every edge has one. An entry [i, j], a pair
+    and an edge of a directed graph go from i to j, which counts where graph.neighbours says so.
 
     counts   "edges": their weights count, so that all have one or none, and what is lost is a warning;
              "nodes": the node attributes `weight` of NetworkX become node weights; "": neither
@@ -99,6 +102,7 @@ def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]
         said += _lost_of_parallel_edges(graph, ends, w)
     stream = _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w)
     stream.warnings += said if counts == "edges" else []
+    stream.undirected = not graph.is_directed()
     own = {label: d["weight"] for label, d in graph.nodes(data=True) if "weight" in d}
     if own and counts == "nodes":
         stream.node_weights = weights_of_nodes(own, labels, len(labels), stream.warnings)

@@ -3,7 +3,8 @@
 raw/edge.csv.gz            two node numbers a line        raw/num-node-list.csv.gz    the number of nodes
 raw/node-feat.csv.gz       a line for each node           raw/node-label.csv.gz       a line for each node
 split/NAME/{train,valid,test}.csv.gz                      node numbers
-Files may also be unpacked (.csv). Directed edges count in both directions, as all edges do here.
+Files may also be unpacked (.csv). Edges are arcs from the first node to the second, which count in both
+directions unless a case says otherwise (graph.neighbours).
 """
 
 import os

@@ -22,7 +22,9 @@ def stream_of_metric(metric: Metric, path: str, format: str, first_id: int) -> E
         upper = rows < graph.indices
         yield rows[upper], graph.indices[upper].astype(np.int64), graph.weights[upper]
 
-    return EdgeStream(metric.name, path, format, metric.n, first_id, True, chunks, metric=metric)
+    return EdgeStream(
+        metric.name, path, format, metric.n, first_id, True, chunks, metric=metric, undirected=True
+    )
 
 
 def read_points(path: str, limits: Limits) -> EdgeStream:

@@ -56,7 +56,8 @@ def _graph(path: str, mode: str, limits: Limits) -> EdgeStream:
         ends = _links(source, nodes)
         yield ends[:, 0], ends[:, 1], None
 
-    return EdgeStream(f"{graph_name(path)}-{mode}", source.path, "ppi", nodes, 0, False, chunks)
+    name = f"{graph_name(path)}-{mode}"
+    return EdgeStream(name, source.path, "ppi", nodes, 0, False, chunks, undirected=True)
 
 
 def _links(source: Source, nodes: int) -> np.ndarray:

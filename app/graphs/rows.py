@@ -1,24 +1,36 @@
 """CSR rows lo..hi-1 of a symmetric matrix from the entries of its pairs, in the memory that the entries take.
 
-Three builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
+Four builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
 kept (the largest weight). An entry is (row, doubled column + written), see kernels.py.
 
     add_pairs(ends, weights)        both directions of pairs; only where all rows are held
     add_entries(entries, weights)   entries whose rows are held
-    finish()                        indptr, columns, weights, and the number of distinct (u, v), u != v, that
-                                    stood so in the file
+    finish()                        the rows
 """
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from app.graphs import kernels
-from app.graphs.graph import index_type
+from app.graphs.graph import HEARD, TOLD, index_type
 from app.native.library import address
 
 STEP = 1 << 17  # entries handled at a time
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, int]
+
+
+class Rows(NamedTuple):
+    """CSR rows; indptr [rows+1], others as in Graph.
+
+    written   the number of distinct (u, v), u != v, that stood so in the file
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray | None
+    written: int
+    arcs: np.ndarray | None = None
+    told_weights: np.ndarray | None = None
 
 
 class RowBuilder(Protocol):
@@ -29,12 +41,16 @@ class RowBuilder(Protocol):
     def finish(self) -> Rows: ...
 
 
-def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool) -> RowBuilder:
+def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str = "both") -> RowBuilder:
     """The builder that takes the least memory.
 
-    counts   [hi-lo] how many entries each row will get
+    counts       [hi-lo] how many entries each row will get
+    neighbours   "both": of an undirected graph; "in", "out": of a directed one, whose nodes hear the tails of
+                 the arcs into them, or the heads of those out of them
     """
     rows = len(counts)
+    if neighbours != "both":
+        return DirectedRows(n, lo, counts, weighted, neighbours)
     if weighted or 2 * rows * n >= 1 << 63:
         return ListedRows(n, lo, counts, weighted)
     if kernels.FINISH_ROWS and n < kernels.MOST_PLACED:
@@ -69,7 +85,7 @@ class PlacedRows:
         if written < 0:
             raise MemoryError("no memory to sort the longest row")
         self.entries.resize(int(indptr[-1]), refcheck=False)
-        return indptr, self.entries.view(np.int32), None, written
+        return Rows(indptr, self.entries.view(np.int32), None, written)
 
 
 class SortedRows:
@@ -106,7 +122,7 @@ class SortedRows:
         self.keys.resize(-(-at * np.dtype(kind).itemsize // 8), refcheck=False)
         indptr = np.zeros(self.rows + 1, dtype=np.int64)
         np.cumsum(degrees, out=indptr[1:])
-        return indptr, self.keys.view(kind)[:at], None, written
+        return Rows(indptr, self.keys.view(kind)[:at], None, written)
 
     def _distinct(self, part: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray, int]:
         """Rows and columns of the distinct entries of sorted keys, and how many of them were written.
@@ -143,12 +159,16 @@ class ListedRows:
         if self.weights is not None:
             self.weights.append(weights)
 
-    def finish(self) -> Rows:
-        entries = np.concatenate([np.empty((0, 2), np.uint32), *self.entries])
-        weights = None
+    def _take(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """All entries [m, 2] and weights [m], which are held here no longer."""
+        entries, weights = np.concatenate([np.empty((0, 2), np.uint32), *self.entries]), None
         if self.weights is not None:
             weights = np.concatenate([np.empty(0, np.float32), *self.weights])
         self.entries, self.weights = [], None
+        return entries, weights
+
+    def finish(self) -> Rows:
+        entries, weights = self._take()
         one = entries.dtype.type(1)
         keys = (entries[:, 1] >> one, entries[:, 0])
         order = np.lexsort(keys if weights is None else (_ranked(weights), *keys))
@@ -161,7 +181,41 @@ class ListedRows:
         indptr = np.zeros(self.rows + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows[ends].astype(np.int64) - self.lo, minlength=self.rows), out=indptr[1:])
         merged = None if weights is None else weights[order[ends]]
-        return indptr, columns[ends].astype(index_type(self.n)), merged, int(np.count_nonzero(arcs))
+        return Rows(indptr, columns[ends].astype(index_type(self.n)), merged, int(np.count_nonzero(arcs)))
+
+
+class DirectedRows(ListedRows):
+    """The rows of both directions, and which of them are arcs; of an arc's repeats the largest weight."""
+
+    def __init__(self, n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str) -> None:
+        super().__init__(n, lo, counts, weighted)
+        # An entry that stood in the file goes from its row to its column.
+        self.heard_flag = int(neighbours == "out")
+
+    def finish(self) -> Rows:
+        entries, weights = self._take()
+        rows, doubled = entries[:, 0].astype(np.int64), entries[:, 1].astype(np.int64)
+        kept = rows != doubled >> 1
+        rows, doubled = rows[kept], doubled[kept]
+        weights = None if weights is None else weights[kept]
+        order = np.lexsort((doubled, rows) if weights is None else (_ranked(weights), doubled, rows))
+        rows, columns, flags = rows[order], doubled[order] >> 1, doubled[order] & 1
+        first = _is_first(rows, columns)
+        place = np.cumsum(first) - 1  # of each entry among the distinct ones
+        arcs = np.zeros(int(first.sum()), dtype=np.uint8)
+        sides = []
+        for flag, bit in ((self.heard_flag, HEARD), (1 - self.heard_flag, TOLD)):
+            # Of equal entries the last one counts, which has the largest weight.
+            chosen = flags == flag
+            arcs[place[chosen]] |= bit
+            values = np.zeros(len(arcs), dtype=np.float32)
+            if weights is not None:
+                values[place[chosen]] = weights[order][chosen]
+            sides.append(values if weights is not None else None)
+        indptr = np.zeros(self.rows + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows[first] - self.lo, minlength=self.rows), out=indptr[1:])
+        written = int(np.count_nonzero(arcs & (HEARD if self.heard_flag else TOLD)))
+        return Rows(indptr, columns[first].astype(index_type(self.n)), sides[0], written, arcs, sides[1])
 
 
 def _is_first(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -37,4 +37,4 @@ def read_shipped(path: str, limits: Limits) -> EdgeStream:
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         yield u, v, w
 
-    return EdgeStream(name, PREFIX + name, "networkx", len(number), 0, weighted, chunks)
+    return EdgeStream(name, PREFIX + name, "networkx", len(number), 0, weighted, chunks, undirected=True)

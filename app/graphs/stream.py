@@ -26,6 +26,7 @@ class EdgeStream:
     part          called with this stream, a rank and the number of ranks, starts an iteration over a rank's
                   share of the edges: together all of them, in any order. It may fail where chunks() reads on,
                   or refuses in better words. None: there are no parts
+    undirected    True: an edge has no direction in this format; False: it goes from u to v
     metric        distances between all pairs of nodes (graphs/metric.py) where the file states them, or None
     lines         the number of edges that all parts must have together, or None: any
     node_weights  [nodes] float32 once chunks() is exhausted, or None
@@ -45,6 +46,7 @@ class EdgeStream:
     part: Callable[["EdgeStream", int, int], Iterator[Chunk]] | None = None
     lines: int | None = None
     metric: Any = None
+    undirected: bool = False
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.

@@ -11,7 +11,10 @@ from app.graphs.stream import Chunk, EdgeStream
 
 
 def unite(streams: list[EdgeStream], name: str = "") -> EdgeStream:
-    """The disjoint union of graphs whose files state their node counts."""
+    """The disjoint union of graphs whose files state their node counts.
+
+    Among directed ones an edge of an undirected one is given in both directions.
+    """
     if len(streams) == 1:
         return streams[0]
     for stream in streams:
@@ -20,17 +23,21 @@ def unite(streams: list[EdgeStream], name: str = "") -> EdgeStream:
             raise GraphError(f"{stream.name}: holds only edges; {right}")
     first = np.concatenate([[0], np.cumsum([stream.nodes for stream in streams])])
     weighted = all(stream.weighted for stream in streams)
+    undirected = all(stream.undirected for stream in streams)
 
     def chunks(opened: EdgeStream) -> Iterator[Chunk]:
         for start, stream in zip(first.tolist(), streams):
             for u, v, w in stream.chunks():
-                yield u + start, v + start, w if weighted else None
+                weights = w if weighted else None
+                yield u + start, v + start, weights
+                if stream.undirected and not undirected:
+                    yield v + start, u + start, weights
             for text in stream.warnings:
                 opened.warn(text)
 
     return EdgeStream(
         name or f"{streams[0].name}+{len(streams) - 1}", streams[0].path, "union", int(first[-1]), 0,
-        weighted, chunks,
+        weighted, chunks, undirected=undirected,
     )  # fmt: skip
 
 

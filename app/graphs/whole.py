@@ -40,7 +40,7 @@ def whole_graph(stream: EdgeStream) -> tuple[Graph, Merged]:
     built = row_builder(nodes, 0, ends.astype(np.int64), stream.weighted)
     while pairs.count:
         built.add_pairs(*pairs.take(STEP))
-    indptr, indices, weights, _ = built.finish()
+    indptr, indices, weights, *_ = built.finish()
     edges = len(indices) // 2
     graph = Graph(
         stream.name, nodes, 0, nodes, indptr, indices, edges, weights, ids, stream.first_id,

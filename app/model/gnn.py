@@ -70,6 +70,7 @@ class Training:
              training nodes that are drawn
     copies   by layer, of the stored entries: those in a matrix of its own; empty: as the shares say
     tiled    matrices may be kept by tiles too: memory.fast_mb is not set
+    directed the stored entries are those of both directions of arcs; few of them are arcs both ways
     The sums are those of run.reproducible = true.
     """
 
@@ -81,6 +82,7 @@ class Training:
     shares: list[float] = field(default_factory=list)
     copies: list[float] = field(default_factory=list)
     tiled: bool = True
+    directed: bool = False
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
@@ -245,10 +247,11 @@ class Share:
 
     def _share(self, each: Operation) -> float:
         """Of the entries: those that a product reads."""
-        training = self.training
-        if each.way == BACKWARD:
-            return training.copies[each.layer] or 1.0
-        return training.shares[each.layer] if each.way else 1.0
+        training, share = self.training, 1.0
+        if each.way:
+            back = each.way == BACKWARD
+            share = (training.copies[each.layer] or 1.0) if back else training.shares[each.layer]
+        return share / 2 if training.directed else share
 
     def _dense(self, each: Operation) -> None:
         k, m = each.shape

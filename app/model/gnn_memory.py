@@ -2,6 +2,7 @@
 
 before training
     graph            rows, columns and what exchanges need (memory.py)
+    directions       of a directed graph: 5 for each stored entry, of both directions of arcs, 17 with weights
     features         4 n_p f, twice where rows are scaled; sparse: 8 an entry by rows and 8 by columns, 4 more
                      where rows are scaled, and 40 for both where entries are dropped
     labels           9 n_p: labels, weights in the loss, and in which splits a node is
@@ -40,11 +41,14 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
         dropped = bool(training.case.input_dropout)
         scaled = training.case.feature_rows == "sum_to_one"
         features = (16 + 4 * scaled + 40 * dropped) * inputs.stored // layout.ranks
-    return {
+    found = {
         "graph": memory.total(memory.at_rest(layout, rank)),
         "features": features,
         "labels": own * (8 + 4),
     }
+    if training.directed:
+        found["directions"] = (17 if inputs.weighted else 5) * int(layout.stored[rank])
+    return found
 
 
 def in_training(training: Training, rank: int) -> dict[str, int]:
@@ -74,6 +78,7 @@ def fewer_columns(training: Training, rank: int) -> int:
     flagged = sum(training.shares[layer] <= MOST_ENTRIES for layer in {layer for layer, _ in products})
     matrices = sum(share > 0 for share in training.copies)
     tiles = layout.ranks if layout.mode == "staged" else 1
+    stored = stored // 2 if training.directed else stored
     entries = round((index + values) * sum(training.copies) * stored)
     return entries + index * (rows + 1) * tiles * matrices + 4 * rows * flagged
 
@@ -89,8 +94,10 @@ def tiles(training: Training, rank: int) -> int:
     weighted = bool(training.inputs.weighted and training.case.edge_weights)
     copied = {layer for layer, share in enumerate(copies) if share > 0}
     total = 0
-    for layer, width in widest_products(training.engine.recorded["epoch"], copied).items():
-        entries = round((copies[layer] if layer >= 0 else 1) * int(layout.stored[rank]) / parts)
+    stored = int(layout.stored[rank]) / (2 if training.directed else 1)
+    widest = widest_products(training.engine.recorded["epoch"], copied, training.directed)
+    for matrix, width in widest.items():
+        entries = round((copies[matrix] if isinstance(matrix, int) else 1) * stored / parts)
         total += parts * training.device.tiled_bytes(shape, entries, weighted, width)
     return total
 

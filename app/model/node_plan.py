@@ -55,7 +55,8 @@ def training_of(
         saved = load_model(gnn.weights)
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
-    return Training(device, gnn, inputs, layout, tiled=not case.memory.fast_mb)
+    directed = case.graph.neighbours != "both"
+    return Training(device, gnn, inputs, layout, tiled=not case.memory.fast_mb, directed=directed)
 
 
 def estimate_lines(training: Training, rates: Rates, base: int) -> Iterator[str]:

@@ -62,6 +62,7 @@ def assemble(
     duplicates: str = "merge",
     balance: str = "edges",
     parts: bool = False,
+    neighbours: str = "both",
 ) -> tuple[Graph, RowPartition, EdgeCounts]:
     """This rank's rows of the graph that a stream describes.
 
@@ -69,19 +70,23 @@ def assemble(
     blocks, cuts for a set of graphs that share them; 0 and None: by this graph alone
     complement   True: the graph of the missing edges
     parts        True: every rank passes the same stream, and reads its own part of it
+    neighbours   "in", "out": of a directed graph, see graphs/rows.py
     Ranks        all call; errors of the reader are raised on all
     """
-    built = build(group, stream, blocks, cuts, balance, parts)
+    built = build(group, stream, blocks, cuts, balance, parts, neighbours)
     refuse_unwanted(built, self_loops, duplicates)
     graph = complement_of(group, built.graph) if complement else built.graph
     return graph, built.rows, built.counts
 
 
 def build(
-    group: Group, stream: Any, blocks: int, cuts: np.ndarray | None, balance: str, parts: bool
-) -> Built:
+    group: Group, stream: Any, blocks: int, cuts: np.ndarray | None, balance: str, parts: bool,
+    neighbours: str = "both",
+) -> Built:  # fmt: skip
     """The rows of a stream's graph as they are; arguments as for `assemble`. Ranks: all call."""
-    name, nodes, first_id, weighted = share_header(group, stream)
+    name, nodes, first_id, weighted, undirected = share_header(group, stream)
+    if undirected:
+        neighbours = "both"
     check_nodes(name, nodes)
     pairs = read_part(group, stream, weighted) if parts else None
     if pairs is None:
@@ -102,12 +107,12 @@ def build(
         nodes, starts, block_cuts(group, starts, block_ends, balance) if cuts is None else cuts
     )
     lo, hi = rows.range_of(group.rank)
-    indptr, indices, weights, arcs_own = _route(group, pairs, rows, _own_counts(group, ends, rows))
-    entries, arcs = group.sum_integers(np.array([len(indices), arcs_own])).tolist()
+    own = _route(group, pairs, rows, _own_counts(group, ends, rows), neighbours)
+    entries, arcs = group.sum_integers(np.array([len(own.indices), own.written])).tolist()
     ids = None if ids_part is None else _spread_rows(group, ids_part, rows)
     graph = Graph(
-        name, nodes, lo, hi, indptr, indices, entries // 2, weights, ids, first_id,
-        _deal_node_weights(group, stream, rows),
+        name, nodes, lo, hi, own.indptr, own.indices, entries // 2, own.weights, ids, first_id,
+        _deal_node_weights(group, stream, rows), own.arcs, own.told_weights,
     )  # fmt: skip
     counts = EdgeCounts(lines, loops, lines - loops - arcs, arcs - entries // 2)
     return Built(graph, rows, counts, block_ends)
@@ -167,14 +172,13 @@ def _own_counts(group: Group, ends: np.ndarray, rows: RowPartition) -> np.ndarra
     return found.reshape(group.size, mine).sum(axis=0, dtype=np.int64)
 
 
-def _route(group: Group, pairs: Pairs, rows: RowPartition, counts: np.ndarray) -> Rows:
+def _route(group: Group, pairs: Pairs, rows: RowPartition, counts: np.ndarray, neighbours: str) -> Rows:
     """Send both directions of every edge to the rank that owns the row; build the CSR rows there.
 
     counts    [hi-lo] how many entries each own row will get
-    returns   indptr, indices, weights, and the distinct arcs as written in the file that start here
     """
     lo, _ = rows.range_of(group.rank)
-    built = row_builder(rows.n, lo, counts, pairs.weights is not None)
+    built = row_builder(rows.n, lo, counts, pairs.weights is not None, neighbours)
     most = max(1, ROUTED_PAIRS // group.size)
     for _ in range(group.max_integer(-(-pairs.count // most))):
         ends, weights = pairs.take(most)
@@ -258,5 +262,5 @@ def gather_whole(group: Group, graph: Graph, rows: RowPartition) -> Graph:
     return Graph(
         graph.name, graph.n, 0, graph.n, indptr, whole(graph.indices, entries), graph.edges,
         whole(graph.weights, entries), whole(graph.ids, counts), graph.first_id,
-        whole(graph.node_weights, counts),
+        whole(graph.node_weights, counts), whole(graph.arcs, entries), whole(graph.told_weights, entries),
     )  # fmt: skip

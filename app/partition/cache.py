@@ -24,7 +24,7 @@ from app.partition.rows import RowPartition, block_count, block_starts
 LAYOUT = 1  # of the files; with another number those of other versions are not looked at
 TEXT = ("edges", "matrix_market", "metis", "dimacs", "gset")
 SENT_BYTES = 1 << 22  # an array goes to rank 0 in parts of this size
-PER_ROW, PER_ENTRY = ("ids", "node_weights"), ("indices", "weights")
+PER_ROW, PER_ENTRY = ("ids", "node_weights"), ("indices", "weights", "arcs", "told_weights")
 FOUND, ABSENT, DAMAGED = 0, 1, 2
 
 
@@ -126,7 +126,8 @@ class Cache:
         found = {name: reader.read(name, *span) for name, span in spans.items() if name in reader.members}
         return Graph(
             self.name, rows.n, lo, hi, indptr - indptr[0], found["indices"], edges, found.get("weights"),
-            found.get("ids"), first_id, found.get("node_weights"),
+            found.get("ids"), first_id, found.get("node_weights"), found.get("arcs"),
+            found.get("told_weights"),
         )  # fmt: skip
 
     @property

@@ -28,15 +28,15 @@ def check_nodes(name: str, nodes: int) -> None:
         )
 
 
-def share_header(group: Group, stream: Any) -> tuple[str, int, int, bool]:
-    """Name, node count (-1: unknown), first id and whether weighted, from rank 0 to all."""
-    numbers = np.zeros(3, dtype=np.int64)
+def share_header(group: Group, stream: Any) -> tuple[str, int, int, bool, bool]:
+    """Name, node count (-1: unknown), first id, whether weighted and undirected, from rank 0 to all."""
+    numbers = np.zeros(4, dtype=np.int64)
     if group.rank == 0:
         known = -1 if stream.nodes is None else stream.nodes
-        numbers[:] = known, stream.first_id, int(stream.weighted)
+        numbers[:] = known, stream.first_id, int(stream.weighted), int(stream.undirected)
     name = group.broadcast_text(stream.name if group.rank == 0 else "")
-    nodes, first_id, weighted = group.broadcast(numbers).tolist()
-    return name, nodes, first_id, bool(weighted)
+    nodes, first_id, weighted, undirected = group.broadcast(numbers).tolist()
+    return name, nodes, first_id, bool(weighted), bool(undirected)
 
 
 def read_part(group: Group, stream: Any, weighted: bool) -> Pairs | None:

@@ -150,15 +150,25 @@ def _read(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loade
     source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9))
     if group.max_integer(int(source is not None and source.metric is not None)):
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
-    cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates))
+    read_as = () if table.neighbours == "both" else (table.neighbours,)
+    cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates, *read_as))
     built, origin = cache.fetch(case.parallel.partition), "cache"
     if built is None:
-        built, origin = build(group, source, 0, None, case.parallel.partition, parts), "file"
+        built = build(group, source, 0, None, case.parallel.partition, parts, table.neighbours)
+        origin = "file"
         refuse_unwanted(built, table.self_loops, table.duplicates)
         cache.keep(built)
     graph = complement_of(group, built.graph) if table.complement else built.graph
-    warnings = (*(source.warnings if source is not None else ()), *cache.warnings)
+    warnings = (*(source.warnings if source is not None else ()), *cache.warnings, *_undirected(table, graph))
     return Loaded(graph, built.rows, built.counts, warnings, table.complement, origin)
+
+
+def _undirected(table: GraphCase, graph: Graph) -> list[str]:
+    """A warning where a case tells directions apart that the graph has not."""
+    if table.neighbours == "both" or graph.arcs is not None:
+        return []
+    said = f'graph.neighbours = "{table.neighbours}": {graph.name} is undirected'
+    return [f"{said}: its edges count in both directions"]
 
 
 def _open(group: Group, table: GraphCase, paths: list[str], limit: int) -> tuple[EdgeStream | None, bool]:
@@ -195,9 +205,9 @@ def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Load
     """The graph of a stream on rank 0 (others pass None), as a [graph] table wants it. Ranks: all call."""
     graph, rows, counts = assemble(
         group, source, complement=table.complement, self_loops=table.self_loops, duplicates=table.duplicates,
-        balance=case.parallel.partition,
+        balance=case.parallel.partition, neighbours=table.neighbours,
     )  # fmt: skip
-    warnings = tuple(source.warnings) if source is not None else ()
+    warnings = (*(source.warnings if source is not None else ()), *_undirected(table, graph))
     metric = share_metric(group, source.metric if source is not None else None)
     return Loaded(graph, rows, counts, warnings, table.complement, metric=metric)
 

@@ -151,17 +151,17 @@ def _features(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> Any:
     if not shape.sparse:
         return dealer.rows(held.parts() if held else iter(()), (shape.features,), np.float32)
     counts = dealer.rows(iter([np.diff(held.indptr)]) if held else iter(()), (), np.int64)
-    own, at = EntryRows(counts, np.int32, not shape.binary), 0
+    own, at = EntryRows(counts, np.int32, [None if shape.binary else np.float32]), 0
     for piece in rounds(dealer.group, _entry_pieces(held) if held else iter(()), READING):
         sizes, columns, values = piece or _no_entries(shape.binary)
         numbers, sizes_in, (columns, values) = send_entries(
             dealer.group, dealer.partition, dealer.numbers(at, len(sizes)), sizes, columns, values
         )
-        own.put(numbers - dealer.lo, sizes_in, columns, values)
+        own.put(numbers - dealer.lo, sizes_in, columns, [values])
         at += len(sizes)
     own.sort()
     _refuse_repeats(dealer, held, own)
-    values = np.ones(len(own.columns), np.float32) if own.values is None else own.values
+    values = np.ones(len(own.columns), np.float32) if shape.binary else own.values[0]
     return csr_array((values, own.columns, own.indptr), shape=(dealer.n_own, shape.features))
 
 

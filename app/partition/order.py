@@ -32,6 +32,7 @@ from app.rng import stream
 PARTS = 64
 SENT_ENTRIES = 1 << 20  # entries of all ranks that one exchange moves, where rows are no longer than that
 ORDERING = "ordering the rows"
+VALUES = ("weights", "arcs", "told_weights")  # of a Graph, one for each entry
 
 
 def find_order(
@@ -122,19 +123,19 @@ def reorder(
     if balance is not None:
         rows = RowPartition(rows.n, rows.starts, _new_cuts(group, graph, rows, numbers, balance))
     lo, hi = rows.range_of(group.rank)
-    held = EntryRows(_at_home(group, rows, numbers, graph.degrees()), np.int64, graph.weights is not None)
+    held = EntryRows(_at_home(group, rows, numbers, graph.degrees()), np.int64, _valued(graph))
     pieces = _pieces(graph, max(1, SENT_ENTRIES // group.size))
     for piece in rounds(group, pieces, ORDERING):
-        start, counts, columns, weights = piece or _nothing(graph)
-        at, counts, (columns, weights) = send_entries(
-            group, rows, numbers[start : start + len(counts)], counts, new_of[columns], weights
+        start, counts, columns, values = piece or _nothing(graph)
+        at, counts, (columns, *values) = send_entries(
+            group, rows, numbers[start : start + len(counts)], counts, new_of[columns], *values
         )
-        held.put(at - lo, counts, columns, weights)
+        held.put(at - lo, counts, columns, values)
     held.sort()
     weights = graph.node_weights
     moved = replace(
         graph, lo=lo, hi=hi, indptr=held.indptr, indices=held.columns.astype(index_type(graph.n)),
-        weights=held.values, ids=_at_home(group, rows, numbers, _ids(graph)),
+        **dict(zip(VALUES, held.values)), ids=_at_home(group, rows, numbers, _ids(graph)),
         node_weights=None if weights is None else _at_home(group, rows, numbers, weights),
     )  # fmt: skip
     return moved, rows
@@ -164,19 +165,26 @@ def _at_home(group: Group, rows: RowPartition, numbers: np.ndarray, values: np.n
     return own
 
 
-def _pieces(graph: Graph, most: int) -> Iterator[tuple[int, np.ndarray, np.ndarray, Any]]:
-    """(first row, entries of each row, columns, weights) of held rows, about `most` entries at a time."""
+def _valued(graph: Graph) -> list[type | None]:
+    """The types of what entries have beside columns, None for what they have not."""
+    return [None if (values := getattr(graph, name)) is None else values.dtype.type for name in VALUES]
+
+
+def _values(graph: Graph, cut: slice) -> list[np.ndarray | None]:
+    return [None if (values := getattr(graph, name)) is None else values[cut] for name in VALUES]
+
+
+def _pieces(graph: Graph, most: int) -> Iterator[tuple[int, np.ndarray, np.ndarray, list[Any]]]:
+    """(first row, entries of each row, columns, VALUES) of held rows, about `most` entries at a time."""
     at, end = 0, graph.hi - graph.lo
     while at < end:
         reached = int(np.searchsorted(graph.indptr, graph.indptr[at] + most, side="right")) - 1
         stop = min(end, max(reached, at + 1))
         cut = slice(int(graph.indptr[at]), int(graph.indptr[stop]))
-        weights = None if graph.weights is None else graph.weights[cut]
-        yield at, np.diff(graph.indptr[at : stop + 1]), graph.indices[cut], weights
+        yield at, np.diff(graph.indptr[at : stop + 1]), graph.indices[cut], _values(graph, cut)
         at = stop
 
 
-def _nothing(graph: Graph) -> tuple[int, np.ndarray, np.ndarray, Any]:
+def _nothing(graph: Graph) -> tuple[int, np.ndarray, np.ndarray, list[Any]]:
     """A piece without rows."""
-    weights = None if graph.weights is None else graph.weights[:0]
-    return 0, np.empty(0, np.int64), graph.indices[:0], weights
+    return 0, np.empty(0, np.int64), graph.indices[:0], _values(graph, slice(0))

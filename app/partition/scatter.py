@@ -78,22 +78,24 @@ def spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 class EntryRows:
     """CSR rows of this rank, filled in any order; the number of entries of each row is known before.
 
-    indptr   [rows+1] int64     columns   [nnz] int32 or int64     values   [nnz] float32 or None
+    indptr   [rows+1] int64     columns   [nnz] int32 or int64
+    values   arrays [nnz], of the types in `valued`; None where that is None
     """
 
-    def __init__(self, counts: np.ndarray, kind: type, valued: bool) -> None:
+    def __init__(self, counts: np.ndarray, kind: type, valued: list[type | None]) -> None:
         self.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.columns = np.empty(int(self.indptr[-1]), dtype=kind)
-        self.values = np.empty(len(self.columns), dtype=np.float32) if valued else None
+        self.values = [None if each is None else np.empty(len(self.columns), each) for each in valued]
 
     def put(
-        self, rows: np.ndarray, counts: np.ndarray, columns: np.ndarray, values: np.ndarray | None
+        self, rows: np.ndarray, counts: np.ndarray, columns: np.ndarray, values: list[np.ndarray | None]
     ) -> None:
         """Rows [k] (from 0) with their `counts` entries each, one row after the other."""
         places = spread(self.indptr[rows], counts)
         self.columns[places] = columns
-        if self.values is not None:
-            self.values[places] = values
+        for held, found in zip(self.values, values):
+            if held is not None:
+                held[places] = found
 
     def sort(self) -> None:
         """Columns ascending within each row."""
@@ -103,4 +105,4 @@ class EntryRows:
             return
         order = np.lexsort((self.columns, row))
         self.columns = self.columns[order]
-        self.values = None if self.values is None else self.values[order]
+        self.values = [None if each is None else each[order] for each in self.values]

@@ -6,6 +6,7 @@ number of ranks.
 """
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from scipy.sparse import _sparsetools
 
 from app.comm.group import Group
 from app.device import row_pieces
-from app.graphs.graph import Graph, index_type
+from app.graphs.graph import HEARD, TOLD, Graph, index_type
 from app.graphs.metric import Metric
 from app.partition.rows import RowPartition
 
@@ -56,11 +57,14 @@ class RowBlock:
     width      columns of the operands that whole products are made with; 0 where changes are followed row by
                row, which needs ghost rows: then "auto" is never "staged"
     metric     distances between all pairs of nodes, whole on every rank, where a problem needs them; or None
+    directed   the graph has arcs: the rows are the pattern of both directions, A is None, and `heard` and
+               `told` are the matrices
     columns    [n_ext] int64 the global number of each extended column, or None: they are all rows
     kept       what others derive from the rows once (sparse/whole_weights.py), by name
     Memory     4 bytes for each stored directed edge ("none", "gather": in the graph's own array), and 4 more
                for each whose column is a ghost; weights: 4 (unless staged: in the graph's own array), or 8
-               where some are negative
+               where some are negative; directed: the entries of both directions, 1 or 9 bytes more for each,
+               and those of `heard` and `told`
     """
 
     def __init__(
@@ -77,16 +81,57 @@ class RowBlock:
         self.block_starts = rows.starts[rows.cuts[group.rank] : rows.cuts[group.rank + 1] + 1] - self.lo
         self.columns: np.ndarray | None = None
         self.kept: dict[str, Any] = {}
+        self.directed = graph.arcs is not None
         self.plan = self._choose(group, graph)
         self.own_at = sum(self.plan.recv_counts[: group.rank])
         self.n_ext = sum(self.plan.recv_counts)
+        self._heard = self._told = self._arcs = None
         self._store(group, graph)
+        self._agree(group)
+        if self.directed:
+            self._heard = self._direction(group, HEARD, self._weights[:1])
+            self._told = self._direction(group, TOLD, self._weights[1:])
+
+    @property
+    def heard(self) -> "RowBlock":
+        """The rows of A, by which a node sums over those that it hears; of an undirected graph this block.
+
+        Of a directed one the block shares plan and columns with this one; the same for `told`.
+        """
+        return self._heard or self
+
+    @property
+    def told(self) -> "RowBlock":
+        """The rows of A^T, by which a node sums over those that hear it."""
+        return self._told or self
+
+    # ---- making -----------------------------------------------------------------------------------------
+
+    def _agree(self, group: Group) -> None:
+        """max_degree and weighted. Ranks: all call."""
         # A rank may hold only weights of one where others do not.
         local = [int(self.degrees_own().max(initial=0)), int(self.A_weights is not None)]
         self.max_degree, weighted = group.max_integers(np.array(local, dtype=np.int64)).tolist()
         self.weighted = bool(weighted)
 
-    # ---- making -----------------------------------------------------------------------------------------
+    def _direction(self, group: Group, bit: int, weights: list[list[np.ndarray]]) -> "RowBlock":
+        """The entries whose arcs have a bit, as a block of their own. Ranks: all call.
+
+        weights   [their tiles], or [] for all ones
+        """
+        part, kept = copy(self), [(arcs & bit) > 0 for arcs in self._arcs]
+        part.directed, part.kept, part._heard, part._told, part._arcs = False, {}, None, None, None
+        part._pointers, part._indices = [], []
+        for pointers, indices, chosen in zip(self._pointers, self._indices, kept):
+            before = np.zeros(len(chosen) + 1, dtype=pointers.dtype)
+            np.cumsum(chosen, out=before[1:])
+            part._pointers.append(before[pointers])
+            part._indices.append(indices[chosen])
+        values = [[each[chosen] for each, chosen in zip(tiles, kept)] for tiles in weights]
+        one = all((each == 1).all() for tiles in values for each in tiles)
+        part._make(group, [] if one else values)
+        part._agree(group)
+        return part
 
     def _choose(self, group: Group, graph: Graph) -> ExchangePlan:
         """How rows travel, agreed by all ranks from counts of rows.
@@ -143,14 +188,27 @@ class RowBlock:
         self._tile_firsts, self._own_tile = [0], 0
         if group.size > 1:
             self._index_ghosts()
-        weights = [[part] for part in self._split_weights(graph.weights)]
+        if self.directed:
+            entries = [each for each in (graph.weights, graph.told_weights) if each is not None]
+            entries.append(graph.arcs)
+        else:
+            entries = self._split_weights(graph.weights)
+        entries = [[part] for part in entries]
         if self.plan.mode == "staged":
             self._tile_firsts, self._own_tile = self.rows.offsets[:-1].tolist(), group.rank
             self._pointers = self._cut_pointers(graph.indices)
             self._indices = self._tile_major(graph.indices, self._indices[0])
             for first, indices in zip(self._tile_firsts, self._indices):
                 indices -= indices.dtype.type(first)
-            weights = [self._tile_major(graph.indices, part) for (part,) in weights]
+            entries = [self._tile_major(graph.indices, part) for (part,) in entries]
+        if self.directed:
+            *self._weights, self._arcs = entries
+            self.A = self.A_weights = None
+        else:
+            self._make(group, entries)
+
+    def _make(self, group: Group, weights: list[list[np.ndarray]]) -> None:
+        """The device's matrices; weights: of the entries, positive and negated negative, by tiles."""
         self._weights = weights
         made = lambda values: self._matrix(group.device, values, self._pointers, self._indices)  # noqa: E731
         self.A, self.A_weights = made([None] * len(self._indices)), None
@@ -342,20 +400,38 @@ class RowBlock:
 
         rows      [k] local numbers
         returns   counts [k]; extended columns [sum of counts], ascending within a row; their weights float32,
-                  or None when all on this rank are one
+                  or None when all on this rank are one (those of a directed graph: see `arcs_of`)
         """
+        signed = [] if self.directed else list(zip((1, -1), self._weights))
+        counts, columns, found = self._entries(rows, [parts for _, parts in signed])
+        if not self._weights or self.directed:
+            return counts, columns, None
+        weights = np.zeros(len(columns), dtype=np.float32)
+        for (sign, _), values in zip(signed, found):
+            weights += sign * values
+        return counts, columns, weights
+
+    def arcs_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Of a directed graph arcs, weights, told_weights (graphs/graph.py) of what `extended_rows` gives."""
+        _, _, (arcs, *weights) = self._entries(rows, [self._arcs, *self._weights])
+        return (arcs, *(weights or (None, None)))
+
+    def _entries(
+        self, rows: np.ndarray, valued: list[list[np.ndarray]]
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        """Counts [k] and extended columns of own rows, and of each in `valued`, by tiles, their values."""
         starts = np.stack([pointers[rows] for pointers in self._pointers], axis=1)
         counts = np.stack([pointers[rows + 1] for pointers in self._pointers], axis=1) - starts
         places = (np.cumsum(counts) - counts.reshape(-1)).reshape(counts.shape)
         columns = np.empty(int(counts.sum()), dtype=self._indices[0].dtype)
-        weights = np.zeros(len(columns), dtype=np.float32) if self._weights else None
+        found = [np.empty(len(columns), dtype=tiles[0].dtype) for tiles in valued]
         for tile, first in enumerate(self._tile_firsts):
             entries = _ranges(starts[:, tile], counts[:, tile])
             at = _ranges(places[:, tile], counts[:, tile])
             columns[at] = self._indices[tile][entries] + columns.dtype.type(first)
-            for sign, parts in zip((1, -1), self._weights):
-                weights[at] += sign * parts[tile][entries]
-        return counts.sum(axis=1), columns, weights
+            for values, tiles in zip(found, valued):
+                values[at] = tiles[tile][entries]
+        return counts.sum(axis=1), columns, found
 
     def global_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Counts [k] and global columns of the stored entries of own rows `rows` [k] (local numbers)."""
@@ -417,7 +493,8 @@ class RowBlock:
 
     def index_bytes(self) -> int:
         """Host memory of the stored column numbers, those of ghost columns included."""
-        held = sum(indices.nbytes for indices in self._indices)
+        parts = [part for part in (self, self._heard, self._told) if part is not None]
+        held = sum(indices.nbytes for part in parts for indices in part._indices)
         return held + (0 if self.plan.mode == "none" else self._ghost_rows.nbytes)
 
 

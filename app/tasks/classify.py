@@ -13,6 +13,7 @@ from app.gnn.balanced import Balanced
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
+from app.graphs.graph import HEARD
 from app.graphs.nodedata import NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
@@ -114,7 +115,8 @@ def _architecture(gnn: GnnCase, loaded: Loaded, data: NodeData) -> tuple[GnnCase
 
 def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> None:
     """Refuse what cannot be trained. Raises CaseError."""
-    if gnn.edge_weights and loaded.graph.weights is not None and (loaded.graph.weights < 0).any():
+    given = [each for each in (loaded.graph.weights, loaded.graph.told_weights) if each is not None]
+    if gnn.edge_weights and any((each < 0).any() for each in given):
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
     if not data.classes and not gnn.weights:
         raise CaseError(
@@ -160,6 +162,10 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         "%s: %d nodes, %d edges, %d features, %d %s",
         graph.name, graph.n, graph.edges, data.width, classifier.classes, kind,
     )  # fmt: skip
+    if loaded.graph.arcs is not None:
+        arcs = context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & HEARD)]))[0]
+        ends = {"in": "tails of those into it", "out": "heads of those out of it"}
+        log.info("directed, %d arcs: a node hears the %s", arcs, ends[context.case.graph.neighbours])
     log.info("%d training, %d validation, %d test nodes", *(data.counts[name] for name in SPLITS))
     alike = [(text, len(list(each))) for text, each in groupby(b.text() for b in classifier.model.blocks)]
     layers = ", ".join(f"{count} x {text}" if count > 1 else text for text, count in alike)

@@ -26,7 +26,7 @@ class GAT:
     Shapes    H [n_own, f_in]   W [f_in, h k]   a1, a2 [h k, 1]
               S, Z, P [n_own, h k]   l, r, m, u, q, c [n_own, h]
     Backward  D = dZ comes in; the other layers' rule (a row is summed on one rank) holds with the roles of i
-              and j exchanged, since the pattern is symmetric:
+              and j exchanged, over the pattern of A^T (of an undirected graph the same):
               c_i = D_i Z_i     = sum_j alpha_ij (D_i S_j)
               dl_i = sum_j alpha_ij (D_i S_j - c_i) slope_ij = D_i P_i - c_i q_i
               dr_j = sum_i alpha_ij (D_i S_j - c_i) slope_ij
@@ -168,7 +168,7 @@ class GAT:
             add = lambda pattern, X: device.attention_back(  # noqa: E731
                 pattern, X, S.array, R.array, dS.array, dR.array
             )
-            engine.neighbours_of.visit(F.array, True, add)
+            engine.heard_by.visit(F.array, True, add)
 
         engine.apply("spmm", "attend_back", [F, S, R], [dS, dR], work, (F.width,))
         return dS, dR

@@ -13,16 +13,20 @@ Array = Any
 class GCN:
     """Z = P H W with the normalised adjacency matrix P.
 
-    Source    Kipf and Welling 2017, eq. 2: P = D^-1/2 (A+I) D^-1/2, D the row sums of A+I ("symmetric")
-              MG-GCN, eq. 2: columns divided by in-degrees, which on an undirected graph and in the order of
-              the product Z = P H W is P = D^-1 (A+I) ("in_degree")
-    Forward   Both are P = diag(s) (A+I) diag(t) with s = t = D^-1/2, or s = D^-1 and t = 1.
+    A         A_ij is the weight of the edge by which i hears j: MG-GCN's A^T (eq. 1) where a node hears the
+              tails of the edges into it (graph.neighbours = "in")
+    Source    Kipf and Welling 2017, eq. 2: P = D^-1/2 (A+I) D^-1/2, D the row sums of A+I ("symmetric"); of a
+              directed graph D_r^-1/2 (A+I) D_c^-1/2 with the row and the column sums, which keeps the norm
+              of P at most one
+              MG-GCN, eq. 2: divided by in-degrees, which in the order of the product Z = P H W is
+              P = D_r^-1 (A+I) ("in_degree")
+    Forward   Both are P = diag(s) (A+I) diag(t) with s = D_r^-1/2 and t = D_c^-1/2, or s = D_r^-1 and t = 1.
               weights first   S = t * (H W)       Y = (A+I) S      Z = s * Y
               product first   Y = (A+I) (t * H)   Z = s * (Y W)    where H is narrower than Z
     Shapes    H [n_own, f_in]   W [f_in, f_out]   S, Z [n_own, f_out]   Y as S or as H
-    Backward  A is symmetric, so (A+I)^T = A+I; D = s * dZ comes in:
-              weights first   dS = t * (A+I) D     dW = H^T dS     dH = dS W^T
-              product first   dW = Y^T D           dH = t * (A+I) (D W^T)
+    Backward  D = s * dZ comes in; of an undirected graph (A+I)^T = A+I:
+              weights first   dS = t * (A+I)^T D   dW = H^T dS     dH = dS W^T
+              product first   dW = Y^T D           dH = t * (A+I)^T (D W^T)
     Ranks     rows partitioned, W replicated; 1 exchange forward, 1 backward (none for features whose product
               comes first), addends of dW
     First     The features need no gradient. Dense ones are multiplied first where their product can be kept
@@ -98,7 +102,7 @@ class GCN:
     def _input_scale(self, engine: Engine) -> Array | None:
         """t."""
         kind = self.settings.normalisation
-        return engine.scale_of(kind) if kind == "symmetric" else None
+        return engine.scale_of(kind, columns=True) if kind == "symmetric" else None
 
     def _order(self, H: Rows | Features) -> str:
         """ "cached", "product" (first) or "weights" (first); see layer.py."""

@@ -19,10 +19,10 @@ class GIN:
               weights first   S = H W1   U = relu(B S + b1)       Z = U W2
               product first   Y = B H    U = relu(Y W1 + b1)      Z = U W2      where H is narrower than Z
     Shapes    H, Y [n_own, f_in]   W1 [f_in, f_out]   W2 [f_out, f_out]   b1 [1, f_out]   eps [1, 1]
-    Backward  D = dZ comes in; B is symmetric, and dB/deps = I:
+    Backward  D = dZ comes in; dB/deps = I, and of an undirected graph B^T = B:
               dW2 = U^T D     G = (D W2^T) * [U > 0]     db1 = sum of the rows of G
-              weights first   deps = <S, G>    dS = B G    dW1 = H^T dS    dH = dS W1^T
-              product first   dW1 = Y^T G      dY = G W1^T     deps = <H, dY>     dH = B dY
+              weights first   deps = <S, G>    dS = B^T G  dW1 = H^T dS    dH = dS W1^T
+              product first   dW1 = Y^T G      dY = G W1^T     deps = <H, dY>     dH = B^T dY
               for features (no dH, hence no dY)   deps = <H W1, G>
     Ranks     rows partitioned, weights replicated; 1 exchange forward, 1 backward (none for features whose
               product comes first), addends of all parameters

@@ -18,10 +18,10 @@ class OwnAndMean:
               weights first   S = H W_mean     Z = s * (A S) + H W_own
               product first   N = s * (A H)    Z = [H | N] [W_own; W_mean]      where H is narrower than Z
     Shapes    H, N [n_own, f_in]   W_own, W_mean [f_in, f_out]   S, Z [n_own, f_out]
-    Backward  A is symmetric, so M^T = A diag(s); D = dZ:
+    Backward  M^T = A^T diag(s), of an undirected graph A diag(s); D = dZ:
               dW_own = H^T D
-              weights first   dS = A (s * D)   dW_mean = H^T dS   dH = [D | dS] [W_own^T; W_mean^T]
-              product first   dW_mean = N^T D                     dH = D W_own^T + A (s * (D W_mean^T))
+              weights first   dS = A^T (s * D)  dW_mean = H^T dS  dH = [D | dS] [W_own^T; W_mean^T]
+              product first   dW_mean = N^T D                     dH = D W_own^T + A^T (s * (D W_mean^T))
     Ranks     rows partitioned, weights replicated; 1 exchange forward, 1 backward (none for features whose
               product comes first), addends of dW_own, dW_mean
     First     Dense features are multiplied first where that pays, and their product is kept where nothing is

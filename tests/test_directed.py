@@ -1,0 +1,344 @@
+"""Directed graphs in graph networks: what a node hears forward, what hears it backward, on any ranks."""
+
+import functools
+
+import networkx as nx
+import numpy as np
+import pytest
+from helpers import edge_stream, make_block
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layer_models import CONVOLUTIONS, Trial, case_of, differences, drawn
+from mpi4py.MPI import COMM_WORLD as WORLD
+from test_layers import EXCHANGES, KINDS, NORMED_TOLERANCE, TOLERANCE, data_of, relative_error
+from test_reach import MODELS, NODES, classifier_on, learned
+
+import app
+from app.casefile import build, load
+from app.errors import CaseError
+from app.gnn.model import Model
+from app.graphs.graph import HEARD, TOLD
+from app.graphs.rows import DirectedRows
+from app.graphs.union import unite
+from app.partition.load import load_united
+from app.partition.rows import block_count, partition_rows
+
+DIRECTIONS = ["in", "out"]
+WEIGHTS = [False, True]
+
+
+def arcs_graph(n=41, share=0.06, seed=9, weighted=False):
+    """(n, arcs [m, 2], weights): among them loops, repeats, and pairs both ways with other weights."""
+    draws = np.random.default_rng(seed)
+    u, v = np.nonzero(draws.random((n, n)) < share)
+    arcs = np.stack([u, v], axis=1)
+    arcs = np.concatenate([arcs, arcs[:20, ::-1], arcs[5:15]])
+    weights = draws.integers(1, 9, len(arcs)).astype(np.float32) / 4
+    return n, arcs, weights if weighted else None
+
+
+def heard_matrix(graph, neighbours):
+    """[n, n], row i: the weights of the arcs by which node i hears; of repeats the largest."""
+    n, arcs, weights = graph
+    A = np.zeros((n, n))
+    for at, (u, v) in enumerate(arcs):
+        if u != v:
+            row, column = (v, u) if neighbours == "in" else (u, v)
+            A[row, column] = max(A[row, column], 1 if weights is None else weights[at])
+    return A
+
+
+# ---- rows -------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(1, 30), st.integers(0, 200), st.integers(0, 99), st.booleans(), st.sampled_from(DIRECTIONS)
+)
+@settings(max_examples=100, deadline=None)
+@pytest.mark.mpi_skip
+def test_rows_say_which_directions_there_are(n, m, seed, weighted, neighbours):
+    draws = np.random.default_rng(seed)
+    arcs = draws.integers(0, n, (m, 2)).astype(np.uint32)
+    weights = draws.integers(0, 5, m).astype(np.float32) if weighted else None
+    builder = DirectedRows(n, 0, np.zeros(n, dtype=np.int64), weighted, neighbours)
+    builder.add_pairs(arcs, weights)
+    built = builder.finish()
+    heard, told = {}, {}
+    for at, (u, v) in enumerate(arcs.tolist()):
+        if u == v:
+            continue
+        row, column = (v, u) if neighbours == "in" else (u, v)
+        w = weights[at] if weighted else 1
+        heard[row, column] = max(heard.get((row, column), w), w)
+        told[column, row] = max(told.get((column, row), w), w)
+    rows = np.repeat(np.arange(n), np.diff(built.indptr))
+    assert list(zip(rows, built.indices)) == sorted({*heard, *told})
+    assert built.written == len(heard)
+    for at, pair in enumerate(zip(rows.tolist(), built.indices.tolist())):
+        assert (pair in heard, pair in told) == (bool(built.arcs[at] & HEARD), bool(built.arcs[at] & TOLD))
+        if weighted:
+            assert built.weights[at] == heard.get(pair, 0)
+            assert built.told_weights[at] == told.get(pair, 0)
+
+
+# ---- layers -----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def expected(kind, weighted, neighbours, normalisation="symmetric"):
+    """Features, labels, parameters, and the gradient by central differences in float64."""
+    graph = arcs_graph(weighted=weighted)
+    X, labels = data_of(graph)
+    case = case_of(kind, "residual layer_norm", normalisation=normalisation, edge_weights=weighted)
+    values = drawn(Model(case, X.shape[1], labels.max() + 1).shapes())
+    return X, labels, values, differences(heard_matrix(graph, neighbours), X, labels, case, values)
+
+
+def trial_of(group, kind, weighted, neighbours, exchange="auto", first="auto", **keys):
+    X, labels, values, gradient = expected(kind, weighted, neighbours, **keys)
+    case = case_of(kind, "residual layer_norm", first_product=first, edge_weights=weighted, **keys)
+    graph = arcs_graph(weighted=weighted)
+    return Trial(group, graph, X, labels, case, exchange, values=values, neighbours=neighbours), gradient
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("first", ["auto", "live"])
+@pytest.mark.parametrize("neighbours", DIRECTIONS)
+@pytest.mark.parametrize("weighted", WEIGHTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_differences_of_the_loss(group, kind, weighted, neighbours, first, exchange):
+    if weighted and kind.startswith("gat"):
+        pytest.skip("attention leaves edge weights aside")
+    trial, gradient = trial_of(group, kind, weighted, neighbours, exchange, first)
+    tolerance = NORMED_TOLERANCE if kind == "gin_norm" else TOLERANCE
+    assert relative_error(trial, trial.epoch(1), gradient) < tolerance
+
+
+@pytest.mark.parametrize("weighted", WEIGHTS)
+def test_in_degree_normalisation_is_that_of_mg_gcn(group, weighted):
+    trial, gradient = trial_of(group, "gcn", weighted, "in", normalisation="in_degree")
+    assert relative_error(trial, trial.epoch(1), gradient) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_bits_on_any_ranks(group, solo, kind):
+    graph = arcs_graph(200, 0.02)
+    X, labels = data_of(graph)
+    case = case_of(kind, "residual layer_norm", dropout=0.5, input_dropout=0.25)
+    alone = Trial(solo, graph, X, labels, case, neighbours="in")
+    wanted = [alone.epoch(number).tobytes() for number in (1, 2)]
+    for exchange in EXCHANGES:
+        trial = Trial(group, graph, X, labels, case, exchange, neighbours="in")
+        assert [trial.epoch(number).tobytes() for number in (1, 2)] == wanted
+
+
+@pytest.mark.parametrize("kind", sorted(CONVOLUTIONS))
+def test_arcs_both_ways_are_an_undirected_graph(group, kind):
+    n, arcs, _ = arcs_graph()
+    X, labels = data_of((n, arcs, None))
+    both = n, np.concatenate([arcs, arcs[:, ::-1]]), None
+    case = case_of(kind, "residual")
+    found = [
+        Trial(group, graph, X, labels, case, neighbours=neighbours).epoch(1).tobytes()
+        for graph, neighbours in (((n, arcs, None), "both"), (both, "in"), (both, "out"))
+    ]
+    assert len(set(found)) == 1
+
+
+def test_a_direction_and_the_other_one_of_the_reversed_graph(group):
+    n, arcs, _ = graph = arcs_graph()
+    X, labels = data_of(graph)
+    reverse = n, arcs[:, ::-1], None
+    case = case_of("gcn")
+    tried = [(graph, "in"), (reverse, "out"), (graph, "out"), (graph, "both")]
+    found = [Trial(group, g, X, labels, case, neighbours=which).epoch(1).tobytes() for g, which in tried]
+    assert found[0] == found[1] and len(set(found)) == 3
+
+
+# ---- training ---------------------------------------------------------------------------------------------
+
+
+def long_ways(weighted=False):
+    """A directed graph of long ways."""
+    draws = np.random.default_rng(4)
+    graph = nx.DiGraph(nx.connected_watts_strogatz_graph(NODES, 4, 0.02, seed=3))
+    graph.remove_edges_from([e for e in sorted(graph.edges) if draws.random() < 0.4])
+    for _, _, found in graph.edges(data=True) if weighted else ():
+        found["weight"] = float(draws.integers(1, 9))
+    return graph
+
+
+def on_arcs(group, keys, **more):
+    return classifier_on(
+        group, {"graph.neighbours": "in", **keys}, graph=long_ways(more.get("weighted")), **more
+    )
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("name", MODELS)
+def test_what_the_loss_does_not_depend_on_is_left_out(group, name, exchange):
+    classifier = on_arcs(group, MODELS[name], exchange=exchange)
+    engine = classifier.engine
+    assert 0 < engine.narrow[len(classifier.model.blocks) - 1].share < 0.1
+    narrow, engine.narrow = engine.narrow, {}
+    loss, gradient = learned(classifier, 1)
+    engine.narrow = narrow
+    found, same = learned(classifier, 1)
+    assert found == loss and np.array_equal(same, gradient) and np.abs(gradient).max() > 0
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("weighted", WEIGHTS)
+def test_rows_may_move(group, weighted, exchange):
+    classifier = on_arcs(group, {"gnn.depth": 3}, weighted=weighted, exchange=exchange)
+    wanted = learned(classifier, 1)
+    costs = np.ones(block_count(NODES))
+    costs[: len(costs) // 3] = 5
+    classifier.move(partition_rows(NODES, group.size, costs))
+    found = learned(classifier, 1)
+    assert found[0] == wanted[0] and np.array_equal(found[1], wanted[1])
+
+
+def test_rows_that_the_loss_depends_on_are_those_heard(group):
+    classifier = on_arcs(group, {"gnn.depth": 3}, sparse=True)
+    block, train = classifier.block, classifier.data.train
+    flags = group.gather_host(train.astype(np.int64), block.own_counts)[:NODES] > 0
+    A = nx.to_scipy_sparse_array(long_ways(), nodelist=range(NODES)).T  # row v hears column u of an arc u-v
+    for layer in (2, 1, 0):
+        narrow = classifier.engine.narrow[layer]
+        rows = classifier.device.get(narrow.rows)[: block.n_real]
+        assert np.array_equal(rows, flags[block.lo : block.lo + block.n_real])
+        assert narrow.share == A[flags].nnz / A.nnz
+        flags = flags | (A[flags].sum(axis=0) > 0)
+
+
+# ---- from files to results --------------------------------------------------------------------------------
+
+
+def text_of(graph):
+    _, arcs, weights = graph
+    if weights is None:
+        return "".join(f"{u} {v}\n" for u, v in arcs)
+    return "".join(f"{u} {v} {w}\n" for (u, v), w in zip(arcs, weights))
+
+
+@pytest.fixture
+def files(shared_path):
+    """A folder with arcs, their weights, and nothing else."""
+    if WORLD.rank == 0:
+        for name, weighted in (("arcs.txt", False), ("weighted.txt", True)):
+            (shared_path / name).write_text(text_of(arcs_graph(600, 0.01, weighted=weighted)))
+    WORLD.barrier()
+    return shared_path
+
+
+def arcs_of(group, loaded):
+    """{(id, id): (arcs, weight, told weight)} of all ranks' rows."""
+    graph = loaded.graph
+    ids = np.concatenate(WORLD.allgather(graph.node_ids(np.arange(graph.lo, graph.hi))))
+    found = {}
+    for at, (row, column) in enumerate(zip(graph.row_of(), graph.indices)):
+        values = [graph.arcs[at]]
+        values += [] if graph.weights is None else [graph.weights[at], graph.told_weights[at]]
+        found[int(ids[row]), int(ids[column])] = tuple(map(float, values))
+    return {pair: each for part in WORLD.allgather(found) for pair, each in part.items()}
+
+
+@pytest.mark.parametrize("name", ["arcs.txt", "weighted.txt"])
+def test_orders_cuts_and_kept_files_keep_the_arcs(group, files, name):
+    keys = {"run.task": "classify", "graph.path": str(files / name), "graph.neighbours": "in"}
+    read = lambda more: load_united(group, (case := build({**keys, **more})).graph, case)  # noqa: E731
+    wanted = arcs_of(group, read({}))
+    A = heard_matrix(arcs_graph(600, 0.01, weighted=name == "weighted.txt"), "in")
+    heard = {pair: each for pair, each in wanted.items() if int(each[0]) & HEARD}
+    assert {pair: (*each, 1.0)[1] for pair, each in heard.items()} == {pair: A[pair] for pair in heard}
+    assert len(heard) == np.count_nonzero(A)
+    for more in (
+        {"graph.order": "random"},
+        {"graph.order": "rcm"},
+        {"memory.cache": str(files / "kept")},
+        {"memory.cache": str(files / "kept")},
+        {"parallel.partition": "rows"},
+    ):
+        loaded = read(more)
+        assert arcs_of(group, loaded) == wanted
+    assert loaded.source == "file" and read({"memory.cache": str(files / "kept")}).source == "cache"
+    other = read({"memory.cache": str(files / "kept"), "graph.neighbours": "out"})
+    assert other.source == "file" and arcs_of(group, other) != wanted
+
+
+@pytest.mark.mpi_skip
+def test_in_python_a_directed_graph_is_one_where_it_is_said_to_be():
+    graph = long_ways()
+    draws = np.random.default_rng(1)
+    X, labels = draws.normal(size=(NODES, 6)), draws.integers(0, 3, NODES)
+    train = np.arange(NODES) < 200
+
+    def digest(graph, **keys):
+        chosen = {"gnn.epochs": 3, "graph.neighbours": "in", **keys}
+        return app.classify(graph, X, labels, train=train, val=~train, settings=chosen).digest
+
+    with pytest.warns(UserWarning, match="directed"):
+        both = app.classify(graph, X, labels, train=train, settings={"gnn.epochs": 3}).digest
+    known = digest(graph)
+    matrix = nx.to_scipy_sparse_array(graph, nodelist=list(graph))
+    assert known == digest(matrix) == digest(matrix.toarray())
+    assert known == digest(graph.reverse(), **{"graph.neighbours": "out"}) != digest(graph.reverse())
+    assert both not in (known, digest(graph.reverse()))
+    with pytest.warns(UserWarning, match="is undirected: its edges count in both directions"):
+        digest(graph.to_undirected())
+
+
+@pytest.mark.mpi_skip
+def test_among_directed_graphs_an_undirected_one_has_both_directions():
+    one, other = edge_stream(arcs_graph(9)), edge_stream(arcs_graph(8))
+    other.undirected = True
+    united = unite([one, other])
+    assert not united.undirected
+    ends = np.concatenate([np.stack([u, v], axis=1) for u, v, _ in united.chunks()])
+    m = len(arcs_graph(9)[1])
+    assert np.array_equal(ends[:m], arcs_graph(9)[1])
+    assert {tuple(each) for each in ends[m:]} == {tuple(each[::-1]) for each in ends[m:]}
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (
+            '[run]\ntask = "solve"\n[graph]\npath = "a.txt"\nneighbours = "in"',
+            "graph.neighbours.*node classification",
+        ),
+        (
+            '[run]\ntask = "train"\n[train.graphs]\npath = "a.txt"\nneighbours = "in"',
+            "train.graphs.neighbours",
+        ),
+        (
+            '[run]\ntask = "classify"\n[graph]\ngenerator = "er"\nnodes = 9\nneighbours = "in"',
+            "graph.neighbours.*for graphs from files",
+        ),
+        (
+            '[run]\ntask = "classify"\n[graph]\npath = "a.txt"\nneighbours = "in"\ncomplement = true',
+            "graph.complement.*must be false",
+        ),
+        (
+            '[run]\ntask = "classify"\n[gnn]\nmodel = "rgcn"\n[graph]\npath = "a.txt"\nneighbours = "in"',
+            "graph.neighbours.*node classification",
+        ),
+    ],
+)
+def test_where_directions_do_not_count_they_are_refused(tmp_path, text, said):
+    path = tmp_path / "case.toml"
+    path.write_text(text)
+    with pytest.raises(CaseError, match=said):
+        load(str(path), [])
+
+
+def test_a_block_of_arcs_has_two_matrices(group):
+    graph = arcs_graph()
+    block = make_block(group, graph, neighbours="in")
+    A = heard_matrix(graph, "in")
+    own = slice(block.lo, block.lo + block.n_real)
+    assert np.array_equal(block.heard.degrees_own()[: block.n_real], (A > 0).sum(1)[own])
+    assert np.array_equal(block.told.degrees_own()[: block.n_real], (A > 0).sum(0)[own])
+    assert block.A is None and not block.heard.directed
