@@ -2,10 +2,12 @@
 
 import math
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
 
+from app.bounds.cut_cycles import CutCycles, CycleCertificate
 from app.bounds.cut_sdp import MixingMethod, smallest_eigenvalue
 from app.bounds.cut_verify import CutCertificate, can_factor, dual_value, positive_semidefinite
 from app.graphs.fixed_point import integer_weights
@@ -15,20 +17,26 @@ BATCH = 10  # sweeps between two looks at the clock
 SETTLED = 1e-7  # the relaxation has converged when a batch gains less than this share
 TRIES = 6  # shifts tried until a factorisation ends
 FLOPS = 1.5e10  # of a factorisation, per second
+MOST_EDGES, MOST_PER_NODE = 200_000, 8  # of a program of odd cycles; with more a node it is long, and weak
+SHORT = 0.2  # s: a program that is never put off
+END = object()
+Witness = CutCertificate | CycleCertificate
 
 
 class CutBounds:
-    """First the sum of the positive weights, then the eigenvalue bound, then the semidefinite relaxation.
+    """First the sum of the positive weights, then the eigenvalue bound, then by turns, as long as each gains,
+    the semidefinite relaxation, which is good on dense graphs, and odd cycles, which are on sparse ones.
 
     upper    the best bound proved so far, in units of integer_weights
     method   how it was found
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, compiled: bool = True, cycles: bool = True) -> None:
+        """cycles   False: the relaxation alone."""
         self._graph = graph
         self._weights, _ = integer_weights(graph)
         positive = int(self._weights[self._weights > 0].sum()) // 2
-        self._best = CutCertificate(positive, "sum of the positive weights")
+        self._best: Witness = CutCertificate(positive, "sum of the positive weights")
         self._possible = len(graph.indices) > 0 and can_factor(graph)
         self._matrix = sp.csr_array(
             (self._weights.astype(np.float64), graph.indices, graph.indptr), shape=(graph.n, graph.n)
@@ -36,6 +44,12 @@ class CutBounds:
         self._mixing: MixingMethod | None = None
         self._value = 0.0
         self._places = _places(self._matrix)
+        self._cycles: CutCycles | None = None
+        self._slices: Iterator[None] | None = None
+        if cycles and 0 < graph.edges <= min(MOST_EDGES, MOST_PER_NODE * graph.n):
+            self._cycles = CutCycles(graph, self._weights, compiled)
+            self._slices = self._cycles.slices()
+        self._spent = {"relaxation": 0.0, "cycles": 0.0}
 
     @property
     def upper(self) -> int:
@@ -48,13 +62,24 @@ class CutBounds:
         return self._best.method
 
     @property
+    def _factor_seconds(self) -> float:
+        """An estimate of one Cholesky factorisation, as if it were dense."""
+        return self._graph.n**3 / 3 / FLOPS
+
+    @property
     def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`: one Cholesky factorisation, as if it were dense."""
-        return self._graph.n**3 / 3 / FLOPS if self._possible else 0.0
+        """An estimate of the shortest call of `improve`: a factorisation, or else a program."""
+        if self._possible:
+            return self._factor_seconds
+        return self._cycles.next_seconds if self._slices is not None else 0.0
 
-    check_seconds = least_seconds
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what a check of the best bound takes."""
+        factored = isinstance(self._best, CutCertificate) and self._best.y is not None
+        return self._factor_seconds if factored else 0.0
 
-    def certificate(self) -> CutCertificate:
+    def certificate(self) -> Witness:
         """The best bound with its witness."""
         return self._best
 
@@ -64,20 +89,56 @@ class CutBounds:
         A call makes one step at least; its last proof (one Cholesky factorisation) comes on top of `seconds`.
         lower   a cut that is known: a bound that meets it ends the work
         """
-        if not self._possible or (lower is not None and self.upper <= lower):
-            return False
-        stop = time.perf_counter() + seconds
+        stop, swept = time.perf_counter() + seconds, False
+        while self._goes_on(lower):
+            begun, turn = time.perf_counter(), self._turn()
+            if turn == "cycles":
+                self._separate()
+            else:
+                swept = self._relax(stop, lower)
+            self._spent[turn] += time.perf_counter() - begun
+            if time.perf_counter() + self._waits() >= stop:
+                break
+        if swept and self._mixing is not None:
+            begun = time.perf_counter()
+            self._prove(self._mixing.y, "semidefinite relaxation")
+            self._spent["relaxation"] += time.perf_counter() - begun
+        return self._goes_on(lower)
+
+    def _goes_on(self, lower: int | None) -> bool:
+        """Whether there is something left to do, and to gain."""
+        return (self._possible or self._slices is not None) and (lower is None or self.upper > lower)
+
+    def _turn(self) -> str:
+        """Who works next: of two the one that has had less time, but no program that is long beside what the
+        bounds have had altogether."""
+        if self._slices is None or not self._possible:
+            return "relaxation" if self._possible else "cycles"
+        late = self._cycles.next_seconds > max(SHORT, sum(self._spent.values()) / 2)
+        return "relaxation" if late or self._spent["relaxation"] <= self._spent["cycles"] else "cycles"
+
+    def _waits(self) -> float:
+        """Seconds that the next slice may take, where that is known to be long."""
+        return self._cycles.next_seconds if self._slices is not None and self._turn() == "cycles" else 0.0
+
+    def _separate(self) -> None:
+        """A slice of the odd cycles."""
+        if next(self._slices, END) is END:
+            self._slices = None
+        best = self._cycles.best
+        if best is not None and best.upper < self.upper:
+            self._best = best
+
+    def _relax(self, stop: float, lower: int | None) -> bool:
+        """The eigenvalue bound, or a batch of sweeps; True where sweeps are to be proved."""
         if self._mixing is None:
-            # The eigenvalue bound: all entries of W + Diag(y) add up to the same in every row.
+            # All entries of W + Diag(y) add up to the same in every row.
             self._prove(-np.asarray(self._matrix.sum(axis=1)).ravel(), "largest eigenvalue of the Laplacian")
+            self._mixing = MixingMethod(self._matrix, self._graph)
             if lower is not None and self.upper <= lower:
                 return False
-            self._mixing = MixingMethod(self._matrix, self._graph)
-        while not (settled := self._sweeps(stop)) and time.perf_counter() < stop:
-            pass
-        self._prove(self._mixing.y, "semidefinite relaxation")
-        self._possible = not settled
-        return not settled and (lower is None or self.upper > lower)
+        self._possible = not self._sweeps(stop)
+        return True
 
     def _sweeps(self, stop: float) -> bool:
         """A batch of sweeps, cut short at the time `stop`; True where a whole one gained next to nothing."""

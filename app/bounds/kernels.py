@@ -42,6 +42,18 @@ CLIQUES = function(
     Pointer,
     returns=Long,
 )
+CUT_CYCLES = function(
+    "lk_cut_cycles",
+    Long,
+    *[Pointer] * 3,
+    *[Long] * 4,
+    Pointer,
+    Long,
+    *[Pointer] * 4,
+    Long,
+    Pointer,
+    returns=Long,
+)
 FILL = function("lk_fill_packing", Long, *[Pointer] * 5)
 
 
@@ -129,6 +141,37 @@ def cliques(
         address(roots), len(roots), address(used), address(ptr), address(out), len(out), address(done),
     )  # fmt: skip
     return _lists(found, ptr, out), int(done[0])
+
+
+def cut_cycles(
+    rows: Rows,
+    value: np.ndarray,
+    one: int,
+    roots: np.ndarray,
+    used: np.ndarray,
+    share: int,
+    margin: int,
+    compiled: bool = True,
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], int]:
+    """Cycles C with a set F of an odd number of their edges, at most one from each root, for which
+    sum over F of (1 - x) + sum over C - F of x is below 1 by more than `margin`: every cut has at least 1.
+
+    value   [nnz] int64 x of the edge of each entry, in units of 1/one     roots [k] int32
+    used    [n] int32, in and out: cycles by node     share   a root on so many cycles is passed over
+    returns the cycles: nodes [L] int32, and [L] uint8 whether the edge to the next node is in F; how many
+            roots were looked at
+    """
+    hop = max(one >> 12, 1)
+    if not (compiled and CUT_CYCLES):
+        return plain.cut_cycles(rows, value, one, hop, margin, share, roots, used), len(roots)
+    ptr, nodes, done = _output(rows.n, len(roots))
+    over = np.empty(len(nodes), dtype=np.uint8)
+    found = CUT_CYCLES(
+        rows.n, address(rows.indptr), address(rows.indices), address(value), one, hop, margin, share,
+        address(roots), len(roots), address(used), address(ptr), address(nodes), address(over), len(nodes),
+        address(done),
+    )  # fmt: skip
+    return list(zip(_lists(found, ptr, nodes), _lists(found, ptr, over))), int(done[0])
 
 
 def _output(n: int, roots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -182,6 +182,81 @@ def cliques(
     return out
 
 
+# ---- violated cycles of cuts ------------------------------------------------------------------------------
+
+
+def _closest_over(
+    entries: list[list[tuple[int, int]]], one: int, hop: int, limit: int, root: int
+) -> tuple[int, int, dict[int, int]] | None:
+    """The shortest walk from the root to its other side: the states that meet, and the one before each."""
+    dist, parent = {2 * root: 0}, {2 * root: -1}
+    heap, best, ends = [(0, 2 * root)], limit, None
+    while heap:
+        d, state = heapq.heappop(heap)
+        if 2 * d >= best:
+            break
+        if d != dist[state]:
+            continue
+        for v, value in entries[state >> 1]:
+            for over in (0, 1):
+                after = 2 * v + (state & 1) ^ over
+                far = d + hop + (one - value if over else value)
+                if after ^ 1 in dist and far + dist[after ^ 1] < best:
+                    best, ends = far + dist[after ^ 1], (state, after)
+                if 2 * far >= best or dist.get(after, far + 1) <= far:
+                    continue
+                dist[after], parent[after] = far, state
+                heapq.heappush(heap, (far, after))
+    return None if ends is None else (*ends, parent)
+
+
+def _cycle_over(end: int, after: int, parent: dict[int, int]) -> list[int]:
+    """The states of a simple cycle, and its first node's other side, out of the closed walk that has met."""
+    walk, back = [], parent[after ^ 1]
+    while end >= 0:
+        walk.append(end)
+        end = parent[end]
+    walk = [*reversed(walk), after]
+    while back >= 0:
+        walk.append(back ^ 1)
+        back = parent[back]
+    at, stack = {}, []
+    for state in walk:
+        first = at.get(state >> 1)
+        if first is None:
+            at[state >> 1] = len(stack)
+            stack.append(state)
+        elif stack[first] == state:
+            while len(stack) > first + 1:
+                del at[stack.pop() >> 1]
+        else:
+            return [*stack[first:], state]
+    return []
+
+
+def cut_cycles(
+    rows: "Rows",
+    value: np.ndarray,
+    one: int,
+    hop: int,
+    margin: int,
+    share: int,
+    roots: np.ndarray,
+    used: np.ndarray,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """As kernels.cut_cycles."""
+    entries = list(zip(rows.indices.tolist(), value.tolist()))
+    near, out = [entries[a:b] for a, b in pairwise(rows.indptr.tolist())], []
+    for root in roots.tolist():
+        met = None if used[root] >= share else _closest_over(near, one, hop, one - margin, root)
+        if met is None:
+            continue
+        states = np.array(_cycle_over(*met), dtype=np.int64)
+        out.append(((states[:-1] >> 1).astype(np.int32), (np.diff(states & 1) != 0).astype(np.uint8)))
+        used[out[-1][0]] += 1
+    return out
+
+
 # ---- packings --------------------------------------------------------------------------------------------
 
 

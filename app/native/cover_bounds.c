@@ -2,6 +2,7 @@
  * filling of a packing. Integers only: app/bounds/plain.py has the same steps in Python, with the same results. */
 #include <stdlib.h>
 
+#include "heap.h"
 #include "random.h"
 
 /* ---- clique covers ------------------------------------------------------------------------------------------ */
@@ -120,42 +121,6 @@ int64_t lk_clique_cover(int64_t n, const int64_t *indptr, const int32_t *indices
 }
 
 /* ---- violated odd cycles ------------------------------------------------------------------------------------- */
-
-typedef struct {
-    int64_t *key; /* distance * states + state */
-    int64_t count, room;
-} Heap;
-
-static int heap_push(Heap *h, int64_t key) {
-    if (h->count == h->room) {
-        int64_t *more = realloc(h->key, (size_t)(2 * h->room) * sizeof *more);
-        if (!more) return -1;
-        h->key = more;
-        h->room *= 2;
-    }
-    int64_t i = h->count++;
-    while (i > 0 && h->key[(i - 1) / 2] > key) {
-        h->key[i] = h->key[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    h->key[i] = key;
-    return 0;
-}
-
-static int64_t heap_pop(Heap *h) {
-    const int64_t top = h->key[0], last = h->key[--h->count];
-    int64_t i = 0;
-    for (;;) {
-        int64_t child = 2 * i + 1;
-        if (child >= h->count) break;
-        if (child + 1 < h->count && h->key[child + 1] < h->key[child]) child += 1;
-        if (h->key[child] >= last) break;
-        h->key[i] = h->key[child];
-        i = child;
-    }
-    h->key[i] = last;
-    return top;
-}
 
 typedef struct {
     int64_t n, one, hop, most;     /* prices are multiples of 1/one; hop: added per edge; most settled states */

@@ -81,8 +81,8 @@ class CutTools:
         return CutSearch(self.graph, seed, start, self.fixed, compiled=self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
-        """Upper bounds by eigenvalues and semidefinite programming."""
-        return CoreBounds(CutBounds(self.graph), self.graph, "upper")
+        """Upper bounds by eigenvalues, semidefinite programming and odd cycles."""
+        return CoreBounds(CutBounds(self.graph, self.instance.compiled), self.graph, "upper")
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics of max cut; none where nodes are fixed."""

@@ -1,0 +1,183 @@
+"""The bound of odd cycles on the cut: valid, exact on planar graphs, proved by its witness."""
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.spatial import Delaunay
+from test_cut import KINDS, optimum, random_graph
+
+from app.bounds import cut_cycles, kernels
+from app.bounds.certificate import BadCertificate
+from app.bounds.cut_bounds import CutBounds
+from app.bounds.cut_cycles import ONE, CutCycles, entry_of
+from app.graphs.fixed_point import integer_weights
+from app.graphs.graph import from_edges
+
+pytestmark = pytest.mark.mpi_skip
+NATIVE = pytest.mark.skipif(not kernels.CUT_CYCLES, reason="the compiled kernels are not built")
+COMPILED = [pytest.param(True, marks=NATIVE), False]
+
+
+def weighted(graph, seed, signs=True):
+    """A NetworkX graph with drawn whole weights as a Graph."""
+    draws = np.random.default_rng(seed)
+    edges = np.array(list(nx.convert_node_labels_to_integers(graph).edges), dtype=np.int64).reshape(-1, 2)
+    w = draws.integers(-5 if signs else 1, 6, len(edges))
+    return from_edges(graph.number_of_nodes(), edges[:, 0], edges[:, 1], np.where(w == 0, 1, w))
+
+
+def worked_out(graph, compiled=True):
+    """The cycles of a graph, as far as they lead."""
+    cycles = CutCycles(graph, integer_weights(graph)[0], compiled)
+    for _ in cycles.slices():
+        pass
+    return cycles
+
+
+def planar(seed):
+    """A planar graph: the triangulation of a few points, some edges taken away."""
+    draws, graph = np.random.default_rng(seed), nx.Graph()
+    for a, b, c in Delaunay(draws.random((14, 2))).simplices.tolist():
+        graph.add_edges_from([(a, b), (b, c), (c, a)])
+    graph.remove_edges_from([e for e in sorted(graph.edges) if draws.random() < 0.2])
+    return graph
+
+
+def both_directions(graph, x):
+    """x [nnz] with the same number for both entries of an edge."""
+    rows, x = graph.row_of(), x.copy()
+    lower = rows > graph.indices
+    x[lower] = x[entry_of(graph, graph.indices[lower], rows[lower])]
+    return x
+
+
+# ---- the bound --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_above_the_optimum(kind):
+    proved = 0
+    for seed in range(30):
+        graph = random_graph(seed, kind)
+        found = worked_out(graph).best if graph.edges else None
+        if found is None:  # all edges of positive weight make a cut
+            assert optimum(graph) == CutBounds(graph).upper
+            continue
+        assert found.upper >= optimum(graph)
+        found.check(graph)
+        proved += 1
+    assert proved > 5
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_on_planar_graphs_it_is_the_optimum(compiled):
+    """Barahona and Mahjoub 1986: of a graph that has no K5 as a minor, the inequalities describe all cuts."""
+    for seed in range(12):
+        graph = weighted(planar(seed), seed)
+        found = worked_out(graph, compiled).best
+        upper = CutBounds(graph).upper if found is None else found.upper
+        assert upper == optimum(graph)
+
+
+def test_of_two_bounds_the_better_one_counts():
+    torus = weighted(nx.grid_2d_graph(4, 4, periodic=True), 5)
+    dense = weighted(nx.complete_graph(18), 5)
+    for graph, method in ((torus, "odd cycles"), (dense, "semidefinite relaxation")):
+        bounds = CutBounds(graph)
+        while bounds.improve(0.05, lower=optimum(graph)):
+            pass
+        assert bounds.method == method and bounds.upper >= optimum(graph)
+        bounds.certificate().check(graph)
+        assert (bounds.check_seconds == 0) == (method == "odd cycles")
+
+
+def test_a_program_that_fails_ends_the_work(monkeypatch):
+    graph = weighted(nx.complete_graph(9), 1, signs=False)
+    monkeypatch.setattr(cut_cycles, "MOST_VALUE", 0.0)
+    assert worked_out(graph).best is None
+    bounds = CutBounds(graph)
+    while bounds.improve(0.05):
+        pass
+    assert bounds.method == "semidefinite relaxation"
+
+
+def test_large_weights_are_counted_exactly():
+    edges = np.array(list(nx.complete_graph(5).edges))
+    for weight in (2.0**40, 2.0**-30, 3.0 * 2**30):
+        graph = from_edges(5, edges[:, 0], edges[:, 1], np.full(10, weight))
+        _, unit = integer_weights(graph)
+        found = worked_out(graph).best
+        found.check(graph)
+        assert 6 * weight / unit <= found.upper <= 20 / 3 * weight / unit + 1
+
+
+# ---- cycles -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_cycles_are_simple_odd_and_violated(compiled):
+    found = 0
+    for seed in range(40):
+        graph = random_graph(seed, "signs", 12)
+        draws = np.random.default_rng(seed)
+        x = both_directions(graph, draws.choice([0, ONE // 3, ONE // 2, ONE], len(graph.indices)))
+        roots, used = np.arange(graph.n, dtype=np.int32), np.zeros(graph.n, dtype=np.int32)
+        rows = kernels.Rows(graph)
+        cycles, done = kernels.cut_cycles(rows, x, ONE, roots, used, 99, 0, compiled=compiled)
+        assert done == graph.n
+        for nodes, over in cycles:
+            assert len(nodes) >= 3 and len(set(nodes.tolist())) == len(nodes) and over.sum() % 2 == 1
+            entries = entry_of(graph, nodes, np.roll(nodes, -1))
+            assert (entries >= 0).all()
+            assert np.where(over, ONE - x[entries], x[entries]).sum() < ONE
+        assert used.sum() == sum(len(nodes) for nodes, _ in cycles)
+        found += len(cycles)
+    assert found > 40
+
+
+@NATIVE
+def test_compiled_cycles_are_those_of_plain_python():
+    for seed in range(60):
+        draws = np.random.default_rng(seed)
+        graph = weighted(nx.gnp_random_graph(40, 0.15, seed=seed), seed)
+        m = len(graph.indices)
+        x = both_directions(graph, draws.integers(0, ONE + 1, m) * draws.integers(0, 2, m))
+        roots, results = draws.permutation(graph.n).astype(np.int32), []
+        for compiled in (True, False):
+            used, rows = np.zeros(graph.n, dtype=np.int32), kernels.Rows(graph)
+            found, _ = kernels.cut_cycles(rows, x, ONE, roots, used, 3, ONE >> 10, compiled=compiled)
+            results.append(([(n.tolist(), o.tolist()) for n, o in found], used.tolist()))
+        assert results[0] == results[1]
+
+
+# ---- witnesses --------------------------------------------------------------------------------------------
+
+
+def test_false_witnesses_are_rejected():
+    graph = weighted(nx.grid_2d_graph(4, 4, periodic=True), 7)
+    found = worked_out(graph).best
+    found.check(graph)
+    at = int(found.ptr[np.argmax(np.diff(found.ptr))])
+    twice, over, unknown = found.nodes.copy(), found.over.copy(), found.nodes.copy()
+    twice[at], unknown[at] = twice[at + 1], graph.n
+    over[at] ^= 1
+    for wrong, said in (
+        ({"upper": found.upper - 1}, "the witness proves"),
+        ({"nodes": twice}, "meets a node twice"),
+        ({"over": over}, "even number"),
+        ({"nodes": (found.nodes + 5) % graph.n}, "the witness proves|an edge that the graph has not"),
+        ({"nodes": unknown}, "unknown"),
+        ({"values": -found.values}, "negative"),
+        ({"values": found.values + (1 << 60)}, "too much"),
+        ({"values": found.values * 0}, "the witness proves"),
+    ):
+        with pytest.raises(BadCertificate, match=said):
+            replace(found, **wrong).check(graph)
+    heavier = from_edges(graph.n, graph.row_of(), graph.indices, np.full(len(graph.indices), 9.0))
+    with pytest.raises(BadCertificate, match="the witness proves"):
+        found.check(heavier)
+    emptier = from_edges(graph.n, [0], [1])
+    with pytest.raises(BadCertificate, match="an edge that the graph has not"):
+        found.check(emptier)
