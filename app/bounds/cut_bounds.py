@@ -91,13 +91,17 @@ class CutBounds:
         """
         stop, swept = time.perf_counter() + seconds, False
         while self._goes_on(lower):
-            begun, turn = time.perf_counter(), self._turn()
+            begun = time.perf_counter()
+            turn = self._turn(stop - begun)
             if turn == "cycles":
                 self._separate()
             else:
                 swept = self._relax(stop, lower)
             self._spent[turn] += time.perf_counter() - begun
-            if time.perf_counter() + self._waits() >= stop:
+            left = stop - time.perf_counter()
+            if left <= (
+                self._cycles.next_seconds if not self._possible and self._slices is not None else 0.0
+            ):
                 break
         if swept and self._mixing is not None:
             begun = time.perf_counter()
@@ -109,17 +113,12 @@ class CutBounds:
         """Whether there is something left to do, and to gain."""
         return (self._possible or self._slices is not None) and (lower is None or self.upper > lower)
 
-    def _turn(self) -> str:
-        """Who works next: of two the one that has had less time, but no program that is long beside what the
-        bounds have had altogether."""
+    def _turn(self, left: float) -> str:
+        """Who works next: of two the one that has had less time, but no program longer than the time left."""
         if self._slices is None or not self._possible:
             return "relaxation" if self._possible else "cycles"
-        late = self._cycles.next_seconds > max(SHORT, sum(self._spent.values()) / 2)
-        return "relaxation" if late or self._spent["relaxation"] <= self._spent["cycles"] else "cycles"
-
-    def _waits(self) -> float:
-        """Seconds that the next slice may take, where that is known to be long."""
-        return self._cycles.next_seconds if self._slices is not None and self._turn() == "cycles" else 0.0
+        long = self._cycles.next_seconds > max(SHORT, left)
+        return "relaxation" if long or self._spent["relaxation"] <= self._spent["cycles"] else "cycles"
 
     def _separate(self) -> None:
         """A slice of the odd cycles."""
