@@ -335,7 +335,8 @@ class _Part:
             _Turn(self._more_cliques(cliques), 1.0),
         ]
         while turns and self.optimum is None:
-            turn = min(turns, key=lambda each: each.spent / each.share)
+            # What is long to begin waits until the others have had as much: it may never fit.
+            turn = min(turns, key=lambda each: (each.spent or each.begin_seconds) / each.share)
             if not turn.spent and turn.begin_seconds:
                 self.next_seconds = turn.begin_seconds
                 yield True
