@@ -86,9 +86,10 @@ def top_nodes(group: Group, device: Any, keys_own: Array, wanted: int) -> np.nda
     """The `wanted` best candidates of one state, best first, the same on all ranks.
 
     keys_own     [n_own] uint64, 0 where a node is no candidate
+    wanted       may be 0, where no node may be chosen in this step
     Ranks        all call; each rank's best keys are gathered
     """
-    keys = device.top_keys(keys_own, wanted)
+    keys = device.top_keys(keys_own, max(wanted, 1))
     keys = keys[keys > 0]
     counts = group.gather_integers(np.array([len(keys)]))[:, 0].tolist()
     keys_all = np.sort(group.gather_host(keys, counts), kind="stable")[::-1]
