@@ -195,7 +195,9 @@ class PolicyCase(Table, frozen=True):
     hidden: Annotated[int, Meta(ge=1, le=4096), about("width of the head's hidden layer")] = 32
     shared_layers: Annotated[bool, about("one set of weights for all layers")] = False
     self_weight: Annotated[bool, about("a separate weight for the node's own embedding")] = True
-    mean_degree: Annotated[bool, about("divide neighbour sums by the mean residual degree")] = True
+    mean_degree: Annotated[
+        bool, about("divide neighbour sums by the mean residual degree (maxcut: by the node's own degree)")
+    ] = True
     edge_weights: Annotated[bool, about("use edge weights as an input")] = False
 
 

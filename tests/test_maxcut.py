@@ -14,14 +14,17 @@ from app.config import AgentCase, Case, PolicyCase, TrainCase
 from app.device import HostDevice
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
-from app.problems.maxcut import AGES, FIRST, LEVELS, age_of, level_of
+from app.problems.maxcut import AGES, FIRST, GAINS, LEVELS, RESTS, age_of, level_of
 from app.problems.table import make_problem
 from app.rl.dynamics import DYNAMICS, begin_environment
 from app.rl.env import step_together
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.rl.select import Share, find_rule
 from app.rl.training import train_policy
+from app.rl.weights import default_weights, load_weights
+from app.search.cut_baselines import descent, greedy
 from app.search.toolbox import Instance
 from app.solver import learned
 from app.solver.learned import Limits, rollout
@@ -89,8 +92,9 @@ def codes_by_definition(problem, M, sides, ages, grain):
     for v, gain in enumerate(gains_of(M, sides).tolist()):
         level = level_by_definition(gain, grain) + len(LEVELS)
         if problem.name == "maxcut":
-            age = AGES - 1 if ages[v] is None else min(int(math.log2(1 + ages[v])), AGES - 1)
-            codes.append(FIRST + (level * AGES + age) * 2 + int(sides[v]))
+            rests = None if ages[v] is None else ages[v] // max(len(M) // RESTS, 1)
+            age = AGES - 1 if rests is None else min(int(math.log2(1 + rests)), AGES - 1)
+            codes.append(FIRST + (age * GAINS + level) * 2 + int(sides[v]))
         else:
             codes.append(FIRST + (0 if sides[v] else 2 * len(LEVELS) + 1) + level)
     return codes
@@ -122,7 +126,7 @@ def test_states_are_their_definition(group, name, graph, several, exchange):
     assert env.weights.unit == unit
     sides, ages = problem.start_marks(n) < 0, [None] * n
     best, best_sides = cut_of(M, sides), sides.copy()
-    first, rewards, before = best, 0.0, env.totals
+    first, rewards, shaped, before = best, 0.0, 0.0, env.totals
     grain = max(1, int(np.abs(M).sum()) // (4 * max(len(graph[1]), 1)))
 
     def check():
@@ -132,8 +136,8 @@ def test_states_are_their_definition(group, name, graph, several, exchange):
         assert whole_rows(group, env.block, env.codes_own()).tolist() == codes
         assert not env.codes_own()[env.block.n_real :].any()
         assert max(codes) < problem.entries(env.block.max_degree)
-        may = gains > 0 if name == "maxcut_once" else np.ones(n, dtype=bool)
-        may &= ~sides if name == "maxcut_once" else True
+        rested = np.array([a is None or a >= max(n // RESTS, 1) for a in ages])
+        may = (gains > 0) & ~sides if name == "maxcut_once" else rested
         assert (np.array(codes) >= problem.first_candidate).tolist() == may.tolist()
         assert env.totals.candidates == may.sum()
         assert (env.totals.cut, env.totals.best) == (cut_of(M, sides), best)
@@ -151,12 +155,16 @@ def test_states_are_their_definition(group, name, graph, several, exchange):
         if cut_of(M, sides) > best:
             best, best_sides = cut_of(M, sides), sides.copy()
         rewards += problem.reward(before, env.totals, len(nodes), "none")
+        shaped += problem.reward(before, env.totals, len(nodes), "caro_wei")
         before = env.totals
         check()
     assert env.value == best * unit
     # The rewards of an episode are what the best cut has gained.
     scale = grain * before.mean_degree**0.5
     assert rewards == pytest.approx((best - first) / scale, abs=1e-9)
+    # With shaping also what the cut has.
+    more = 0 if name == "maxcut_once" else cut_of(M, sides) - first
+    assert shaped == pytest.approx((best - first + more) / scale, abs=1e-9)
 
 
 @pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
@@ -261,6 +269,59 @@ def test_rollouts_do_not_depend_on_ranks(group, solo, name):
     assert results[0] == results[1]
     if name == "maxcut":
         assert [steps for _, steps in results[0]] == [2 * n for n, _, _ in graphs]
+
+
+@pytest.mark.mpi_skip
+def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo):
+    """A policy that moves a few hubs to and fro, or whose scores grow with degrees, ends far below."""
+    saved = load_weights(default_weights("maxcut"))
+    net, params = network("maxcut", solo.device)
+    params.set(saved.arrays)
+    graph = growing_graph(2000, 4, 1)
+    whole, M = whole_graph(graph), dense_weights(graph)[0]
+    (env,) = cover_one_at_a_time(solo, net, params, [make_block(solo, graph)])
+    plain = [cut_of(M, rule(whole)[0]) for rule in (descent, greedy)]
+    assert env.value > max(plain)
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+@pytest.mark.parametrize("rule", ["single", "adaptive", "fraction"])
+def test_a_node_rests_after_its_move(group, rule):
+    """Whatever the weights, and where a step takes all nodes at once."""
+    for graph in (random_graph(45, 0.2, 1), random_graph(8, 0.9, 1), listed(2, (0, 1))):
+        net, params = network("maxcut", group.device)
+        env = begin_environment(group, make_block(group, graph), net.problem)
+        scores = FullScores(group, net, params, env)
+        n, rest, ready = graph[0], max(graph[0] // RESTS, 1), np.zeros(graph[0], dtype=np.int64)
+        while not env.done:
+            nodes = find_rule(rule)(group, group.device, scores.keys_own(), env, Share(n, 0.5))
+            assert (ready[nodes] <= env.steps).all()
+            ready[nodes] = env.steps + 1 + rest
+            scores.remove(nodes)
+            may = np.flatnonzero(ready <= env.steps)
+            assert env.totals.candidates == len(may)
+            own = (may >= env.block.lo) & (may < env.block.lo + env.block.n_real)
+            assert (env.candidates_own() + env.block.lo).tolist() == may[own].tolist()
+        assert env.steps == 2 * n
+
+
+def test_sums_over_neighbours_are_means(group):
+    """Hubs do not see more than other nodes, however large the graph."""
+    net, _ = network("maxcut", group.device)
+    graphs = [GRAPHS["hubs"], GRAPHS["isolated nodes"]]
+    blocks = make_blocks(group, graphs)
+    batch = StateBatch(group, [(blocks[0], 2), (blocks[1], 1)])
+    envs = [begin_environment(group, block, net.problem) for block in blocks]
+    code = np.concatenate([np.repeat(envs[0].codes_own(), 2), envs[1].codes_own()])
+    totals = [envs[0].totals] * 2 + [envs[1].totals]
+    inputs = net.inputs(batch, group.device.put(code), totals)
+    scale = group.device.get(inputs.scale_own)
+    for g, (block, graph) in enumerate(zip(blocks, graphs)):
+        degree = np.maximum(dense(graph)[0].sum(axis=1), 1).astype(np.float32)
+        mine = scale[batch.at[g] : batch.at[g + 1] : batch.counts[g]]
+        expected = np.zeros(block.n_own, dtype=np.float32)
+        expected[: block.n_real] = 1 / degree[block.lo : block.lo + block.n_real]
+        assert np.array_equal(mine, expected)
 
 
 def test_scores_that_follow_have_the_bits_of_full_ones(emulated):

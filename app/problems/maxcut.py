@@ -18,17 +18,19 @@ SINGLE = 6  # gains up to here have a level each
 # The least gain of each level, in grains: up to 62.
 LEVELS = tuple(k + max(k - SINGLE, 0) ** 2 for k in range(1, 14))
 GAINS = 2 * len(LEVELS) + 1  # levels of a gain: -13..13
-AGES = 8  # 0, 1-2, 3-6, ..., 127 and more transitions since a move
+RESTS = 10  # a node that has moved rests for a share 1/RESTS of the nodes, in transitions
+AGES = 6  # 0 (it rests), 1-2, 3-6, 7-14, 15-30, 31 and more rests since a move
+OLDEST = AGES - 1
 FIRST = FIRST_ALIVE + 1
 
 
 class CutTotals(NamedTuple):
-    """The totals of two sides. The first four are sums over nodes.
+    """The totals of two sides. The first four are sums over nodes (of candidates: before those that rest).
 
     alive        nodes
     gain_sum     sum over nodes of what moving each adds to the cut
     improving    nodes whose move gains something
-    candidates   nodes that may be moved
+    candidates   nodes that may be moved; those that rest (Problem.rest) may not
     steps        transitions made
     best         the largest cut so far, in units
     weight       sum of the weights of both directions of every edge
@@ -66,7 +68,7 @@ def level_of(xp: Any, field: Array) -> Array:
 
 
 def age_of(age: Array) -> Array:
-    """[k] 0..AGES-1, the whole part of log2(1 + age), cut."""
+    """[k] 0..AGES-1, the whole part of log2(1 + age) of ages in rests, cut."""
     return sum((age >= (1 << k) - 1) * 1 for k in range(1, AGES))
 
 
@@ -80,15 +82,19 @@ class _Cut:
     adjacent = True
     redundancy = ""
     degree_codes = False
+    own_degree = False
     totals = CutTotals
     baselines: ClassVar = CUT_BASELINES
     bounds: ClassVar = {}
     known = False
 
+    def rest(self, n: int) -> int:
+        """Transitions for which a node may not move again."""
+        return 0
+
     def reward(self, before: CutTotals, after: CutTotals, chosen: int, shaping: str) -> float:
         """The gain of the best cut, in grains and square roots of the mean degree."""
-        scale = before.grain * before.mean_degree**0.5
-        return (after.best - before.best) / scale
+        return (after.best - before.best) / _scale(before)
 
     def objective(self, chosen: int, totals: CutTotals) -> int:
         """The best cut, in units."""
@@ -114,20 +120,30 @@ class _Cut:
 
 
 class MaxCut(_Cut):
-    """State: the sides, when each node moved last, and how good the best cut was. Any node may move.
+    """State: the sides, when each node moved last, and how good the best cut was. Nodes may move again.
 
     Source     ECO-DQN, Barrett, Clements, Foerster, Lvovsky 2020: every node may be moved again and again, an
                episode has 2n moves, the best cut met is the answer
-    Reward     the improvement over the best cut so far, zero where there is none
-    Differs    all episodes of a graph start from the same random sides; no reward for a local optimum; gains
-               and times since a move are rounded to levels, so that a node is a code; messages do not see the
-               weights, whose sign and size the gains alone carry
+    Reward     the improvement over the best cut so far, and with shaping what the move adds to the cut
+    Differs    1. all episodes of a graph start from the same random sides; no reward for a local optimum
+               2. gains and times since a move are rounded to levels, so that a node is a code; messages do
+               not see the weights, whose sign and size the gains alone carry
+               3. a node that has moved rests for n/10 transitions (Glover 1989): the best scores would else
+               move a few nodes to and fro, and on large graphs nothing else changes meanwhile. Times count
+               rests, so that they mean the same on graphs of any size
+               4. neighbour sums are divided by the node's degree, not by the mean: hubs of large graphs have
+               many times the largest degree of training, and such sums outweigh all gains
     """
 
     name = "maxcut"
     ordered = True
-    first_candidate = FIRST
-    feature_counts: ClassVar = {"scale_free": 16}
+    own_degree = True
+    first_candidate = FIRST + 2 * GAINS
+    feature_counts: ClassVar = {"scale_free": 17}
+
+    def rest(self, n: int) -> int:
+        """A share of the nodes, so that it means the same on graphs of any size."""
+        return max(n // RESTS, 1)
 
     def start_marks(self, n: int) -> np.ndarray:
         """[n] int8, +1 or -1 at random, the same for all graphs of n nodes."""
@@ -141,19 +157,23 @@ class MaxCut(_Cut):
     def code(
         self, xp: Any, mark: Array, field: Array, real: Array | None = None, age: Array | None = None
     ) -> Array:
-        """3 + (level of the gain, time since the last move, side); 0 on padding."""
+        """3 + (time since the last move, level of the gain, side); 0 on padding."""
         levels = level_of(xp, field) + len(LEVELS)
-        number = (levels * AGES + age_of(age)) * 2 + (mark < 0)
+        number = (age_of(age) * GAINS + levels) * 2 + (mark < 0)
         return ((mark != 0) * (FIRST + number)).astype(np.int32)
 
     def entries(self, max_degree: int) -> int:
         """Every level, time and side."""
         return FIRST + 2 * GAINS * AGES
 
+    def reward(self, before: CutTotals, after: CutTotals, chosen: int, shaping: str) -> float:
+        """The gain of the best cut, and with shaping that of the cut, in the same unit."""
+        shaped = (after.cut - before.cut) / _scale(before) if shaping == "caro_wei" else 0.0
+        return super().reward(before, after, chosen, shaping) + shaped
+
     def state(self, totals: CutTotals) -> tuple[float, ...]:
         """The mean degree, how far the best cut is, the share of nodes that gain, the share of moves made."""
-        scale = totals.grain * totals.mean_degree**0.5
-        away = (totals.best - totals.cut) / scale
+        away = (totals.best - totals.cut) / _scale(totals)
         return (
             totals.mean_degree,
             away / (1 + away),
@@ -166,23 +186,23 @@ class MaxCut(_Cut):
         return max(2 * totals.alive, 1)
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:
-        """Of gain g, mean degree d, level of the time a, side s; and of the state.
+        """Of gain g, its level l, mean degree d, level of the time a, side s; and of the state.
 
-        1, s, r / (1 + |r|) of r = g/sqrt(d), [g>0], [g=0], a/7, [a=0], [a=1], [a=7], g/4 within +-1,
-        [g>0] a/7, how far the best cut is, [this is the best], share that gains, [none gains], share of moves
+        1, s, r / (1 + |r|) of r = g/sqrt(d), [g>0], [g=0], a/5, [a=0], [a=1], [a=5], g/4 within +-1, l/6,
+        [g>0] a/5, how far the best cut is, [this is the best], share that gains, [none gains], share of moves
         """
         number = xp.maximum(code - FIRST, 0)
-        rest = xp.floor(number * 0.5)
-        side = number - 2 * rest
-        level = xp.floor(rest * (1 / AGES))
-        age = rest - AGES * level
-        gain = _gain_of(xp, level - len(LEVELS))
+        pair = xp.floor(number * 0.5)
+        side = number - 2 * pair
+        age = xp.floor((pair + 0.5) * (1 / GAINS))
+        level = pair - GAINS * age - len(LEVELS)
+        gain = _gain_of(xp, level)
         degree, away, improving, progress = (state[:, i : i + 1] for i in range(4))
         relative = gain / degree**0.5
         columns = [
             1, 2 * side - 1, relative / (1 + xp.where(relative < 0, -relative, relative)), gain > 0,
-            gain == 0, age * (1 / 7), age == 0, age == 1, age == AGES - 1,
-            xp.minimum(xp.maximum(gain, -4), 4) * 0.25, (gain > 0) * age * (1 / 7),
+            gain == 0, age * (1 / OLDEST), age == 0, age == 1, age == OLDEST,
+            xp.minimum(xp.maximum(gain, -4), 4) * 0.25, level * (1 / SINGLE), (gain > 0) * age * (1 / OLDEST),
             away, away == 0, improving, improving == 0, progress,
         ]  # fmt: skip
         return _masked(xp, columns, code)
@@ -194,6 +214,11 @@ class MaxCut(_Cut):
     def left(self, totals: CutTotals) -> tuple[int, str]:
         """Moves."""
         return self.limit(totals) - totals.steps, "moves"
+
+
+def _scale(totals: CutTotals) -> float:
+    """What rewards and distances of cuts are measured in, in units: about the spread of gains."""
+    return totals.grain * totals.mean_degree**0.5
 
 
 def _masked(xp: Any, columns: list[Any], code: Array) -> Array:

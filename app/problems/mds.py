@@ -61,6 +61,7 @@ class MinimumDominatingSet(SetProblem):
     redundancy = "domination"
     first_candidate = 3
     degree_codes = False
+    own_degree = False
     totals = DominationTotals
     feature_counts: ClassVar = {"scale_free": 9}
     baselines: ClassVar = {"most_gain": most_gain, "most_gain_pruned": most_gain_pruned}

@@ -95,6 +95,7 @@ class Problem(Protocol):
     feature_counts   columns of each kind of features
     first_candidate  nodes of codes from here on may be chosen; 3: so may every node that has an embedding
     degree_codes     True: a code less 2 is the number of live neighbours
+    own_degree       True: sums over neighbours are divided by the node's own degree, not by the mean one
     totals           the type of a state's totals
     baselines        f(graph) -> (solution [n] bool, label), by name
     bounds           f(graph) -> Certificate, by name
@@ -112,6 +113,7 @@ class Problem(Protocol):
     feature_counts: dict[str, int]
     first_candidate: int
     degree_codes: bool
+    own_degree: bool
     totals: type
     baselines: dict[str, Callable[[Graph], tuple[np.ndarray, str]]]
     bounds: dict[str, Callable[[Graph], Bound]]
@@ -154,7 +156,7 @@ class Problem(Protocol):
         ...
 
     def state(self, totals: Any) -> tuple[float, ...]:
-        """What the features see of a state; the first number divides the sums over neighbours."""
+        """What the features see of a state; the first number divides neighbour sums unless `own_degree`."""
         ...
 
     def features(self, kind: str, xp: Any, code: Array, state: Array) -> Array:

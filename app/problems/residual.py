@@ -23,6 +23,7 @@ class ResidualProblem(SetProblem):
     ordered = False
     first_candidate = 3
     degree_codes = True
+    own_degree = False
     totals: type = Totals
     feature_counts: ClassVar = {"paper": 1, "scale_free": 7}
 

@@ -88,6 +88,7 @@ class TravellingSalesman:
     redundancy = ""
     first_candidate = FIRST_ALIVE + 2
     degree_codes = False
+    own_degree = False
     totals = TourTotals
     feature_counts: ClassVar = {"scale_free": 10}
     baselines: ClassVar = {}

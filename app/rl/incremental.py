@@ -95,15 +95,15 @@ def can_follow(group: Group, net: QNetwork, env: Environment) -> bool:
     """True where LiveScores gives the bits of FullScores: the same answer on all ranks.
 
     Not with other layers than structure2vec's, with a mixing head (its scores all change with the sum over
-    nodes), with an edge term that is no function of the code, where a step changes most rows or what all of
-    them see, on a staged exchange (no rank holds ghost rows; on such dense graphs nearly every row changes),
-    without reproducible products, or on a GPU where a step changes so many rows that it is done sooner with
-    all of them.
+    nodes), with an edge term that is no function of the code, with divisors that differ by node, where a step
+    changes most rows or what all of them see, on a staged exchange (no rank holds ghost rows; on such dense
+    graphs nearly every row changes), without reproducible products, or on a GPU where a step changes so many
+    rows that it is done sooner with all of them.
     """
     device = group.device
     kept = device.name == "cpu" or (device.follows_rows and _stays_near(env.block))
     weighted = net.policy.edge_weights and (env.block.weighted or not net.problem.degree_codes)
-    other = net.pools_to_choose or weighted or env.block.plan.mode == "staged"
+    other = net.pools_to_choose or weighted or net.problem.own_degree or env.block.plan.mode == "staged"
     followed = net.policy.model == "structure2vec" and env.follows
     return kept and device.reproducible and followed and not other
 

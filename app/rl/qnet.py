@@ -136,7 +136,7 @@ class QNetwork:
         x_own = Part(table, index)
         scale_own = alive_own
         if self.policy.mean_degree:
-            scale_own = alive_own * batch.spread(share)
+            scale_own = alive_own * (batch.inverse_degrees() if problem.own_degree else batch.spread(share))
         weights_own = self._edge_sums(batch, alive_own, x_own) if self.policy.edge_weights else None
         return NodeInputs(x_own, alive_entries, alive_own, candidate_own, present_own, scale_own, weights_own)
 

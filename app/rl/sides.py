@@ -13,7 +13,8 @@ from app.sparse.rowblock import RowBlock
 from app.sparse.whole_weights import WholeWeights, whole_weights
 
 Array = Any
-NEVER = 1 << 20  # transitions since the last move of a node that has not moved; fields in grains are cut here
+NEVER = np.int64(1 << 40)  # transitions since the last move of a node that has not moved
+MOST_GRAINS = 1 << 20  # fields in grains are cut here
 
 
 class SidesEnv:
@@ -21,12 +22,13 @@ class SidesEnv:
 
     A problem says how marks start (`start_marks`). A choice turns the marks of the chosen nodes; the field of
     v is what turning v adds to the weight between the sides. Problems see fields in *grains* (`grain_of`),
-    rounded away from zero, and of each node how many transitions ago it moved (Problem.code takes it as
-    `age`).
+    rounded away from zero, and of each node how many *rests* ago it moved (Problem.rest, in transitions;
+    Problem.code takes it as `age`).
 
     mark_own    [n_own] int32, zero on padding     mark_ext [n_ext] int8, those of the ghost columns too
     field_own   [n_own] int64, in units of the weights
     moved_at    [n_own] int32, the transition of a node's last move, -1 before
+    rest        transitions that a node may not move again for, 0: Problem.code alone decides who may
     chosen_at   [n_own] int32: as of the best state, the last move of the nodes of mark -1 (0: they started
                 there), and -1 for others
     """
@@ -41,6 +43,8 @@ class SidesEnv:
         self.weights = whole_weights(group, block)
         self.follows = not problem.ordered
         self.steps = self.chosen = 0
+        self.rest = problem.rest(block.n)
+        self._counts: list[int] = []  # nodes moved in each transition
         self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
         self.mark_ext = _start_marks(problem, block)
         self.mark_own = self.mark_ext[block.own_at : block.own_at + block.n_own].astype(np.int32)
@@ -74,7 +78,7 @@ class SidesEnv:
 
     def _codes(self, rows: Any, real: np.ndarray | None) -> np.ndarray:
         moved = self.moved_at[rows]
-        age = np.where(moved < 0, NEVER, self.steps - 1 - moved)
+        age = np.where(moved < 0, NEVER, self.steps - 1 - moved) // max(self.rest, 1)
         field = in_grains(self.field_own[rows], self.grain)
         return self.problem.code(np, self.mark_own[rows], field, real, age)
 
@@ -108,6 +112,7 @@ class SidesEnv:
                 self.mark_own[v - block.lo] *= -1
         self.moved_at[own] = self.steps
         self._since_best.append(own)
+        self._counts.append(len(nodes))
         self.chosen += len(nodes)
         return self.problem.shares(self.mark_own[rows], self.field_own[rows]) - before
 
@@ -126,11 +131,19 @@ class SidesEnv:
         sums = [int(t + c) for t, c in zip(self.totals, change)]
         moved = self.problem.totals(*sums, *self.totals[len(sums) :])
         self.steps += 1
-        self.totals = moved._replace(steps=self.steps, best=max(moved.best, moved.cut))
+        may = moved.candidates + self._rested()
+        self.totals = moved._replace(candidates=may, steps=self.steps, best=max(moved.best, moved.cut))
         if moved.cut > moved.best:
             rows = np.concatenate(self._since_best)
             self.chosen_at[rows] = np.where(self.mark_own[rows] < 0, self.moved_at[rows], -1)
             self._since_best = []
+
+    def _rested(self) -> int:
+        """Nodes whose rest ended with the last transition, less those whose rest began."""
+        if not self.rest:
+            return 0
+        ended = self._counts[-1 - self.rest] if self.steps > self.rest else 0
+        return ended - self._counts[-1]
 
     def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "SidesEnv":
         """Not met: every node keeps its embedding, so there is nothing to compact."""
@@ -146,7 +159,9 @@ class SidesEnv:
         """
         start = [_start_marks(problem, b)[b.own_at : b.own_at + b.n_own] for b in batch.blocks]
         start = np.concatenate([np.repeat(marks, count) for marks, count in zip(start, batch.counts)])
-        first, then = _moves(batch, before, start), _moves(batch, after, start)
+        rests = np.array([max(problem.rest(block.n), 1) for block in batch.blocks])
+        rest = np.repeat(rests, np.diff(batch.at))
+        first, then = (_moves(batch, choices, start, rest) for choices in (before, after))
         marks = np.stack([first[0], then[0]], axis=1)
         fields = _fields_in_grains(batch, marks)
         put, xp = batch.device.put, batch.device.xp
@@ -163,8 +178,8 @@ def grain_of(block: RowBlock, weights: WholeWeights) -> int:
 
 
 def in_grains(field: np.ndarray, grain: int) -> np.ndarray:
-    """[k] fields in grains, rounded away from zero, within +-NEVER."""
-    return np.clip(np.where(field > 0, -(-field // grain), field // grain), -NEVER, NEVER)
+    """[k] fields in grains, rounded away from zero, within +-MOST_GRAINS."""
+    return np.clip(np.where(field > 0, -(-field // grain), field // grain), -MOST_GRAINS, MOST_GRAINS)
 
 
 def _start_marks(problem: Problem, block: RowBlock) -> np.ndarray:
@@ -187,8 +202,10 @@ def _sums_near(block: RowBlock, weights: WholeWeights, marks_ext: np.ndarray) ->
     return np.bincount(rows, weights=marks_ext[columns], minlength=block.n_own).astype(np.int64)
 
 
-def _moves(batch: StateBatch, choices: list[np.ndarray], start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[rows] float32 marks after some choices, and the transitions since each row's last move (host)."""
+def _moves(
+    batch: StateBatch, choices: list[np.ndarray], start: np.ndarray, rest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """[rows] float32 marks after some choices, and the rests [rows] since each row's last move (host)."""
     lengths = [len(c) for c in choices]
     states = np.repeat(np.arange(batch.states), lengths)
     rows = batch.row_of(states, np.concatenate(choices))
@@ -197,9 +214,9 @@ def _moves(batch: StateBatch, choices: list[np.ndarray], start: np.ndarray) -> t
     rows, ages = rows[held], ages[held]
     times = np.bincount(rows, minlength=batch.rows)
     mark = start * (1 - 2 * (times % 2)).astype(np.float32)
-    age = np.full(batch.rows, NEVER, dtype=np.float32)
-    np.minimum.at(age, rows, ages.astype(np.float32))
-    return mark, age
+    age = np.full(batch.rows, NEVER)
+    np.minimum.at(age, rows, ages)
+    return mark, (age // rest).astype(np.float32)
 
 
 def _fields_in_grains(batch: StateBatch, marks: np.ndarray) -> Array:
@@ -216,7 +233,7 @@ def _fields_in_grains(batch: StateBatch, marks: np.ndarray) -> Array:
     field = put(marks) * (sums[0] - sums[1] if len(sums) > 1 else sums[0]) / unit
     # The quotient of integers below 2^24 never rounds to a whole number that it is not.
     rounded = xp.where(field > 0, -xp.floor(-field / grain), xp.floor(field / grain))
-    return xp.minimum(xp.maximum(rounded, -NEVER), NEVER)
+    return xp.minimum(xp.maximum(rounded, -MOST_GRAINS), MOST_GRAINS)
 
 
 def _signed_parts(blocks: list[RowBlock]) -> list[list[Any]]:

@@ -42,6 +42,7 @@ class StateBatch:
         self._node_of_row: Array | None = None
         self._members: Members | None = None
         self._whole: Array | None = None
+        self._inverse_degrees: Array | None = None
         self._at, self._first = np.array(self.at), np.array(self.first)
         self._count = np.array(self.counts, dtype=np.int64)
         self._lo = np.array([b.lo for b in self.blocks], dtype=np.int64)
@@ -107,6 +108,14 @@ class StateBatch:
                 mask[self.at[g] + block.n_real * self.counts[g] : self.at[g + 1]] = 0
             self._whole = self.device.put(mask)
         return self._whole
+
+    def inverse_degrees(self) -> Array:
+        """[rows] float32 on the device, one over the degree of each row's node in its graph (read only)."""
+        if self._inverse_degrees is None:
+            degrees = [np.repeat(b.degrees_own(), count) for b, count in zip(self.blocks, self.counts)]
+            at_least_one = np.maximum(np.concatenate(degrees), 1).astype(np.float32)
+            self._inverse_degrees = self.device.put(1 / at_least_one)
+        return self._inverse_degrees
 
     def alive_mask(self, removed: list[np.ndarray], before: Array | None = None) -> Array:
         """[rows] float32, one for nodes that are still there, zero for removed nodes and padding.
