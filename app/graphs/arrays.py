@@ -60,7 +60,9 @@ def _read_scipy(npz: Npz) -> EdgeStream:
         raise npz.error(f"found a sparse matrix of format '{shown(kind)}'; csr, csc or coo would be right")
     if "shape" not in npz:
         raise npz.error("holds no array 'shape'; a file written by scipy.sparse.save_npz would be right")
-    return _read_coordinates(npz) if kind == "coo" else _read_csr(npz, "", _stated_nodes(npz))
+    if kind == "coo":
+        return _read_coordinates(npz)
+    return _read_csr(npz, "", _stated_nodes(npz), by_columns=kind == "csc")
 
 
 def _weights(npz: Npz, name: str, length: int) -> Column | None:
@@ -86,8 +88,8 @@ def _weight_parts(npz: Npz, column: Column | None) -> Iterator[np.ndarray | None
         yield narrow
 
 
-def _read_csr(npz: Npz, prefix: str, stated: int | None) -> EdgeStream:
-    """Compressed rows (or columns: the entries' order does not matter)."""
+def _read_csr(npz: Npz, prefix: str, stated: int | None, by_columns: bool = False) -> EdgeStream:
+    """Compressed rows, or columns, whose entries go the other way."""
     indices = npz.integers(prefix + "indices", (None,))
     pointers = npz.integers(prefix + "indptr", (None if stated is None else stated + 1,))
     entries = indices.shape[0]
@@ -105,7 +107,7 @@ def _read_csr(npz: Npz, prefix: str, stated: int | None) -> EdgeStream:
             v = _checked(npz, indices, part, nodes)
             u = np.searchsorted(indptr, np.arange(at, at + len(v)), side="right") - 1
             at += len(v)
-            yield u, v, w
+            yield (v, u, w) if by_columns else (u, v, w)
 
     return _stream(npz, nodes, weights is not None, chunks)
 
