@@ -293,12 +293,31 @@ def test_in_python_a_directed_graph_is_one_where_it_is_said_to_be():
 def test_among_directed_graphs_an_undirected_one_has_both_directions():
     one, other = edge_stream(arcs_graph(9)), edge_stream(arcs_graph(8))
     other.undirected = True
-    united = unite([one, other])
+    united = unite([one, other], directions=True)
     assert not united.undirected
     ends = np.concatenate([np.stack([u, v], axis=1) for u, v, _ in united.chunks()])
     m = len(arcs_graph(9)[1])
     assert np.array_equal(ends[:m], arcs_graph(9)[1])
     assert {tuple(each) for each in ends[m:]} == {tuple(each[::-1]) for each in ends[m:]}
+    looped = edge_stream((2, np.array([[0, 0], [0, 1]]), None))
+    looped.undirected = True
+    *_, mirrored = unite([one, looped], directions=True).chunks()
+    assert [each.tolist() for each in mirrored[:2]] == [[10], [9]]
+
+
+@pytest.mark.parametrize("neighbours", ["both", *DIRECTIONS])
+def test_a_file_that_lists_both_directions_of_its_edges_has_no_repeats(group, shared_path, neighbours):
+    arcs, metis = str(shared_path / "arcs.mtx"), str(shared_path / "edge.graph")
+    if WORLD.rank == 0:
+        banner = "%%MatrixMarket matrix coordinate pattern general"
+        (shared_path / "arcs.mtx").write_text(f"{banner}\n3 3 2\n1 2\n2 3\n")
+        (shared_path / "edge.graph").write_text("2 1\n2\n1\n")
+    WORLD.barrier()
+    keys = {"graph.path": [arcs, metis], "graph.neighbours": neighbours, "graph.duplicates": "error"}
+    case = build({"run.task": "classify", **keys})
+    loaded = load_united(group, case.graph, case)
+    assert (loaded.counts.lines, loaded.counts.repeats, loaded.graph.edges) == (4, 0, 3)
+    assert (loaded.graph.arcs is None) == (neighbours == "both")
 
 
 @pytest.mark.mpi_skip

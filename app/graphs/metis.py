@@ -80,7 +80,7 @@ def _stream(source: Source, header: Header) -> EdgeStream:
 
     return EdgeStream(
         graph_name(source.path), source.path, "metis", header.nodes, 1, header.weighted, chunks,
-        source.warnings, undirected=True,
+        source.warnings, undirected=True, mirrored=not header.weighted,
     )  # fmt: skip
 
 

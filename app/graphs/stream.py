@@ -27,6 +27,7 @@ class EdgeStream:
                   share of the edges: together all of them, in any order. It may fail where chunks() reads on,
                   or refuses in better words. None: there are no parts
     undirected    True: an edge has no direction in this format; False: it goes from u to v
+    mirrored      True: each edge stands in both directions already, without weights that could differ
     metric        distances between all pairs of nodes (graphs/metric.py) where the file states them, or None
     lines         the number of edges that all parts must have together, or None: any
     node_weights  [nodes] float32 once chunks() is exhausted, or None
@@ -47,6 +48,7 @@ class EdgeStream:
     lines: int | None = None
     metric: Any = None
     undirected: bool = False
+    mirrored: bool = False
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.

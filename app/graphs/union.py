@@ -10,10 +10,10 @@ from app.graphs.nodedata import DenseFeatures, Labels, NodeTable, SparseFeatures
 from app.graphs.stream import Chunk, EdgeStream
 
 
-def unite(streams: list[EdgeStream], name: str = "") -> EdgeStream:
+def unite(streams: list[EdgeStream], name: str = "", directions: bool = False) -> EdgeStream:
     """The disjoint union of graphs whose files state their node counts.
 
-    Among directed ones an edge of an undirected one is given in both directions.
+    directions   they count: among directed graphs an edge of an undirected one is given in both
     """
     if len(streams) == 1:
         return streams[0]
@@ -30,8 +30,10 @@ def unite(streams: list[EdgeStream], name: str = "") -> EdgeStream:
             for u, v, w in stream.chunks():
                 weights = w if weighted else None
                 yield u + start, v + start, weights
-                if stream.undirected and not undirected:
-                    yield v + start, u + start, weights
+                if directions and not undirected and stream.undirected and not stream.mirrored:
+                    other = u != v
+                    weights = None if weights is None else weights[other]
+                    yield v[other] + start, u[other] + start, weights
             for text in stream.warnings:
                 opened.warn(text)
 

@@ -182,7 +182,8 @@ def _open(group: Group, table: GraphCase, paths: list[str], limit: int) -> tuple
     source, path = None, paths[0]
     with raise_together(group, f"opening {path}"):
         if group.rank == 0:
-            source = unite([open_edges(each, table.format, limit) for each in paths])
+            found = [open_edges(each, table.format, limit) for each in paths]
+            source = unite(found, directions=table.neighbours != "both")
     if not group.max_integer(int(group.rank == 0 and source.part is not None)):
         return source, False
     if group.rank > 0:
