@@ -402,13 +402,10 @@ class RowBlock:
         returns   counts [k]; extended columns [sum of counts], ascending within a row; their weights float32,
                   or None when all on this rank are one (those of a directed graph: see `arcs_of`)
         """
-        signed = [] if self.directed else list(zip((1, -1), self._weights))
-        counts, columns, found = self._entries(rows, [parts for _, parts in signed])
-        if not self._weights or self.directed:
-            return counts, columns, None
-        weights = np.zeros(len(columns), dtype=np.float32)
-        for (sign, _), values in zip(signed, found):
-            weights += sign * values
+        counts, columns, found = self._entries(rows, [] if self.directed else self._weights)
+        weights, *negated = found or [None]
+        for each in negated:
+            weights -= each
         return counts, columns, weights
 
     def arcs_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
