@@ -199,6 +199,20 @@ def test_rows_may_move(group, weighted, exchange):
     assert found[0] == wanted[0] and np.array_equal(found[1], wanted[1])
 
 
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+def test_a_rank_may_hear_by_weights_of_one_only(group, solo, exchange):
+    order, graph = np.random.default_rng(6).permutation(NODES).tolist(), nx.DiGraph()
+    graph.add_nodes_from(range(NODES))
+    for tail, head in long_ways().edges:
+        graph.add_edge(order[tail], order[head], weight=1.0 if order[head] < 0.6 * NODES else 2.0)
+    keys = {"gnn.depth": 3, "graph.neighbours": "in"}
+    alone, spread = (
+        learned(classifier_on(ranks, keys, graph=graph, weighted=True, exchange=exchange), 1)
+        for ranks in (solo, group)
+    )
+    assert alone[0] == spread[0] and np.array_equal(alone[1], spread[1])
+
+
 def test_rows_that_the_loss_depends_on_are_those_heard(group):
     classifier = on_arcs(group, {"gnn.depth": 3}, sparse=True)
     block, train = classifier.block, classifier.data.train
@@ -265,6 +279,30 @@ def test_orders_cuts_and_kept_files_keep_the_arcs(group, files, name):
     assert loaded.source == "file" and read({"memory.cache": str(files / "kept")}).source == "cache"
     other = read({"memory.cache": str(files / "kept"), "graph.neighbours": "out"})
     assert other.source == "file" and arcs_of(group, other) != wanted
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    "name, text, undirected",
+    [
+        ("a.txt", "0 1\n1 2\n", False),
+        ("a.gr", "p sp 3 2\na 1 2 1\na 2 3 1\n", False),
+        ("a.col", "p edge 3 2\ne 1 2\ne 2 3\n", True),
+        ("a.graph", "3 2\n2\n1 3\n2\n", True),
+        ("a.gset", "3 2\n1 2 1\n2 3 1\n", True),
+        ("a.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n", False),
+        ("b.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n", True),
+    ],
+)
+def test_a_format_says_whether_edges_have_directions(tmp_path, solo, name, text, undirected):
+    (tmp_path / name).write_text(text)
+    format = "gset" if name == "a.gset" else "auto"
+    keys = {"graph.path": str(tmp_path / name), "graph.format": format, "graph.neighbours": "in"}
+    case = build({"run.task": "classify", **keys})
+    loaded = load_united(solo, case.graph, case)
+    said = [each for each in loaded.warnings if "is undirected" in each]
+    assert (loaded.graph.arcs is None, len(said)) == (undirected, undirected)
+    assert undirected or loaded.graph.arcs.tolist() == [TOLD, HEARD, TOLD, HEARD]
 
 
 @pytest.mark.mpi_skip
