@@ -1,15 +1,21 @@
 """Lockstep: graph optimisation and graph learning in lockstep on any number of MPI ranks.
 
-From Python: `from app import solve, train, TrainingRun, classify`. Nothing heavy is imported before one is
-asked for.
+From Python: `from app import solve, train, TrainingRun, classify`, and of knowledge graphs
+`classify_relational, predict_links`. Nothing heavy is imported before one is asked for.
 """
 
 from typing import Any
 
-__all__ = ["TrainingRun", "classify", "gym_environment", "solve", "train"]
+__all__ = [
+    "TrainingRun", "classify", "classify_relational", "gym_environment", "predict_links", "solve", "train",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("classify_relational", "predict_links"):
+        from app import api_triples
+
+        return getattr(api_triples, name)
     if name in __all__:
         from app import api
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.casefile import build
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
@@ -18,7 +17,6 @@ from app.graphs.node_memory import ClassNames, numbers_of, splits_of, table_of_a
 from app.graphs.points import stream_of_metric
 from app.graphs.readers import open_edges
 from app.graphs.source import shown
-from app.log import Log
 from app.partition.load import Loaded, load_stream, ordered, with_shared_blocks
 from app.partition.nodes import deal_node_table
 from app.problems.table import WEIGHED, make_problem
@@ -27,7 +25,7 @@ from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.tasks.classify import classify_nodes, gather_predictions, saved_of
-from app.tasks.context import Context, check_names, open_group
+from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
 from app.tasks.solve import solve_graph, with_searches
@@ -42,7 +40,7 @@ def train(
     settings   keys of a case, as {"train.graphs.generator": "ba", "train.steps": 2000, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call, the result is identical on all
     """
-    return _trained(_context({"run.task": "train", **(settings or {})}, comm, verbose))
+    return _trained(context_of_settings({"run.task": "train", **(settings or {})}, comm, verbose))
 
 
 class TrainingRun:
@@ -76,7 +74,7 @@ class TrainingRun:
         self.graphs = None if graphs is None or isinstance(graphs, dict) else list(graphs)
         if isinstance(graphs, dict):
             chosen["train.graphs"] = graphs
-        self.context = _context({**settings, **chosen}, comm, verbose, self.graphs is not None)
+        self.context = context_of_settings({**settings, **chosen}, comm, verbose, self.graphs is not None)
 
     def run(self) -> TrainedPolicy:
         """Train. Ranks: all call."""
@@ -92,7 +90,7 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
     """
     from app.rl.gym import GraphGym  # Gymnasium need not be installed
 
-    context = _context({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
+    context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
     loaded = with_shared_blocks(context.group, [_loaded(context, graph)[0] for graph in graphs], None)
     blocks = [context.rows(item) for item in loaded]
     return GraphGym(context.group, make_problem(problem), blocks, **options)
@@ -135,7 +133,7 @@ def solve(
         chosen["problem.name"] = problem
     if search_seconds is not None:
         chosen["search.seconds"] = search_seconds
-    context = _context(chosen, comm, verbose)
+    context = context_of_settings(chosen, comm, verbose)
     context = replace(context, case=with_searches(context.case))
     counts = WEIGHED.get(context.case.problem.name, "")
     if node_weights is not None and counts != "nodes":
@@ -175,7 +173,7 @@ def classify(
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
-    context = _context({"run.task": "classify", **(settings or {})}, comm, verbose)
+    context = context_of_settings({"run.task": "classify", **(settings or {})}, comm, verbose)
     if hasattr(graph, "is_directed") and graph.is_directed() and not _names_neighbours(settings or {}):
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=2)
@@ -299,13 +297,3 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
     params = Parameters(context.device, net.shapes())
     params.set(trained.weights)
     return Policy(net, params, "trained from Python", trained.digest)
-
-
-def _context(
-    settings: dict[str, Any], comm: MPI.Comm | None, verbose: bool, has_training: bool = False
-) -> Context:
-    """A context that writes nothing. Ranks: all call."""
-    case = build(settings, has_training)
-    check_names(case)
-    group = open_group(comm or MPI.COMM_WORLD, case)
-    return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)

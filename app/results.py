@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from app.config import PolicyCase
-from app.errors import CaseError
+from app.elementwise import row_sums
+from app.errors import CaseError, GraphError
+from app.gnn.archive import LARGEST
 from app.gnn.metrics import Scores
+from app.gnn.rgcn_saved import SavedRgcn, save_rgcn
 from app.gnn.saved import SavedModel, save_model
 from app.page.charts import Line, line_chart
 from app.page.markup import Markup, join, table, tag
@@ -134,7 +137,7 @@ class Classification:
     seconds: float
     digest: str
     records: list[dict[str, float]]
-    model: SavedModel
+    model: SavedModel | SavedRgcn | None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case."""
@@ -142,7 +145,7 @@ class Classification:
 
     def __repr__(self) -> str:
         named = ", ".join(f"{name} {percent(each.accuracy, 1)} %" for name, each in self._told().items())
-        return f"Classification({len(self.nodes)} nodes, {self.epochs} epochs; {named or 'no labels'})"
+        return f"{type(self).__name__}({len(self.nodes)} nodes, {self.epochs} epochs; {named or 'no labels'})"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -177,6 +180,108 @@ class Classification:
         _draw(right, self._scores())
         _finish(figure, left, "epoch", "loss")
         return _finish(figure, right, "epoch", "score")
+
+
+@dataclass(frozen=True, repr=False)
+class RelationalClassification(Classification):
+    """What a relational network says of nodes of a knowledge graph, and how it was trained.
+
+    predicted   [k] classes or their names, in the order of `nodes`
+    nodes       those of all sets, ascending by number: as the caller or the file names them, or numbers
+    scores      accuracy, micro and macro F1 by set, of nodes that have a class
+    digest      that of result.json: of predictions and weights
+    """
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `rgcn.weights=PATH` of a case."""
+        _save_rgcn(path, self.model)
+
+
+@dataclass(frozen=True, repr=False)
+class LinkPrediction:
+    """A network that scores triples of a knowledge graph, and how it ranked those that were held out.
+
+    held_out      the held-out triples (subject, relation, object), by name where there are names
+    ranks         [k, 2] the filtered ranks of their objects and of their subjects; half of a tie is .5
+    scores        "learned", "most_frequent", "random": mean reciprocal rank, shares of ranks up to 1, 3, 10
+    nodes, relations   as the caller or the file names them, or numbers, in the order of their rows
+    node_rows, relation_rows   [n, d], [R, d]: the score of (s, r, o) is the sum over d of node_rows[s]
+                  relation_rows[r] node_rows[o] (DistMult, Yang et al. 2015)
+    known         [m, 3] numbers of the triples that are given
+    digest        that of result.json: of the weights
+    """
+
+    held_out: list[tuple[Any, Any, Any]]
+    ranks: np.ndarray
+    scores: dict[str, dict[str, float]]
+    nodes: list[Any]
+    relations: list[Any]
+    node_rows: np.ndarray
+    relation_rows: np.ndarray
+    known: np.ndarray
+    epochs: int
+    best_epoch: int
+    train_loss: float | None
+    seconds: float
+    digest: str
+    records: list[dict[str, float]]
+    model: SavedRgcn
+
+    def save(self, path: str) -> None:
+        """Write weights.npz, for `rgcn.weights=PATH` of a case."""
+        _save_rgcn(path, self.model)
+
+    def objects(self, subject: Any, relation: Any, count: int = 10) -> list[tuple[Any, float]]:
+        """The best objects of a subject and a relation with their scores, without those that are known."""
+        return self._best(subject, relation, count, (0, 2))
+
+    def subjects(self, object: Any, relation: Any, count: int = 10) -> list[tuple[Any, float]]:
+        """The best subjects of an object and a relation with their scores, without those that are known."""
+        return self._best(object, relation, count, (2, 0))
+
+    def _best(self, node: Any, relation: Any, count: int, ends: tuple[int, int]) -> list[tuple[Any, float]]:
+        """The other ends of the largest scores; of equal ones the lowest numbers. Raises GraphError."""
+        near, far = ends
+        at, of = _number(node, self.nodes, "node"), _number(relation, self.relations, "relation")
+        scores = row_sums(np, self.node_rows * (self.node_rows[at] * self.relation_rows[of]))
+        left = np.ones(len(scores), dtype=bool)
+        left[self.known[(self.known[:, near] == at) & (self.known[:, 1] == of), far]] = False
+        order = np.argsort(-scores, kind="stable")
+        return [(self.nodes[i], float(scores[i])) for i in order[left[order]][: max(count, 0)]]
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name} {each['mrr']:.3f}" for name, each in self.scores.items())
+        return f"LinkPrediction({len(self.held_out)} held-out triples, {self.epochs} epochs; MRR: {told})"
+
+    def _repr_html_(self) -> str:
+        rows = [[name, *(f"{value:.4f}" for value in each.values())] for name, each in self.scores.items()]
+        return _framed(
+            table(["ranks", "MRR", "hits at 1", "hits at 3", "hits at 10"], rows),
+            line_chart("Loss", _line(self.records, "epoch", "loss", "training loss", 0), "epoch", "loss"),
+            line_chart("Validation", _line(self.records, "epoch", "val_score", "MRR", 0), "epoch", "MRR"),
+        )
+
+    def plot(self) -> Any:
+        """Loss, and the rank of the validation triples, over epochs; a matplotlib figure."""
+        figure, (left, right) = _figure(2)
+        _draw(left, _line(self.records, "epoch", "loss", "training loss", 0))
+        _draw(right, _line(self.records, "epoch", "val_score", "MRR of the validation triples", 1))
+        _finish(figure, left, "epoch", "loss")
+        return _finish(figure, right, "epoch", "MRR")
+
+
+def _save_rgcn(path: str, model: SavedRgcn | None) -> None:
+    if model is None:
+        raise CaseError(f"save: more than {1e-6 * LARGEST:.0f} MB; fewer rgcn.bases would be right")
+    save_rgcn(path, model, "trained from Python")
+
+
+def _number(name: Any, names: list[Any], what: str) -> int:
+    """The place of a name. Raises GraphError."""
+    try:
+        return names.index(name)
+    except ValueError:
+        raise GraphError(f"found {repr(name)[:60]}; a {what} of the graph would be right") from None
 
 
 # ---- drawing ----------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ LAYERS = (
     ("charts",),
     ("tasks",),
     ("results", "summary"),
-    ("commands", "main", "api"),
+    ("commands", "main", "api", "api_triples"),
     ("__main__",),
 )
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
@@ -80,7 +80,7 @@ ONLY = {
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),
     "cupyx": ("device.py", "sparse/kernels/"),
-    "mpi4py": ("comm/", "main.py", "api.py"),
+    "mpi4py": ("comm/", "main.py", "api.py", "api_triples.py"),
 }
 BANNED_MODULES = {
     "pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "random", "yaml", "ruamel",

@@ -14,6 +14,11 @@ from app.watchdog import wait_begins, wait_ends
 Array = Any
 
 
+def communicator(given: MPI.Comm | None) -> MPI.Comm:
+    """The given one, or that of all ranks."""
+    return given or MPI.COMM_WORLD
+
+
 class Group:
     """The ranks of one communicator and the device of this one.
 

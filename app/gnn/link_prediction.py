@@ -52,11 +52,13 @@ class LinkFit:
 
     best_epoch   whose weights these are
     seconds      of training and ranking, of all parts of the run
+    relations    [R, d] of the relations, and embeddings [n, d] of the nodes: what scores are made of
     test         [k, 3] the held-out triples     ranks [k, 2] the learned ranks of their objects and subjects
     """
 
     net: RGCN
     relations: np.ndarray
+    embeddings: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     test: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
     ranks: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
     best_epoch: int = 0
@@ -242,7 +244,8 @@ def train_links(
     found.best_epoch = best.epoch
     E = group.gather_rows(net.forward()[: hi - lo], counts)
     found.relations = np.array(group.device.get(decoder.D))
-    largest = float(abs(group.device.get(E)).max(initial=0) + abs(found.relations).max(initial=0))
+    found.embeddings = np.array(group.device.get(E))
+    largest = float(abs(found.embeddings).max(initial=0) + abs(found.relations).max(initial=0))
     refuse_infinite(largest, case.epochs, case.learning_rate, "the largest embedding")
     ranks = rank_learned(group, E, decoder.D, split, split.test)
     found.test, found.ranks = split.test, ranks.reshape(2, -1).T

@@ -45,6 +45,16 @@ def scores_of(group: Group, counts: list[np.ndarray], nodes: list[int], multilab
     return [_score(table, int(n), multilabel) for table, n in zip(tables, flat[-len(nodes) :])]
 
 
+def scores_among(predicted: np.ndarray, wanted: np.ndarray, classes: int) -> Scores:
+    """Scores of nodes that are all here, one class for each.
+
+    predicted, wanted   [k] classes; wanted -1: the node does not count
+    """
+    numbers, known = np.arange(classes), wanted >= 0
+    counts = count_hits(predicted[:, None] == numbers, wanted[:, None] == numbers, known)
+    return _score(counts, int(known.sum()), False)
+
+
 def _score(table: np.ndarray, nodes: int, multilabel: bool) -> Scores:
     hit, predicted, wanted, right = table
     if not nodes:

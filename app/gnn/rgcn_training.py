@@ -41,7 +41,7 @@ class RelationalFit:
     net           the network, with its weights on this rank
     records       one for each evaluated epoch: loss and accuracies of the weights before its step
     predictions   [labelled nodes] int32 classes, in the order of labels.nodes
-    accuracy      share of the training and of the test nodes that are classified rightly, at the end
+    accuracy      share of the nodes of each set that are classified rightly, at the end
     seconds       of training, of all parts of the run
     """
 
@@ -63,11 +63,9 @@ class Targets:
 
     def __init__(self, group: Group, net: RGCN, placement: Placement, labels: NodeLabels) -> None:
         self.group, self.out, self._blocks = group, net.out, placement.rows.block_counts
-        self.wanted = {
-            "train": self._of_rows(labels.train_idx, labels.train_label),
-            "test": self._of_rows(labels.test_idx, labels.test_label),
-        }
-        self.counts = {"train": len(labels.train_idx), "test": len(labels.test_idx)}
+        sets = labels.sets()
+        self.wanted = {split: self._of_rows(nodes, classes) for split, (nodes, classes) in sets.items()}
+        self.counts = {split: int((classes >= 0).sum()) for split, (_, classes) in sets.items()}
         learned = self.wanted["train"] >= 0
         weight = np.where(learned, np.float32(1) / np.float32(self.counts["train"]), 0).astype(np.float32)
         self.labels, self.weight = group.device.put(self.wanted["train"]), group.device.put(weight)
@@ -233,7 +231,8 @@ def train_rgcn(
     predicted = _classes(group, Z_own)
     refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
     found.accuracy = targets.accuracy(predicted)
-    own = np.ascontiguousarray(predicted[: len(net.out.nodes)])
+    wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
+    own = np.ascontiguousarray(predicted[: len(net.out.nodes)][wanted])
     found.predictions = group.gather_host(own, _counts(group, len(own)))
     found.seconds = took()
     return found

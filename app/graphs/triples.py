@@ -1,7 +1,8 @@
 """Triples: a knowledge graph as (subject, relation, object), labels of some nodes, the npz layout of both.
 
 The npz layout: triples [m, 3], num_nodes, num_relations, and for classification train_idx, train_label,
-test_idx, test_label; names are optional. The text layout is that of app/graphs/ntriples.py.
+test_idx, test_label; val_idx, val_label and names are optional. The text layout is that of
+app/graphs/ntriples.py.
 """
 
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from app.graphs.source import Limits, Source, graph_name
 
 DEFAULT_LIMITS = Limits()
 MOST = 2**31 - 1  # of nodes and of triples: numbers are int32
+NO_NODES = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +42,11 @@ class Triples:
 
 @dataclass(frozen=True, eq=False)
 class NodeLabels:
-    """Classes of some nodes, of which some are for training and the others for the test.
+    """Classes of some nodes: some to train with, others to look on, the rest for the test.
 
-    train_idx, test_idx       [k] int32 nodes     train_label, test_label   [k] int32 in 0 .. classes-1
-    class_names               [classes], or empty
+    train_idx, test_idx, val_idx   [k] int32 nodes
+    train_label, test_label, val_label   [k] int32 in 0 .. classes-1; of the test -1, too: the class is asked
+    class_names                    [classes], or empty
     """
 
     classes: int
@@ -52,11 +55,20 @@ class NodeLabels:
     test_idx: np.ndarray
     test_label: np.ndarray
     class_names: list[str] = field(default_factory=list)
+    val_idx: np.ndarray = field(default_factory=lambda: NO_NODES)
+    val_label: np.ndarray = field(default_factory=lambda: NO_NODES)
 
     @property
     def nodes(self) -> np.ndarray:
-        """All labelled nodes, ascending."""
-        return np.union1d(self.train_idx, self.test_idx)
+        """The nodes of all sets, ascending."""
+        return np.unique(np.concatenate([nodes for nodes, _ in self.sets().values()]))
+
+    def sets(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Nodes and classes by the name of their set; without "val" where it is empty."""
+        val = {"val": (self.val_idx, self.val_label)} if len(self.val_idx) else {}
+        return {
+            "train": (self.train_idx, self.train_label), **val, "test": (self.test_idx, self.test_label)
+        }  # fmt: skip
 
 
 def read_triples_npz(path: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Triples, NodeLabels | None]:
@@ -107,7 +119,7 @@ def _read_labels(file: Npz, nodes: int) -> NodeLabels | None:
     if "train_idx" not in file:
         return None
     found = {}
-    for kind in ("train", "test"):
+    for kind in ("train", "test", "val") if "val_idx" in file else ("train", "test"):
         index = file.integers(f"{kind}_idx", (None,))
         label = file.integers(f"{kind}_label", index.shape)
         found[kind] = [file.wide(each, file.whole(each)) for each in (index, label)]
@@ -118,13 +130,14 @@ def _read_labels(file: Npz, nodes: int) -> NodeLabels | None:
         for kind, (_, label) in found.items():
             _check_numbers(file, f"{kind}_label", label, classes)
     arrays = [each.astype(np.int32) for kind in ("train", "test") for each in found[kind]]
-    labels = NodeLabels(classes, *arrays, _names(file, "class_names", classes))
+    others = [each.astype(np.int32) for each in found.get("val", ())]
+    labels = NodeLabels(classes, *arrays, _names(file, "class_names", classes), *others)
     return check_labels(labels, file.source)
 
 
 def check_labels(labels: NodeLabels, source: Source) -> NodeLabels:
     """The labels, if no node has two and there are some to train with. Raises GraphError."""
-    both = np.concatenate([labels.train_idx, labels.test_idx])
+    both = np.concatenate([nodes for nodes, _ in labels.sets().values()])
     nodes, counts = np.unique(both, return_counts=True)
     if (counts > 1).any():
         node = int(nodes[counts > 1][0])

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from app.casefile import build
 from app.casetext import case_digest
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.grid import Grid, cut_grid, fit_groups
-from app.comm.group import Group
+from app.comm.group import Group, communicator
 from app.comm.guard import check_same, raise_together
 from app.comm.transport import choose_transport, local_rank
 from app.comm.turns import only_this_rank
@@ -75,6 +76,21 @@ def check_names(case: Case) -> None:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":
         check_layers(case.gnn)
+
+
+def context_of_settings(
+    settings: dict[str, Any], comm: Any, verbose: bool, has_training: bool = False
+) -> "Context":
+    """A context that writes nothing, of settings from Python.
+
+    comm           the ranks; None: all
+    has_training   the graphs to train on are not in the settings
+    Ranks          all call
+    """
+    case = build(settings, has_training)
+    check_names(case)
+    group = open_group(communicator(comm), case)
+    return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)
 
 
 def software() -> str:

@@ -23,7 +23,26 @@ NO_CLASSES = 0  # of a network that predicts links
 
 
 def run_links(context: Context, triples: Triples) -> dict[str, Any]:
-    """Train on a share of the triples, from rgcn.weights where given, rank the others. Ranks: all call."""
+    """Train and rank, write the results, and return the task's part of result.json. Ranks: all call."""
+    found, saved = learn_links(context, triples)
+    scores = [row["val_score"] for row in found.records if "val_score" in row]
+    entry = {
+        "name": triples.name, "nodes": triples.nodes, "relations": triples.relations,
+        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": saved.case.epochs,
+        "best_epoch": found.best_epoch, "validation_mrr": max(scores, default=None),
+        "seconds": found.seconds, "links": found.scores,
+    }  # fmt: skip
+    if context.folder is not None:
+        _write(context, triples, found, saved)
+    weights = digest(saved.arrays)
+    return {"digest": weights, "weights_digest": weights, "instances": [entry], **entry}
+
+
+def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]:
+    """Train on a share of the triples, from rgcn.weights where given, rank the others. Ranks: all call.
+
+    returns what training leaves, and what weights.npz holds
+    """
     case, log, group = context.case, context.log, context.group
     with raise_together(group, "reading weights"):
         saved = _Saved(case.rgcn.weights) if case.rgcn.weights else None
@@ -41,18 +60,8 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
         )
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
-    scores = [row["val_score"] for row in found.records if "val_score" in row]
-    entry = {
-        "name": triples.name, "nodes": triples.nodes, "relations": triples.relations,
-        "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": rgcn.epochs,
-        "best_epoch": found.best_epoch, "validation_mrr": max(scores, default=None),
-        "seconds": found.seconds, "links": found.scores,
-    }  # fmt: skip
     arrays = {RELATIONS: found.relations, **found.net.whole_weights(group)}
-    if context.folder is not None:
-        _write(context, triples, found, SavedRgcn(rgcn, 0, NO_CLASSES, edges[0], arrays))
-    weights = digest(arrays)
-    return {"digest": weights, "weights_digest": weights, "instances": [entry], **entry}
+    return found, SavedRgcn(rgcn, 0, NO_CLASSES, edges[0], arrays)
 
 
 class _Saved:

@@ -1,7 +1,7 @@
 """R-GCN on a knowledge graph: read triples and labels, train, say how many test nodes it gets right."""
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_features import Features
 from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn_training import RelationalFit, train_rgcn
+from app.gnn.training import SPLITS
 from app.graphs.node_files import read_features
 from app.graphs.nodedata import NodeTable
 from app.graphs.ntriples import read_label_tables, read_ntriples
@@ -31,6 +32,22 @@ from app.tasks.context import Context
 from app.tasks.links import run_links
 
 TRAIN_FILE, TEST_FILE = "trainingSet.tsv", "testSet.tsv"
+
+
+@dataclass
+class Relational:
+    """A relational network after its run.
+
+    graph    that it works on     fit   what it learned
+    about    what weights.npz says of it, without arrays
+    digest, weights_digest   those of result.json
+    """
+
+    graph: RelationalGraph
+    fit: RelationalFit
+    about: SavedRgcn
+    digest: str
+    weights_digest: str
 
 
 def is_relational(case: Case) -> bool:
@@ -52,16 +69,29 @@ def run_rgcn(context: Context) -> dict[str, Any]:
     triples, labels = load_triples(context)
     if case.rgcn.goal == "links":
         return run_links(context, triples)
-    with log.phase("set up"), raise_together(group, "reading features and weights"):
+    with log.phase("set up"), raise_together(group, "reading features"):
+        inputs = open_features(case, triples)
+    held = resident_bytes()
+    done = classify_relations(context, triples, labels, inputs)
+    context.say_memory(held)
+    if context.folder is not None:
+        _write(context, triples, labels, done)
+    return _result(context, triples, labels, done)
+
+
+def classify_relations(
+    context: Context, triples: Triples, labels: NodeLabels, inputs: Features | None
+) -> Relational:
+    """Train on triples and labels for rgcn.epochs, from rgcn.weights where given. Ranks: all call."""
+    case, log, group = context.case, context.log, context.group
+    with log.phase("set up"), raise_together(group, "reading weights"):
         saved = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None
         rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
         graph = relational_graph(triples, rgcn.inverse, rgcn.min_edges)
-        inputs = _open_features(case, triples)
         edges = "" if inputs else edges_digest(graph, labels.nodes)
         if saved:
             saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
-    held = resident_bytes()
 
     def begin(net: RGCN) -> None:
         if saved:
@@ -75,15 +105,14 @@ def run_rgcn(context: Context) -> dict[str, Any]:
             begin, context.keeper,
         )  # fmt: skip
     log.info(
-        "%d epochs in %.2f s (%.2f ms each); accuracy: train %.4f, test %.4f",
+        "%d epochs in %.2f s (%.2f ms each); accuracy: %s",
         rgcn.epochs, found.seconds, 1e3 * found.seconds / max(rgcn.epochs, 1),
-        found.accuracy["train"], found.accuracy["test"],
+        ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items()),
     )  # fmt: skip
-    context.say_memory(held)
-    if context.folder is not None:
-        written = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {})
-        _write(context, triples, labels, found, written)
-    return _result(context, triples, graph, labels, found)
+    about = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {})
+    weights = found.net.weights_digest(group)
+    both = {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
+    return Relational(graph, found, about, digest(both), weights)
 
 
 # ---- reading ----------------------------------------------------------------------------------------------
@@ -99,11 +128,13 @@ def load_triples(context: Context) -> tuple[Triples, NodeLabels | None]:
     return triples, labels
 
 
-def read_case_triples(case: Case) -> tuple[Triples, NodeLabels | None]:
+def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeLabels | None]:
     """Triples and labels of graph.path, one .npz or an N-Triples file with two tables, or generated ones.
 
-    Raises CaseError. Labels are None where links are to be predicted and there are none.
+    labelled   False: labels are not wanted, those of tables not read
+    Raises CaseError. Labels may be None where they are not wanted, or links are to be predicted.
     """
+    labelled = labelled and case.rgcn.goal == "classes"
     if case.graph.generator == "ba":
         seed = case.seed if case.graph.generator_seed < 0 else case.graph.generator_seed
         nodes, rgcn = int(case.graph.nodes), case.rgcn
@@ -116,19 +147,19 @@ def read_case_triples(case: Case) -> tuple[Triples, NodeLabels | None]:
     path, folder = paths[0], os.path.dirname(paths[0])
     if graph_suffix(path) == ".npz":
         triples, labels = read_triples_npz(path, limits)
-        if labels is None and case.rgcn.goal == "classes":
+        if labels is None and labelled:
             right = "train_idx, train_label, test_idx and test_label would be right"
             raise CaseError(f"graph.path: {triples.name} holds no labels; {right}")
         return triples, labels
     triples = read_ntriples(path, limits)
-    if case.rgcn.goal == "links":
+    if not labelled:
         return triples, None
     train = case.rgcn.train_labels or os.path.join(folder, TRAIN_FILE)
     test = case.rgcn.test_labels or os.path.join(folder, TEST_FILE)
     return triples, read_label_tables(train, test, triples, limits)
 
 
-def _open_features(case: Case, triples: Triples) -> Features | None:
+def open_features(case: Case, triples: Triples) -> Features | None:
     """The file that graph.features names, a row for each node by its number; None: one-hot."""
     if not case.graph.features:
         return None
@@ -147,12 +178,11 @@ def _recorder(context: Context) -> Any:
 
     def record(row: dict[str, float]) -> None:
         sent = sum(context.group.sent_bytes.values())
-        scores = {name: row[name] for name in ("train_score", "test_score")}
+        scores = {f"{split}_score": row[f"{split}_score"] for split in SPLITS if f"{split}_score" in row}
         log.record(phase="train", name="", step=row["epoch"], loss=row["loss"], sent_bytes=sent, **scores)
-        log.progress(
-            "epoch %5d  loss %.4f  train %.4f  test %.4f%s",
-            row["epoch"], row["loss"], row["train_score"], row["test_score"], to_go(int(row["epoch"])),
-        )  # fmt: skip
+        shown = "  ".join(f"{name.removesuffix('_score')} {score:.4f}" for name, score in scores.items())
+        epoch = row["epoch"]
+        log.progress("epoch %5d  loss %.4f  %s%s", epoch, row["loss"], shown, to_go(int(epoch)))
 
     return record
 
@@ -161,10 +191,11 @@ def _say_graph(context: Context, triples: Triples, graph: RelationalGraph, label
     """What the network works on."""
     rgcn = context.case.rgcn
     nodes = nodes_by_layer(graph, labels.nodes, rgcn.layers, rgcn.prune)
+    sizes = {split: len(chosen) for split, (chosen, _) in labels.sets().items()}
+    val = f"{sizes['val']} validation, " if "val" in sizes else ""
     context.log.info(
-        "%d edges of %d relations; %d classes, %d training and %d test nodes; %d nodes within reach",
-        len(graph), graph.relations, labels.classes, len(labels.train_idx), len(labels.test_idx),
-        len(nodes[0]),
+        "%d edges of %d relations; %d classes, %d training, %s%d test nodes; %d nodes within reach",
+        len(graph), graph.relations, labels.classes, sizes["train"], val, sizes["test"], len(nodes[0]),
     )  # fmt: skip
 
 
@@ -179,10 +210,9 @@ def size_table(graph: RelationalGraph, labels: NodeLabels, found: RelationalFit)
     return [msgspec.to_builtins(size) for size in sizes]
 
 
-def _result(
-    context: Context, triples: Triples, graph: RelationalGraph, labels: NodeLabels, found: RelationalFit
-) -> dict[str, Any]:  # fmt: skip
-    """The task's part of result.json, and the predictions. Ranks: all call."""
+def _result(context: Context, triples: Triples, labels: NodeLabels, done: Relational) -> dict[str, Any]:
+    """The task's part of result.json, and the predictions."""
+    graph, found = done.graph, done.fit
     rgcn = found.case
     sizes = size_table(graph, labels, found) if found.net.one_hot else []
     for number, size in enumerate(sizes):
@@ -195,34 +225,34 @@ def _result(
     entry = {
         "name": triples.name, "nodes": triples.nodes, "edges": len(graph), "relations": graph.relations,
         "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": rgcn.epochs,
-        "seconds": found.seconds, "train_accuracy": found.accuracy["train"],
-        "test_accuracy": found.accuracy["test"],
+        "seconds": found.seconds,
+        **{f"{split}_accuracy": share for split, share in found.accuracy.items()},
     }  # fmt: skip
-    weights = found.net.weights_digest(context.group)
-    both = digest(
-        {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
-    )
     operations = {kind: round(seconds, 6) for kind, seconds in sorted(found.net.clock.seconds.items())}
     return {
-        "digest": both, "weights_digest": weights, "parts": sizes, "instances": [entry], **entry,
-        "operations": operations,
+        "digest": done.digest, "weights_digest": done.weights_digest, "parts": sizes, "instances": [entry],
+        **entry, "operations": operations,
     }  # fmt: skip
 
 
-def _write(
-    context: Context, triples: Triples, labels: NodeLabels, found: RelationalFit, about: SavedRgcn
-) -> None:
-    """weights.npz, predictions/NAME.txt and the plots. Ranks: all call."""
-    folder, group, case = context.folder, context.group, context.case
-    whole = found.net.whole(group)
+def saved_of(context: Context, done: Relational) -> SavedRgcn | None:
+    """What weights.npz holds; None, and a line in the log, where that is too much. Ranks: all call."""
+    whole = done.fit.net.whole(context.group)
     total = 4 * sum(int(np.prod(each.shape)) for each in whole.values())
     if total > LARGEST:
         context.log.info("weights.npz is not written: %.1f MB, at most %.1f MB", 1e-6 * total, 1e-6 * LARGEST)
-    arrays = {} if total > LARGEST else {name: each.whole() for name, each in whole.items()}
+        return None
+    return replace(done.about, arrays={name: each.whole() for name, each in whole.items()})
+
+
+def _write(context: Context, triples: Triples, labels: NodeLabels, done: Relational) -> None:
+    """weights.npz, predictions/NAME.txt and the plots. Ranks: all call."""
+    folder, group, case, found = context.folder, context.group, context.case, done.fit
+    saved = saved_of(context, done)
     with context.log.phase("write"), raise_together(group, "writing the results"):
-        if group.rank == 0 and arrays:
-            note = f"{case.run.name}, seed {case.seed}, {about.case.epochs} epochs"
-            save_rgcn(folder.file("weights.npz"), replace(about, arrays=arrays), note)
+        if group.rank == 0 and saved:
+            note = f"{case.run.name}, seed {case.seed}, {found.case.epochs} epochs"
+            save_rgcn(folder.file("weights.npz"), saved, note)
         folder.write_text(f"predictions/{triples.name}.txt", _predictions_text(triples, labels, found))
     if case.output.plots:
         plot_training(folder, context.log, found.records)

@@ -1,0 +1,207 @@
+"""The Python interface for knowledge graphs: relational networks on triples, without case files."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from app.comm.guard import digest, raise_together
+from app.comm.share import share_arrays
+from app.errors import CaseError, GraphError
+from app.gnn.metrics import scores_among
+from app.gnn.rgcn_features import Features
+from app.graphs.node_memory import table_of_arrays
+from app.graphs.triple_memory import Classes, NamedTriples, labels_of_arrays, triples_of_object
+from app.graphs.triples import NodeLabels, Triples
+from app.results import LinkPrediction, RelationalClassification
+from app.tasks.context import Context, context_of_settings
+from app.tasks.links import learn_links
+from app.tasks.rgcn import classify_relations, open_features, read_case_triples, saved_of
+
+SETS = ("train", "val", "test")
+
+
+def classify_relational(
+    triples: Any,
+    features: Any = None,
+    labels: Any = None,
+    *,
+    train: Any = None,
+    val: Any = None,
+    test: Any = None,
+    nodes: int | None = None,
+    relations: int | None = None,
+    relation: str = "relation",
+    settings: dict[str, Any] | None = None,
+    comm: MPI.Comm | None = None,
+    verbose: bool = False,
+) -> RelationalClassification:
+    """Train a relational network (R-GCN) on nodes of a knowledge graph, full batch; or apply rgcn.weights.
+
+    triples    [m, 3] integers (subject, relation, object), numbered from 0; a list of rows (subject,
+               relation, object) of any names; a NetworkX MultiDiGraph; or a file (docs/formats.md)
+    features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the nodes; None: one for every
+               node of its own
+    labels     [n] classes, -1 for none, or names of classes, None for none; also a mapping of nodes to
+               classes or names; None: those of the file
+    train, val, test   [n] bool, node numbers, or nodes by name where names are no whole numbers; a node is in
+               one at most. val plays no part in training; test None: the labelled nodes that are in neither
+               of the others. Nodes of the test need no label: their classes are predicted all the same
+    nodes, relations   how many there are, of numbers; None: one more than the largest
+    relation   the edge attribute of a NetworkX graph that names the relation
+    settings   keys of a case, as {"rgcn.hidden": 16, "rgcn.epochs": 50, "seed": 1}
+    comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
+    Names are numbered in the order in which they occur, a triple's subject before its object; nodes of a
+    NetworkX graph keep their order. The answer is that of the same triples in a file, bit for bit.
+    Raises GraphError for what is no knowledge graph or no label of it, CaseError for wrong settings.
+    Source     Schlichtkrull et al. 2018; on ranks as in Kibata et al. 2020
+    """
+    context = _context(triples, "classes", settings, comm, verbose)
+    group, case = context.group, context.case
+    with raise_together(group, "reading the triples"):
+        named, own = _read(context, triples, nodes, relations, relation, labels is None)
+        sets = dict(zip(SETS, (train, val, test)))
+        if own is None:
+            classes = labels_of_arrays(labels, sets, named.nodes, named.triples.nodes)
+        elif any(each is not None for each in sets.values()):
+            raise CaseError("train, val, test: with the labels of a file its own sets count; leave them out")
+        else:
+            classes = Classes(own, np.array(own.class_names or np.arange(own.classes)))
+        inputs = open_features(case, named.triples)
+        if features is not None and inputs is not None:
+            raise CaseError("features: given here and in graph.features; one of them would be right")
+        if features is not None:
+            table = table_of_arrays(features)
+            table.check(named.triples.nodes, named.triples.name)
+            inputs = Features(table.features)
+    named, classes = _shared(context, named, classes)
+    done = classify_relations(context, named.triples, classes.labels, inputs)
+    fit, chosen = done.fit, classes.labels.nodes
+    wanted = {name: np.searchsorted(chosen, rows) for name, (rows, _) in classes.labels.sets().items()}
+    scores = {
+        name: scores_among(fit.predictions[wanted[name]], right, classes.labels.classes)
+        for name, (_, right) in classes.labels.sets().items()
+    }
+    return RelationalClassification(
+        classes.called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], scores,
+        fit.case.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
+        fit.records, saved_of(context, done),
+    )  # fmt: skip
+
+
+def predict_links(
+    triples: Any,
+    *,
+    nodes: int | None = None,
+    relations: int | None = None,
+    relation: str = "relation",
+    settings: dict[str, Any] | None = None,
+    comm: MPI.Comm | None = None,
+    verbose: bool = False,
+) -> LinkPrediction:
+    """Learn to score the triples of a knowledge graph, and rank those that are held out.
+
+    triples    as for `classify_relational`
+    nodes, relations, relation   as for `classify_relational`
+    settings   keys of a case, as {"rgcn.dimension": 128, "rgcn.held_out": 0.1, "seed": 1}
+    comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
+    The answer tells the best `objects(subject, relation)` and `subjects(object, relation)` not yet known.
+    Raises GraphError for what is no knowledge graph, CaseError for wrong settings.
+    Source     Schlichtkrull et al. 2018, section 4; DistMult: Yang et al. 2015
+    """
+    context = _context(triples, "links", settings, comm, verbose)
+    with raise_together(context.group, "reading the triples"):
+        named, _ = _read(context, triples, nodes, relations, relation, False)
+    named, _ = _shared(context, named, None)
+    found, saved = learn_links(context, named.triples)
+    graph = named.triples
+    return LinkPrediction(
+        held_out=[
+            (_called(named.nodes, s), _called(named.relations, r), _called(named.nodes, o))
+            for s, r, o in found.test.tolist()
+        ],
+        ranks=found.ranks,
+        scores=found.scores,
+        nodes=list(range(graph.nodes)) if named.nodes is None else named.nodes,
+        relations=list(range(graph.relations)) if named.relations is None else named.relations,
+        node_rows=found.embeddings,
+        relation_rows=found.relations,
+        known=np.stack([graph.subject, graph.relation, graph.object], axis=1),
+        epochs=saved.case.epochs,
+        best_epoch=found.best_epoch,
+        train_loss=found.records[-1]["loss"] if found.records else None,
+        seconds=found.seconds,
+        digest=digest(saved.arrays),
+        records=found.records,
+        model=saved,
+    )
+
+
+def _context(
+    triples: Any, goal: str, settings: dict[str, Any] | None, comm: MPI.Comm | None, verbose: bool
+) -> Context:
+    """A context of a relational network that writes nothing. Ranks: all call."""
+    chosen = {"run.task": "classify", "gnn.model": "rgcn", "rgcn.goal": goal, **(settings or {})}
+    if isinstance(triples, str):
+        chosen["graph.path"] = triples
+    context = context_of_settings(chosen, comm, verbose)
+    case = context.case
+    for key, found, right in (
+        ("run.task", case.run.task, "classify"), ("gnn.model", case.gnn.model, "rgcn"),
+        ("rgcn.goal", case.rgcn.goal, goal),
+    ):  # fmt: skip
+        if found != right:
+            raise CaseError(f'settings: {key}: must be "{right}", got "{found}"; leave it out')
+    return context
+
+
+def _read(
+    context: Context, triples: Any, nodes: int | None, relations: int | None, relation: str, labelled: bool
+) -> tuple[NamedTriples, NodeLabels | None]:
+    """The triples of an argument, and the labels of a file where they are wanted. Raises GraphError."""
+    if not isinstance(triples, str):
+        return triples_of_object(triples, nodes, relations, relation), None
+    if nodes is not None or relations is not None:
+        raise GraphError("nodes, relations: a file tells them; leave them out")
+    found, labels = read_case_triples(context.case, labelled)
+    return NamedTriples(
+        found, found.node_names or None, found.relation_names or None
+    ), labels if labelled else None
+
+
+def _called(names: list[Any] | None, number: int) -> Any:
+    return number if names is None else names[number]
+
+
+def _shared(
+    context: Context, named: NamedTriples, classes: Classes | None
+) -> tuple[NamedTriples, Classes | None]:
+    """The numbers that rank 0 was given, on all ranks; names are each rank's own. Ranks: all call."""
+    group, graph = context.group, named.triples
+    arrays = {"sizes": np.array([graph.nodes, graph.relations]), "s": graph.subject, "r": graph.relation}
+    arrays["o"] = graph.object
+    if classes is not None:
+        labels = classes.labels
+        parts = (labels.train_idx, labels.train_label, labels.test_idx, labels.test_label)
+        arrays |= {f"labels/{i}": each for i, each in enumerate(parts)}
+        arrays |= {
+            "val": labels.val_idx,
+            "val_label": labels.val_label,
+            "classes": np.array([labels.classes]),
+        }
+    arrays = share_arrays(group, arrays)
+    n, r = arrays["sizes"].tolist()
+    with raise_together(group, "comparing the names"):
+        counts = [n if named.nodes is None else len(named.nodes)]
+        counts.append(r if named.relations is None else len(named.relations))
+        if counts != [n, r]:
+            raise GraphError("triples: found other names on another rank; the same on all would be right")
+    graph = Triples(graph.name, n, r, arrays["s"], arrays["r"], arrays["o"])
+    if classes is None:
+        return replace(named, triples=graph), None
+    four = [arrays[f"labels/{i}"] for i in range(4)]
+    labels = NodeLabels(
+        int(arrays["classes"][0]), *four, val_idx=arrays["val"], val_label=arrays["val_label"]
+    )  # fmt: skip
+    return replace(named, triples=graph), replace(classes, labels=labels)

@@ -1,0 +1,297 @@
+"""Knowledge graphs from Python: the answers of the same triples in files, on any number of ranks."""
+
+import json
+import re
+import sys
+from xml.etree import ElementTree
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from jobs import run_job
+from mpi4py import MPI
+
+from app import classify_relational, predict_links
+from app.errors import CaseError, GraphError
+
+NODES, RELATIONS = 50, 4
+FEW = {"rgcn.epochs": 4, "rgcn.bases": 5, "seed": 3, "run.device": "cpu"}
+LINKS = {"rgcn.epochs": 3, "rgcn.dimension": 6, "rgcn.layers": 1, "seed": 3, "run.device": "cpu"}
+TRAIN, VAL, TEST = range(0, 40, 2), range(1, 40, 4), range(3, 40, 4)
+
+
+def rows_of(seed=1, count=200):
+    """[m, 3]: node 49 is in none of them."""
+    draws = np.random.default_rng(seed)
+    ends = draws.integers(0, NODES - 1, (2, count))
+    return np.stack([ends[0], draws.integers(0, RELATIONS, count), ends[1]], axis=1)
+
+
+def classes_of():
+    """[NODES]: those from 40 on have none."""
+    return np.where(np.arange(NODES) < 40, np.random.default_rng(2).integers(0, 3, NODES), -1)
+
+
+def ran(folder, *keys):
+    """The result.json of a run of the program."""
+    keys = [*keys, "seed=3", "run.device=cpu", "output.plots=false"]
+    code, printed = run_job([sys.executable, "run.py", *keys, "--out", str(folder)], limit_s=200)
+    assert code == 0, printed
+    return json.loads((folder / "result.json").read_text())
+
+
+def written(path, **more):
+    """An archive of the triples and the labels of the three sets."""
+    found = {}
+    for name, nodes in (("train", TRAIN), ("val", VAL), ("test", TEST)):
+        found |= {f"{name}_idx": np.array(nodes), f"{name}_label": classes_of()[list(nodes)]}
+    np.savez(path, triples=rows_of(), num_nodes=NODES, num_relations=RELATIONS, **found, **more)
+    return str(path)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("features", [False, True])
+def test_arrays_give_the_bits_of_their_file(tmp_path, features):
+    """Predictions, scores of the three sets, weights, and the weights' file."""
+    path, X = written(tmp_path / "g.npz"), np.random.default_rng(5).random((NODES, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    keys = [f"graph.path={path}", "rgcn.epochs=4", "rgcn.bases=5"]
+    keys += [f"graph.features={tmp_path / 'x.npy'}"] * features
+    result = ran(tmp_path / "run", "inputs/rgcn.toml", *keys)
+    sets = {"train": TRAIN, "val": VAL, "test": TEST, "nodes": NODES, "settings": shipped()}
+    found = classify_relational(rows_of(), X if features else None, classes_of(), **sets)
+    assert found.digest == result["digest"]
+    for name in ("train", "val", "test"):
+        assert found.scores[name].accuracy == result[f"{name}_accuracy"]
+    lines = (tmp_path / "run" / "predictions" / "g.txt").read_text().splitlines()
+    assert [f"{v} {c}" for v, c in zip(found.nodes, found.predicted)] == lines
+    assert "val_score" in (tmp_path / "run" / "metrics.csv").read_text().splitlines()[0]
+    if features:
+        return
+    assert classify_relational(path, settings=shipped()).digest == result["digest"]
+    found.save(str(tmp_path / "mine.npz"))
+    with np.load(tmp_path / "mine.npz") as mine, np.load(tmp_path / "run" / "weights.npz") as theirs:
+        assert set(mine) == set(theirs)
+        assert all(np.array_equal(mine[name], theirs[name]) for name in mine if name != "manifest")
+    applied = {**shipped(), "rgcn.epochs": 0, "rgcn.weights": str(tmp_path / "mine.npz")}
+    again = classify_relational(rows_of(), None, classes_of(), **{**sets, "settings": applied})
+    assert again.digest == found.digest and again.train_loss is None
+
+
+def shipped():
+    """The keys of inputs/rgcn.toml that count, and fewer epochs and bases."""
+    return {**FEW, "rgcn.hidden": 16, "rgcn.learning_rate": 0.01, "rgcn.partition": "relations"}
+
+
+@pytest.mark.mpi_skip
+def test_names_give_the_bits_of_n_triples_and_tables(tmp_path):
+    rows = [(f"<n:{s}>", f"<r:{r}>", f"<n:{o}>") for s, r, o in rows_of().tolist()]
+    (tmp_path / "g.nt").write_text("".join(f"{s} {r} {o} .\n" for s, r, o in rows))
+    kinds = ["apple", "berry", "cherry"]
+    there = {node for s, _, o in rows for node in (s, o)}
+    label = {f"<n:{i}>": kinds[c] for i, c in enumerate(classes_of()) if c >= 0 and f"<n:{i}>" in there}
+    learned = [node for node in label if int(node[3:-1]) % 2]
+    for name, nodes in (("trainingSet", learned), ("testSet", [v for v in label if v not in learned])):
+        text = "".join(f"{node[1:-1]}\t{label[node]}\n" for node in nodes)
+        (tmp_path / f"{name}.tsv").write_text(f"node\tlabel\n{text}")
+    keys = [f"graph.path={tmp_path / 'g.nt'}", "rgcn.epochs=4", "rgcn.bases=5"]
+    result = ran(tmp_path / "run", "inputs/rgcn.toml", *keys)
+    found = classify_relational(rows, labels=label, train=learned, settings=shipped())
+    assert found.digest == result["digest"]
+    assert set(found.predicted) <= set(kinds) and set(found.nodes) == set(label)
+    lines = (tmp_path / "run" / "predictions" / "g.txt").read_text().splitlines()
+    assert [f"{v} {c}" for v, c in zip(found.nodes, found.predicted)] == lines
+    file = str(tmp_path / "g.nt")
+    own = classify_relational(file, labels=label, train=learned, settings=shipped())
+    assert own.digest == found.digest and own.nodes == found.nodes
+    with pytest.raises(CaseError, match="with the labels of a file its own sets count"):
+        classify_relational(file, train=learned, settings=shipped())
+
+
+@pytest.mark.mpi_skip
+def test_links_give_the_bits_of_their_file(tmp_path):
+    path = written(tmp_path / "g.npz")
+    keys = [f"graph.path={path}", "rgcn.epochs=4", "rgcn.dimension=6", "rgcn.evaluate_every=2"]
+    result = ran(tmp_path / "run", "inputs/rgcn_links.toml", *keys)
+    settings = {
+        **LINKS, "rgcn.epochs": 4, "rgcn.bases": 0, "rgcn.negatives": 8, "rgcn.learning_rate": 0.02,
+        "rgcn.held_out": 0.1, "rgcn.validation": 0.05, "rgcn.evaluate_every": 2,
+    }  # fmt: skip
+    found = predict_links(rows_of(), nodes=NODES, settings=settings)
+    assert found.digest == result["digest"] and found.scores == result["links"]
+    assert predict_links(path, settings=settings).digest == found.digest
+    lines = (tmp_path / "run" / "predictions" / "g.txt").read_text().splitlines()
+    told = [f"{s} {r} {o} {a:g} {b:g}" for (s, r, o), (a, b) in zip(found.held_out, found.ranks.tolist())]
+    assert told == lines
+    found.save(str(tmp_path / "mine.npz"))
+    applied = {**settings, "rgcn.epochs": 0, "rgcn.weights": str(tmp_path / "mine.npz")}
+    assert predict_links(rows_of(), nodes=NODES, settings=applied).ranks.tolist() == found.ranks.tolist()
+
+
+def test_any_ranks_have_the_answer_of_one():
+    rows, y = rows_of(), classes_of()
+    for partition in ("relations", "rows"):
+        settings = {**FEW, "rgcn.partition": partition}
+        one, all_of_them = (
+            classify_relational(rows, labels=y, nodes=NODES, train=TRAIN, settings=settings, comm=comm)
+            for comm in (MPI.COMM_SELF, MPI.COMM_WORLD)
+        )
+        assert one.digest == all_of_them.digest
+        assert np.array_equal(one.predicted, all_of_them.predicted) and one.scores == all_of_them.scores
+    one, all_of_them = (predict_links(rows, settings=LINKS, comm=c) for c in (MPI.COMM_SELF, MPI.COMM_WORLD))
+    assert one.digest == all_of_them.digest
+    assert one.objects(0, 1) == all_of_them.objects(0, 1)
+
+
+def test_what_rank_0_is_given_counts():
+    world = MPI.COMM_WORLD
+    if world.size == 1:
+        pytest.skip("of several ranks")
+    given = rows_of(seed=1 + world.rank), np.where(classes_of() < 0, -1, (classes_of() + world.rank) % 3)
+    found = classify_relational(given[0], labels=given[1], nodes=NODES, train=TRAIN, settings=FEW)
+    right = classify_relational(
+        rows_of(), labels=classes_of(), nodes=NODES, train=TRAIN, settings=FEW, comm=MPI.COMM_SELF
+    )
+    assert found.digest == right.digest
+    names = [("a", "r", "b"), ("b", "r", "c"), ("c", "r", "d")][: 2 + (world.rank == 0)]
+    with pytest.raises(GraphError, match="found other names on another rank"):
+        predict_links(names, settings=LINKS)
+
+
+def test_lists_graphs_and_arrays_are_one_graph():
+    """Whole numbers in a list, names in an array, edges with an attribute."""
+    rows, y = rows_of(), classes_of()
+    options = {"train": TRAIN, "settings": FEW}
+    wanted = classify_relational(rows, labels=y, nodes=NODES, **options)
+    listed = classify_relational([tuple(row) for row in rows.tolist()], labels=y, nodes=NODES, **options)
+    assert listed.digest == wanted.digest
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(range(NODES))
+    # The first edge of each relation in ascending order: relations are numbered as they occur.
+    order = rows[np.argsort(rows[:, 1], kind="stable")]
+    order = order[np.argsort(order[:, 0], kind="stable")]
+    seen = list(dict.fromkeys(order[:, 1].tolist()))
+    for s, r, o in order.tolist():
+        graph.add_edge(s, o, kind=f"r{seen.index(r)}")
+    renamed = np.stack([order[:, 0], [seen.index(r) for r in order[:, 1].tolist()], order[:, 2]], axis=1)
+    ours = classify_relational(graph, labels=y, relation="kind", **options)
+    numbered = list(dict.fromkeys(k for _, _, k in graph.edges(data="kind")))
+    assert numbered == [f"r{i}" for i in range(RELATIONS)]
+    assert ours.digest == classify_relational(renamed, labels=y, nodes=NODES, **options).digest
+    names = np.array([(f"n{s}", f"r{r}", f"n{o}") for s, r, o in rows.tolist()])
+    links = predict_links(names, settings=LINKS)
+    assert links.digest == predict_links([tuple(row) for row in names.tolist()], settings=LINKS).digest
+    assert all(node in names for triple in links.held_out for node in triple)
+
+
+def test_nodes_without_a_class_are_asked():
+    """The test may have nodes of unknown class, which change neither weights nor scores."""
+    rows, y = rows_of(), classes_of()
+    settings = {**FEW, "rgcn.prune": False}
+    some = classify_relational(rows, labels=y, nodes=NODES, train=TRAIN, test=TEST, settings=settings)
+    every = [*TEST, *range(40, NODES)]
+    more = classify_relational(rows, labels=y, nodes=NODES, train=TRAIN, test=every, settings=settings)
+    assert some.scores["test"] == more.scores["test"] and more.scores["test"].nodes == len(TEST)
+    assert set(range(40, NODES)) == set(more.nodes) - set(some.nodes)
+    at = [more.nodes.index(node) for node in some.nodes]
+    assert np.array_equal(more.predicted[at], some.predicted)
+    assert some.records == more.records
+    # Classes keep the caller's numbers.
+    far = classify_relational(
+        rows, labels=np.where(y < 0, -1, 10 * y + 7), nodes=NODES, train=TRAIN, test=TEST, settings=settings
+    )
+    assert far.digest == some.digest and np.array_equal(far.predicted, 10 * some.predicted + 7)
+
+
+def test_sparse_features_are_dense_ones():
+    X = np.round(np.random.default_rng(4).random((NODES, 3)), 1).astype(np.float32)
+    options = {"labels": classes_of(), "nodes": NODES, "train": TRAIN, "settings": FEW}
+    dense, sparse = (classify_relational(rows_of(), each, **options) for each in (X, sp.csr_array(X)))
+    assert dense.digest == sparse.digest
+    assert dense.model.features == 3
+    with pytest.raises(GraphError, match=r"features: found 49 rows; 50, one for each node"):
+        classify_relational(rows_of(), X[:49], **options)
+
+
+def test_the_best_ends_are_those_of_the_largest_scores():
+    rows = rows_of()
+    found = predict_links(rows, settings=LINKS)
+    score = (found.node_rows.astype(float) * found.node_rows[5] * found.relation_rows[2]).sum(axis=1)
+    known = set(rows[(rows[:, 0] == 5) & (rows[:, 1] == 2), 2].tolist())
+    wanted = [node for node in np.argsort(-score).tolist() if node not in known]
+    assert known and [node for node, _ in found.objects(5, 2, 8)] == wanted[:8]
+    assert len(found.objects(5, 2, 1000)) == len(score) - len(known)
+    known = set(rows[(rows[:, 2] == 5) & (rows[:, 1] == 2), 0].tolist())
+    assert [v for v, _ in found.subjects(5, 2, 8)] == [
+        v for v in np.argsort(-score).tolist() if v not in known
+    ][:8]
+    with pytest.raises(GraphError, match="found 'x'; a node of the graph would be right"):
+        found.objects("x", 2)
+    with pytest.raises(GraphError, match="found 9; a relation of the graph would be right"):
+        found.subjects(5, 9)
+
+
+GOOD = [("a", "r", "b"), ("b", "r", "c")]
+
+
+@pytest.mark.parametrize(
+    ("triples", "options", "said"),
+    [
+        (np.zeros((3, 2), int), {}, r"triples: found int64 of shape \(3, 2\); integers \[m, 3\]"),
+        (np.zeros((3, 3)), {}, r"triples: found float64 of shape"),
+        (np.array([[0, 0, 1], [0, -1, 1]]), {}, "triples: found relation -1 in row 1; 0.."),
+        (np.array([[0, 0, 1], [7, 0, 1]]), {"nodes": 5}, "triples: found node 7 in row 1; 0..4 would be"),
+        (np.array([[0, 0, 1]]), {"relations": 0}, "relations: found 0; a number from 1"),
+        ([], {}, "triples: found 0; from 1"),
+        ([("a", "r")], {}, r"triples: found .* in row 0; \(subject, relation, object\) would be right"),
+        (["arb"], {}, r"triples: found .*arb.* in row 0"),
+        ([("a", "r", ["b"])], {}, "in row 0; three names would be right"),
+        ([(0, 0, 10**30)], {}, "triples: found a number beyond"),
+        (7, {}, "triples: found <class 'int'>; an array"),
+        (GOOD, {"nodes": 3}, "nodes: counts those of an array of numbers"),
+        (nx.Graph([(0, 1)]), {}, "a MultiDiGraph, whose edges have directions"),
+        (nx.MultiDiGraph([(0, 1)]), {}, "edge 0-1 has no attribute 'relation'; one for every edge"),
+        (GOOD, {}, "labels: found none; classes of some nodes"),
+        (GOOD, {"labels": {"a": 0}}, "train: no node to train with"),
+        (GOOD, {"labels": {"a": 0}, "train": ["b"]}, "train: node 'b' has no label"),
+        (GOOD, {"labels": {"a": 0}, "train": ["a"], "val": ["c"]}, "val: node 'c' has no label"),
+        (GOOD, {"labels": {"a": 0}, "train": ["z"]}, "train: found 'z'; a node of the graph"),
+        (GOOD, {"labels": {"z": 0}, "train": ["a"]}, "labels: found 'z'; a node of the graph"),
+        (GOOD, {"labels": [0, 1], "train": ["a"]}, "labels: found 2 rows; 3, one for each node"),
+        (GOOD, {"labels": np.eye(3), "train": ["a"]}, "labels: found several columns; one class"),
+        (GOOD, {"labels": [0, 1, 1], "train": ["a", "b"], "test": ["b"]}, "node 'b' is in train and test"),
+        (GOOD, {"labels": [0, 1, 1], "train": ["a"], "val": ["b"], "test": ["b"]}, "is in val and test"),
+        ("no-such-file.nt", {}, "no such file"),
+    ],
+)
+def test_what_is_no_knowledge_graph_or_label_is_refused_in_a_line(triples, options, said):
+    with pytest.raises((GraphError, CaseError), match=said) as caught:
+        classify_relational(triples, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_another_task_are_refused():
+    for settings, said in (
+        ({"gnn.model": "gcn"}, 'settings: gnn.model: must be "rgcn", got "gcn"'),
+        ({"rgcn.goal": "links"}, 'settings: rgcn.goal: must be "classes"'),
+        ({"rgcn.epoch": 3}, "rgcn.epochs"),
+    ):
+        with pytest.raises(CaseError, match=said):
+            classify_relational(GOOD, labels=[0, 1, 1], train=["a"], settings=settings)
+
+
+def test_results_print_draw_and_show_themselves():
+    pytest.importorskip("matplotlib")
+    found = classify_relational(
+        rows_of(), labels=classes_of(), nodes=NODES, train=TRAIN, val=VAL, settings=FEW
+    )
+    pattern = r"RelationalClassification\(40 nodes, 4 epochs; train [\d.]+ %, val [\d.]+ %, test [\d.]+ %\)"
+    assert re.fullmatch(pattern, repr(found))
+    links = predict_links(rows_of(), settings={**LINKS, "rgcn.validation": 0.1, "rgcn.evaluate_every": 1})
+    assert re.fullmatch(r"LinkPrediction\(\d+ held-out triples, 3 epochs; MRR: learned 0\..*\)", repr(links))
+    assert "most_frequent" in links._repr_html_()
+    for result in (found, links):
+        text = re.sub("<style>.*?</style>", "", result._repr_html_(), flags=re.DOTALL)
+        ElementTree.fromstring(text)
+        assert len(result.plot().axes) == 2
