@@ -11,6 +11,7 @@ from mpi4py import MPI
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
+from app.graphs.distances import stream_of_distances
 from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
 from app.graphs.metric import from_points, scaled_points
 from app.graphs.node_memory import ClassNames, numbers_of, splits_of, table_of_arrays
@@ -116,7 +117,9 @@ def solve(
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name of a file (docs/formats.md), or an array:
                [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates, whose distances
-               are rounded to whole numbers (TSPLIB's EUC_2D) only where they are integers
+               are rounded to whole numbers (TSPLIB's EUC_2D) only where they are integers, or symmetric
+               distances: [n, n], or the edge attributes `weight` of a complete NetworkX graph. Those that are
+               no whole numbers are kept to 10^-7 of the largest
     problem    mvc (the default), mis, mds, maxcut or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
@@ -238,7 +241,9 @@ def _loaded(
         if isinstance(graph, str):
             limit = int(case.memory.max_decompressed_gb * 1e9)
             source = open_edges(graph, case.graph.format, limit) if group.rank == 0 else None
-        elif isinstance(graph, np.ndarray) and case.problem.name == "tsp" and not _is_square(graph):
+        elif case.problem.name == "tsp" and not (isinstance(graph, np.ndarray) and not _is_square(graph)):
+            source, labels = stream_of_distances(graph)
+        elif case.problem.name == "tsp":
             made = from_points if graph.dtype.kind in "iu" else scaled_points
             source = stream_of_metric(made("points", coordinates(graph)), "", "memory", 0)
         else:

@@ -408,3 +408,120 @@ def test_tours_of_real_coordinates_have_their_length(size):
     assert 0.9 * length < answer.bound <= answer.objective
     assert solve(np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), "tsp").objective == 4
     assert solve(np.zeros((5, 2)), "tsp").objective == 0
+
+
+# ---- tours by distances -----------------------------------------------------------------------------------
+
+FEW_STEPS = {"search.steps": 3000, "run.device": "cpu"}
+
+
+def distances_of(n, seed=1):
+    """[n, n] whole distances that no points have."""
+    drawn = np.triu(np.random.default_rng(seed).integers(5, 900, (n, n)), 1)
+    return drawn + drawn.T
+
+
+def complete_graph(matrix, names):
+    graph = nx.Graph()
+    graph.add_nodes_from(names)
+    pairs = zip(*np.triu_indices(len(matrix), 1))
+    graph.add_weighted_edges_from((names[i], names[j], matrix[i, j].item()) for i, j in pairs)
+    return graph
+
+
+def told(answer):
+    return answer.objective, answer.bound, answer.optimal, answer.steps, answer.gap
+
+
+@pytest.mark.parametrize("layout", ["FULL_MATRIX", "UPPER_ROW"])
+def test_distances_give_the_answer_of_their_tsplib_file(layout, shared_path):
+    matrix, path = distances_of(23), shared_path / "d.tsp"
+    rows = matrix if layout == "FULL_MATRIX" else [matrix[i, i + 1 :] for i in range(22)]
+    head = f"TYPE : TSP\nDIMENSION : 23\nEDGE_WEIGHT_TYPE : EXPLICIT\nEDGE_WEIGHT_FORMAT : {layout}\n"
+    if MPI.COMM_WORLD.rank == 0:
+        lines = "".join(" ".join(map(str, row)) + "\n" for row in rows)
+        path.write_text(f"{head}EDGE_WEIGHT_SECTION\n{lines}EOF\n")
+    MPI.COMM_WORLD.barrier()
+    of_file = solve(str(path), "tsp", settings=FEW_STEPS)
+    given = solve(matrix, "tsp", settings=FEW_STEPS)
+    assert [node - 1 for node in of_file.nodes] == given.nodes and told(of_file) == told(given)
+    names = [f"town {i}" for i in range(23)]
+    of_graph = solve(complete_graph(matrix, names), "tsp", settings=FEW_STEPS)
+    assert of_graph.nodes == [names[node] for node in given.nodes] and told(of_graph) == told(given)
+    both = complete_graph(matrix, range(23)).to_directed()
+    assert told(solve(both, "tsp", settings=FEW_STEPS)) == told(given)
+    for same in (matrix.astype(float) + np.diag([np.nan] * 23), matrix.astype(np.uint64)):
+        assert solve(same, "tsp", settings=FEW_STEPS).nodes == given.nodes
+    alone = solve(matrix, "tsp", settings=FEW_STEPS, comm=MPI.COMM_SELF)
+    assert alone.nodes == given.nodes and told(alone) == told(given)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 0.001, 1.7, 1e12])
+def test_decimal_distances_are_not_rounded_to_whole_numbers(unit):
+    points = np.random.default_rng(3).random((20, 2))
+    matrix = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1)) * unit
+    matrix *= 1 + 1e-15 * np.tri(20)  # the two directions differ in their last bits
+    answer = solve(matrix, "tsp", settings=FEW_STEPS)
+    at = np.array(answer.nodes)
+    length = matrix[at, np.roll(at, -1)].sum()
+    assert answer.objective == pytest.approx(length, rel=1e-6)
+    assert 0.9 * length < answer.bound <= answer.objective
+    of_points = solve(points, "tsp", settings=FEW_STEPS)
+    assert answer.objective == pytest.approx(of_points.objective * unit, rel=1e-5)
+    assert solve(complete_graph(matrix, list("abcdefghijklmnopqrst")), "tsp").feasible
+
+
+def changed(i, j, value, n=4, dtype=float):
+    matrix = distances_of(n).astype(dtype)
+    matrix[i, j] = value
+    return matrix
+
+
+def lacking(u, v):
+    graph = complete_graph(distances_of(4), list("abcd"))
+    graph.remove_edge(u, v)
+    return graph
+
+
+def weighted(u, v, weight):
+    graph = complete_graph(distances_of(4), list("abcd"))
+    graph[u][v]["weight"] = weight
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "said"),
+    [
+        (changed(2, 1, 3), "from 1 to 2 but 3 back; the same distance in both directions"),
+        (changed(2, 1, 3.5), "from 1 to 2 but 3.5 back; the same"),
+        (changed(2, 1, 3, dtype=int), "from 1 to 2 but 3 back; the same"),
+        (changed(1, 3, np.nan), "the distance from 1 to 3 is nan; a finite number would be right"),
+        (changed(1, 3, np.inf), "the distance from 1 to 3 is inf; a finite number"),
+        (changed(1, 3, -2), "the distance from 1 to 3 is -2; 0 or more would be right"),
+        (changed(1, 3, 2**40, dtype=int), "from 1 to 3 is 1.09951162778e.12; at most 2147483647"),
+        (np.ones((4, 4), dtype=bool), "an array of bool of shape .4, 4.; distances .n, n. would be"),
+        (np.zeros((0, 0)), "distances of 0 points; 1 to 20000"),
+        (np.zeros((0, 2)), "found no points; at least one"),
+        (sp.csr_array(np.ones((4, 4))), "for a tour distances .n, n. as a NumPy array would be right"),
+        (lacking("b", "d"), "there is no edge 'b'-'d'; a tour needs the distance of every pair"),
+        (weighted("b", "d", None), "edge 'b'-'d' has no weight; a number, its length"),
+        (weighted("b", "d", "far"), "edge 'b'-'d' has the weight 'far'; a number"),
+        (weighted("b", "d", -1), "the distance from 'b' to 'd' is -1; 0 or more"),
+        (complete_graph(distances_of(4), list("abcd")).to_directed(), ""),
+        (nx.MultiGraph([(0, 1, {"weight": 2}), (0, 1, {"weight": 3})]), "edge 0-1 is there twice"),
+    ],
+)
+def test_what_gives_no_distances_is_refused_by_the_pair(graph, said):
+    if not said:  # one direction of one pair
+        graph["d"]["b"]["weight"] += 1
+        said = "from 'b' to 'd' but .* back; the same distance in both directions would be right"
+    with pytest.raises(GraphError, match=said) as caught:
+        solve(graph, "tsp")
+    assert "\n" not in str(caught.value)
+
+
+def test_tours_of_few_points_by_distances():
+    for n in (1, 2, 3):
+        answer = solve(distances_of(n), "tsp")
+        assert sorted(answer.nodes) == list(range(n)) and answer.optimal
+    assert solve(np.zeros((5, 5)), "tsp").objective == 0

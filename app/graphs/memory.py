@@ -51,6 +51,8 @@ def coordinates(points: np.ndarray) -> np.ndarray:
     """Points in the plane as float64 [n, 2]; raises GraphError for anything else."""
     if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "iuf":
         raise GraphError(f"graph: found {_kind(points)}; coordinates [n, 2] would be right")
+    if not len(points):
+        raise GraphError("graph: found no points; at least one would be right")
     found = points.astype(np.float64)
     if not np.isfinite(found).all():
         raise GraphError("graph: the coordinates hold NaN or infinite numbers")

@@ -1,0 +1,121 @@
+"""Distances between all pairs of points that are in memory: a matrix, or a complete NetworkX graph."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from app.errors import GraphError
+from app.graphs.metric import LARGEST_DIGITS, MOST_TABLE_POINTS, Metric, explicit
+from app.graphs.points import stream_of_metric
+from app.graphs.stream import EdgeStream
+
+LARGEST_DISTANCE = 2**31 - 1
+SAME = 1e-9  # of the largest distance: what the two directions of a pair may differ by where they are decimal
+
+Named = Callable[[Any], str]
+
+
+def stream_of_distances(given: Any, name: str = "distances") -> tuple[EdgeStream, list[Any] | None]:
+    """The metric of symmetric distances as a stream, and the labels of its points in row order.
+
+    given   [n, n] numbers, whose diagonal plays no part; or a complete NetworkX graph, whose edge attribute
+            `weight` is the distance
+    Whole numbers up to 2^31-1 are what they are; others are counted in a power of ten that makes the largest
+    10^7 to 10^8 units. Raises GraphError.
+    """
+    if hasattr(given, "adj") and hasattr(given, "edges"):
+        name, labels, found = str(given.name or name), list(given.nodes), _of_networkx(given)
+    elif isinstance(given, np.ndarray):
+        labels, found = None, _of_array(given)
+    else:
+        raise GraphError(
+            f"graph: found {type(given)}; for a tour distances [n, n] as a NumPy array would be right"
+        )
+    at = np.arange(len(found)) if labels is None else labels
+    metric = metric_of_distances(name, found, lambda i: repr(at[i]) if labels is not None else str(i))
+    return stream_of_metric(metric, "", "memory", 0), labels
+
+
+def metric_of_distances(name: str, found: np.ndarray, called: Named = str) -> Metric:
+    """The metric of a matrix [n, n] of real numbers, which it may change.
+
+    called   names a point in an error; raises GraphError
+    """
+    np.fill_diagonal(found, 0)
+
+    def refuse_where(wrong: np.ndarray, right: str) -> None:
+        if wrong.any():
+            i, j = np.unravel_index(int(wrong.argmax()), wrong.shape)
+            distance = f"the distance from {called(i)} to {called(j)} is {found[i, j]:.12g}"
+            raise GraphError(f"graph: {distance}; {right} would be right")
+
+    refuse_where(~np.isfinite(found), "a finite number")
+    refuse_where(found < 0, "0 or more")
+    largest = found.max(initial=0)
+    whole = found.dtype.kind in "iu" or bool(
+        (largest <= LARGEST_DISTANCE) and (found == np.rint(found)).all()
+    )
+    if whole:
+        refuse_where(found > LARGEST_DISTANCE, f"at most {LARGEST_DISTANCE}, or numbers as floats,")
+    unlike = np.abs(found - found.T) > SAME * largest if not whole else found != found.T
+    if unlike.any():
+        i, j = np.unravel_index(int(unlike.argmax()), unlike.shape)
+        pair = f"{found[i, j]:.12g} from {called(i)} to {called(j)} but {found[j, i]:.12g} back"
+        raise GraphError(f"graph: found {pair}; the same distance in both directions would be right")
+    if whole:
+        return explicit(name, found)
+    return _scaled(name, found, float(largest))
+
+
+def _scaled(name: str, found: np.ndarray, largest: float) -> Metric:
+    """The metric of decimal distances [n, n], the largest above 0."""
+    digits = 7 - math.floor(math.log10(largest))
+    plain = abs(digits) < LARGEST_DIGITS
+    found *= 10.0**digits if plain else 1e7 / largest
+    units = np.floor(found + 0.5)
+    upper = np.triu(units, 1)  # the two directions may have been rounded apart
+    return replace(explicit(name, upper + upper.T), unit=10.0**-digits if plain else largest / 1e7)
+
+
+def _refuse_size(n: int) -> None:
+    if not 1 <= n <= MOST_TABLE_POINTS:
+        raise GraphError(f"graph: found distances of {n} points; 1 to {MOST_TABLE_POINTS} would be right")
+
+
+def _of_array(given: np.ndarray) -> np.ndarray:
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.dtype.kind not in "iuf":
+        found = f"an array of {given.dtype} of shape {given.shape}"
+        raise GraphError(f"graph: found {found}; distances [n, n] would be right")
+    _refuse_size(len(given))
+    if given.dtype == np.uint64:
+        return np.minimum(given, np.uint64(LARGEST_DISTANCE + 1)).astype(np.int64)
+    return given.astype(np.float64 if given.dtype.kind == "f" else np.int64)
+
+
+def _of_networkx(graph: Any) -> np.ndarray:
+    """[n, n] float64 from the edges of a complete graph."""
+    labels = list(graph.nodes)
+    n, number = len(labels), {label: i for i, label in enumerate(labels)}
+    _refuse_size(n)
+    found, known = np.zeros((n, n)), np.eye(n, dtype=bool)
+    directed = graph.is_directed()
+    for u, v, weight in graph.edges(data="weight"):
+        i, j = number[u], number[v]
+        if i == j:
+            continue
+        if not isinstance(weight, Real) or isinstance(weight, bool):
+            missing = "has no weight" if weight is None else f"has the weight {repr(weight)[:60]}"
+            raise GraphError(f"graph: edge {u!r}-{v!r} {missing}; a number, its length, would be right")
+        if known[i, j] and found[i, j] != weight:
+            raise GraphError(f"graph: edge {u!r}-{v!r} is there twice; one would be right")
+        for a, b in ((i, j),) if directed else ((i, j), (j, i)):
+            found[a, b], known[a, b] = float(weight), True
+    if not known.all():
+        i, j = np.unravel_index(int((~known).argmax()), known.shape)
+        pair = f"there is no edge {labels[i]!r}-{labels[j]!r}"
+        raise GraphError(f"graph: {pair}; a tour needs the distance of every pair, as in a complete graph")
+    return found
