@@ -430,7 +430,7 @@ def complete_graph(matrix, names):
 
 
 def told(answer):
-    return answer.objective, answer.bound, answer.optimal, answer.steps, answer.gap
+    return answer.objective, answer.bound, answer.optimal, answer.gap
 
 
 @pytest.mark.parametrize("layout", ["FULL_MATRIX", "UPPER_ROW"])
