@@ -18,7 +18,7 @@ from app.graphs.node_memory import ClassNames, numbers_of, splits_of, table_of_a
 from app.graphs.points import stream_of_metric
 from app.graphs.readers import open_edges
 from app.graphs.source import shown
-from app.partition.load import Loaded, load_stream, ordered, with_shared_blocks
+from app.partition.load import Loaded, load_stream, ordered, weighted, with_shared_blocks
 from app.partition.nodes import deal_node_table
 from app.problems.table import WEIGHED, make_problem
 from app.results import Classification, Solution, TrainedPolicy
@@ -124,7 +124,8 @@ def solve(
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis and mds; None: the
-               node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS), or all one
+               node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of the file
+               that graph.node_weights of the settings names, or all one
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, ids of a
                file, or row numbers; of a cut: nodes of side 1 and of side 0
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
@@ -250,11 +251,12 @@ def _loaded(
             source, labels = stream_of_object(graph, counts=counts)
         if node_weights is not None:
             if source is None or source.nodes is None or isinstance(graph, str):
-                raise GraphError(
-                    "node_weights: only of graphs in memory; a file has its own (docs/formats.md)"
-                )
+                right = "of a file graph.node_weights of the settings would be right"
+                raise GraphError(f"node_weights: only of graphs in memory; {right}")
             source.node_weights = weights_of_nodes(node_weights, labels, source.nodes, source.warnings)
-    item = load_stream(group, source, case.graph, case)
+        if case.graph.node_weights and not isinstance(graph, str):
+            raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
+    item = weighted(group, load_stream(group, source, case.graph, case), case.graph, case)
     for text in item.warnings:
         warnings.warn(text, stacklevel=3)
     return ordered(group, item, case.graph.order, case), labels

@@ -128,6 +128,9 @@ def conflicts(
             if graphs.neighbours != "both" and not (graphs is case.graph and _hears_arcs(case)):
                 right = '"both" would be right but for node classification on layers of sums over neighbours'
                 yield f"{where((*keys, 'neighbours'), places)}: {right}, got {show(graphs.neighbours)}"
+            if graphs.node_weights and (case.run.task != "solve" or graphs is not case.graph):
+                right = 'only run.task = "solve" reads those of [graph]: leave it out'
+                yield f"{where((*keys, 'node_weights'), places)}: policies and networks see none; {right}"
     trains = case.run.task == "train" or (case.run.task == "solve" and case.policy.weights == "train")
     trained = case.train.graphs or case.graph
     if case.run.task == "solve" and not (has_graphs or case.graph.path or case.graph.generator):
@@ -210,7 +213,7 @@ def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
 
 def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) for each key about files that is set in a table without files."""
-    for key in ("complement", "self_loops", "duplicates", "neighbours"):
+    for key in ("complement", "self_loops", "duplicates", "neighbours", "node_weights"):
         if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
             yield key, "is for graphs from files; generated ones are used as they are: leave it out"
 

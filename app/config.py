@@ -108,6 +108,13 @@ class GraphCase(Table, frozen=True):
             "in: of the tails of the edges into it; out: of the heads of those out of it"
         ),
     ] = "both"
+    node_weights: Annotated[
+        str,
+        about(
+            "file of a weight for each node, for mvc, mis, mds: lines of an id and a number, or .npy; "
+            '"": those in graph.path'
+        ),
+    ] = ""
     order: Annotated[
         Literal["natural", "random", "rcm", "metis"],
         about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),
@@ -747,7 +754,13 @@ class Case(Table, frozen=True):
 
 Keys = tuple[str, ...]  # ("train", "steps")
 GRAPH_TABLES: tuple[Keys, ...] = (("graph",), ("train", "graphs"))
-GRAPH_FILES = ("features", "labels", "splits", "degrees_of")  # keys of such a table that name a file
+GRAPH_FILES = (
+    "features",
+    "labels",
+    "splits",
+    "degrees_of",
+    "node_weights",
+)  # keys of such a table that name a file
 GRAPH_FOLDERS = ("ogb", "ppi")  # formats whose graph.path is a folder
 
 

@@ -30,6 +30,7 @@ from app.gnn.model import Model
 from app.gnn.rgcn_saved import ARCHITECTURE, load_rgcn
 from app.gnn.saved import SavedModel, load_model, save_model
 from app.graphs.node_files import read_features, read_labels, read_splits
+from app.graphs.node_weights import read_node_weights
 from app.graphs.nodedata import NodeTable
 from app.graphs.ntriples import read_label_tables, read_ntriples
 from app.graphs.planetoid import read_planetoid
@@ -279,6 +280,22 @@ def read_beside(part: str, read: Callable[[str], object]) -> Callable[[str, rand
     return dealt
 
 
+@cache
+def node_weight_samples() -> list[Sample]:
+    """A weight for each node, as lines and as an array."""
+    lines = "".join(f"{7 * i + 3} {i % 5}.5\n" for i in range(N))
+    return [
+        one("w.txt", f"# ids\n{lines}".encode()), one("w.txt", lines.replace(" ", ", ").encode()),
+        one("w.npy", npy(np.arange(N, dtype=np.float32))), one("w.npy", npy(np.arange(N))),
+    ]  # fmt: skip
+
+
+def read_weights_of_nodes(path: str, _: random.Random) -> None:
+    """Weights of nodes with ids of their own."""
+    weights, _ = read_node_weights(path, LIMITS, 7 * np.arange(N) + 3, "ring")
+    assert weights.shape == (N,) and np.isfinite(weights).all() and (weights >= 0).all()
+
+
 # ---- knowledge graphs -------------------------------------------------------------------------------------
 
 
@@ -290,7 +307,8 @@ def triple_samples() -> list[Sample]:
         "train_idx": [0], "train_label": [1], "test_idx": [2], "test_label": [0],
         "relation_names": np.array(["p", "q"]),
     }  # fmt: skip
-    return [one("t.npz", npz(**arrays))]
+    val = {"val_idx": [1], "val_label": [1]}
+    return [one("t.npz", npz(**arrays)), one("t.npz", npz(**arrays, **val))]
 
 
 def read_triples(path: str, _: random.Random) -> None:
@@ -460,6 +478,7 @@ TARGETS = {
     "features": Target(read_beside("features", lambda path: read_features(path, LIMITS)), feature_samples),
     "labels": Target(read_beside("labels", lambda path: read_labels(path, LIMITS)), label_samples),
     "splits": Target(read_beside("splits", lambda path: read_splits(path, N, LIMITS)), split_samples),
+    "node_weights": Target(read_weights_of_nodes, node_weight_samples),
     "triples": Target(read_triples, triple_samples),
     "ntriples": Target(read_ntriples_folder, ntriples_samples),
     "weights": Target(read_weights, weight_samples),

@@ -586,7 +586,12 @@ def cases(draw):
         node[keys[-1]] = draw(values(kinds.type_info(each.type)))
     for graphs in (data["graph"], data["train"]["graphs"]):
         graphs |= {"path": [], "generator": "ba", "nodes": draw(st.sampled_from([9, [9, 20]])), "d": 3}
-        graphs |= {"features": "", "labels": "", "splits": draw(st.sampled_from(["", "random"]))}
+        graphs |= {
+            "features": "",
+            "labels": "",
+            "node_weights": "",
+            "splits": draw(st.sampled_from(["", "random"])),
+        }
         graphs |= {"degrees_of": "", "format": draw(st.sampled_from(["auto", "npz"]))}
     data["graph"]["path"] = draw(st.sampled_from([[], ["networkx:karate_club_graph"]]))
     data["graph"]["generator"] = "" if data["graph"]["path"] else "er"

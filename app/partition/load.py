@@ -24,6 +24,7 @@ from app.partition.cost import CostModel
 from app.partition.generators import parameters_of
 from app.partition.metric import share_metric
 from app.partition.migrate import move_rows
+from app.partition.node_weights import weigh
 from app.partition.order import find_order, reorder
 from app.partition.recut import read_cost_model, recut
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
@@ -142,8 +143,19 @@ def ordered(group: Group, item: Loaded, order: str, case: Case, keep_cuts: bool 
 
 def _load_file(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
     """The graph of a file, or of several side by side."""
-    item = _read(group, table, paths, case)
+    item = weighted(group, _read(group, table, paths, case), table, case)
     return replace(item, paths=tuple(paths), format=table.format)
+
+
+def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded:
+    """A graph, its rows in the file's order, with the node weights that a table names. Ranks: all call."""
+    if not table.node_weights:
+        return item
+    if (found := count_graphs(table)) > 1:
+        raise CaseError(f"graph.node_weights: is for one graph, found {found}; one would be right")
+    limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
+    graph, said = weigh(group, item.graph, item.rows, table.node_weights, limits)
+    return replace(item, graph=graph, warnings=(*item.warnings, *said))
 
 
 def _read(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:

@@ -28,7 +28,7 @@ from app.output import RunFolder
 from app.partition.cost import CostModel
 from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.recut import read_cost_model
-from app.problems.table import make_problem
+from app.problems.table import WEIGHED, make_problem
 from app.recipes import find_recipe
 from app.rl.learners import find_learner
 from app.rl.select import find_rule
@@ -68,6 +68,9 @@ def open_group(comm: Any, case: Case, allow_mixed: bool = False) -> Group:
 def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
     make_problem(case.problem.name)
+    if case.graph.node_weights and WEIGHED.get(case.problem.name) != "nodes":
+        name = case.problem.name
+        raise CaseError(f"graph.node_weights: {name} counts those of edges; mvc, mis or mds would be right")
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
     if case.run.task in ("train", "study") or case.policy.weights == "train":

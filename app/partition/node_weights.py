@@ -1,0 +1,36 @@
+"""Node weights of a file of their own, to the owners of the rows."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.errors import GraphError
+from app.graphs.graph import Graph
+from app.graphs.node_weights import read_node_weights
+from app.graphs.source import Limits
+from app.partition.rows import RowPartition
+
+
+def weigh(
+    group: Group, graph: Graph, rows: RowPartition, path: str, limits: Limits
+) -> tuple[Graph, tuple[str, ...]]:
+    """The graph with the weights of a file, which rank 0 reads, and on rank 0 what is lost of them.
+
+    graph     rows in the file's order, without node weights
+    Ranks     all call; a rank holds ids and weights of its own rows, rank 0 of all
+    """
+    if group.max_integer(int(graph.node_weights is not None)):
+        raise GraphError(f"graph.node_weights: {graph.name} has node weights of its own; leave the key out")
+    counts = rows.row_counts()
+    first, none = group.rank == 0, [0] * group.size
+    own = graph.node_ids(np.arange(graph.lo, graph.hi, dtype=np.int64))
+    to_first = [len(own), *none[1:]]
+    ids = group.exchange_host(np.ascontiguousarray(own), to_first, counts if first else none)
+    values, warnings = np.empty(0, np.float32), []
+    with raise_together(group, "reading the node weights"):
+        if first:
+            values, warnings = read_node_weights(path, limits, ids, graph.name)
+    own_weights = group.exchange_host(values, counts if first else none, [len(own), *none[1:]])
+    return replace(graph, node_weights=own_weights), tuple(warnings)

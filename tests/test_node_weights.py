@@ -1,0 +1,207 @@
+"""graph.node_weights: the answer of a format that carries the weights itself, on any number of ranks."""
+
+import gzip
+import json
+import sys
+
+import numpy as np
+import pytest
+from helpers import growing_graph
+from jobs import mpirun, run_job
+from mpi4py import MPI
+
+from app import classify, solve, train
+from app.errors import CaseError, GraphError
+from app.graphs.node_weights import read_node_weights
+from app.graphs.source import Limits
+
+N = 40
+PAIRS = growing_graph(N, 2, 3)[1]  # every node is in one
+WEIGHTS = 1 + np.arange(N) * 7 % 11
+SETTINGS = {"search.steps": 4000, "run.device": "cpu", "seed": 2}
+
+
+def written(folder):
+    """Paths of one graph as edges of ids 3 i + 10, as METIS with weights, and of its weights in two forms."""
+    both = np.concatenate([PAIRS, PAIRS[:, ::-1]])
+    near = [np.sort(both[both[:, 0] == i, 1]) + 1 for i in range(N)]
+    if MPI.COMM_WORLD.rank == 0:
+        (folder / "g.edges").write_text("".join(f"{3 * u + 10} {3 * v + 10}\n" for u, v in PAIRS.tolist()))
+        rows = "".join(f"{w} {' '.join(map(str, row))}\n" for w, row in zip(WEIGHTS, near))
+        (folder / "heavy.graph").write_text(f"{N} {len(PAIRS)} 010\n{rows}")
+        order = np.random.default_rng(1).permutation(N)
+        lines = "".join(f"{3 * i + 10} {WEIGHTS[i]}\n" for i in order)
+        (folder / "w.txt").write_text(f"# weights\n{lines}\n")
+        np.save(folder / "w.npy", WEIGHTS.astype(np.float64))
+    MPI.COMM_WORLD.barrier()
+    return {name: str(folder / name) for name in ("g.edges", "heavy.graph", "w.txt", "w.npy")}
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds"])
+def test_the_answer_is_that_of_weights_in_the_graphs_file(problem, shared_path):
+    paths = written(shared_path)
+    wanted = solve(paths["heavy.graph"], problem, settings=SETTINGS)
+    rows = [node - 1 for node in wanted.nodes]
+    assert wanted.objective == WEIGHTS[rows].sum() != len(rows)
+    for file in ("w.txt", "w.npy"):
+        settings = {**SETTINGS, "graph.node_weights": paths[file]}
+        found = solve(paths["g.edges"], problem, settings=settings)
+        assert found.nodes == [3 * row + 10 for row in rows]
+        assert (found.objective, found.bound) == (wanted.objective, wanted.bound)
+        alone = solve(paths["g.edges"], problem, settings=settings, comm=MPI.COMM_SELF)
+        assert alone.nodes == found.nodes
+
+
+@pytest.mark.parametrize("order", ["random", "rcm"])
+def test_rows_in_another_order_keep_their_weights(order, shared_path):
+    paths = written(shared_path)
+    settings = {**SETTINGS, "graph.order": order}
+    wanted = solve(paths["heavy.graph"], "mvc", settings=settings)
+    found = solve(paths["g.edges"], "mvc", settings={**settings, "graph.node_weights": paths["w.txt"]})
+    assert found.nodes == [3 * (node - 1) + 10 for node in wanted.nodes]
+    assert found.objective == wanted.objective
+
+
+def ran(folder, ranks, *more):
+    launch = mpirun(ranks) if ranks > 1 else []
+    fixed = ["search.steps=4000", "seed=2", "output.plots=false", "run.device=cpu"]
+    command = [*launch, sys.executable, "run.py", "inputs/mvc.toml", *fixed, *more]
+    code, printed = run_job([*command, *([] if "--check" in more else ["--out", str(folder)])], limit_s=200)
+    assert code == 0, printed
+    return printed if "--check" in more else json.loads((folder / "result.json").read_text())
+
+
+@pytest.mark.mpi_skip
+def test_a_run_its_check_and_its_case_file(tmp_path):
+    """One digest for 1, 2 and 3 ranks, with a cache and without, and from the run's own case file."""
+    paths = written(tmp_path)
+    keys = [f"graph.path={paths['g.edges']}", f"graph.node_weights={paths['w.txt']}"]
+    one = ran(tmp_path / "1", 1, *keys)
+    cache = f"memory.cache={tmp_path / 'cache'}"
+    others = [ran(tmp_path / f"{ranks} {i}", ranks, *keys, cache) for ranks in (2, 3) for i in (0, 1)]
+    assert {each["digest"] for each in others} == {one["digest"]}
+    entry = one["instances"][0]
+    metis = ran(tmp_path / "m", 1, f"graph.path={paths['heavy.graph']}")
+    assert metis["digest"] == one["digest"] and metis["instances"][0]["objective"] == entry["objective"]
+    chosen = np.loadtxt(tmp_path / "1" / "solution" / "g.txt", dtype=int)
+    assert WEIGHTS[(chosen - 10) // 3].sum() == entry["objective"]
+    said = ran(None, 2, *keys, "--check", str(tmp_path / "1" / "solution" / "g.txt"))
+    assert f"objective {entry['objective']}" in " ".join(said.split())
+    again = [sys.executable, "run.py", str(tmp_path / "1" / "case.toml"), "--out", str(tmp_path / "again")]
+    code, printed = run_job(again, limit_s=200)
+    assert code == 0, printed
+    assert json.loads((tmp_path / "again" / "result.json").read_text())["digest"] == one["digest"]
+    assert ran(tmp_path / "bare", 1, keys[0])["digest"] != one["digest"]
+
+
+IDS = np.array([10, 13, 16])
+
+
+def read(path, text):
+    if isinstance(text, str):
+        path.write_text(text)
+    else:
+        np.save(path, text)
+    return read_node_weights(str(path), Limits(), IDS, "ring")
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    "text", ["10 1\n13 2.5\n16 3e0\n", "16,3\n\n# x\n10, 1\n13 ,+2.5", np.array([1, 2.5, 3])]
+)
+def test_lines_in_any_order_and_arrays(tmp_path, text):
+    path = tmp_path / ("w.txt" if isinstance(text, str) else "w.npy")
+    weights, said = read(path, text)
+    assert weights.tolist() == [1, 2.5, 3] and weights.dtype == np.float32 and not said
+    if isinstance(text, str):
+        (tmp_path / "w.gz").write_bytes(gzip.compress(text.encode()))
+        assert read_node_weights(str(tmp_path / "w.gz"), Limits(), IDS, "ring")[0].tolist() == [1, 2.5, 3]
+    weights, _ = read_node_weights(str(path), Limits(), IDS, "ring")
+    unsorted, _ = read_node_weights(str(path), Limits(), IDS[::-1], "ring")
+    if isinstance(text, str):
+        assert unsorted.tolist() == weights[::-1].tolist()
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("10 1\n13 2\n99 3\n", r"w:3: found node 99; a node of ring would be right"),
+        ("10 1\n13 2\n17 3\n", r"w:3: found node 17; a node of ring"),
+        ("10 1\n\n13 2\n16 3\n13 4\n10 2\n", r"w:5: found node 13 again, after line 3; one weight for each"),
+        ("10 1\n16 2\n", r"w: found no weight of node 13; a line for each of the 3 nodes of ring"),
+        ("", "w: found no weight of node 10"),
+        ("10 1\n13\n", r"w:2: found 1 fields in '13'; 'id weight'"),
+        ("10 1 1\n", r"w:1: found 3 fields in '10 1 1'"),
+        ("a 1\n", r"w:1: found a node id that is no integer in 'a 1'"),
+        ("-10 1\n", r"w:1: found a negative node id"),
+        ("10 nan\n", r"w:1: found weight 'nan'; 'id weight', the weight a number from 0 to 3.4e38"),
+        ("10 inf\n", r"w:1: found weight 'inf'"),
+        ("10 1\n13 -2\n", r"w:2: found weight '-2'"),
+        ("10 1e39\n", r"w:1: found weight '1e39'"),
+        ("10 0x10\n", r"w:1: found weight '0x10'"),
+        ("10 1_0\n", r"w:1: found weight '1_0'"),
+        (np.array([1.0, 2.0]), r"found float64 of shape \(2,\); 3 numbers, one for each node of ring"),
+        (np.array(["a", "b", "c"]), r"found <U1 of shape \(3,\)"),
+        (np.array([1, np.nan, 2]), r"found weight nan in row 1; a number from 0"),
+        (np.array([1, 2, -1]), r"found weight -1 in row 2"),
+    ],
+)
+def test_wrong_weights_are_named_by_their_line(tmp_path, text, said):
+    path = tmp_path / ("w" if isinstance(text, str) else "w.npy")
+    with pytest.raises(GraphError, match=said) as caught:
+        read(path, text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.mpi_skip
+def test_whole_numbers_that_are_not_kept_are_said(tmp_path):
+    weights, said = read(tmp_path / "w", "10 16777217\n13 1\n16 1\n")
+    assert weights[0] == 16777216 and "w:1: the weight, 16777217, is kept as 16777216" in said[0]
+
+
+def test_where_no_weights_count_they_are_refused(shared_path):
+    paths = written(shared_path)
+    key = {"graph.node_weights": paths["w.txt"]}
+    for run, said in (
+        (
+            lambda: solve(paths["g.edges"], "maxcut", settings=key),
+            "maxcut counts those of edges; mvc, mis or",
+        ),
+        (lambda: solve(paths["heavy.graph"], settings=key), "heavy has node weights of its own"),
+        (lambda: solve(PAIRS, settings=key), "of a graph in memory node_weights= would be right"),
+        (
+            lambda: solve(paths["g.edges"], node_weights=WEIGHTS),
+            "of a file graph.node_weights of the settings",
+        ),
+        (lambda: classify(paths["g.edges"], settings=key), 'only run.task = "solve" reads those'),
+        (
+            lambda: train({"train.graphs.path": paths["g.edges"], **key}),
+            'only run.task = "solve" reads those',
+        ),
+        (
+            lambda: train({"train.graphs": {"path": paths["g.edges"], "node_weights": paths["w.txt"]}}),
+            "train.graphs.node_weights: policies and networks see none",
+        ),
+        (lambda: solve(paths["g.edges"], settings={"graph.node_weights": "none.txt"}), "no such file"),
+    ):
+        with pytest.raises((GraphError, CaseError), match=said) as caught:
+            run()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.mpi_skip
+def test_one_graph_has_one_file_of_weights(tmp_path):
+    paths = written(tmp_path)
+    graph, weights = f"graph.path={paths['g.edges']}", f"graph.node_weights={paths['w.txt']}"
+    for keys, said in (
+        ([f"graph.path=['{paths['g.edges']}','{paths['g.edges']}']", weights], "is for one graph, found 2"),
+        (
+            ["graph.generator=ba", "graph.nodes=50", weights],
+            "graph.node_weights (command line): is for graphs",
+        ),
+        ([graph, f"graph.node_weights={tmp_path / 'none.txt'}"], "no such file"),
+    ):
+        command = [sys.executable, "run.py", "inputs/mvc.toml", *keys, "--out", str(tmp_path / "out")]
+        code, printed = run_job(command, limit_s=100)
+        assert code == 2 and said in printed, printed
