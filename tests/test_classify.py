@@ -342,3 +342,83 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         assert code == 0, printed
         found.append(json.loads((tmp_path / str(seed) / "result.json").read_text())["test_accuracy"])
     assert np.mean(found) > 0.8  # 0.815 +- 0.007 over ten seeds
+
+
+# ---- keys that are not read -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"gnn.model": "gat", "gnn.edge_weights": True},
+            "gnn.edge_weights: is not read by gat; leave it out",
+        ),
+        (
+            {"gnn.model": "gat", "gnn.normalisation": "in_degree"},
+            "normalisation: is not read by gat; .* gcn would",
+        ),
+        ({"gnn.model": "sage", "gnn.normalisation": "in_degree"}, "normalisation: is not read by sage"),
+        (
+            {"gnn.model": "gcn", "gnn.heads": 2},
+            "heads: is not read by gcn; leave it out, or gat would be right",
+        ),
+        (
+            {"gnn.model": "gin_norm", "gnn.first_product": "live"},
+            "is not read by gin_norm; .* commnet, gcn, sage",
+        ),
+        ({"gnn.layers": ["gat 8", "gat"], "gnn.edge_weights": True}, "edge_weights: is not read by gat"),
+        ({"gnn.layers": ["gat 8", "gcn"], "gnn.first_product": "live"}, "first_product: is not read by gat"),
+        ({"gnn.layers": ["gcn 8", "gcn"], "gnn.hidden": 32}, "gnn.hidden: is not read beside gnn.layers"),
+        ({"gnn.layers": ["gcn 8 heads=2", "gcn"]}, "gnn.layers: 'gcn 8 heads=2': heads is not read by gcn"),
+        ({"gnn.layers": ["gcn 8", "gcn layer_norm"]}, "layer_norm is not read by the last layer"),
+        (
+            {"gnn.model": "rgcn", "gnn.epochs": 5},
+            'not read by gnn.model = "rgcn"; .* rgcn.epochs would be right',
+        ),
+        (
+            {"gnn.model": "rgcn", "gnn.heads": 2},
+            'gnn.heads: is not read by gnn.model = "rgcn"; leave it out$',
+        ),
+    ],
+)
+def test_keys_that_no_layer_reads_are_refused(settings, said):
+    with pytest.raises(CaseError, match=said) as caught:
+        classify(nx.path_graph(4), labels=[0, 1, 0, 1], train=[0, 1], settings=settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"gnn.model": "gat", "gnn.heads": 2, "gnn.hidden": 4},
+        {"gnn.model": "gcn", "gnn.normalisation": "in_degree", "gnn.first_product": "live"},
+        {"gnn.model": "gin", "gnn.edge_weights": True},
+        {"gnn.layers": ["gat 8 heads=2", "gcn"], "gnn.edge_weights": True, "gnn.normalisation": "in_degree"},
+        {"gnn.layers": ["gcn 8", "gat heads=2"], "gnn.first_product": "live"},
+    ],
+)
+def test_keys_that_some_layer_reads_are_taken(settings):
+    found = classify(
+        nx.path_graph(4), labels=[0, 1, 0, 1], train=[0, 1], settings={"gnn.epochs": 1, **settings}
+    )
+    assert found.epochs == 1
+
+
+@pytest.mark.mpi_skip
+def test_what_is_set_and_does_not_count_is_said(capsys, tmp_path):
+    """Layers that weights bring, and weights of a graph that has none."""
+    options = {"labels": [0, 1, 0, 1], "train": [0, 1], "verbose": True}
+    found = classify(nx.path_graph(4), settings={"gnn.epochs": 1, "gnn.hidden": 4}, **options)
+    assert "warning" not in capsys.readouterr().out
+    found.save(str(tmp_path / "w.npz"))
+    keys = {"gnn.weights": str(tmp_path / "w.npz"), "gnn.epochs": 0, "gnn.hidden": 32, "gnn.model": "gat"}
+    assert classify(nx.path_graph(4), settings=keys, **options).digest == found.digest
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the weights bring their layers: gnn.model = gcn (not gat), gnn.hidden = 4 (not 32)" in said
+    classify(nx.path_graph(4), settings={"gnn.epochs": 1, "gnn.edge_weights": True}, **options)
+    assert "graph has no edge weights; every edge counts one" in " ".join(capsys.readouterr().out.split())
+    weighted = nx.path_graph(4)
+    nx.set_edge_attributes(weighted, 2.0, "weight")
+    classify(weighted, settings={"gnn.epochs": 1, "gnn.edge_weights": True}, **options)
+    assert "no edge weights" not in capsys.readouterr().out

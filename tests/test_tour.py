@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from data import catalogue, data_dir, needs_data
 
+from app import solve
 from app.graphs.metric import Metric, explicit, from_points, uniform_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import read_tsplib
 from app.native import tour as native
+from app.search import tour_baselines
 from app.search.insertion import InsertionState, cheapest_insertion
 from app.search.tour import TourSearch
 from app.search.tour_baselines import apart_from_equals, baselines, greedy_edge
@@ -325,3 +327,18 @@ def test_cities_in_one_place():
     assert search.done and search.best == 0 and sorted(search.solution().tolist()) == list(range(3000))
     near = metric.neighbours(10)
     assert near[0].tolist() == list(range(1, 11)) and near[2999].tolist() == list(range(10))
+
+
+@pytest.mark.mpi_skip
+def test_constructions_that_a_tour_is_too_large_for_are_said(monkeypatch, capsys):
+    """What is left out of the baselines for the number of cities is a line of the log."""
+    points = np.random.default_rng(1).integers(0, 1000, (12, 2))
+    options = {"settings": {"search.steps": 10}, "verbose": True}
+    assert len(solve(points, "tsp", **options).baselines) == 5
+    assert "too large" not in capsys.readouterr().out
+    limits = {"farthest_insertion": 11, "cheapest_insertion": 5}
+    insertions = {name: (tour_baselines.INSERTIONS[name][0], most) for name, most in limits.items()}
+    monkeypatch.setattr(tour_baselines, "INSERTIONS", insertions)
+    assert len(solve(points, "tsp", **options).baselines) == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert "too large for the baselines farthest insertion (up to 11 cities), cheapest insertion (up" in said

@@ -50,6 +50,20 @@ def load_archive(path: str, kind: str) -> tuple[dict[str, np.ndarray], dict[str,
     return arrays, manifest
 
 
+def replaced(table: str, given: Any, taken: Any) -> str:
+    """The keys of a table that a case sets and weights have otherwise, as they have them; "" where none is.
+
+    given, taken   the table as a case has it, and with the architecture of weights
+    At its default, as in a written case, a key asks for nothing.
+    """
+    default, found = type(given)(), []
+    for key in given.__struct_fields__:
+        mine, theirs = getattr(given, key), getattr(taken, key)
+        if mine not in (theirs, getattr(default, key)):
+            found.append(f"{table}.{key} = {theirs} (not {mine})")
+    return ", ".join(found)
+
+
 @contextmanager
 def refusing(path: str) -> Iterator[None]:
     """Turn whatever a damaged file makes its readers raise into a GraphError."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.config import GnnCase
+from app.config import GnnCase, RgcnCase
 from app.elementwise import Dropout
 from app.errors import CaseError
 from app.gnn.archive import MOST_WEIGHTS
@@ -10,6 +10,7 @@ from app.gnn.block import Block
 from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes, parse_layer
+from app.gnn.layers.table import LAYERS, leaves
 from app.gnn.parameters import constants_of
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, FORWARD
@@ -117,9 +118,41 @@ class Draws:
 
 
 def check_layers(case: GnnCase) -> None:
-    """Refuse layers that are wrong whatever the data. Raises CaseError."""
+    """Refuse layers that are wrong whatever the data, and keys that none of them reads. Raises CaseError."""
     last = parse_layer(case.layers[-1]).width if case.layers else 0
     Model(case, 1, last or 1)
+    if not case.weights:  # which bring their layers
+        _refuse_unread(case, [spec.kind for spec in layer_specs(case, last)])
+
+
+def check_only_model(case: GnnCase) -> None:
+    """Refuse keys of [gnn] beside a relational network, which reads [rgcn]. Raises CaseError."""
+    for key in GnnCase.__struct_fields__:
+        if key != "model" and getattr(case, key) != getattr(GnnCase(), key):
+            instead = f", or rgcn.{key} would be right" if key in RgcnCase.__struct_fields__ else ""
+            raise CaseError(f'gnn.{key}: is not read by gnn.model = "rgcn"; leave it out{instead}')
+
+
+def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
+    """Refuse keys that no layer reads. At its default, as in a written case, a key asks for nothing."""
+    asked = {key for key in GnnCase.__struct_fields__ if getattr(case, key) != getattr(GnnCase(), key)}
+    for key in ("model", "depth", "hidden", "residual", "layer_norm", "heads"):
+        if case.layers and key in asked:
+            raise CaseError(
+                f"gnn.{key}: is not read beside gnn.layers, which says it of each layer; leave it out"
+            )
+    for key in ("heads", "normalisation", "edge_weights", "first_product"):
+        readers = kinds[:1] if key == "first_product" else kinds
+        if key in asked and all(leaves(kind, key) for kind in readers):
+            found = " and ".join(sorted(set(readers)))
+            others = ", ".join(kind for kind in sorted(LAYERS) if not leaves(kind, key))
+            raise CaseError(f"gnn.{key}: is not read by {found}; leave it out, or {others} would be right")
+    for text, kind in zip(case.layers, kinds):
+        if parse_layer(text).heads > 1 and leaves(kind, "heads"):
+            raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")
+    if case.layers and parse_layer(case.layers[-1]).layer_norm:
+        text = case.layers[-1]
+        raise CaseError(f"gnn.layers: {text!r}: layer_norm is not read by the last layer; leave it out")
 
 
 def _refuse_size(shapes: Shapes) -> None:

@@ -132,6 +132,7 @@ class Toolbox(Protocol):
     peels            whether there is a peeler
     metric           distances between all nodes, or None
     usual_steps      of a search where a case sets no limit: about a second on small instances
+    left_out         baselines that the instance is too large for, for the log; may be missing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     """
 

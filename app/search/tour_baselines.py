@@ -136,13 +136,22 @@ def apart_from_equals(rule: Callable[[Metric], Tour], metric: Metric) -> Tour:
     return np.argsort(rank[place], kind="stable").astype(np.int32), label
 
 
+INSERTIONS = {
+    "farthest_insertion": (farthest_insertion, FARTHEST_POINTS),
+    "cheapest_insertion": (cheapest_insertion_tour, CHEAPEST_POINTS),
+}
+
+
+def too_large(metric: Metric) -> str:
+    """The rules that are left out for the size of this metric, for the log; "" where there are none."""
+    found = [(name, most) for name, (_, most) in INSERTIONS.items() if metric.n > most]
+    return ", ".join(f"{name.replace('_', ' ')} (up to {most:,} cities)" for name, most in found)
+
+
 def baselines(metric: Metric) -> dict[str, Callable[[Metric], Tour]]:
     """The rules that this metric allows, by name; insertions, of quadratic time, up to a size."""
     rules = {"nearest_neighbour": nearest_neighbour}
-    if metric.n <= FARTHEST_POINTS:
-        rules["farthest_insertion"] = farthest_insertion
-    if metric.n <= CHEAPEST_POINTS:
-        rules["cheapest_insertion"] = cheapest_insertion_tour
+    rules |= {name: rule for name, (rule, most) in INSERTIONS.items() if metric.n <= most}
     rules["greedy_edge"] = greedy_edge
     if metric.points is not None:
         rules["space_filling_curve"] = space_filling_curve

@@ -11,7 +11,7 @@ from app.errors import CaseError
 from app.search.core_bounds import CoreBounds
 from app.search.toolbox import Baseline, Bounds, Instance, Search
 from app.search.tour import TourSearch
-from app.search.tour_baselines import apart_from_equals, baselines
+from app.search.tour_baselines import apart_from_equals, baselines, too_large
 
 
 class TourTools:
@@ -32,6 +32,7 @@ class TourTools:
             raise CaseError("search.inside, search.outside: a tour visits every node; leave them out")
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
         self.metric, self.unit = instance.metric, instance.metric.unit
+        self.left_out = too_large(self.metric)
 
     def reduce(self, look: Callable[[], None]) -> str:
         """Nothing."""

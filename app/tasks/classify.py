@@ -9,6 +9,7 @@ import numpy as np
 from app.comm.guard import digest, raise_together
 from app.config import Case, GnnCase
 from app.errors import CaseError
+from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
@@ -66,7 +67,13 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         gnn, saved = _architecture(case.gnn, loaded, data)
         _check(gnn, loaded, data, case.output.embeddings)
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
+    if said := replaced("gnn", case.gnn, gnn):
+        log.info("warning: the weights bring their layers: %s", said)
     block = context.rows(loaded, gnn.hidden)
+    if gnn.edge_weights and not block.weighted:
+        log.info(
+            "warning: gnn.edge_weights: %s has no edge weights; every edge counts one", loaded.graph.name
+        )
     with log.phase("set up"):
         known = (saved.classes, saved.multilabel) if saved else (0, False)
         memory = case.memory

@@ -47,6 +47,8 @@ def baseline_values(
     group, begun = context.group, time.monotonic()
     named, keeper = toolbox.baselines(), context.keeper.apart(only_this_rank(context.device))
     names = list(named)
+    if too_large := getattr(toolbox, "left_out", ""):
+        context.log.info("%s: too large for the baselines %s", name, too_large)
     values = np.zeros(len(names), dtype=np.int64)
     labels = [""] * len(names)
     with raise_together(group, "baselines"):

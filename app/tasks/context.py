@@ -21,7 +21,7 @@ from app.comm.turns import only_this_rank
 from app.config import VERSION, Case, GraphCase
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
-from app.gnn.model import check_layers
+from app.gnn.model import check_layers, check_only_model
 from app.log import Log
 from app.memory.room import resident_bytes
 from app.output import RunFolder
@@ -79,6 +79,8 @@ def check_names(case: Case) -> None:
         find_recipe(recipe)
     if case.run.task == "classify" and case.gnn.model != "rgcn":
         check_layers(case.gnn)
+    elif case.run.task == "classify":
+        check_only_model(case.gnn)
 
 
 def context_of_settings(

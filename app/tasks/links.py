@@ -8,7 +8,7 @@ import numpy as np
 from app.comm.guard import digest, raise_together
 from app.config import RgcnCase
 from app.errors import GraphError
-from app.gnn.archive import LARGEST
+from app.gnn.archive import LARGEST, replaced
 from app.gnn.link_prediction import LinkFit, train_links
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
@@ -47,6 +47,8 @@ def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]
     with raise_together(group, "reading weights"):
         saved = _Saved(case.rgcn.weights) if case.rgcn.weights else None
     rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
+    if said := replaced("rgcn", case.rgcn, rgcn):
+        log.info("warning: the weights bring their layers: %s", said)
     edges: list[str] = []
 
     def begin(net: RGCN, D: Array, graph: RelationalGraph) -> None:

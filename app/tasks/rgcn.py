@@ -10,7 +10,7 @@ import numpy as np
 from app.comm.guard import digest, raise_together
 from app.config import Case
 from app.errors import CaseError
-from app.gnn.archive import LARGEST
+from app.gnn.archive import LARGEST, replaced
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_features import Features
 from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
@@ -92,6 +92,8 @@ def classify_relations(
         if saved:
             saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
+    if said := replaced("rgcn", case.rgcn, rgcn):
+        log.info("warning: the weights bring their layers: %s", said)
 
     def begin(net: RGCN) -> None:
         if saved:

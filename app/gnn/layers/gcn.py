@@ -36,6 +36,7 @@ class GCN:
     """
 
     row_by_row = True
+    leaves = ("heads",)
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.settings = name, f_in, f_out, settings

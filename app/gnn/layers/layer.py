@@ -94,11 +94,14 @@ class Convolution(Protocol):
     row_by_row    but for one product with A on the way from H to Z, each row is worked on alone, and
                   `backward` multiplies gradients by A, never H; then the products of training leave out what
                   the loss does not depend on (gnn/reach.py)
+    leaves        keys of [gnn] that the layer does not read, of heads, normalisation, first_product and
+                  edge_weights; a case that sets one that no layer reads is refused. () where it is missing
     Where the input is `Features`, no gradient by it is made.
     """
 
     meets_input: tuple[str, ...]
     row_by_row: bool
+    leaves: tuple[str, ...]
 
     def shapes(self) -> Shapes:
         """Shapes of the parameters by name."""

@@ -19,6 +19,11 @@ LAYERS: dict[str, type] = {
 }
 
 
+def leaves(kind: str, key: str) -> bool:
+    """Whether layers of a kind do not read a key of [gnn]."""
+    return key in getattr(LAYERS[kind], "leaves", ())
+
+
 def make_convolution(name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> Convolution:
     """The convolution a spec names. Raises CaseError for an unknown kind."""
     if spec.kind not in LAYERS:
