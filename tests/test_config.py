@@ -590,6 +590,7 @@ def cases(draw):
             "features": "",
             "labels": "",
             "node_weights": "",
+            "neighbours": "both",
             "splits": draw(st.sampled_from(["", "random"])),
         }
         graphs |= {"degrees_of": "", "format": draw(st.sampled_from(["auto", "npz"]))}
