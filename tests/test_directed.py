@@ -1,6 +1,8 @@
 """Directed graphs in graph networks: what a node hears forward, what hears it backward, on any ranks."""
 
 import functools
+import json
+import sys
 
 import networkx as nx
 import numpy as np
@@ -8,18 +10,23 @@ import pytest
 from helpers import edge_stream, make_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jobs import ROOT, run_job
 from layer_models import CONVOLUTIONS, Trial, case_of, differences, drawn
 from mpi4py.MPI import COMM_WORLD as WORLD
+from msgspec import structs
 from test_layers import EXCHANGES, KINDS, NORMED_TOLERANCE, TOLERANCE, data_of, relative_error
 from test_reach import MODELS, NODES, classifier_on, learned
 
 import app
 from app.casefile import build, load
+from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.model import Model
 from app.graphs.graph import HEARD, TOLD
-from app.graphs.rows import DirectedRows
+from app.graphs.rows import WeightedArcs, row_builder
 from app.graphs.union import unite
+from app.model import gnn_memory
+from app.model.node_plan import training_of
 from app.partition.load import load_united
 from app.partition.rows import block_count, partition_rows
 
@@ -60,9 +67,14 @@ def test_rows_say_which_directions_there_are(n, m, seed, weighted, neighbours):
     draws = np.random.default_rng(seed)
     arcs = draws.integers(0, n, (m, 2)).astype(np.uint32)
     weights = draws.integers(0, 5, m).astype(np.float32) if weighted else None
-    builder = DirectedRows(n, 0, np.zeros(n, dtype=np.int64), weighted, neighbours)
+    counts = np.bincount(arcs.reshape(-1).astype(np.int64), minlength=n)
+    builder = row_builder(n, 0, counts, weighted, neighbours)
     builder.add_pairs(arcs, weights)
     built = builder.finish()
+    listed = WeightedArcs(n, 0, counts, weighted, neighbours)
+    listed.add_pairs(arcs, weights)
+    for mine, other in zip(built, listed.finish()):
+        assert np.array_equal(mine, other) and getattr(mine, "dtype", 0) == getattr(other, "dtype", 0)
     heard, told = {}, {}
     for at, (u, v) in enumerate(arcs.tolist()):
         if u == v:
@@ -325,6 +337,63 @@ def test_in_python_a_directed_graph_is_one_where_it_is_said_to_be():
     assert both not in (known, digest(graph.reverse()))
     with pytest.warns(UserWarning, match="is undirected: its edges count in both directions"):
         digest(graph.to_undirected())
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.filterwarnings("ignore:classify. all")
+def test_what_is_said_of_directions(capsys, tmp_path):
+    """How many arcs there are, and weights that have learned on other ones."""
+    graph = nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 3)])
+    nx.set_edge_attributes(graph, 2.0, "weight")
+    options = {"labels": [0, 1, 0, 1], "train": [0, 1], "verbose": True}
+    keys = {"gnn.epochs": 1, "gnn.edge_weights": True, "graph.neighbours": "in"}
+    found = app.classify(graph, settings=keys, **options)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "directed, 4 arcs: a node hears the tails of those into it" in said and "warning" not in said
+    found.save(str(tmp_path / "w.npz"))
+    applied = {"gnn.weights": str(tmp_path / "w.npz"), "gnn.epochs": 0}
+    app.classify(graph, settings={**applied, "graph.neighbours": "in"}, **options)
+    assert "warning" not in capsys.readouterr().out
+    app.classify(graph, settings={**applied, "graph.neighbours": "out"}, **options)
+    said = " ".join(capsys.readouterr().out.split())
+    assert 'the weights have learned with graph.neighbours = "in"; here nodes hear "out"' in said
+
+
+@pytest.mark.mpi_skip
+def test_the_result_counts_arcs(tmp_path):
+    (tmp_path / "arcs.txt").write_text("0 1\n1 0\n1 2\n2 3\n")
+    (tmp_path / "y.txt").write_text("0\n1\n0\n1\n")
+    lines = ["[run]", 'task = "classify"', "[graph]", 'path = "arcs.txt"', 'neighbours = "out"']
+    lines += ['labels = "y.txt"', 'splits = "random"', "[gnn]", "epochs = 1", "[output]", "plots = false"]
+    (tmp_path / "case.toml").write_text("\n".join(lines))
+    code, printed = run_job(
+        [sys.executable, ROOT / "run.py", tmp_path / "case.toml", "--out", tmp_path / "run"]
+    )
+    assert code == 0, printed
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["edges"], result["arcs"]) == (3, 4)
+
+
+@pytest.mark.mpi_skip
+def test_a_dry_run_reckons_with_both_directions():
+    drawn = {
+        "graph.generator": "er",
+        "graph.nodes": 1000,
+        "graph.random_features": 8,
+        "graph.random_classes": 2,
+    }
+    both = build({"run.task": "classify", **drawn})
+    case = structs.replace(both, graph=structs.replace(both.graph, neighbours="in"))
+    device = HostDevice()
+    directed, undirected = (training_of(each, 1000, 8000, 1, device, False) for each in (case, both))
+    assert directed.directed and not undirected.directed
+    more = gnn_memory.at_rest(directed, 0)["directions"]
+    assert more == 5 * 8000 and "directions" not in gnn_memory.at_rest(undirected, 0)
+    products = [
+        sum(term.amounts[0] for term in each.mean_epoch(0) if term.kind == "product")
+        for each in (directed, undirected)
+    ]
+    assert products[0] == pytest.approx(products[1] / 2, rel=0.01)
 
 
 @pytest.mark.mpi_skip

@@ -25,6 +25,7 @@ class SavedModel:
     case        its architecture (other keys of [gnn] play no part)
     features    columns of its input      class_ids [classes] the data's own numbers of its classes
     arrays      weights by name
+    neighbours  graph.neighbours of the graph that it has learned on, "both" where that was undirected
     """
 
     case: GnnCase
@@ -32,6 +33,7 @@ class SavedModel:
     class_ids: np.ndarray
     multilabel: bool
     arrays: dict[str, np.ndarray]
+    neighbours: str = "both"
 
     @property
     def classes(self) -> int:
@@ -68,6 +70,7 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
         "features": saved.features,
         "class_ids": saved.class_ids.tolist(),
         "multilabel": saved.multilabel,
+        "neighbours": saved.neighbours,
         "note": note,
     }
     return save_archive(path, saved.arrays, "gnn", about)
@@ -84,7 +87,8 @@ def load_model(path: str) -> SavedModel:
         if not len(class_ids) or (np.diff(class_ids) <= 0).any():
             raise GraphError(f"{path}: its classes are not numbers in ascending order")
         features = msgspec.convert(manifest["features"], int)
-        found = SavedModel(case, features, class_ids, bool(manifest["multilabel"]), arrays)
+        heard = msgspec.convert(manifest.get("neighbours", "both"), str)
+        found = SavedModel(case, features, class_ids, bool(manifest["multilabel"]), arrays, heard)
         wanted = Model(case, features, found.classes).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")

@@ -1,6 +1,6 @@
 """CSR rows lo..hi-1 of a symmetric matrix from the entries of its pairs, in the memory that the entries take.
 
-Four builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
+Five builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
 kept (the largest weight). An entry is (row, doubled column + written), see kernels.py.
 
     add_pairs(ends, weights)        both directions of pairs; only where all rows are held
@@ -14,6 +14,7 @@ import numpy as np
 
 from app.graphs import kernels
 from app.graphs.graph import HEARD, TOLD, index_type
+from app.graphs.keys import first_of_runs
 from app.native.library import address
 
 STEP = 1 << 17  # entries handled at a time
@@ -49,9 +50,11 @@ def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours:
                  the arcs into them, or the heads of those out of them
     """
     rows = len(counts)
+    wide = 2 * rows * n >= 1 << 63
     if neighbours != "both":
-        return DirectedRows(n, lo, counts, weighted, neighbours)
-    if weighted or 2 * rows * n >= 1 << 63:
+        made = WeightedArcs(n, lo, counts, weighted, neighbours)
+        return made if weighted or wide else DirectedRows(n, lo, counts, neighbours)
+    if weighted or wide:
         return ListedRows(n, lo, counts, weighted)
     if kernels.FINISH_ROWS and n < kernels.MOST_PLACED:
         return PlacedRows(lo, counts)
@@ -178,27 +181,53 @@ class ListedRows:
         arcs = np.maximum.reduceat(flags, starts) if len(starts) else flags
         kept = rows[ends] != columns[ends]
         ends, arcs = ends[kept], arcs[kept]
-        indptr = np.zeros(self.rows + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows[ends].astype(np.int64) - self.lo, minlength=self.rows), out=indptr[1:])
+        indptr = _starts(rows[ends].astype(np.int64) - self.lo, self.rows)
         merged = None if weights is None else weights[order[ends]]
         return Rows(indptr, columns[ends].astype(index_type(self.n)), merged, int(np.count_nonzero(arcs)))
 
 
-class DirectedRows(ListedRows):
-    """The rows of both directions, and which of them are arcs; of an arc's repeats the largest weight."""
+class DirectedRows(SortedRows):
+    """The rows of both directions of arcs without weights, and which of them there are; 8 bytes an entry, and
+    some 50 while they are sorted."""
 
-    def __init__(self, n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str) -> None:
-        super().__init__(n, lo, counts, weighted)
+    def __init__(self, n: int, lo: int, counts: np.ndarray, neighbours: str) -> None:
+        super().__init__(n, lo, counts)
         # An entry that stood in the file goes from its row to its column.
         self.heard_flag = int(neighbours == "out")
 
     def finish(self) -> Rows:
+        keys, self.keys = self.keys, self.keys[:0]
+        keys.sort()
+        keys = keys[first_of_runs(keys)]
+        seen = np.where(keys.astype(np.uint8) & 1 == self.heard_flag, HEARD, TOLD)
+        keys >>= 1
+        first = first_of_runs(keys)
+        # Of a pair in both directions the entry that stood in the file comes second.
+        arcs, twice = seen[first], np.flatnonzero(~first)
+        arcs[twice - np.arange(1, len(twice) + 1)] |= seen[twice]
+        keys = keys[first]
+        rows = keys // self.n
+        keys -= rows * self.n
+        kept = keys != rows + self.lo
+        rows, columns, arcs = rows[kept], keys[kept].astype(index_type(self.n)), arcs[kept]
+        return Rows(_starts(rows, self.rows), columns, None, _written(arcs, self.heard_flag), arcs)
+
+
+class WeightedArcs(ListedRows):
+    """As DirectedRows, with weights: the largest of an arc's repeats."""
+
+    def __init__(self, n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str) -> None:
+        super().__init__(n, lo, counts, weighted)
+        self.heard_flag = int(neighbours == "out")
+
+    def finish(self) -> Rows:
+        weighted = self.weights is not None
         entries, weights = self._take()
         rows, doubled = entries[:, 0].astype(np.int64), entries[:, 1].astype(np.int64)
         kept = rows != doubled >> 1
         rows, doubled = rows[kept], doubled[kept]
-        weights = None if weights is None else weights[kept]
-        order = np.lexsort((doubled, rows) if weights is None else (_ranked(weights), doubled, rows))
+        weights = np.ones(len(rows), dtype=np.float32) if weights is None else weights[kept]
+        order = np.lexsort((_ranked(weights), doubled, rows))
         rows, columns, flags = rows[order], doubled[order] >> 1, doubled[order] & 1
         first = _is_first(rows, columns)
         place = np.cumsum(first) - 1  # of each entry among the distinct ones
@@ -208,14 +237,24 @@ class DirectedRows(ListedRows):
             # Of equal entries the last one counts, which has the largest weight.
             chosen = flags == flag
             arcs[place[chosen]] |= bit
-            values = np.zeros(len(arcs), dtype=np.float32)
-            if weights is not None:
-                values[place[chosen]] = weights[order][chosen]
-            sides.append(values if weights is not None else None)
-        indptr = np.zeros(self.rows + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows[first] - self.lo, minlength=self.rows), out=indptr[1:])
-        written = int(np.count_nonzero(arcs & (HEARD if self.heard_flag else TOLD)))
-        return Rows(indptr, columns[first].astype(index_type(self.n)), sides[0], written, arcs, sides[1])
+            sides.append(np.zeros(len(arcs), dtype=np.float32))
+            sides[-1][place[chosen]] = weights[order][chosen]
+        sides = sides if weighted else [None, None]
+        columns = columns[first].astype(index_type(self.n))
+        indptr = _starts(rows[first] - self.lo, self.rows)
+        return Rows(indptr, columns, sides[0], _written(arcs, self.heard_flag), arcs, sides[1])
+
+
+def _starts(rows: np.ndarray, count: int) -> np.ndarray:
+    """[count+1] int64 indptr of ascending row numbers, from 0."""
+    indptr = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=indptr[1:])
+    return indptr
+
+
+def _written(arcs: np.ndarray, heard_flag: int) -> int:
+    """Distinct arcs as they stood in the file."""
+    return int(np.count_nonzero(arcs & (HEARD if heard_flag else TOLD)))
 
 
 def _is_first(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -29,13 +29,15 @@ from app.tasks.rollouts import all_ids
 
 @dataclass
 class Classified:
-    """A classifier after its run: what it learned, how good it is, how long it took."""
+    """A classifier after its run: what it learned, how good it is, how long it took, and what its nodes hear
+    (graph.neighbours, "both" of an undirected graph)."""
 
     classifier: Classifier
     fit: Fit
     scores: dict[str, Scores]
     seconds: float
     digest: str
+    neighbours: str
 
 
 def run_classify(context: Context) -> dict[str, Any]:
@@ -69,8 +71,12 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
     if said := replaced("gnn", case.gnn, gnn):
         log.info("warning: the weights bring their layers: %s", said)
+    heard = case.graph.neighbours if loaded.graph.arcs is not None else "both"
+    if saved is not None and saved.neighbours != heard:
+        learned = f'have learned with graph.neighbours = "{saved.neighbours}"'
+        log.info('warning: the weights %s; here nodes hear "%s"', learned, heard)
     block = context.rows(loaded, gnn.hidden)
-    if gnn.edge_weights and not block.weighted:
+    if gnn.edge_weights and not block.heard.weighted:
         log.info(
             "warning: gnn.edge_weights: %s has no edge weights; every edge counts one", loaded.graph.name
         )
@@ -91,7 +97,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     _say_scores(context, classifier, found, scores)
     if balanced:
         _say_balance(context, balanced)
-    return Classified(classifier, found, scores, found.seconds, digest(found.weights))
+    return Classified(classifier, found, scores, found.seconds, digest(found.weights), heard)
 
 
 def _follows(case: Case) -> bool:
@@ -108,6 +114,7 @@ def saved_of(done: Classified) -> SavedModel:
         classifier.data.class_ids,
         classifier.multilabel,
         done.fit.weights,
+        done.neighbours,
     )
 
 
@@ -170,7 +177,7 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         graph.name, graph.n, graph.edges, data.width, classifier.classes, kind,
     )  # fmt: skip
     if loaded.graph.arcs is not None:
-        arcs = context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & HEARD)]))[0]
+        arcs = _count_arcs(context, loaded)
         ends = {"in": "tails of those into it", "out": "heads of those out of it"}
         log.info("directed, %d arcs: a node hears the %s", arcs, ends[context.case.graph.neighbours])
     log.info("%d training, %d validation, %d test nodes", *(data.counts[name] for name in SPLITS))
@@ -193,6 +200,11 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
         )  # fmt: skip
     if classifier.tiled_bytes:
         log.info("the matrix is kept by tiles too: %.1f MB more on this rank", 1e-6 * classifier.tiled_bytes)
+
+
+def _count_arcs(context: Context, loaded: Loaded) -> int:
+    """Arcs of a directed graph. Ranks: all call."""
+    return int(context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & HEARD)]))[0])
 
 
 def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores]) -> None:
@@ -236,6 +248,8 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
         "train_loss": records[-1]["loss"] if records else None,
         "epochs": done.fit.epochs, "best_epoch": done.fit.best_epoch, "seconds": done.seconds,
     }  # fmt: skip
+    if loaded.graph.arcs is not None:
+        entry["arcs"] = _count_arcs(context, loaded)
     for split, each in scores.items():
         known = each.nodes > 0
         entry[f"{split}_accuracy"] = each.accuracy if known else None
