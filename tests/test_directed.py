@@ -114,13 +114,14 @@ def trial_of(group, kind, weighted, neighbours, exchange="auto", first="auto", *
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
-@pytest.mark.parametrize("first", ["auto", "live"])
-@pytest.mark.parametrize("neighbours", DIRECTIONS)
+@pytest.mark.parametrize("neighbours, first", [("in", "auto"), ("in", "live"), ("out", "auto")])
 @pytest.mark.parametrize("weighted", WEIGHTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_differences_of_the_loss(group, kind, weighted, neighbours, first, exchange):
     if weighted and kind.startswith("gat"):
         pytest.skip("attention leaves edge weights aside")
+    if not group.device.direct and (neighbours, first) != ("in", "live"):
+        pytest.skip("one way is enough on this device")
     trial, gradient = trial_of(group, kind, weighted, neighbours, exchange, first)
     tolerance = NORMED_TOLERANCE if kind == "gin_norm" else TOLERANCE
     assert relative_error(trial, trial.epoch(1), gradient) < tolerance
