@@ -1,5 +1,6 @@
 """The bound of odd cycles on the cut: valid, exact on planar graphs, proved by its witness."""
 
+import time
 from dataclasses import replace
 
 import networkx as nx
@@ -101,6 +102,20 @@ def test_a_program_that_fails_ends_the_work(monkeypatch):
     while bounds.improve(0.05):
         pass
     assert bounds.method == "semidefinite relaxation"
+
+
+def test_slices_are_short_where_searches_are_long(monkeypatch):
+    sizes, real = [], cut_cycles.cut_cycles
+
+    def slow(rows, value, one, roots, *rest, **keys):
+        sizes.append(len(roots))
+        time.sleep(cut_cycles.SLICE_SECONDS / 4 * len(roots))
+        return real(rows, value, one, roots, *rest, **keys)
+
+    monkeypatch.setattr(cut_cycles, "cut_cycles", slow)
+    graph = weighted(nx.grid_2d_graph(4, 8), 1, signs=False)  # no odd cycle
+    assert worked_out(graph).best is None
+    assert sum(sizes) == graph.n and sizes[0] == 1 and max(sizes) <= 4
 
 
 def test_large_weights_are_counted_exactly():

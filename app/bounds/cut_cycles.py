@@ -16,7 +16,8 @@ METHOD = "odd cycles"
 ONE = 1 << 20  # units of a relaxed edge
 MARGIN = ONE >> 10  # cycles violated by less are not looked for
 SHARE = 64  # a node that lies on so many new cycles starts no search of its own
-ROOTS = {True: 256, False: 32}  # searches in one slice, compiled or not
+ROOTS = 256  # searches in one slice at most
+SLICE_SECONDS = 0.1  # that the searches of a slice are to take
 SLACK = 1e-3  # rows with more are dropped
 SLOW = 3e-3  # where the bound falls by a smaller share, points between x and the earlier ones are cut off
 BETTER = 1e-6  # a bound that falls by a smaller share has not moved
@@ -107,6 +108,7 @@ class CutCycles:
         self.best: CycleCertificate | None = None
         self._spent: tuple[float, int] | None = None  # seconds and size of the last program
         self.next_seconds = 0.0
+        self._roots = 1  # searches of the next slice
 
     def slices(self) -> Iterator[None]:
         """The work, cut into slices; ends when nothing more is found or gained."""
@@ -138,11 +140,13 @@ class CutCycles:
         value = np.clip(np.rint(point * ONE), 0, ONE).astype(np.int64)[self._edge]
         used, at, added = np.zeros(self._graph.n, dtype=np.int32), 0, 0
         while at < self._graph.n:
-            roots = np.arange(at, min(at + ROOTS[self._compiled], self._graph.n), dtype=np.int32)
+            roots = np.arange(at, min(at + self._roots, self._graph.n), dtype=np.int32)
+            begun = time.perf_counter()
             found, done = cut_cycles(
                 self._rows, value, ONE, roots, used, SHARE, MARGIN, compiled=self._compiled
             )
             at += done
+            self._roots = _next_count(len(roots), time.perf_counter() - begun)
             for nodes, over in found:
                 key = _key(nodes, over)
                 if key not in self._keys:
@@ -207,6 +211,12 @@ def entry_of(graph: Graph, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.full(len(wanted), -1)
     at = np.minimum(keys.searchsorted(wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, at, -1)
+
+
+def _next_count(count: int, seconds: float) -> int:
+    """Searches of the next slice, where `count` took so many seconds: one may pass the whole graph."""
+    fit = int(count * SLICE_SECONDS / max(seconds, 1e-9))
+    return max(1, min(fit, 4 * count, ROOTS))
 
 
 def _key(nodes: np.ndarray, over: np.ndarray) -> bytes:
