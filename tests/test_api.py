@@ -499,6 +499,10 @@ def weighted(u, v, weight):
         (changed(1, 3, np.inf), "the distance from 1 to 3 is inf; a finite number"),
         (changed(1, 3, -2), "the distance from 1 to 3 is -2; 0 or more would be right"),
         (changed(1, 3, 2**40, dtype=int), "from 1 to 3 is 1.09951162778e.12; at most 2147483647"),
+        (np.full((3, 3), 5e-324), "the largest distance is 4.94.*e-324; from 1e-300 to"),
+        (np.full((3, 3), 1.7e308), "the largest distance is 1.7e.308; from 1e-300 to 5.99e.307"),
+        (np.ma.masked_equal(np.eye(3), 1), "found a masked array"),
+        (weighted("b", "d", 10**400), "the distance from 'b' to 'd' is inf; a finite number"),
         (np.ones((4, 4), dtype=bool), "an array of bool of shape .4, 4.; distances .n, n. would be"),
         (np.zeros((0, 0)), "distances of 0 points; 1 to 20000"),
         (np.zeros((0, 2)), "found no points; at least one"),
@@ -525,3 +529,4 @@ def test_tours_of_few_points_by_distances():
         answer = solve(distances_of(n), "tsp")
         assert sorted(answer.nodes) == list(range(n)) and answer.optimal
     assert solve(np.zeros((5, 5)), "tsp").objective == 0
+    assert solve(np.array([[0, 0.5], [0.5, 0]]).view(np.matrix), "tsp").objective == 1

@@ -1,6 +1,7 @@
 """Distances between all pairs of points that are in memory: a matrix, or a complete NetworkX graph."""
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
@@ -14,6 +15,7 @@ from app.graphs.points import stream_of_metric
 from app.graphs.stream import EdgeStream
 
 LARGEST_DISTANCE = 2**31 - 1
+LEAST_LARGEST, LARGEST_SUM = 1e-300, sys.float_info.max  # of decimal distances, so that no length is lost
 SAME = 1e-9  # of the largest distance: what the two directions of a pair may differ by where they are decimal
 
 Named = Callable[[Any], str]
@@ -68,6 +70,9 @@ def metric_of_distances(name: str, found: np.ndarray, called: Named = str) -> Me
         raise GraphError(f"graph: found {pair}; the same distance in both directions would be right")
     if whole:
         return explicit(name, found)
+    if not (largest >= LEAST_LARGEST and math.isfinite(float(largest) * len(found))):
+        told = f"graph: the largest distance is {largest:.12g}"
+        raise GraphError(f"{told}; from {LEAST_LARGEST:g} to {LARGEST_SUM / len(found):.3g} would be right")
     return _scaled(name, found, float(largest))
 
 
@@ -90,6 +95,9 @@ def _of_array(given: np.ndarray) -> np.ndarray:
     if given.ndim != 2 or given.shape[0] != given.shape[1] or given.dtype.kind not in "iuf":
         found = f"an array of {given.dtype} of shape {given.shape}"
         raise GraphError(f"graph: found {found}; distances [n, n] would be right")
+    if isinstance(given, np.ma.MaskedArray):
+        raise GraphError("graph: found a masked array; distances [n, n] of all pairs would be right")
+    given = np.asarray(given)  # of a matrix too
     _refuse_size(len(given))
     if given.dtype == np.uint64:
         return np.minimum(given, np.uint64(LARGEST_DISTANCE + 1)).astype(np.int64)
@@ -112,8 +120,12 @@ def _of_networkx(graph: Any) -> np.ndarray:
             raise GraphError(f"graph: edge {u!r}-{v!r} {missing}; a number, its length, would be right")
         if known[i, j] and found[i, j] != weight:
             raise GraphError(f"graph: edge {u!r}-{v!r} is there twice; one would be right")
+        try:
+            length = float(weight)
+        except OverflowError:  # a whole number of more than 308 digits
+            length = math.inf
         for a, b in ((i, j),) if directed else ((i, j), (j, i)):
-            found[a, b], known[a, b] = float(weight), True
+            found[a, b], known[a, b] = length, True
     if not known.all():
         i, j = np.unravel_index(int((~known).argmax()), known.shape)
         pair = f"there is no edge {labels[i]!r}-{labels[j]!r}"
