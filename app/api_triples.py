@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.comm.guard import digest, raise_together
+from app.comm.guard import check_same, digest, raise_together
 from app.comm.share import share_arrays
 from app.errors import CaseError, GraphError
 from app.gnn.metrics import scores_among
@@ -75,6 +75,8 @@ def classify_relational(
             table = table_of_arrays(features)
             table.check(named.triples.nodes, named.triples.name)
             inputs = Features(table.features)
+            inputs.check()  # here, where an error of one rank reaches all
+    check_same(group, _shape_of(inputs), "features", GraphError)
     named, classes = _shared(context, named, classes)
     done = classify_relations(context, named.triples, classes.labels, inputs)
     fit, chosen = done.fit, classes.labels.nodes
@@ -168,6 +170,11 @@ def _read(
     return NamedTriples(
         found, found.node_names or None, found.relation_names or None
     ), labels if labelled else None
+
+
+def _shape_of(inputs: Features | None) -> str:
+    """What must be the same on all ranks, so that they exchange the same."""
+    return "none" if inputs is None else f"{inputs.width} columns"
 
 
 def _called(names: list[Any] | None, number: int) -> Any:

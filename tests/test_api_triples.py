@@ -159,6 +159,22 @@ def test_what_rank_0_is_given_counts():
         predict_links(names, settings=LINKS)
 
 
+def test_features_that_differ_by_rank_end_all_ranks():
+    world = MPI.COMM_WORLD
+    if world.size == 1:
+        pytest.skip("of several ranks")
+    last = world.rank == world.size - 1
+    wrong = np.full((NODES, 3), np.nan if last else 1.0)
+    for features, said in (
+        (np.ones((NODES, 3 + last)), "features: rank .* has 4 columns, rank 0 has 3 columns"),
+        (None if last else np.ones((NODES, 3)), "features: rank .* has none, rank 0 has 3 columns"),
+        (wrong, "features: found nan in row 0"),
+        (sp.csr_array(wrong), "features: found nan"),
+    ):
+        with pytest.raises(GraphError, match=said):
+            classify_relational(rows_of(), features, classes_of(), nodes=NODES, train=TRAIN, settings=FEW)
+
+
 def test_lists_graphs_and_arrays_are_one_graph():
     """Whole numbers in a list, names in an array, edges with an attribute."""
     rows, y = rows_of(), classes_of()
@@ -257,6 +273,16 @@ GOOD = [("a", "r", "b"), ("b", "r", "c")]
         (GOOD, {"labels": {"a": 0}, "train": ["b"]}, "train: node 'b' has no label"),
         (GOOD, {"labels": {"a": 0}, "train": ["a"], "val": ["c"]}, "val: node 'c' has no label"),
         (GOOD, {"labels": {"a": 0}, "train": ["z"]}, "train: found 'z'; a node of the graph"),
+        (GOOD, {"labels": {"a": [1], "b": 0}, "train": ["a"]}, "labels: found rows of different lengths"),
+        (GOOD, {"labels": 3, "train": ["a"]}, r"labels: found int64 of shape \(\)"),
+        (GOOD, {"labels": [0, 1, 1], "train": 3}, r"train: found int64 of shape \(\)"),
+        (
+            GOOD,
+            {"labels": [0, 1, 1], "train": ["a"], "features": [[1], [1, 2]]},
+            "features: found rows of dif",
+        ),
+        (nx.MultiDiGraph([(0, 1, {"relation": [1]})]), {}, "edge 0-1 has the relation .1.; a name would be"),
+        (np.eye(3, dtype=int), {"labels": [0, 1], "train": [0], "test": [0]}, "node 0 is in train and test"),
         (GOOD, {"labels": {"z": 0}, "train": ["a"]}, "labels: found 'z'; a node of the graph"),
         (GOOD, {"labels": [0, 1], "train": ["a"]}, "labels: found 2 rows; 3, one for each node"),
         (GOOD, {"labels": np.eye(3), "train": ["a"]}, "labels: found several columns; one class"),

@@ -24,6 +24,12 @@ class Features:
         """Columns."""
         return self.source.width
 
+    def check(self) -> None:
+        """Read all numbers once, so that what is none is refused here. Raises GraphError."""
+        dense = isinstance(self.source, DenseFeatures)
+        for _ in self.source.parts() if dense else self.source.parts([int(self.source.indptr[-1])]):
+            pass
+
     def rows(self, own: OwnRows) -> np.ndarray:
         """[padded, F] float32: the rows of some nodes, zero where there is none. Reads the whole file."""
         X = np.zeros((own.padded, self.width), dtype=np.float32)

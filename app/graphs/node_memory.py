@@ -61,6 +61,8 @@ def splits_of(sets: dict[str, Any], labels: list[Any] | None) -> dict[str, Any]:
 def _split_of(name: str, values: Any, labels: list[Any] | None) -> Any:
     if values is None or labels is None or (isinstance(values, np.ndarray) and values.dtype.kind in "iufb"):
         return values
+    if not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and not values.ndim):
+        return values
     nodes = list(values)
     if all(isinstance(node, Integral | np.bool_) for node in nodes):
         return np.array(nodes, dtype=None if nodes else np.int64)
@@ -80,7 +82,11 @@ class ClassNames:
         self.numbers, self.names = values, []
         if isinstance(values, np.ndarray) and values.dtype.kind not in "USO":
             return
-        if values is None or hasattr(values, "tocsr") or not any(isinstance(each, str) for each in values):
+        if not isinstance(values, Iterable) or hasattr(values, "tocsr"):
+            return
+        if isinstance(values, np.ndarray) and not values.ndim:
+            return
+        if not any(isinstance(each, str) for each in values):
             return
         for i, each in enumerate(values):
             if each is not None and not isinstance(each, str):
@@ -111,7 +117,10 @@ def _refusal(name: str) -> Refuse:
 
 def _array(name: str, values: Any, dimensions: tuple[int, ...]) -> np.ndarray:
     """`values` as an array of real numbers."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise GraphError(f"{name}: found rows of different lengths; an array would be right") from None
     if array.dtype.kind not in "iufb" or array.ndim not in dimensions:
         found = f"found {array.dtype} of shape {array.shape}"
         right = " or ".join(map(str, dimensions))

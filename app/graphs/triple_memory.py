@@ -131,7 +131,13 @@ def _networkx(graph: Any, attribute: str) -> NamedTriples:
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     relations: dict[Any, int] = {}
-    rows = np.array([[number[s], relations.setdefault(r, len(relations)), number[o]] for s, o, r in edges])
+    rows = np.empty((len(edges), 3), dtype=np.int64)
+    for i, (s, o, r) in enumerate(edges):
+        try:
+            rows[i] = number[s], relations.setdefault(r, len(relations)), number[o]
+        except TypeError:  # what can be no key of a dict
+            found = f"edge {s!r}-{o!r} has the {attribute} {shown(repr(r))}"
+            raise GraphError(f"triples: {found}; a name would be right") from None
     return NamedTriples(Triples(NAME, len(nodes), len(relations), *_columns(rows)), nodes, list(relations))
 
 
@@ -199,7 +205,7 @@ def _check_sets(
     """Refuse a node in two sets, one without a class to learn from, and nothing to learn from."""
 
     def called(node: int) -> str:
-        return shown(repr(node if nodes is None else nodes[node]))
+        return shown(repr(int(node) if nodes is None else nodes[node]))
 
     if not len(chosen["train"]):
         raise GraphError("train: no node to train with; at least one would be right")
