@@ -30,6 +30,13 @@ def covers(graph, nodes):
     return all(u in chosen or v in chosen for u, v in graph.edges)
 
 
+def test_settings_that_are_wrong_on_one_rank_end_all():
+    """With the line of that rank; else the others would wait for it."""
+    wrong = MPI.COMM_WORLD.rank == MPI.COMM_WORLD.size - 1
+    with pytest.raises(CaseError, match=r"search\.nope"):
+        solve(nx.path_graph(5), settings={"search.nope": 1} if wrong else {})
+
+
 def test_a_networkx_graph_is_answered_in_its_own_labels():
     graph = nx.les_miserables_graph()
     solution = solve(graph, settings={"run.device": "cpu"})

@@ -94,6 +94,21 @@ def test_of_two_bounds_the_better_one_counts():
         assert (bounds.check_seconds == 0) == (method == "odd cycles")
 
 
+def test_where_a_limit_is_short_no_factorisation_is_waited_for():
+    graph = weighted(nx.random_regular_graph(3, 6000, seed=1), 1, signs=False)
+    bounds = CutBounds(graph)
+    assert bounds.least_seconds > 1
+    bounds.expect(1.0)
+    assert bounds.least_seconds == 0
+    before = bounds.upper
+    while bounds.improve(0.1) and bounds.upper == before:
+        pass
+    assert bounds.upper < before and bounds.method == "odd cycles"
+    patient = CutBounds(graph)
+    patient.expect(1000.0)
+    assert patient.least_seconds > 1
+
+
 def test_a_program_that_fails_ends_the_work(monkeypatch):
     graph = weighted(nx.complete_graph(9), 1, signs=False)
     monkeypatch.setattr(cut_cycles, "MOST_VALUE", 0.0)

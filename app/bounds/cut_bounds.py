@@ -18,6 +18,7 @@ SETTLED = 1e-7  # the relaxation has converged when a batch gains less than this
 TRIES = 6  # shifts tried until a factorisation ends
 FLOPS = 1.5e10  # of a factorisation, per second
 MOST_EDGES, MOST_PER_NODE = 200_000, 8  # of a program of odd cycles; with more a node it is long, and weak
+LONGEST_SHARE = 0.15  # of a time limit: the relaxation is left to odd cycles where one step takes more
 SHORT = 0.2  # s: a program that is never put off
 END = object()
 Witness = CutCertificate | CycleCertificate
@@ -78,6 +79,11 @@ class CutBounds:
         """An estimate of what a check of the best bound takes."""
         factored = isinstance(self._best, CutCertificate) and self._best.y is not None
         return self._factor_seconds if factored else 0.0
+
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run: no factorisation that takes much of it is waited for."""
+        if self._slices is not None and self._factor_seconds > LONGEST_SHARE * seconds:
+            self._possible = False
 
     def certificate(self) -> Witness:
         """The best bound with its witness."""

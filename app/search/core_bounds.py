@@ -26,6 +26,12 @@ class CoreBounds:
         """How it was found."""
         return self.inner.method
 
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run, where the inner object asks for it."""
+        expect = getattr(self.inner, "expect", None)
+        if expect is not None:
+            expect(seconds)
+
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so many seconds, knowing a solution's value; True while there is more to try."""
         return self.inner.improve(seconds, best)

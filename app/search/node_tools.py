@@ -102,6 +102,9 @@ class NamedBounds:
         self.left: list[Callable[..., Bound]] = list(tools.problem.bounds.values())
         self.best: Bound | None = None
 
+    def expect(self, seconds: float) -> None:
+        """Nothing: no time limit is too short."""
+
     @property
     def value(self) -> int:
         """The best bound on the objective, 0 before the first."""

@@ -82,6 +82,10 @@ class Bounds(Protocol):
     least_seconds: float
     check_seconds: float
 
+    def expect(self, seconds: float) -> None:
+        """Before the first call: the time limit of the run, in which what takes too long is not begun."""
+        ...
+
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing that a core solution of value `best` exists, and maybe one.
 

@@ -80,6 +80,8 @@ class Rounds:
             if with_bounds and group.rank == self.bound_rank:
                 self.bounds = toolbox.bounds()
                 self.more = self.bounds is not None
+                if self.more and budget.seconds:
+                    self.bounds.expect(budget.seconds)
                 if self.bounds is not None and not self.mine:  # the start is all this rank will see
                     self.bounds.improve(0.0, toolbox.core_value(progress.best), starts[0])
         self.searching = bool(group.max_integer(int(bool(self.mine))))

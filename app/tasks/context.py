@@ -92,9 +92,11 @@ def context_of_settings(
     has_training   the graphs to train on are not in the settings
     Ranks          all call
     """
-    case = build(settings, has_training)
-    check_names(case)
-    group = open_group(communicator(comm), case)
+    ranks = communicator(comm)
+    with raise_together(Group(ranks, HostDevice()), "reading the settings"):
+        case = build(settings, has_training)
+        check_names(case)
+    group = open_group(ranks, case)
     return Context(case, group, Log(verbose and group.rank == 0, None, case.output.log_seconds), None)
 
 
