@@ -70,8 +70,11 @@ class CutBounds:
     @property
     def least_seconds(self) -> float:
         """An estimate of the shortest call of `improve`: a factorisation, or else a program."""
-        if self._possible:
-            return self._factor_seconds
+        return self._factor_seconds if self._possible else self._program_seconds
+
+    @property
+    def _program_seconds(self) -> float:
+        """An estimate of the next program of odd cycles, 0 where another slice comes before it, or none."""
         return self._cycles.next_seconds if self._slices is not None else 0.0
 
     @property
@@ -104,10 +107,8 @@ class CutBounds:
             else:
                 swept = self._relax(stop, lower)
             self._spent[turn] += time.perf_counter() - begun
-            left = stop - time.perf_counter()
-            if left <= (
-                self._cycles.next_seconds if not self._possible and self._slices is not None else 0.0
-            ):
+            # A program that the relaxation cannot be done instead of begins a call of its own.
+            if time.perf_counter() + (0.0 if self._possible else self._program_seconds) >= stop:
                 break
         if swept and self._mixing is not None:
             begun = time.perf_counter()
@@ -123,7 +124,7 @@ class CutBounds:
         """Who works next: of two the one that has had less time, but no program longer than the time left."""
         if self._slices is None or not self._possible:
             return "relaxation" if self._possible else "cycles"
-        long = self._cycles.next_seconds > max(SHORT, left)
+        long = self._program_seconds > max(SHORT, left)
         return "relaxation" if long or self._spent["relaxation"] <= self._spent["cycles"] else "cycles"
 
     def _separate(self) -> None:
