@@ -13,7 +13,7 @@ from app.gnn.metrics import scores_among
 from app.gnn.rgcn_features import Features
 from app.graphs.node_memory import table_of_arrays
 from app.graphs.triple_memory import Classes, NamedTriples, labels_of_arrays, triples_of_object
-from app.graphs.triples import NodeLabels, Triples
+from app.graphs.triples import SET_KEYS, TEST, VALID, NodeLabels, Triples
 from app.results import LinkPrediction, RelationalClassification
 from app.tasks.context import Context, context_of_settings
 from app.tasks.links import learn_links
@@ -95,6 +95,8 @@ def classify_relational(
 def predict_links(
     triples: Any,
     *,
+    val: Any = None,
+    test: Any = None,
     nodes: int | None = None,
     relations: int | None = None,
     relation: str = "relation",
@@ -104,7 +106,9 @@ def predict_links(
 ) -> LinkPrediction:
     """Learn to score the triples of a knowledge graph, and rank those that are held out.
 
-    triples    as for `classify_relational`
+    triples    to learn from, as for `classify_relational`
+    val, test  triples of the same kind to choose the epoch by, and to rank; None: drawn from the others,
+               shares rgcn.validation and rgcn.held_out
     nodes, relations, relation   as for `classify_relational`
     settings   keys of a case, as {"rgcn.dimension": 128, "rgcn.held_out": 0.1, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
@@ -112,9 +116,10 @@ def predict_links(
     Raises GraphError for what is no knowledge graph, CaseError for wrong settings.
     Source     Schlichtkrull et al. 2018, section 4; DistMult: Yang et al. 2015
     """
-    context = _context(triples, "links", settings, comm, verbose)
+    others = {number: each for number, each in ((VALID, val), (TEST, test)) if each is not None}
+    context = _context(triples, "links", settings, comm, verbose, others)
     with raise_together(context.group, "reading the triples"):
-        named, _ = _read(context, triples, nodes, relations, relation, False)
+        named, _ = _read(context, triples, nodes, relations, relation, False, others)
     named, _ = _shared(context, named, None)
     found, saved = learn_links(context, named.triples)
     graph = named.triples
@@ -141,12 +146,19 @@ def predict_links(
 
 
 def _context(
-    triples: Any, goal: str, settings: dict[str, Any] | None, comm: MPI.Comm | None, verbose: bool
+    triples: Any,
+    goal: str,
+    settings: dict[str, Any] | None,
+    comm: MPI.Comm | None,
+    verbose: bool,
+    others: dict[int, Any] | None = None,
 ) -> Context:
     """A context of a relational network that writes nothing. Ranks: all call."""
     chosen = {"run.task": "classify", "gnn.model": "rgcn", "rgcn.goal": goal, **(settings or {})}
     if isinstance(triples, str):
         chosen["graph.path"] = triples
+        for number, path in (others or {}).items():
+            chosen[f"rgcn.{SET_KEYS[number]}"] = path
     context = context_of_settings(chosen, comm, verbose)
     case = context.case
     for key, found, right in (
@@ -159,11 +171,17 @@ def _context(
 
 
 def _read(
-    context: Context, triples: Any, nodes: int | None, relations: int | None, relation: str, labelled: bool
+    context: Context,
+    triples: Any,
+    nodes: int | None,
+    relations: int | None,
+    relation: str,
+    labelled: bool,
+    others: dict[int, Any] | None = None,
 ) -> tuple[NamedTriples, NodeLabels | None]:
     """The triples of an argument, and the labels of a file where they are wanted. Raises GraphError."""
     if not isinstance(triples, str):
-        return triples_of_object(triples, nodes, relations, relation), None
+        return triples_of_object(triples, nodes, relations, relation, others), None
     if nodes is not None or relations is not None:
         raise GraphError("nodes, relations: a file tells them; leave them out")
     found, labels = read_case_triples(context.case, labelled)
@@ -187,7 +205,7 @@ def _shared(
     """The numbers that rank 0 was given, on all ranks; names are each rank's own. Ranks: all call."""
     group, graph = context.group, named.triples
     arrays = {"sizes": np.array([graph.nodes, graph.relations]), "s": graph.subject, "r": graph.relation}
-    arrays["o"] = graph.object
+    arrays |= {"o": graph.object, "sets": graph.sets}
     if classes is not None:
         labels = classes.labels
         parts = (labels.train_idx, labels.train_label, labels.test_idx, labels.test_label)
@@ -204,7 +222,7 @@ def _shared(
         counts.append(r if named.relations is None else len(named.relations))
         if counts != [n, r]:
             raise GraphError("triples: found other names on another rank; the same on all would be right")
-    graph = Triples(graph.name, n, r, arrays["s"], arrays["r"], arrays["o"])
+    graph = Triples(graph.name, n, r, arrays["s"], arrays["r"], arrays["o"], sets=arrays["sets"])
     if classes is None:
         return replace(named, triples=graph), None
     four = [arrays[f"labels/{i}"] for i in range(4)]

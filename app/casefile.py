@@ -35,6 +35,7 @@ STARTS = ("learned", "greedy")  # values of search.start that are not files
 FILES = (  # keys that name a file which must be there
     ("parallel", "cost_model"), ("search", "start"), ("search", "inside"), ("search", "outside"),
     ("gnn", "weights"), ("rgcn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
+    ("rgcn", "val_triples"), ("rgcn", "test_triples"),
 )  # fmt: skip
 LONGEST_KEY = 200  # characters of an override's key
 

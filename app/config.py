@@ -468,6 +468,12 @@ class RgcnCase(Table, frozen=True):
     validation: Annotated[
         BelowOne, about("links: share that is ranked at evaluations, of which the best one counts; 0: none")
     ] = 0.05
+    val_triples: Annotated[
+        str, about('links: file of the triples that are ranked at evaluations; "": the share validation')
+    ] = ""
+    test_triples: Annotated[
+        str, about('links: file of the triples that are ranked at the end; "": the share held_out')
+    ] = ""
     epochs: Annotated[Count, about("passes over all training nodes or triples")] = 50
     optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
     learning_rate: Annotated[AboveZero, about("step size")] = 0.01

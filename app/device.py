@@ -20,8 +20,9 @@ from app.cuda.device import CudaDevice
 from app.cuda.vendor import VendorDevice
 from app.elementwise import Dropout
 from app.errors import CaseError, NumericsError
-from app.native import attention, elementwise
+from app.native import attention, distmult, elementwise
 from app.native.attention import HostAttention
+from app.native.distmult import HostDistMult
 from app.native.elementwise import HostElementwise
 from app.native.library import absence, aligned, lanes
 from app.native.products import NativeProducts, available
@@ -33,7 +34,7 @@ OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its 
 LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of ones
 
 
-class HostDevice(Products, HostElementwise, HostAttention):
+class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
     """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
     portable   True: every sum of products is one float32 chain (multiply, then add), without BLAS: the same
@@ -50,7 +51,7 @@ class HostDevice(Products, HostElementwise, HostAttention):
 
     def __init__(self, portable: bool = True, reproducible: bool = True, compiled: bool = True) -> None:
         self.portable, self.reproducible = portable, reproducible
-        built = available() and elementwise.available() and attention.available()
+        built = available() and all(part.available() for part in (elementwise, attention, distmult))
         self.native = NativeProducts() if compiled and built else None
         self._ramp = np.arange(0, dtype=np.int32)
         self._ones = np.ones(0, dtype=np.float32)

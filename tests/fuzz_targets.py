@@ -29,16 +29,17 @@ from app.gnn.archive import save_archive
 from app.gnn.model import Model
 from app.gnn.rgcn_saved import ARCHITECTURE, load_rgcn
 from app.gnn.saved import SavedModel, load_model, save_model
+from app.graphs.label_tables import read_label_tables
 from app.graphs.node_files import read_features, read_labels, read_splits
 from app.graphs.node_weights import read_node_weights
 from app.graphs.nodedata import NodeTable
-from app.graphs.ntriples import read_label_tables, read_ntriples
 from app.graphs.planetoid import read_planetoid
 from app.graphs.readers import READERS, open_graph_set
 from app.graphs.relational import relational_graph
 from app.graphs.source import Limits
 from app.graphs.stream import EdgeStream
-from app.graphs.triples import read_triples_npz
+from app.graphs.triple_text import read_triple_text
+from app.graphs.triples import TEST, read_triples_npz
 from app.graphs.tsplib import read_tour
 from app.model.defaults import DEFAULTS
 from app.model.rates import load_calibration
@@ -308,7 +309,12 @@ def triple_samples() -> list[Sample]:
         "relation_names": np.array(["p", "q"]),
     }  # fmt: skip
     val = {"val_idx": [1], "val_label": [1]}
-    return [one("t.npz", npz(**arrays)), one("t.npz", npz(**arrays, **val))]
+    held = {"test_triples": np.array([[2, 0, 0]], dtype=np.uint8)}
+    return [
+        one("t.npz", npz(**arrays)),
+        one("t.npz", npz(**arrays, **val)),
+        one("t.npz", npz(**arrays, **held)),
+    ]
 
 
 def read_triples(path: str, _: random.Random) -> None:
@@ -319,16 +325,20 @@ def read_triples(path: str, _: random.Random) -> None:
 
 @cache
 def ntriples_samples() -> list[Sample]:
-    """N-Triples beside two tables of labels."""
+    """N-Triples, or a table of triples, beside two tables of labels."""
     text = b'<x> <p> <y> .\n<z> <p> <w> . # c\n_:b <q> "l\\u0041\\""@en .\n<x> <q> "1"^^<int> .\n'
     tables = {"train.tsv": b"person\tid\tlabel_group\nx\t1.0\tb\n", "test.tsv": b"id\tlabel\tnode\n3\tb\ty\n"}
     packed = {"g.nt.gz": gzip.compress(text, mtime=0)}
-    return [Sample({"g.nt": text, **tables}, "g.nt"), Sample({**packed, **tables}, "g.nt.gz")]
+    columns = {"g.tsv": b"x\tp\ty\nz\tp\tw\n\xc3\xa9 1\tq\tx\n"}
+    return [
+        Sample({"g.nt": text, **tables}, "g.nt"), Sample({**packed, **tables}, "g.nt.gz"),
+        Sample({**columns, **tables}, "g.tsv"),
+    ]  # fmt: skip
 
 
 def read_ntriples_folder(path: str, _: random.Random) -> None:
     """Triples and labels."""
-    triples, folder = read_ntriples(path, LIMITS), Path(path).parent
+    triples, folder = read_triple_text(path, {TEST: path}, LIMITS), Path(path).parent
     read_label_tables(str(folder / "train.tsv"), str(folder / "test.tsv"), triples, LIMITS)
     relational_graph(triples)
 

@@ -110,6 +110,71 @@ def test_names_give_the_bits_of_n_triples_and_tables(tmp_path):
 
 
 @pytest.mark.mpi_skip
+def test_links_of_given_sets(tmp_path):
+    """Tables of names and the same names from Python have one digest, an archive and its numbers too."""
+    rows = rows_of()
+    sets = {"train": rows[:150], "val": rows[150:170], "test": rows[170:]}
+    names = {
+        part: [(f"n {s}", f"r {r}", f"n {o}") for s, r, o in each.tolist()] for part, each in sets.items()
+    }
+    for part, each in names.items():
+        (tmp_path / f"{part}.txt").write_text("".join("\t".join(row) + "\n" for row in each))
+    keys = [
+        f"graph.path={tmp_path / 'train.txt'}",
+        "rgcn.epochs=3",
+        "rgcn.dimension=6",
+        "rgcn.evaluate_every=1",
+    ]
+    keys += [f"rgcn.{part}_triples={tmp_path / part}.txt" for part in ("val", "test")]
+    result = ran(tmp_path / "run", "inputs/rgcn_links.toml", *keys)
+    settings = {**LINKS, "rgcn.bases": 0, "rgcn.negatives": 8, "rgcn.learning_rate": 0.02}
+    found = predict_links(names["train"], val=names["val"], test=names["test"], settings=settings)
+    assert found.digest == result["digest"] and found.scores == result["links"]
+    files = {part: str(tmp_path / f"{part}.txt") for part in sets}
+    own = predict_links(files["train"], val=files["val"], test=files["test"], settings=settings)
+    assert own.digest == found.digest and set(found.held_out) == set(names["test"])
+    numbered = {"nodes": NODES, "relations": RELATIONS, "settings": settings}
+    first = predict_links(sets["train"], val=sets["val"], test=sets["test"], **numbered)
+    np.savez(
+        tmp_path / "g.npz", triples=sets["train"], val_triples=sets["val"], test_triples=sets["test"],
+        num_nodes=NODES, num_relations=RELATIONS,
+    )  # fmt: skip
+    second = predict_links(str(tmp_path / "g.npz"), settings=settings)
+    assert second.digest == first.digest and second.held_out == first.held_out
+    assert {tuple(row) for row in first.held_out} == {tuple(row) for row in sets["test"].tolist()}
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert f"{len(np.unique(sets['val'], axis=0))} to choose the epoch by" in log and "warning" not in log
+
+
+@pytest.mark.mpi_skip
+def test_what_is_wrong_with_given_sets(tmp_path):
+    rows = rows_of(count=20)
+    with pytest.raises(GraphError, match=r"test: found node 99 in row 0; 0..49 would be right"):
+        predict_links(rows, test=[(99, 0, 1)], nodes=NODES)
+    with pytest.raises(GraphError, match=r"triples: found numbers, others are names; names in all"):
+        predict_links(rows, val=[("a", "b", "c")])
+    with pytest.raises(GraphError, match=r"val: found 0; from 1"):
+        predict_links(rows, val=[])
+    with pytest.raises(GraphError, match=r"test: found .*'a'.* in row 1; \(subject"):
+        predict_links([("a", "b", "c")], test=[("a", "b", "c"), ("a",)])
+    np.savez(tmp_path / "g.npz", triples=rows, num_nodes=NODES, num_relations=RELATIONS)
+    with pytest.raises(CaseError, match=r"rgcn.test_triples: beside a text file; an array test_triples in"):
+        predict_links(str(tmp_path / "g.npz"), test=__file__)
+    for key in ("rgcn.val_triples", "rgcn.test_triples"):
+        with pytest.raises(CaseError, match=rf'{key}: of rgcn.goal = "links"'):
+            classify_relational(str(tmp_path / "g.npz"), settings={key: __file__})
+
+
+def test_a_graph_and_names_of_other_sets(group):
+    """Nodes keep the graph's order; others that only the test has come after them. Any number of ranks."""
+    graph = nx.MultiDiGraph([(0, 1, {"relation": "x"}), (1, 2, {"relation": "y"}), (2, 0, {"relation": "x"})])
+    graph.add_node("alone")
+    found = predict_links(graph, test=[(0, "x", "new"), (1, "y", 2)], settings=LINKS, comm=group.comm)
+    assert found.nodes == [0, 1, 2, "alone", "new"] and found.relations == ["x", "y"]
+    assert set(found.held_out) == {(0, "x", "new"), (1, "y", 2)} and len(found.known) == 5
+
+
+@pytest.mark.mpi_skip
 def test_links_give_the_bits_of_their_file(tmp_path):
     path = written(tmp_path / "g.npz")
     keys = [f"graph.path={path}", "rgcn.epochs=4", "rgcn.dimension=6", "rgcn.evaluate_every=2"]

@@ -612,7 +612,9 @@ def cases(draw):
     data["study"]["datasets"] = draw(st.sampled_from([[], ["/a/b.npz seeds=3"]]))
     data["gnn"] |= {"weights": "", "epochs": draw(st.integers(1, 1 << 40))}
     data["parallel"]["cost_model"] = ""
-    data["rgcn"] |= {"weights": "", "train_labels": "", "test_labels": ""}
+    data["rgcn"] |= dict.fromkeys(
+        ("weights", "train_labels", "test_labels", "val_triples", "test_triples"), ""
+    )
     weights = data["policy"]["weights"]
     if data["run"]["task"] == "train" and weights != "default":
         data["policy"]["weights"] = "train"

@@ -19,7 +19,7 @@ from app.config import GnnCase, RgcnCase
 from app.device import HostDevice
 from app.errors import Stopped
 from app.gnn.balanced import Balanced
-from app.gnn.link_prediction import train_links
+from app.gnn.link_prediction import split_triples, train_links
 from app.gnn.rgcn_training import train_rgcn
 from app.gnn.training import Classifier, fit
 from app.memory.tiers import Budget
@@ -197,7 +197,9 @@ def test_link_prediction_goes_on(group, solo, settings):
     )
 
     def run(ranks, keeper):
-        found = train_links(ranks, make_triples(), case, 1, keeper=keeper)
+        triples = make_triples()
+        split = split_triples(triples, case.held_out, 1, case.validation)
+        found = train_links(ranks, triples, split, case, 1, keeper=keeper)
         weights = digest({"D": found.relations, **found.net.whole_weights(ranks)})
         return weights, repr(found.scores), found.best_epoch, repr(found.records)
 

@@ -19,7 +19,7 @@ from app.config import Case, GnnCase, GraphCase, RgcnCase
 from app.device import HostDevice
 from app.errors import CaseError, NumericsError
 from app.gnn import rgcn_training
-from app.gnn.link_prediction import train_links
+from app.gnn.link_prediction import split_triples, train_links
 from app.gnn.rgcn_training import train_rgcn
 from app.gnn.training import Classifier, fit
 from app.graphs.random_triples import random_labels, random_triples
@@ -254,7 +254,7 @@ def test_a_relational_network_that_differs_is_named(group, monkeypatch, goal):
 
     def run():
         if goal == "links":
-            return train_links(group, triples, case, 1, check_every=2)
+            return train_links(group, triples, split_triples(triples, 0.1, 1), case, 1, check_every=2)
         labels = random_labels(triples, 10, 2, 1)
         return train_rgcn(group, relational_graph(triples), labels, case, 1, check_every=2)
 

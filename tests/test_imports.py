@@ -15,6 +15,7 @@ LAYERS = (
     ("errors", "faults", "rng", "elementary", "text", "watchdog"),
     ("files",),
     ("attention", "elementwise", "products"),
+    ("distmult",),
     ("config", "cuda", "native"),
     ("casetext", "tomlplaces"),
     ("casecheck",),

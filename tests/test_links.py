@@ -1,5 +1,7 @@
 """Link prediction: scores and gradients of DistMult, filtered ranks, the same bits for any partition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from data import data_dir, needs_data
@@ -19,7 +21,7 @@ from app.gnn.link_prediction import (
     summary,
     train_links,
 )
-from app.graphs.triples import Triples, read_triples_npz
+from app.graphs.triples import TEST, TRAIN, VALID, Triples, read_triples_npz
 
 
 def make_triples(nodes=40, relations=4, count=150, seed=1):
@@ -39,6 +41,57 @@ def test_a_split_holds_every_triple_once():
     assert (np.diff(split.train[:, 1]) >= 0).all()
     with pytest.raises(CaseError, match=r"rgcn.held_out"):
         split_triples(make_triples(count=2), 0.01, 1)
+
+
+def test_sets_that_are_given_are_taken():
+    triples = make_triples(count=100)
+    sets = np.repeat(np.array([TRAIN, VALID, TEST], dtype=np.uint8), [70, 10, 20])
+    rows = triples.rows()
+    split = split_triples(replace(triples, sets=sets), 0.3, 3, 0.2)
+    for found, wanted in ((split.train, rows[:70]), (split.valid, rows[70:80]), (split.test, rows[80:])):
+        assert np.array_equal(np.unique(found, axis=0), np.unique(wanted, axis=0))
+    drawn = split_triples(replace(triples, sets=np.where(sets == VALID, TRAIN, sets)), 0.3, 3, 0.25)
+    learned = np.unique(rows[:80], axis=0)
+    assert len(drawn.valid) == round(0.25 * len(learned)) and np.array_equal(drawn.test, split.test)
+    both = np.concatenate([drawn.train, drawn.valid])
+    assert np.array_equal(np.unique(both, axis=0), learned) and len(both) == len(learned)
+    none_to_rank = replace(triples, sets=np.where(sets == VALID, VALID, TRAIN))
+    assert len(split_triples(none_to_rank, 0.3, 3).test) and len(split_triples(none_to_rank, 0.3, 3).valid)
+    with pytest.raises(CaseError, match=r"of 0 triples; some, not all"):
+        split_triples(replace(triples, sets=np.full(100, TEST, dtype=np.uint8)), 0.1, 3)
+
+
+def sums_of(device, triples, E, D, g, starts):
+    """Scores, sums by relation, and sums by node of two ranges of nodes, on the host."""
+    E, D, g = device.put(E), device.put(D), device.put(g)
+    found = [device.triple_scores(triples, E, D), device.triple_relation_sums(starts, triples, g, E)]
+    found += [device.triple_node_sums(triples, g, E, D, lo, hi) for lo, hi in ((0, 12), (12, 30), (5, 5))]
+    return [np.asarray(device.get(each)) for each in found]
+
+
+@pytest.mark.parametrize("d", [1, 7, 16, 130])
+@pytest.mark.parametrize("count", [0, 1, 3, 9, 200])
+def test_sums_over_triples_are_chains_in_their_order(device, monkeypatch, count, d):
+    """On every device and for pieces of any size, bit for bit."""
+    draws = np.random.default_rng(count + d)
+    nodes, starts = draws.integers(0, 30, (2, count)), np.sort(draws.integers(0, count + 1, 4))
+    starts = np.concatenate([[0], starts, [count]])
+    relation = np.repeat(np.arange(5), np.diff(starts))
+    triples = np.stack([nodes[0], relation, nodes[1]]).astype(np.int32)
+    E, D, g = (draws.normal(size=shape).astype(np.float32) for shape in ((30, d), (5, d), count))
+    wanted = [np.zeros(count, np.float32), np.zeros((5, d), np.float32), np.zeros((30, d), np.float32)]
+    for k in range(d):
+        wanted[0] += E[triples[0], k] * D[relation, k] * E[triples[2], k]
+    for t, (s, r, o) in enumerate(triples.T):
+        wanted[1][r] += g[t] * E[s] * E[o]
+    for near, far in ((0, 2), (2, 0)):
+        for t in range(count):
+            wanted[2][triples[near, t]] += D[relation[t]] * E[triples[far, t]] * g[t]
+    wanted[2:] = wanted[2][:12], wanted[2][12:], wanted[2][5:5]
+    for most in (1, 4 * d, 40 * d, 1 << 22):
+        monkeypatch.setattr("app.distmult.PIECE_BYTES", {True: most, False: most})
+        for found, right in zip(sums_of(device, triples, E, D, g, starts), wanted):
+            assert found.shape == right.shape and found.tobytes() == right.tobytes()
 
 
 def test_one_end_of_a_wrong_triple_is_that_of_the_right_one():
@@ -105,9 +158,13 @@ def test_summaries():
     assert random_summary(2)["mrr"] == 0.75
 
 
+def deal(triples, case):
+    return split_triples(triples, case.held_out, 1, case.validation)
+
+
 def trained(group, **settings):
     case = RgcnCase(**{"hidden": 4, "dimension": 5, "epochs": 3, "layers": 2, "bases": 3, **settings})
-    found = train_links(group, make_triples(), case, 1)
+    found = train_links(group, triples := make_triples(), deal(triples, case), case, 1)
     return digest({"D": found.relations, **found.net.whole_weights(group)}), found.scores
 
 
@@ -123,6 +180,6 @@ def test_the_same_bits_for_any_partition_and_device(group, settings):
 def test_links_of_aifb_rank_above_the_baselines(compiled):
     triples, _ = read_triples_npz(str(data_dir() / "rgcn" / "aifb.npz"))
     case = RgcnCase(layers=1, bases=0, dimension=64, negatives=8, epochs=25, learning_rate=0.02)
-    scores = train_links(Group(MPI.COMM_SELF, compiled), triples, case, 1).scores
+    scores = train_links(Group(MPI.COMM_SELF, compiled), triples, deal(triples, case), case, 1).scores
     assert scores["learned"]["mrr"] > 1.3 * scores["most_frequent"]["mrr"] > 100 * scores["random"]["mrr"]
     assert scores["learned"]["hits_10"] > 1.3 * scores["most_frequent"]["hits_10"]

@@ -25,7 +25,7 @@ from app.comm.group import Group
 from app.config import Case, GnnCase, GraphCase, RgcnCase
 from app.device import HostDevice
 from app.errors import Stopped
-from app.gnn.link_prediction import train_links
+from app.gnn.link_prediction import split_triples, train_links
 from app.gnn.rgcn_training import train_rgcn
 from app.gnn.training import Classifier, fit
 from app.graphs.random_triples import random_labels, random_triples
@@ -391,7 +391,8 @@ def test_a_training_tells_the_seconds_of_all_its_parts(kind, host):
             lambda keeper: fit(Classifier(host, GnnCase(hidden=4, epochs=4), block, data, 1), keeper=keeper)
         )
     elif kind == "links":
-        found = stopped_once(lambda keeper: train_links(host, triples, case, 1, keeper=keeper))
+        split = split_triples(triples, case.held_out, 1, case.validation)
+        found = stopped_once(lambda keeper: train_links(host, triples, split, case, 1, keeper=keeper))
     else:
         graph, labels = relational_graph(triples), random_labels(triples, 10, 2, 1)
         found = stopped_once(lambda keeper: train_rgcn(host, graph, labels, case, 1, keeper=keeper))

@@ -1,4 +1,4 @@
-"""N-Triples, label tables and the npz layout of triples: what is read, and what is said of wrong files."""
+"""N-Triples, tables of triples and labels, the npz layout: what is read, what is said of wrong files."""
 
 import gzip
 
@@ -7,10 +7,11 @@ import pytest
 from data import data_dir, needs_data
 
 from app.errors import GraphError
-from app.graphs.ntriples import read_label_tables, read_ntriples
+from app.graphs.label_tables import read_label_tables
 from app.graphs.relational import nodes_by_layer, relational_graph
 from app.graphs.source import Source
-from app.graphs.triples import NodeLabels, Triples, check_labels, read_triples_npz
+from app.graphs.triple_text import read_triple_text
+from app.graphs.triples import TEST, TRAIN, VALID, NodeLabels, Triples, check_labels, read_triples_npz
 
 pytestmark = pytest.mark.mpi_skip
 GOOD = b"<a> <p> <b> .\n"
@@ -46,7 +47,7 @@ def test_terms_of_every_kind(written):
         b'<a><p>"1994"^^<http://www.w3.org/2001/XMLSchema#string>.\n'
         b'  <a> <p> "" .'
     )
-    found = read_ntriples(written(text))
+    found = read_triple_text(written(text))
     assert rows_of(found) == [
         ("<a>", "<p>", "_:x1.y"),
         ("_:x1.y", "<q>", '"one "two" A"@en-GB'),
@@ -60,16 +61,16 @@ def test_terms_of_every_kind(written):
 def test_escaped_and_plain_spellings_are_one_node(written):
     text = '<caf\\u00e9> <p> <caf\u00e9> .\n"\\t\\U0001F600" <p> <a> .\n'
     path = written(text.replace('"\\t\\U0001F600" <p> <a>', '<a> <p> "\\t\\U0001F600"').encode())
-    found = read_ntriples(path)
+    found = read_triple_text(path)
     assert found.node_names == ["<caf\u00e9>", "<a>", '"\t\U0001f600"']
 
 
 def test_a_packed_file_and_pieces_give_the_same(written, monkeypatch):
     text = b"".join(b"<n%d> <p%d> <n%d> .\n" % (k, k % 3, 7 * k % 50) for k in range(500))
-    whole = read_ntriples(written(text))
+    whole = read_triple_text(written(text))
     monkeypatch.setattr("app.graphs.source.PIECE_BYTES", 128)
     for path in (written(text), written(gzip.compress(text), "g.nt.gz")):
-        found = read_ntriples(path)
+        found = read_triple_text(path)
         assert np.array_equal(found.subject, whole.subject) and np.array_equal(found.object, whole.object)
         assert found.node_names == whole.node_names
 
@@ -92,23 +93,68 @@ def test_a_packed_file_and_pieces_give_the_same(written, monkeypatch):
 )
 def test_a_malformed_line_is_named(written, line):
     with pytest.raises(GraphError) as caught:
-        read_ntriples(written(GOOD + b"# two\n" + line + b"\n" + GOOD))
+        read_triple_text(written(GOOD + b"# two\n" + line + b"\n" + GOOD))
     message = str(caught.value)
     assert "g.nt:3: found '" in message and "would be right" in message and "\n" not in message
 
 
 def test_an_empty_file_and_a_nul_byte_are_refused(written):
     with pytest.raises(GraphError, match="no edges in"):
-        read_ntriples(written(b"# nothing\n"))
+        read_triple_text(written(b"# nothing\n"))
     with pytest.raises(GraphError, match=r"g.nt:2: found a NUL byte"):
-        read_ntriples(written(GOOD + b"<a\0> <p> <b> .\n"))
+        read_triple_text(written(GOOD + b"<a\0> <p> <b> .\n"))
+
+
+# ---- tables of three columns, sets ------------------------------------------------------------------------
+
+
+def test_a_table_of_names_between_tabs(written):
+    found = read_triple_text(
+        written(b"a b\tlives in\t/m/0x\r\n\n /m/0x\tlives in\ta b\n#1\tp\t<x>", "train.txt")
+    )
+    assert rows_of(found) == [
+        ("a b", "lives in", "/m/0x"), ("/m/0x", "lives in", "a b"), ("#1", "p", "<x>")
+    ]  # fmt: skip
+    assert found.name == "train" and not len(found.sets)
+    assert len(found.rows()) == len(found.rows(TRAIN)) == 3 and not len(found.rows(TEST))
+
+
+@pytest.mark.parametrize("line", [b"a\tp", b"a\tp\tb\tc", b"a\t \tb", b"a p b"])
+def test_a_malformed_row_is_named(written, line):
+    with pytest.raises(GraphError, match=r"t.tsv:3: found '.*'; three columns .*would be right"):
+        read_triple_text(written(b"a\tp\tb\n\n" + line + b"\n", "t.tsv"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [(b"a\tp\tb\n", "g.nt", 1), (b"a p b\n", "g.txt", 1), (b"<a>\t<p>\t<b> .\nx\ty\tz\n", "g.txt", 2)],
+)
+def test_what_is_no_table_is_read_as_n_triples(written, text, name, line):
+    with pytest.raises(GraphError, match=rf"{name}:{line}: found '.*' in N-Triples, or three columns"):
+        read_triple_text(written(text, name))
+
+
+def test_files_of_other_sets_go_on_with_the_numbers(written):
+    path = written(b"a\tp\tb\nb\tq\ta\n", "train.txt")
+    others = {VALID: written(b"b\tp\tc\n", "v.txt"), TEST: written(b"<a> <p> <b> .\n", "t.nt")}
+    found = read_triple_text(path, others)
+    assert rows_of(found)[2:] == [("b", "p", "c"), ("<a>", "<p>", "<b>")]
+    assert found.sets.tolist() == [TRAIN, TRAIN, VALID, TEST] and found.name == "train"
+    assert found.rows(TRAIN).tolist() == [[0, 0, 1], [1, 1, 0]] and found.rows(VALID).tolist() == [[1, 0, 2]]
+
+
+def test_sets_of_an_archive(tmp_path):
+    found, _ = read_triples_npz(save(tmp_path, test_triples=np.array([[2, 1, 0]])))
+    assert found.sets.tolist() == [TRAIN, TRAIN, TEST] and found.rows(TEST).tolist() == [[2, 1, 0]]
+    with pytest.raises(GraphError, match=r"array 'val_triples': found number 3; 0..2 would be right"):
+        read_triples_npz(save(tmp_path, val_triples=np.array([[3, 1, 0]])))
 
 
 # ---- label tables ---------------------------------------------------------------------------------------
 
 
 def tables(written, train, test):
-    triples = read_ntriples(written(b"<x> <p> <y> .\n<z> <p> <w> .\n"))
+    triples = read_triple_text(written(b"<x> <p> <y> .\n<z> <p> <w> .\n"))
     return read_label_tables(written(train, "train.tsv"), written(test, "test.tsv"), triples)
 
 
@@ -242,7 +288,7 @@ def test_nodes_by_layer_are_those_within_hops():
 def test_the_text_of_aifb_is_its_npz():
     folder = data_dir() / "rgcn"
     triples, labels = read_triples_npz(str(folder / "aifb.npz"))
-    text = read_ntriples(str(folder / "aifb" / "aifb_stripped.nt.gz"))
+    text = read_triple_text(str(folder / "aifb" / "aifb_stripped.nt.gz"))
     assert (text.nodes, text.relations, len(text)) == (8285, 45, 29043)
     # The label relations are gone: no edge of "employs" or "affiliation" is left.
     assert not [name for name in text.relation_names if "employs" in name or "affiliation" in name]

@@ -18,6 +18,7 @@ from app.cuda.matrix import CudaMatrix
 from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise
 from app.cuda.staging import PinnedRing, row_major
+from app.distmult import DistMultProducts
 
 Array = Any
 
@@ -51,7 +52,7 @@ def streams_of(cp: Any, index: int) -> Streams:
     return SHARED[key]
 
 
-class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention):
+class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, DistMultProducts):
     """One GPU; several ranks of a machine may share it.
 
     cp            the module cupy

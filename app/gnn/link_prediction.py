@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.config import RgcnCase
-from app.elementwise import row_sums
 from app.errors import CaseError
 from app.gnn import rgcn_kept
 from app.gnn.loss import refuse_infinite
@@ -27,7 +27,7 @@ from app.gnn.rgcn_training import Steps, grid_groups
 from app.gnn.shards import glorot_limit
 from app.gnn.stopwatch import Took
 from app.graphs.relational import RelationalGraph, relational_graph
-from app.graphs.triples import Triples
+from app.graphs.triples import TEST, TRAIN, VALID, Triples
 from app.partition.relations import place
 from app.rng import stream
 from app.watchdog import beat
@@ -68,19 +68,23 @@ class LinkFit:
 
 
 def split_triples(triples: Triples, share: float, seed: int, validation: float = 0.0) -> Split:
-    """Hold out shares of the distinct triples, drawn uniformly. Raises CaseError where a part is empty."""
-    rows = np.unique(np.stack([triples.subject, triples.relation, triples.object], axis=1), axis=0)
+    """The distinct triples by their sets; of a set that is not given a share of those to learn from.
+
+    share, validation   of TEST and VALID, drawn uniformly, where no triple says that it is of that set
+    Raises CaseError where nothing is left to learn from, or nothing to rank.
+    """
+    rows, valid, test = (np.unique(triples.rows(of), axis=0).astype(np.int64) for of in (TRAIN, VALID, TEST))
     order = stream(seed, "links/split").permutation(len(rows))
-    held = round(share * len(rows))
-    chosen = held + round(validation * len(rows))
-    if not 0 < held <= chosen < len(rows):
+    held = 0 if len(test) else round(share * len(rows))
+    chosen = held + (0 if len(valid) else round(validation * len(rows)))
+    if not held + len(test) or chosen >= len(rows):
         shares = f"{share:g} and {validation:g}"
         raise CaseError(
             f"rgcn.held_out, rgcn.validation: {shares} of {len(rows)} triples; some, not all, would do"
         )
-    test, valid, train = (rows[np.sort(part)] for part in np.split(order, [held, chosen]))
-    by_relation = np.argsort(train[:, 1], kind="stable")
-    return Split(train[by_relation].astype(np.int64), valid.astype(np.int64), test.astype(np.int64))
+    drawn = [rows[np.sort(part)] for part in np.split(order, [held, chosen])]
+    train = drawn[2][np.argsort(drawn[2][:, 1], kind="stable")]
+    return Split(train, valid if len(valid) else drawn[1], test if len(test) else drawn[0])
 
 
 # ---- the decoder ------------------------------------------------------------------------------------------
@@ -121,46 +125,34 @@ class DistMult:
         Ranks   all call
         """
         m, w = wrong.shape[:2]
-        ends = np.concatenate([train[:, None, ::2], wrong], axis=1).reshape(-1, 2)
-        relation, group, device = np.repeat(train[:, 1], w + 1), self.group, self.device
+        group, device, R = self.group, self.device, self.R
         starts = self._starts * (w + 1)
         first, last = int(starts[self._own.start]), int(starts[self._own.stop])
-        E_s, D_r, E_o = self._rows(E, ends[first:last], relation[first:last])
-        Z = row_sums(device.xp, E_s * D_r * E_o)[:, None]
+        triples = _columns_of(train, wrong)
+        own = triples[:, first:last]
+        Z = device.triple_scores(own, E, self.D)[:, None]
         right = device.put((np.arange(first, last) % (w + 1) == 0).astype(np.float32)[:, None])
         weight = device.put(np.full(last - first, 1 / (m * (w + 1)), dtype=np.float32))
         losses = device.sigmoid_loss(Z, right, weight)
         own_starts = starts[self._own.start : self._own.stop + 1] - first
-        both = device.xp.concatenate([Z * E_s * E_o, losses[:, None]], axis=1)
-        sums = group.gather_rows(device.fold(own_starts, both), self._relations.tolist())
-        loss = device.fold(np.array([0, self.R]), device.xp.ascontiguousarray(sums[:, -1:]))
+        dD = device.triple_relation_sums(own_starts, own, Z[:, 0], E)
+        both = device.xp.concatenate([dD, device.fold(own_starts, losses[:, None])], axis=1)
+        sums = group.gather_rows(both, self._relations.tolist())
+        loss = device.fold(np.array([0, R]), device.xp.ascontiguousarray(sums[:, -1:]))
         counts = [int(starts[k] - starts[j]) for j, k in _spans(self._relations)]
-        g = group.gather_rows(Z, counts)
-        dE = self._node_rows(E, g, ends, relation, lo, hi)
+        g = group.gather_rows(Z, counts)[:, 0]
+        dE = device.triple_node_sums(triples, g, E, self.D, lo, hi)
         return float(device.get(loss)[0, 0]), device.xp.ascontiguousarray(sums[:, :-1]), dE
 
-    def _rows(self, E: Array, ends: np.ndarray, relation: np.ndarray) -> tuple[Array, Array, Array]:
-        """Rows of subjects, relations and objects."""
-        xp, put = self.device.xp, self.device.put
-        subject, object_ = put(np.ascontiguousarray(ends[:, 0])), put(np.ascontiguousarray(ends[:, 1]))
-        return (
-            xp.take(E, subject, axis=0),
-            xp.take(self.D, put(relation), axis=0),
-            xp.take(E, object_, axis=0),
-        )
 
-    def _node_rows(
-        self, E: Array, g: Array, ends: np.ndarray, relation: np.ndarray, lo: int, hi: int
-    ) -> Array:
-        """[hi - lo, d]: dE of some nodes, each a chain over the triples that it is in."""
-        xp, put = self.device.xp, self.device.put
-        node, other = ends.T.reshape(-1), ends[:, ::-1].T.reshape(-1)
-        near = np.flatnonzero((node >= lo) & (node < hi))
-        near = near[np.argsort(node[near], kind="stable")]
-        triple = near % len(ends)
-        starts = np.searchsorted(node[near], np.arange(lo, hi + 1))
-        rows = xp.take(self.D, put(relation[triple]), axis=0) * xp.take(E, put(other[near]), axis=0)
-        return self.device.fold(starts, rows * xp.take(g, put(triple), axis=0))
+def _columns_of(train: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """[3, t] int32: each right triple and then its wrong ones."""
+    m, w = wrong.shape[:2]
+    columns = np.empty((3, m, w + 1), dtype=np.int32)
+    columns[1] = train[:, 1:2]
+    for row, end in ((0, 0), (2, 1)):
+        columns[row, :, 0], columns[row, :, 1:] = train[:, row], wrong[:, :, end]
+    return columns.reshape(3, -1)
 
 
 def draw_wrong(seed: int, epoch: int, train: np.ndarray, nodes: int, count: int) -> np.ndarray:
@@ -184,6 +176,7 @@ def _spans(sizes: np.ndarray) -> list[tuple[int, int]]:
 def train_links(
     group: Group,
     triples: Triples,
+    split: Split,
     case: RgcnCase,
     seed: int,
     record: Callable[[dict[str, float]], None] = lambda row: None,
@@ -191,15 +184,16 @@ def train_links(
     begin: Callable[[RGCN, Array, RelationalGraph], None] = lambda net, D, graph: None,
     keeper: Keeper = NOTHING_KEPT,
 ) -> LinkFit:
-    """Train on a share of the triples, rank the others; the result is the same for any partition.
+    """Train on some of the triples, rank the others; the result is the same for any partition.
 
+    split         which ones, as split_triples deals them
     check_every   epochs between comparisons of replicated weights over ranks; 0: never
     begin         called with network, relations' rows and the graph learned from, before the first epoch
     keeper        where training may be stopped, and what it goes on from
     Ranks         all call
     Raises NumericsError where the loss is no longer finite.
     """
-    took, split = Took(), split_triples(triples, case.held_out, seed, case.validation)
+    took = Took()
     columns = (split.train[:, k].astype(np.int32) for k in range(3))
     graph = relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
     placement = place(graph, group.size, grid_groups(group.size, case), case.grouping, case.parts or 1)
@@ -382,11 +376,10 @@ def rank_learned(group: Group, E: Array, D: Array, split: Split, ranked: np.ndar
 
 def rank_frequent(group: Group, triples: Triples, split: Split, ranked: np.ndarray) -> np.ndarray:
     """filtered_ranks by how often a node is an end of the relation in learned triples. Ranks: all call."""
-    counts = np.zeros((2, triples.relations, triples.nodes), dtype=np.int32)
-    for side, far in ((0, 2), (1, 0)):
-        np.add.at(counts[side], (split.train[:, 1], split.train[:, far]), 1)
+    ones, shape = np.ones(len(split.train), dtype=np.int32), (triples.relations, triples.nodes)
+    counts = [sp.csr_array((ones, (split.train[:, 1], split.train[:, far])), shape=shape) for far in (2, 0)]
     return filtered_ranks(
-        group, split, triples.relations, lambda side, part: counts[side][part[:, 1]], ranked
+        group, split, triples.relations, lambda side, part: counts[side][part[:, 1]].toarray(), ranked
     )
 
 

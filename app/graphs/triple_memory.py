@@ -1,7 +1,7 @@
 """Knowledge graphs that are already in memory: triples of numbers or names, NetworkX graphs, labels."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -11,9 +11,11 @@ from app.errors import GraphError
 from app.graphs.node_memory import ClassNames, splits_of, table_of_arrays
 from app.graphs.nodedata import SPLITS
 from app.graphs.source import shown
-from app.graphs.triples import MOST, NodeLabels, Triples
+from app.graphs.triples import MOST, TEST, TRAIN, VALID, NodeLabels, Triples
 
 NAME = "triples"
+NAMES = {TRAIN: "triples", VALID: "val", TEST: "test"}  # of the arguments
+Row = tuple[Any, Any, Any]  # subject, relation, object
 RIGHT = "(subject, relation, object) would be right"
 
 
@@ -27,7 +29,11 @@ class NamedTriples:
 
 
 def triples_of_object(
-    given: Any, nodes: int | None = None, relations: int | None = None, attribute: str = "relation"
+    given: Any,
+    nodes: int | None = None,
+    relations: int | None = None,
+    attribute: str = "relation",
+    others: dict[int, Any] | None = None,
 ) -> NamedTriples:
     """The triples of an array [m, 3], of a list of names or of a directed NetworkX graph.
 
@@ -35,16 +41,40 @@ def triples_of_object(
                       in which they occur; or a graph, whose nodes keep their order
     nodes, relations  how many there are, of numbers only; None: one more than the largest
     attribute         the edge attribute of a NetworkX graph that names the relation
+    others            triples of the same kinds by the set that they are (VALID, TEST)
     Raises GraphError.
     """
-    if hasattr(given, "adj") and hasattr(given, "edges"):
+    every = {TRAIN: given, **(others or {})}
+    parts = {NAMES[number]: _rows_of(each, attribute, NAMES[number]) for number, each in every.items()}
+    numbered = {name for name, rows in parts.items() if isinstance(rows, np.ndarray)}
+    if len(numbered) == len(parts):
+        found = NamedTriples(_numbered(parts, nodes, relations))
+    elif numbered:
+        raise GraphError(f"{min(numbered)}: found numbers, others are names; names in all would be right")
+    else:
         _refuse_counts(nodes, relations)
-        return _networkx(given, attribute)
-    rows = given if isinstance(given, np.ndarray) and given.dtype.kind in "iu" else _rows(given)
-    if isinstance(rows, np.ndarray):
-        return NamedTriples(_numbered(rows, nodes, relations))
-    _refuse_counts(nodes, relations)
-    return _named(rows)
+        found = _named(parts, [node for each in every.values() for node in _nodes_of(each)])
+    if not others:
+        return found
+    sets = np.repeat(np.array(list(every), dtype=np.uint8), [len(rows) for rows in parts.values()])
+    return replace(found, triples=replace(found.triples, sets=sets))
+
+
+def _is_networkx(given: Any) -> bool:
+    return hasattr(given, "adj") and hasattr(given, "edges")
+
+
+def _nodes_of(given: Any) -> list[Any]:
+    """The nodes of a NetworkX graph, which has some that are in no triple."""
+    return list(given.nodes) if _is_networkx(given) else []
+
+
+def _rows_of(given: Any, attribute: str, name: str) -> np.ndarray | list[Row]:
+    """Rows of numbers or of names; `name` is that of the argument."""
+    rows = _networkx(given, attribute, name) if _is_networkx(given) else _rows(given, name)
+    if not 0 < len(rows) <= MOST:
+        raise GraphError(f"{name}: found {len(rows)}; from 1 to {MOST} would be right")
+    return rows
 
 
 def _refuse_counts(nodes: int | None, relations: int | None) -> None:
@@ -53,97 +83,87 @@ def _refuse_counts(nodes: int | None, relations: int | None) -> None:
             raise GraphError(f"{name}: counts those of an array of numbers; names tell it: leave it out")
 
 
-def _rows(given: Any) -> np.ndarray | list[tuple[Any, Any, Any]]:
+def _rows(given: Any, name: str) -> np.ndarray | list[Row]:
     """[m, 3] int64 where all are whole numbers, else the rows as they are."""
     needed = f"an array [m, 3], a list of {RIGHT.split(' would')[0]}, or a NetworkX MultiDiGraph"
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.shape[1:] == (3,):
+        return given
     if isinstance(given, np.ndarray) and (given.ndim != 2 or given.dtype.kind not in "USO"):
         raise GraphError(
-            f"triples: found {given.dtype} of shape {given.shape}; integers [m, 3] would be right"
+            f"{name}: found {given.dtype} of shape {given.shape}; integers [m, 3] would be right"
         )
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise GraphError(f"triples: found {type(given)}; {needed} would be right")
+        raise GraphError(f"{name}: found {type(given)}; {needed} would be right")
     rows = given.tolist() if isinstance(given, np.ndarray) else list(given)
     for i, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 3:
-            raise GraphError(f"triples: found {shown(repr(row))} in row {i}; {RIGHT}")
+            raise GraphError(f"{name}: found {shown(repr(row))} in row {i}; {RIGHT}")
     if rows and all(
         isinstance(each, Integral) and not isinstance(each, bool) for row in rows for each in row
     ):
         try:
             return np.array([[int(each) for each in row] for row in rows], dtype=np.int64)
         except OverflowError:
-            raise GraphError(f"triples: found a number beyond {MOST}; 0..{MOST} would be right") from None
+            raise GraphError(f"{name}: found a number beyond {MOST}; 0..{MOST} would be right") from None
     return [tuple(row) for row in rows]
 
 
-def _numbered(rows: np.ndarray, nodes: int | None, relations: int | None) -> Triples:
-    """Triples of numbers from 0."""
-    if rows.ndim != 2 or rows.shape[1] != 3:
-        raise GraphError(f"triples: found {rows.dtype} of shape {rows.shape}; integers [m, 3] would be right")
-    _refuse_none(len(rows))
+def _numbered(parts: dict[str, np.ndarray], nodes: int | None, relations: int | None) -> Triples:
+    """Triples of numbers from 0, by the name of the argument."""
     counts = []
     for name, what, columns, stated in (
-        ("nodes", "node", rows[:, ::2], nodes), ("relations", "relation", rows[:, 1:2], relations),
+        ("nodes", "node", slice(None, None, 2), nodes), ("relations", "relation", slice(1, 2), relations),
     ):  # fmt: skip
         most = MOST if stated is None else stated
         if stated is not None and not (isinstance(stated, Integral) and 1 <= stated <= MOST):
             raise GraphError(f"{name}: found {stated!r}; a number from 1 to {MOST} would be right")
-        wrong = (columns < 0) | (columns >= most)
-        if wrong.any():
-            i = int(np.flatnonzero(wrong.any(axis=1))[0])
-            number = int(columns[i][wrong[i]][0])
-            raise GraphError(f"triples: found {what} {number} in row {i}; 0..{most - 1} would be right")
-        counts.append(int(columns.max()) + 1 if stated is None else int(stated))
-    return Triples(NAME, *counts, *_columns(rows))
+        for given, rows in parts.items():
+            wrong = (rows[:, columns] < 0) | (rows[:, columns] >= most)
+            if wrong.any():
+                i = int(np.flatnonzero(wrong.any(axis=1))[0])
+                number = int(rows[i, columns][wrong[i]][0])
+                raise GraphError(f"{given}: found {what} {number} in row {i}; 0..{most - 1} would be right")
+        largest = max(int(rows[:, columns].max()) for rows in parts.values())
+        counts.append(largest + 1 if stated is None else int(stated))
+    return Triples(NAME, *counts, *_columns(np.concatenate(list(parts.values()))))
 
 
-def _named(rows: list[tuple[Any, Any, Any]]) -> NamedTriples:
-    """Triples of names, numbered as the reader of N-Triples does."""
+def _named(parts: dict[str, list[Row]], first: list[Any]) -> NamedTriples:
+    """Triples of names, numbered as the reader of text files does, after some nodes."""
     nodes: dict[Any, int] = {}
     relations: dict[Any, int] = {}
-    _refuse_none(len(rows))
-    numbers = np.empty((len(rows), 3), dtype=np.int64)
-    for i, (s, r, o) in enumerate(rows):
+    for node in first:
+        nodes.setdefault(node, len(nodes))
+    numbers = np.empty((sum(map(len, parts.values())), 3), dtype=np.int64)
+    rows = ((name, i, row) for name, part in parts.items() for i, row in enumerate(part))
+    for at, (name, i, (s, r, o)) in enumerate(rows):
         try:
-            numbers[i, 0] = nodes.setdefault(s, len(nodes))
-            numbers[i, 1] = relations.setdefault(r, len(relations))
-            numbers[i, 2] = nodes.setdefault(o, len(nodes))
+            numbers[at, 0] = nodes.setdefault(s, len(nodes))
+            numbers[at, 1] = relations.setdefault(r, len(relations))
+            numbers[at, 2] = nodes.setdefault(o, len(nodes))
         except TypeError:  # what can be no key of a dict
-            found = shown(repr(rows[i]))
-            raise GraphError(f"triples: found {found} in row {i}; three names would be right") from None
+            found = shown(repr((s, r, o)))
+            raise GraphError(f"{name}: found {found} in row {i}; three names would be right") from None
     return NamedTriples(
         Triples(NAME, len(nodes), len(relations), *_columns(numbers)), list(nodes), list(relations)
     )
 
 
-def _networkx(graph: Any, attribute: str) -> NamedTriples:
+def _networkx(graph: Any, attribute: str, name: str) -> list[Row]:
     """The edges of a directed graph, each with a relation."""
     if not graph.is_directed():
         raise GraphError(
-            f"triples: found {type(graph)}; a MultiDiGraph, whose edges have directions, is needed"
+            f"{name}: found {type(graph)}; a MultiDiGraph, whose edges have directions, is needed"
         )
-    edges = list(graph.edges(data=attribute))
-    lacking = next((edge for edge in edges if edge[2] is None), None)
-    if lacking is not None:
-        found = f"edge {lacking[0]!r}-{lacking[1]!r} has no attribute {attribute!r}"
-        raise GraphError(f"triples: {found}; one for every edge, or another relation=, would be right")
-    _refuse_none(len(edges))
-    nodes = list(graph.nodes)
-    number = {node: i for i, node in enumerate(nodes)}
-    relations: dict[Any, int] = {}
-    rows = np.empty((len(edges), 3), dtype=np.int64)
-    for i, (s, o, r) in enumerate(edges):
-        try:
-            rows[i] = number[s], relations.setdefault(r, len(relations)), number[o]
-        except TypeError:  # what can be no key of a dict
+    rows = [(s, r, o) for s, o, r in graph.edges(data=attribute)]
+    for s, r, o in rows:
+        if r is None:
+            found = f"edge {s!r}-{o!r} has no attribute {attribute!r}"
+            raise GraphError(f"{name}: {found}; one for every edge, or another relation=, would be right")
+        if not isinstance(r, Hashable):
             found = f"edge {s!r}-{o!r} has the {attribute} {shown(repr(r))}"
-            raise GraphError(f"triples: {found}; a name would be right") from None
-    return NamedTriples(Triples(NAME, len(nodes), len(relations), *_columns(rows)), nodes, list(relations))
-
-
-def _refuse_none(count: int) -> None:
-    if not 0 < count <= MOST:
-        raise GraphError(f"triples: found {count}; from 1 to {MOST} would be right")
+            raise GraphError(f"{name}: {found}; a name would be right")
+    return rows
 
 
 def _columns(rows: np.ndarray) -> list[np.ndarray]:

@@ -1,8 +1,8 @@
 """Triples: a knowledge graph as (subject, relation, object), labels of some nodes, the npz layout of both.
 
 The npz layout: triples [m, 3], num_nodes, num_relations, and for classification train_idx, train_label,
-test_idx, test_label; val_idx, val_label and names are optional. The text layout is that of
-app/graphs/ntriples.py.
+test_idx, test_label; val_idx, val_label and names are optional, and so are val_triples, test_triples [k, 3]
+for the prediction of links. The text layouts are those of app/graphs/triple_text.py.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +16,9 @@ from app.graphs.source import Limits, Source, graph_name
 DEFAULT_LIMITS = Limits()
 MOST = 2**31 - 1  # of nodes and of triples: numbers are int32
 NO_NODES = np.zeros(0, dtype=np.int32)
+TRAIN, VALID, TEST = range(3)  # what a triple is for
+SET_KEYS = {VALID: "val_triples", TEST: "test_triples"}
+NO_SETS = np.zeros(0, dtype=np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +28,8 @@ class Triples:
     subject, relation, object   [m] int32, in the order of the file, repeats included
     relation_names              [relations], or empty
     node_names                  [nodes] as the file spells them, or empty
+    sets                        [m] uint8: TRAIN, VALID (to choose by) or TEST (to be ranked), or empty where
+                                nothing is said of it: all are to learn from
     """
 
     name: str
@@ -35,9 +40,17 @@ class Triples:
     object: np.ndarray
     relation_names: list[str] = field(default_factory=list)
     node_names: list[str] = field(default_factory=list)
+    sets: np.ndarray = field(default_factory=lambda: NO_SETS)
 
     def __len__(self) -> int:
         return len(self.subject)
+
+    def rows(self, of: int | None = None) -> np.ndarray:
+        """[k, 3] (subject, relation, object), the triples of a set, or all of them."""
+        rows = np.stack([self.subject, self.relation, self.object], axis=1)
+        if of is None:
+            return rows
+        return rows[self.sets == of] if len(self.sets) else rows[: len(rows) if of == TRAIN else 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,21 +87,35 @@ class NodeLabels:
 def read_triples_npz(path: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Triples, NodeLabels | None]:
     """Triples and, where the file has them, labels. Raises GraphError."""
     file = Npz(Source(path, limits))
-    column = file.integers("triples", (None, 3))
-    if column.fortran:
-        raise file.error("is stored column-major; row-major would be right", "triples")
     nodes, relations = _count(file, "num_nodes"), _count(file, "num_relations")
-    if column.shape[0] > MOST:
-        raise file.error(f"holds {column.shape[0]} triples; at most {MOST} would be right", "triples")
-    rows = file.wide(column, file.whole(column)).reshape(-1, 3)
-    for at, most in ((0, nodes), (1, relations), (2, nodes)):
-        _check_numbers(file, "triples", rows[:, at], most)
+    parts = {TRAIN: _rows(file, "triples", nodes, relations)}
+    for number, key in SET_KEYS.items():
+        if key in file:
+            parts[number] = _rows(file, key, nodes, relations)
+    rows = np.concatenate(list(parts.values()))
     columns = [np.ascontiguousarray(rows[:, at], dtype=np.int32) for at in range(3)]
+    sets = np.concatenate([np.full(len(part), number, dtype=np.uint8) for number, part in parts.items()])
     names = {
         key: _names(file, f"{key}_names", most) for key, most in (("relation", relations), ("node", nodes))
     }
-    triples = Triples(graph_name(path), nodes, relations, *columns, names["relation"], names["node"])
+    triples = Triples(
+        graph_name(path), nodes, relations, *columns, names["relation"], names["node"],
+        sets if len(parts) > 1 else NO_SETS,
+    )  # fmt: skip
     return triples, _read_labels(file, nodes)
+
+
+def _rows(file: Npz, name: str, nodes: int, relations: int) -> np.ndarray:
+    """[m, 3] int64, an array of triples."""
+    column = file.integers(name, (None, 3))
+    if column.fortran:
+        raise file.error("is stored column-major; row-major would be right", name)
+    if column.shape[0] > MOST:
+        raise file.error(f"holds {column.shape[0]} triples; at most {MOST} would be right", name)
+    rows = file.wide(column, file.whole(column)).reshape(-1, 3)
+    for at, most in ((0, nodes), (1, relations), (2, nodes)):
+        _check_numbers(file, name, rows[:, at], most)
+    return rows
 
 
 def _count(file: Npz, name: str) -> int:

@@ -9,7 +9,7 @@ from app.comm.guard import digest, raise_together
 from app.config import RgcnCase
 from app.errors import GraphError
 from app.gnn.archive import LARGEST, replaced
-from app.gnn.link_prediction import LinkFit, train_links
+from app.gnn.link_prediction import LinkFit, Split, split_triples, train_links
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.graphs.relational import RelationalGraph
@@ -39,7 +39,7 @@ def run_links(context: Context, triples: Triples) -> dict[str, Any]:
 
 
 def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]:
-    """Train on a share of the triples, from rgcn.weights where given, rank the others. Ranks: all call.
+    """Train on some of the triples, from rgcn.weights where given, rank the others. Ranks: all call.
 
     returns what training leaves, and what weights.npz holds
     """
@@ -49,6 +49,9 @@ def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]
     rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
     if said := replaced("rgcn", case.rgcn, rgcn):
         log.info("warning: the weights bring their layers: %s", said)
+    with raise_together(group, "dealing the triples"):
+        split = split_triples(triples, rgcn.held_out, case.seed, rgcn.validation)
+    _say_split(context, split)
     edges: list[str] = []
 
     def begin(net: RGCN, D: Array, graph: RelationalGraph) -> None:
@@ -58,12 +61,24 @@ def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]
 
     with log.phase("train"):
         found = train_links(
-            group, triples, rgcn, case.seed, _recorder(context), case.run.check_every, begin, context.keeper
-        )
+            group, triples, split, rgcn, case.seed, _recorder(context), case.run.check_every, begin,
+            context.keeper,
+        )  # fmt: skip
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
     arrays = {RELATIONS: found.relations, **found.net.whole_weights(group)}
     return found, SavedRgcn(rgcn, 0, NO_CLASSES, edges[0], arrays)
+
+
+def _say_split(context: Context, split: Split) -> None:
+    """How many triples are for what, and which are for two things at once."""
+    sizes = len(split.train), len(split.valid), len(split.test)
+    context.log.info("%d triples to learn from, %d to choose the epoch by, %d held out", *sizes)
+    for name, rows in (("validation", split.valid), ("held-out", split.test)):
+        both = len(rows) + len(split.train) - len(np.unique(np.concatenate([rows, split.train]), axis=0))
+        if both:
+            told = both, len(rows), name
+            context.log.info("warning: %d of the %d %s triples are also learned from", *told)
 
 
 class _Saved:
