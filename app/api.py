@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from app.casefile import merged
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
@@ -41,7 +42,7 @@ def train(
     settings   keys of a case, as {"train.graphs.generator": "ba", "train.steps": 2000, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call, the result is identical on all
     """
-    return _trained(context_of_settings({"run.task": "train", **(settings or {})}, comm, verbose))
+    return _trained(context_of_settings(merged({"run.task": "train"}, settings), comm, verbose))
 
 
 class TrainingRun:
@@ -132,12 +133,9 @@ def solve(
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
     named = weights if isinstance(weights, str) else "default"
-    chosen = {"policy.weights": named, **(settings or {})}
-    if problem is not None:
-        chosen["problem.name"] = problem
-    if search_seconds is not None:
-        chosen["search.seconds"] = search_seconds
-    context = context_of_settings(chosen, comm, verbose)
+    asked = {"problem.name": problem, "search.seconds": search_seconds}
+    asked = {key: value for key, value in asked.items() if value is not None}
+    context = context_of_settings(merged({"policy.weights": named}, settings, asked), comm, verbose)
     context = replace(context, case=with_searches(context.case))
     counts = WEIGHED.get(context.case.problem.name, "")
     if node_weights is not None and counts != "nodes":
@@ -177,7 +175,7 @@ def classify(
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
-    context = context_of_settings({"run.task": "classify", **(settings or {})}, comm, verbose)
+    context = context_of_settings(merged({"run.task": "classify"}, settings), comm, verbose)
     if hasattr(graph, "is_directed") and graph.is_directed() and not _names_neighbours(settings or {}):
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=2)

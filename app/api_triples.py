@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from app.casefile import merged
 from app.comm.guard import check_same, digest, raise_together
 from app.comm.share import share_arrays
 from app.errors import CaseError, GraphError
@@ -154,11 +155,12 @@ def _context(
     others: dict[int, Any] | None = None,
 ) -> Context:
     """A context of a relational network that writes nothing. Ranks: all call."""
-    chosen = {"run.task": "classify", "gnn.model": "rgcn", "rgcn.goal": goal, **(settings or {})}
+    chosen = {"run.task": "classify", "gnn.model": "rgcn", "rgcn.goal": goal}
+    files = {}
     if isinstance(triples, str):
-        chosen["graph.path"] = triples
-        for number, path in (others or {}).items():
-            chosen[f"rgcn.{SET_KEYS[number]}"] = path
+        sets = {f"rgcn.{SET_KEYS[number]}": path for number, path in (others or {}).items()}
+        files = {"graph.path": triples, **sets}
+    chosen = merged(chosen, settings, files)
     context = context_of_settings(chosen, comm, verbose)
     case = context.case
     for key, found, right in (

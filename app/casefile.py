@@ -8,6 +8,7 @@ import glob
 import os
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import convert, structs, to_builtins
@@ -58,14 +59,23 @@ def load(path: str, overrides: list[str]) -> Case:
     return structs.replace(case, run=structs.replace(case.run, name=name))
 
 
+def merged(*tables: Any) -> Any:
+    """Settings from Python, the later ones laid over the others; what is no table is left for `build`."""
+    wrong = [table for table in tables if table is not None and not isinstance(table, Mapping)]
+    return wrong[0] if wrong else {key: value for table in tables for key, value in (table or {}).items()}
+
+
 def build(settings: dict[str, Any], has_training: bool = False) -> Case:
     """The case of settings from Python, such as {"train.steps": 2000}: checked and filled in like a file.
 
     Raises CaseError with every mistake that was found. Paths are relative to the working directory. The
     graphs of a solve may be missing: the caller has them; and with has_training those to train on.
     """
+    if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
+        found = printable(shorten(repr(settings), 60))
+        raise CaseError(f'settings: found {found}; keys of a case, as {{"seed": 1}}, would be right')
     data: dict[str, Any] = {}
-    for key, value in to_builtins(settings, str_keys=True, enc_hook=_plain_value).items():
+    for key, value in to_builtins(dict(settings), str_keys=True, enc_hook=_plain_value).items():
         _lay_over(data, {}, tuple(key.split(".")), value)
     return _checked("settings", data, {}, os.getcwd(), True, has_training)
 

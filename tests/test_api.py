@@ -37,6 +37,16 @@ def test_settings_that_are_wrong_on_one_rank_end_all():
         solve(nx.path_graph(5), settings={"search.nope": 1} if wrong else {})
 
 
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("settings", [3, [("seed", 1)], "seed=1", {1: 2}])
+def test_settings_that_are_no_keys_are_refused_in_a_line(settings):
+    for call in (solve, classify, train):
+        with pytest.raises(
+            CaseError, match=r'settings: found .*; keys of a case, as {"seed": 1}, would be right'
+        ):
+            call(*([] if call is train else [nx.path_graph(4)]), settings=settings)
+
+
 def test_a_networkx_graph_is_answered_in_its_own_labels():
     graph = nx.les_miserables_graph()
     solution = solve(graph, settings={"run.device": "cpu"})

@@ -9,7 +9,8 @@ from data import catalogue, data_dir, needs_data
 
 from app.bounds import tour_bounds
 from app.bounds.certificate import BadCertificate
-from app.bounds.one_tree import SCALE, OneTrees, plain_one_tree
+from app.bounds.near_tree import NearTrees
+from app.bounds.one_tree import METHOD, SCALE, OneTree, OneTrees, plain_one_tree, rounded_up
 from app.bounds.tour_ascent import (
     CandidateEdges,
     SparseAscent,
@@ -17,7 +18,8 @@ from app.bounds.tour_ascent import (
 )
 from app.bounds.tour_bounds import TourBounds
 from app.bounds.tour_tree import Branching
-from app.graphs.metric import Metric, explicit, from_points, uniform_points
+from app.bounds.tree_check import minimum_tree_weight
+from app.graphs.metric import PLANE, Metric, explicit, from_points, uniform_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import read_tsplib
 from app.native import tour as native
@@ -131,6 +133,84 @@ def clustered(clusters, each, seed=1):
     centres = random.normal(size=(clusters, 1, 2)) * 1e5
     points = centres + random.normal(size=(clusters, each, 2)) * 500
     return from_points("clustered", np.round(points.reshape(-1, 2)))
+
+
+def in_the_plane(n, kind, seed=0):
+    """Points in a small square: many equal ones and many ties; then few."""
+    largest = (2 + n // 8, 10**6)[seed % 2]
+    return from_points(
+        "grid", np.random.default_rng(n + seed).integers(0, largest, (n, 2)).astype(float), kind
+    )
+
+
+@needs_kernels
+@pytest.mark.parametrize("kind", PLANE)
+@pytest.mark.parametrize("n", [3, 4, 7, 20, 60, 133, 700])
+def test_trees_of_near_points_are_those_of_all_edges(n, kind):
+    """Value, and of equally light trees the same one with kernels and without; proved by independent code."""
+    for seed in range(4):
+        metric, special = in_the_plane(n, kind, seed), seed % n
+        pi = np.random.default_rng(seed).integers(-2 * SCALE, 2 * SCALE, n) * (seed > 0)
+        fast, slow = NearTrees(metric, special), NearTrees(metric, special, compiled=False)
+        value = fast.find(pi)
+        assert value == slow.find(pi) == OneTrees(metric, special).find(pi)
+        assert np.array_equal(fast.tree, slow.tree) and np.array_equal(fast.degree, slow.degree)
+        assert np.array_equal(fast.edges(pi), slow.edges(pi)) and len(fast.edges(pi)) == n
+        assert np.array_equal(np.bincount(fast.edges(pi).ravel(), minlength=n), fast.degree)
+        found = OneTree(rounded_up(value), METHOD, pi, special, fast.tree)
+        found.check(metric)
+        replace(found, tree=None).check(metric)
+
+
+@needs_kernels
+def test_equal_points_and_clusters_take_no_longer_than_others():
+    """All pairs would be 4 10^8: a minute in NumPy."""
+    n = 20_000
+    for metric in (from_points("same", np.zeros((n, 2))), clustered(20, n // 20)):
+        pi, trees = np.zeros(n, dtype=np.int64), NearTrees(metric, 0)
+        OneTree(rounded_up(trees.find(pi)), METHOD, pi, 0, trees.tree).check(metric)
+        assert native.quadrants(metric.points, 2).max() < n
+
+
+@pytest.mark.parametrize("boxes", [1, 4])
+def test_trees_that_are_not_the_lightest_prove_nothing(monkeypatch, boxes):
+    """Every tree with one edge exchanged: refused, unless it is as light."""
+    monkeypatch.setattr("app.bounds.tree_check.BOX_POINTS", boxes)
+    refused = 0
+    for n, kind in itertools.product((5, 9, 40), PLANE):
+        metric = in_the_plane(n, kind)
+        random = np.random.default_rng(n)
+        pi = random.integers(-SCALE, SCALE, n)
+        trees = NearTrees(metric, 1, compiled=False)
+        trees.find(pi)
+        weight = minimum_tree_weight(metric, pi, 1, trees.tree, SCALE)
+        others = np.delete(np.arange(n), 1)
+        for _ in range(30):
+            tree = trees.tree.copy()
+            tree[random.integers(len(tree))] = random.choice(others, 2, replace=False)
+            i, j = tree.T
+            found = int((SCALE * metric.between(i, j) + pi[i] + pi[j]).sum())
+            try:
+                assert minimum_tree_weight(metric, pi, 1, tree, SCALE) == found == weight
+            except BadCertificate:
+                refused += 1
+    assert refused > 100
+
+
+def test_what_is_no_tree_proves_nothing():
+    metric, pi = uniform_points(6, 1), np.zeros(6, dtype=np.int64)
+    good = np.array([[1, 2], [2, 3], [3, 4], [4, 5]])
+    for wrong in (good[:3], good - 1, good + 1, np.array([[1, 2], [1, 2], [3, 4], [4, 5]])):
+        with pytest.raises(BadCertificate, match="no spanning tree"):
+            minimum_tree_weight(metric, pi, 0, wrong, SCALE)
+
+
+def test_what_takes_too_long_is_not_begun():
+    """The first 1-tree of many points without kernels, or of a large table."""
+    many = Metric("many", 200_000, "EUC_2D", np.zeros((200_000, 2)), None)
+    for points, compiled in ((20, True), (2000, True), (2000, False)):
+        assert TourBounds(uniform_points(points, 1), compiled).least_seconds < 1
+    assert TourBounds(many, compiled=False).least_seconds > 600
 
 
 @needs_kernels

@@ -7,14 +7,14 @@ import pytest
 from data import catalogue, data_dir, needs_data
 
 from app import solve
-from app.graphs.metric import Metric, explicit, from_points, uniform_points
+from app.graphs.metric import PLANE, Metric, explicit, from_points, uniform_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import read_tsplib
 from app.native import tour as native
 from app.search import tour_baselines
 from app.search.insertion import InsertionState, cheapest_insertion
 from app.search.tour import TourSearch
-from app.search.tour_baselines import apart_from_equals, baselines, greedy_edge
+from app.search.tour_baselines import apart_from_equals, baselines, greedy_edge, nearest_neighbour
 from app.search.tour_plain import PlainSearch
 
 pytestmark = pytest.mark.mpi_skip
@@ -233,6 +233,18 @@ def test_nearest_neighbour_against_scanning():
         left = [c for c in range(60) if c not in order]
         order.append(min(left, key=lambda c: (metric.matrix[order[-1], c], c)))
     assert baselines(metric)["nearest_neighbour"](metric)[0].tolist() == order
+
+
+@pytest.mark.parametrize("kind", PLANE)
+def test_nearest_neighbour_by_a_tree_is_that_of_scanning(monkeypatch, kind):
+    """Ties of rounded lengths go to the lowest number, too."""
+    for n, largest in ((60, 6), (400, 30), (400, 10**6)):
+        points = np.random.default_rng(n).integers(0, largest, (n, 2)).astype(float)
+        found = []
+        for scanned in (10**9, 3):
+            monkeypatch.setattr("app.search.tour_baselines.SCANNED", scanned)
+            found.append(nearest_neighbour(from_points("grid", points, kind))[0].tolist())
+        assert found[0] == found[1]
 
 
 def test_greedy_edge_against_all_edges():

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.bounds.certificate import BadCertificate, Bound
+from app.bounds.tree_check import minimum_tree_weight
 from app.graphs.metric import Metric
 from app.native import tour as native
 
@@ -27,12 +28,15 @@ class OneTree(Bound):
     """No tour is shorter than `lower`.
 
     pi        [n] int64, node weights in multiples of 1/SCALE        special   the special node
+    tree      [n-2, 2] the edges of a minimum spanning tree of the other points, where these lie in a plane:
+              its check is then short. Or None
     """
 
     lower: int
     method: str
     pi: np.ndarray
     special: int
+    tree: np.ndarray | None = None
 
     def check(self, metric: Metric) -> None:
         """Prove the bound: find a minimum 1-tree over all edges anew. Raises BadCertificate."""
@@ -41,13 +45,17 @@ class OneTree(Bound):
             raise BadCertificate(f"{self.method}: not every node of {metric.name} has a weight")
         if n and int(np.abs(self.pi.astype(object)).max()) > LARGEST_PI:
             raise BadCertificate(f"{self.method}: a node weight beyond {LARGEST_PI}")
-        proved = (
-            trivial_bound(metric) if n < SHORTEST else rounded_up(proved_value(metric, self.pi, self.special))
-        )
+        proved = trivial_bound(metric) if n < SHORTEST else rounded_up(self._value(metric))
         if proved != self.lower:
             raise BadCertificate(
                 f"{self.method}: the witness proves {proved}, the certificate says {self.lower}"
             )
+
+    def _value(self, metric: Metric) -> int:
+        if self.tree is None:
+            return proved_value(metric, self.pi, self.special)
+        weight = minimum_tree_weight(metric, self.pi, self.special, self.tree, SCALE)
+        return weight + two_spokes(metric, self.pi, self.special)[0] - 2 * int(self.pi.sum())
 
 
 def trivial_bound(metric: Metric) -> int:
@@ -72,9 +80,7 @@ def proved_value(metric: Metric, pi: np.ndarray, special: int) -> int:
         nearest = int(lightest.argmin())
         total, at = total + int(lightest[nearest]), rest[nearest]
         rest, lightest = np.delete(rest, nearest), np.delete(lightest, nearest)
-    others = everyone[everyone != special]
-    spokes = np.sort(SCALE * metric.between(special, others) + pi[special] + pi[others])
-    return total + int(spokes[:2].sum()) - 2 * int(pi.sum())
+    return total + two_spokes(metric, pi, special)[0] - 2 * int(pi.sum())
 
 
 class OneTrees:
@@ -100,12 +106,23 @@ class OneTrees:
 
     def edges(self, pi: np.ndarray) -> list[tuple[int, int]]:
         """The edges i < j of the last 1-tree, which `find` made with the same pi."""
-        joined = np.flatnonzero(self.parent >= 0)
-        found = list(zip(self.parent[joined].tolist(), joined.tolist()))
-        others = np.delete(np.arange(self.metric.n), self.special)
-        spokes = SCALE * self.metric.between(self.special, others) + pi[others]
-        found += [(self.special, int(others[k])) for k in np.argsort(spokes, kind="stable")[:2]]
+        _, spokes = two_spokes(self.metric, pi, self.special)
+        found = [*self.tree.tolist(), *((self.special, node) for node in spokes.tolist())]
         return [(min(edge), max(edge)) for edge in found]
+
+    @property
+    def tree(self) -> np.ndarray:
+        """[n-2, 2] edges of the last 1-tree that are not at the special node: by which node, which joined."""
+        joined = np.flatnonzero(self.parent >= 0)
+        return np.column_stack([self.parent[joined], joined])
+
+
+def two_spokes(metric: Metric, pi: np.ndarray, special: int) -> tuple[int, np.ndarray]:
+    """The weight of the two lightest edges at the special node, and their ends [2], the lowest of ties."""
+    others = np.delete(np.arange(metric.n), special)
+    weight = SCALE * metric.between(special, others) + pi[special] + pi[others]
+    two = np.argsort(weight, kind="stable")[:2]
+    return int(weight[two].sum()), others[two]
 
 
 def plain_one_tree(

@@ -17,8 +17,10 @@ import heapq
 
 import numpy as np
 
+from app.bounds import near_tree
+from app.bounds.near_tree import NearTrees
 from app.bounds.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, rounded_up
-from app.graphs.metric import Metric
+from app.graphs.metric import PLANE, Metric
 from app.native import tour as native
 
 NEAREST, IN_QUADRANT = 8, 2  # candidates of a point: nearest ones, and nearest ones in each quadrant
@@ -29,7 +31,8 @@ FIRST_STEP, LAST_STEP = 2.0, 0.002  # a round's first step in Polyak's lengths, 
 MISSING = 0.05  # of the value: what is missing where no tour is known
 LEAST_MISSING = 1e-4
 DECAY = 0.7  # of the first step, from round to round
-CHECK_AFTER, CHECK_POINTS = 25, 30  # steps between tries on all edges: so many, and one for so many points
+CHECK_AFTER, CHECK_POINTS = 25, 30  # steps between tries on all edges: so many, and one for so many points,
+NEAR_AFTER = 75  # or so many more where a try takes no longer than a few steps
 
 
 class SparseAscent:
@@ -43,7 +46,9 @@ class SparseAscent:
         self.special, self.steps, self.closed, self.lower = 0, 0, False, -1
         self.metric, self._compiled = metric, compiled
         self.pi = np.zeros(metric.n, dtype=np.int64)
-        self._all = OneTrees(metric, self.special, compiled)
+        self._near = near_tree.applies(metric)
+        self._tree: np.ndarray | None = None  # that proves `lower`
+        self._all = (NearTrees if self._near else OneTrees)(metric, self.special, compiled)
         self._next, self._best, self._value = self.pi, self.pi, None
         self._change: np.ndarray | None = None  # the last one
         self._made, self._length, self._step, self._unchecked = 0, FIRST_ROUND, FIRST_STEP, 0
@@ -64,19 +69,19 @@ class SparseAscent:
         """The bound with the weights that prove it."""
         if self.lower < 0:
             self.step()
-        return OneTree(self.lower, METHOD, self.pi, self.special)
+        return OneTree(self.lower, METHOD, self.pi, self.special, self._tree)
 
     @property
     def _patience(self) -> int:
         """Steps on candidates between two tries on all edges."""
-        return CHECK_AFTER + self.metric.n // CHECK_POINTS
+        return CHECK_AFTER + (NEAR_AFTER if self._near else self.metric.n // CHECK_POINTS)
 
     def _begin(self) -> None:
         """The 1-tree without weights: its edges are candidates, and show the clusters."""
         self._prove()
         edges = self._all.edges(self._best)
         self._edges = CandidateEdges(self.metric, self.special, edges, self._compiled)
-        self._units = Units(self.metric, self.special, self._all.parent)
+        self._units = Units(self.metric, self.special, self._all.tree)
 
     def _prove(self) -> None:
         """Try the best weights on all edges."""
@@ -84,6 +89,7 @@ class SparseAscent:
         self.closed = not (self._all.degree != 2).any()
         if rounded_up(self._value) > self.lower:
             self.lower, self.pi = rounded_up(self._value), self._best
+            self._tree = self._all.tree if self._near else None
         self._checked, self._unchecked = True, 0
 
     def _check(self) -> None:
@@ -128,7 +134,7 @@ class CandidateEdges:
         self.degree, self.parent = np.zeros(metric.n, dtype=np.int32), np.empty(metric.n, dtype=np.int32)
         self._known = np.zeros(0, dtype=np.int64)  # lower end * n + higher end, ascending
         near = metric.neighbours(NEAREST)
-        if metric.kind in ("EUC_2D", "CEIL_2D", "ATT"):
+        if metric.kind in PLANE:
             find = native.quadrants if self.compiled else plain_quadrants
             near = np.hstack([near, find(metric.points, IN_QUADRANT).reshape(metric.n, -1)])
         i = np.repeat(np.arange(metric.n, dtype=np.int64), near.shape[1])
@@ -208,9 +214,9 @@ class Units:
     cities of a cluster stand side by side in `order`, from `first` to before `end`.
     """
 
-    def __init__(self, metric: Metric, special: int, parent: np.ndarray) -> None:
-        j = np.flatnonzero(parent >= 0)
-        i = parent[j]
+    def __init__(self, metric: Metric, special: int, tree: np.ndarray) -> None:
+        """tree   [n-2, 2] edges of a shortest spanning tree of all points but `special`."""
+        i, j = tree.T
         length = metric.between(i, j)
         by_length = np.lexsort((j, length))
         edges = zip(i[by_length].tolist(), j[by_length].tolist(), length[by_length].tolist())

@@ -2,16 +2,21 @@
 
 import time
 
+from app.bounds.near_tree import applies
 from app.bounds.one_tree import METHOD, Ascent, OneTree
 from app.bounds.tour_ascent import SparseAscent
 from app.bounds.tour_tree import METHOD as CASES
 from app.bounds.tour_tree import Branching, CaseTree
 from app.graphs.metric import Metric
+from app.native import tour as native
 
 BRANCH_POINTS = 150  # up to here cases are worth their time
 DENSE_POINTS = 1000  # up to here all 1-trees are made of all edges
 BRANCH_AFTER = 1550  # 1-trees: five rounds of the ascent
-CHECK_SECONDS, CHECK_PAIRS = 1.5e-5, 2e-8  # of a 1-tree, for each point and each pair of points
+PLAIN_SECONDS, PLAIN_PAIRS = 1.5e-5, 2e-8  # of a 1-tree by NumPy, for each point and each pair of points
+KERNEL_PAIRS = 6e-9  # by the kernel, for each pair
+NEAR_SECONDS, BEGIN_SECONDS = 3e-6, 3e-5  # for each point in the plane, and to find the candidates
+TREE_SECONDS = 4e-5  # for each point, of the check of a tree
 MOST_CASES = 8000  # checked in a few seconds
 
 
@@ -71,8 +76,27 @@ class TourBounds:
     @property
     def check_seconds(self) -> float:
         """An estimate of what checking the certificate takes: a 1-tree of NumPy calls for each case."""
-        one = (CHECK_SECONDS + CHECK_PAIRS * self.metric.n) * self.metric.n
-        return one * (1 + (self._branching.cases if self._branching else 0))
+        if self._near:
+            return TREE_SECONDS * self.metric.n
+        return self._plain_seconds * (1 + (self._branching.cases if self._branching else 0))
+
+    @property
+    def least_seconds(self) -> float:
+        """An estimate of the longest step: a 1-tree of all edges, at first also the candidates."""
+        if not (self.compiled and native.available()):
+            return self._plain_seconds
+        if self._near:
+            return (NEAR_SECONDS if self.steps else BEGIN_SECONDS) * self.metric.n
+        return KERNEL_PAIRS * self.metric.n**2
+
+    @property
+    def _plain_seconds(self) -> float:
+        return (PLAIN_SECONDS + PLAIN_PAIRS * self.metric.n) * self.metric.n
+
+    @property
+    def _near(self) -> bool:
+        """Whether 1-trees are found and checked without a look at all edges."""
+        return self.metric.n > DENSE_POINTS and applies(self.metric)
 
     def certificate(self) -> OneTree | CaseTree:
         """The bound with what proves it."""

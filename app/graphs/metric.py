@@ -13,7 +13,8 @@ from app.errors import GraphError
 from app.graphs.graph import Graph, from_edges
 from app.rng import stream
 
-COORDINATE_KINDS = ("EUC_2D", "CEIL_2D", "ATT", "GEO")
+PLANE = ("EUC_2D", "CEIL_2D", "ATT")  # a length in the plane, rounded: what is shorter is not rounded to more
+COORDINATE_KINDS = (*PLANE, "GEO")
 TABLE_POINTS = 3000  # up to here all distances are kept: 36 MB
 MOST_TABLE_POINTS = 20_000  # kinds that are never computed pair by pair: 1.6 GB
 LARGEST_COORDINATE = 5e8  # so that every distance fits 31 bits
@@ -198,7 +199,7 @@ def scaled_points(name: str, points: np.ndarray) -> Metric:
 
 def rounds_badly(metric: Metric) -> bool:
     """Whether most distances between different points are rounded to 0 or 1."""
-    if metric.kind not in ("EUC_2D", "CEIL_2D", "ATT") or metric.n < 2:
+    if metric.kind not in PLANE or metric.n < 2:
         return False
     step = max(1, metric.n // SAMPLE)
     i = np.arange(0, metric.n, step)
@@ -228,11 +229,17 @@ def _computed(kind: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Distances (int64) between points a and b [..., 2]."""
     if kind == "GEO":
         return _geographical(a, b)
+    return rounded_length(kind, a[..., 0] - b[..., 0], a[..., 1] - b[..., 1])
+
+
+def rounded_length(kind: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Lengths (int64) of steps in the plane; kind is one of PLANE."""
+    square = x * x + y * y
     if kind == "EUC_2D":
-        return np.floor(np.sqrt(_squares(a, b)) + 0.5).astype(np.int64)
+        return np.floor(np.sqrt(square) + 0.5).astype(np.int64)
     if kind == "CEIL_2D":
-        return np.ceil(np.sqrt(_squares(a, b))).astype(np.int64)
-    root = np.sqrt(_squares(a, b) / 10.0)
+        return np.ceil(np.sqrt(square)).astype(np.int64)
+    root = np.sqrt(square / 10.0)
     whole = np.floor(root + 0.5)
     return (whole + (whole < root)).astype(np.int64)
 

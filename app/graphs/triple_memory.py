@@ -98,9 +98,7 @@ def _rows(given: Any, name: str) -> np.ndarray | list[Row]:
     for i, row in enumerate(rows):
         if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 3:
             raise GraphError(f"{name}: found {shown(repr(row))} in row {i}; {RIGHT}")
-    if rows and all(
-        isinstance(each, Integral) and not isinstance(each, bool) for row in rows for each in row
-    ):
+    if rows and all(_is_count(each) for row in rows for each in row):
         try:
             return np.array([[int(each) for each in row] for row in rows], dtype=np.int64)
         except OverflowError:
@@ -115,7 +113,7 @@ def _numbered(parts: dict[str, np.ndarray], nodes: int | None, relations: int | 
         ("nodes", "node", slice(None, None, 2), nodes), ("relations", "relation", slice(1, 2), relations),
     ):  # fmt: skip
         most = MOST if stated is None else stated
-        if stated is not None and not (isinstance(stated, Integral) and 1 <= stated <= MOST):
+        if stated is not None and not (_is_count(stated) and 1 <= stated <= MOST):
             raise GraphError(f"{name}: found {stated!r}; a number from 1 to {MOST} would be right")
         for given, rows in parts.items():
             wrong = (rows[:, columns] < 0) | (rows[:, columns] >= most)
@@ -126,6 +124,10 @@ def _numbered(parts: dict[str, np.ndarray], nodes: int | None, relations: int | 
         largest = max(int(rows[:, columns].max()) for rows in parts.values())
         counts.append(largest + 1 if stated is None else int(stated))
     return Triples(NAME, *counts, *_columns(np.concatenate(list(parts.values()))))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _named(parts: dict[str, list[Row]], first: list[Any]) -> NamedTriples:

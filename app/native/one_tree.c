@@ -27,26 +27,27 @@ INLINE int64_t relax(const Weights *w, int64_t last, int64_t n, int64_t *key, in
     return lightest;
 }
 
-/* The two lightest edges at the special node; returns their weight. */
-static int64_t add_spokes(const Weights *w, int64_t special, int32_t *degree) {
-    int64_t first = IN_TREE, second = IN_TREE, at_first = 0, at_second = 0;
-    for (int64_t j = 0; j < w->metric->n; ++j) {
-        if (j == special) continue;
-        const int64_t offered = weight(w, special, j);
-        if (offered < first) {
-            second = first;
-            at_second = at_first;
-            first = offered;
-            at_first = j;
-        } else if (offered < second) {
-            second = offered;
-            at_second = j;
-        }
+/* The two lightest edges at the special node, of those that were offered: the first of equal ones. */
+typedef struct {
+    int64_t first, second, at_first, at_second;
+} Spokes;
+
+static const Spokes NO_SPOKES = {INT64_MAX, INT64_MAX, 0, 0};
+
+INLINE void offer_spoke(Spokes *s, int64_t node, int64_t weight) {
+    if (weight < s->first) *s = (Spokes){weight, s->first, node, s->at_first};
+    else if (weight < s->second) {
+        s->second = weight;
+        s->at_second = node;
     }
+}
+
+/* Adds the two to the tree; returns their weight. */
+static int64_t take_spokes(const Spokes *s, int64_t special, int32_t *degree) {
     degree[special] = 2;
-    ++degree[at_first];
-    ++degree[at_second];
-    return first + second;
+    ++degree[s->at_first];
+    ++degree[s->at_second];
+    return s->first + s->second;
 }
 
 /* The weight of edge i-j is scale * distance + pi[i] + pi[j]. A 1-tree is a spanning tree of all nodes but
@@ -71,7 +72,10 @@ int64_t lk_one_tree(const Metric *m, const int64_t *pi, int64_t scale, int64_t s
         ++degree[parent[last]];
         key[last] = IN_TREE;
     }
-    return total + add_spokes(&w, special, degree);
+    Spokes spokes = NO_SPOKES;
+    for (int64_t j = 0; j < m->n; ++j)
+        if (j != special) offer_spoke(&spokes, j, weight(&w, special, j));
+    return total + take_spokes(&spokes, special, degree);
 }
 
 /* ---- 1-trees of few edges ------------------------------------------------------------------------------------ */
@@ -122,30 +126,8 @@ static int32_t take_first(Sparse *s) {
     return first;
 }
 
-/* The two lightest given edges at the special node, which has two at least; returns their weight. */
-static int64_t add_given_spokes(const Sparse *s, const int64_t *pi, int64_t scale, int64_t special,
-                                int32_t *degree) {
-    int64_t first = IN_TREE, second = IN_TREE, at_first = 0, at_second = 0;
-    for (int64_t e = s->start[special]; e < s->start[special + 1]; ++e) {
-        const int64_t j = s->ends[e], offered = scale * s->distance[e] + pi[special] + pi[j];
-        if (offered < first) {
-            second = first;
-            at_second = at_first;
-            first = offered;
-            at_first = j;
-        } else if (offered < second) {
-            second = offered;
-            at_second = j;
-        }
-    }
-    degree[special] = 2;
-    ++degree[at_first];
-    ++degree[at_second];
-    return first + second;
-}
-
-/* lk_one_tree of given edges alone (Prim with a heap), which have to connect the nodes without `special`; rows are
- * in ascending order. room [2][n] int32. Returns the weight. */
+/* lk_one_tree of given edges alone (Prim with a heap), which have to connect the nodes without `special`, which has
+ * two at least; rows are in ascending order. room [2][n] int32. Returns the weight. */
 int64_t lk_sparse_one_tree(int64_t n, const int64_t *start, const int32_t *ends, const int32_t *distance,
                            const int64_t *pi, int64_t scale, int64_t special, int32_t *degree, int64_t *key,
                            int32_t *parent, int32_t *room) {
@@ -172,31 +154,8 @@ int64_t lk_sparse_one_tree(int64_t n, const int64_t *start, const int32_t *ends,
         ++degree[parent[last]];
         key[last] = IN_TREE;
     }
-    return total + add_given_spokes(&s, pi, scale, special, degree);
-}
-
-/* The nearest `count` points (at most 4) of each point in each of its four quadrants, nearest first, ties to the
- * lowest number, -1 for none: near [n][4][count]. A point that lies on an axis belongs to one quadrant, an equal point to none. */
-void lk_quadrants(int64_t n, const double *points, int64_t count, int32_t *near) {
-    for (int64_t i = 0; i < n; ++i) {
-        double held[16];
-        int32_t *found = near + i * 4 * count;
-        for (int64_t e = 0; e < 4 * count; ++e) {
-            held[e] = INFINITY;
-            found[e] = -1;
-        }
-        for (int64_t j = 0; j < n; ++j) {
-            const double x = points[2 * j] - points[2 * i], y = points[2 * j + 1] - points[2 * i + 1];
-            const double square = x * x + y * y;
-            const int64_t first = ((x < 0) + 2 * (y < 0)) * count;
-            int64_t e = first + count - 1;
-            if (square >= held[e] || square == 0) continue;
-            for (; e > first && square < held[e - 1]; --e) {
-                held[e] = held[e - 1];
-                found[e] = found[e - 1];
-            }
-            held[e] = square;
-            found[e] = (int32_t)j;
-        }
-    }
+    Spokes spokes = NO_SPOKES;
+    for (int64_t e = start[special]; e < start[special + 1]; ++e)
+        offer_spoke(&spokes, ends[e], scale * distance[e] + pi[special] + pi[ends[e]]);
+    return total + take_spokes(&spokes, special, degree);
 }

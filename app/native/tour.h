@@ -13,15 +13,19 @@ typedef struct {
     const double *points; /* [n][2] for the others */
 } Metric;
 
-/* Square roots are exact to the last bit in IEEE arithmetic, so NumPy finds the same integers. */
-INLINE int64_t computed(const Metric *m, int64_t i, int64_t j) {
-    const double x = m->points[2 * i] - m->points[2 * j], y = m->points[2 * i + 1] - m->points[2 * j + 1];
+/* The length of a step in the plane. Square roots are exact to the last bit in IEEE arithmetic, so NumPy finds the same
+ * integers. */
+INLINE int64_t rounded(const Metric *m, double x, double y) {
     const double square = x * x + y * y;
     if (m->kind == EUC_2D) return (int64_t)(sqrt(square) + 0.5);
     if (m->kind == CEIL_2D) return (int64_t)ceil(sqrt(square));
     const double r = sqrt(square / 10.0);
     const int64_t t = (int64_t)(r + 0.5);
     return (double)t < r ? t + 1 : t;
+}
+
+INLINE int64_t computed(const Metric *m, int64_t i, int64_t j) {
+    return rounded(m, m->points[2 * i] - m->points[2 * j], m->points[2 * i + 1] - m->points[2 * j + 1]);
 }
 
 INLINE int64_t between(const Metric *m, int64_t i, int64_t j) {

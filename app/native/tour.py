@@ -1,6 +1,7 @@
-"""Metrics, tour searches, insertions and 1-trees as tour.h, tour.c, insertion.c and one_tree.c see them."""
+"""Metrics, tour searches, insertions and 1-trees for tour.c, insertion.c, one_tree.c and near.c."""
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,23 +44,27 @@ GAINS = function("lk_insertion_gains", I, Pointer, Long, Pointer)
 FARTHEST = function("lk_insertion_farthest", I, Long)
 ONE_TREE = function("lk_one_tree", M, Pointer, Long, Long, Pointer, Pointer, Pointer, returns=Long)
 SPARSE = function("lk_sparse_one_tree", Long, *(Pointer,) * 4, Long, Long, *(Pointer,) * 4, returns=Long)
-QUADRANTS = function("lk_quadrants", Long, Pointer, Long, Pointer)
+QUADRANTS = function("lk_quadrants", Long, Pointer, Long, Pointer, Pointer, Long, Pointer)
+NEAR_CELLS = function("lk_near_cells", Pointer, Long, Long, Pointer, Pointer, Pointer)
+NEAR_TREE = function("lk_near_tree", M, Pointer, Long, Long, Long, *(Pointer,) * 9, returns=Long)
+LEAF = 8  # as in near.c
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST, ONE_TREE, SPARSE, QUADRANTS)
+    tours = DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST
+    return None not in (*tours, ONE_TREE, SPARSE, QUADRANTS, NEAR_CELLS, NEAR_TREE)
 
 
 class NativeMetric:
-    """A Metric (app/graphs/metric.py) for the kernels; holds its arrays."""
+    """A Metric (app/graphs/metric.py) for the kernels; `held` is its table or its points."""
 
     def __init__(self, metric: Any) -> None:
         table = metric.matrix is not None
-        self._held = np.ascontiguousarray(metric.matrix if table else metric.points)
+        self.held = np.ascontiguousarray(metric.matrix if table else metric.points)
         self.struct = _Metric(metric.n, 0 if table else KINDS[metric.kind])
-        self.struct.table = address(self._held) if table else 0
-        self.struct.points = 0 if table else address(self._held)
+        self.struct.table = address(self.held) if table else 0
+        self.struct.points = 0 if table else address(self.held)
 
     @property
     def pointer(self) -> Any:
@@ -163,7 +168,46 @@ def sparse_one_tree(
 
 
 def quadrants(points: np.ndarray, count: int) -> np.ndarray:
-    """[n, 4, count] int32, the nearest points in each quadrant, see one_tree.c: points [n, 2] float64."""
-    near = np.empty((len(points), 4, count), dtype=np.int32)
-    QUADRANTS(len(points), address(points), count, address(near))
+    """[n, 4, count] int32, the nearest points in each quadrant, see near.c: points [n, 2] float64."""
+    n, cells = len(points), Cells(points, np.arange(len(points), dtype=np.int32))
+    near = np.empty((n, 4, count), dtype=np.int32)
+    QUADRANTS(
+        n, address(points), cells.first_leaf, address(cells.order), address(cells.box), count, address(near)
+    )  # fmt: skip
     return near
+
+
+class Cells:
+    """The k-d tree of near.c over some points [n, 2] float64: order [k] int32, at least one."""
+
+    def __init__(self, points: np.ndarray, order: np.ndarray) -> None:
+        self.order, self.first_leaf = order, 0
+        while len(order) > LEAF * (self.first_leaf + 1):
+            self.first_leaf = 2 * self.first_leaf + 1
+        self.count = 2 * self.first_leaf + 1
+        self.box = np.empty((self.count, 4), dtype=np.float64)
+        self.lowest = np.empty(self.count, dtype=np.int32)
+        arrays = order, self.box, self.lowest
+        NEAR_CELLS(address(points), len(order), self.first_leaf, *(address(array) for array in arrays))
+
+
+class NearTree:
+    """Minimum spanning trees of points in the plane but one, see near.c.
+
+    edges    [n-2, 2] int32 of the last tree, the lower end first     degree   [n] int32 of it
+    """
+
+    def __init__(self, metric: Any, special: int) -> None:
+        n = metric.n
+        self.metric, self.special = NativeMetric(replace(metric, matrix=None)), special
+        self._cells = Cells(self.metric.held, np.delete(np.arange(n, dtype=np.int32), special))
+        self.edges, self.degree = np.empty((n - 2, 2), dtype=np.int32), np.empty(n, dtype=np.int32)
+        shapes = ((self._cells.count, np.int64), (self._cells.count, np.int32), ((2, n), np.int32))
+        self._room = *(np.empty(*each) for each in shapes), np.empty((2, n, 2), dtype=np.int64)
+
+    def find(self, pi: np.ndarray, scale: int) -> int:
+        """The weight of the tree in weights pi [n] int64; fills edges and degree."""
+        cells = self._cells
+        arrays = (cells.order, cells.box, cells.lowest, self.edges, self.degree, *self._room)
+        given = address(pi), scale, self.special, cells.first_leaf
+        return NEAR_TREE(self.metric.pointer, *given, *(address(array) for array in arrays))

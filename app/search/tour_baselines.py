@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.graphs.metric import Metric
+from app.graphs.metric import PLANE, Metric
 from app.search.insertion import InsertionState
 
 Tour = tuple[np.ndarray, str]
 CANDIDATES = 10
 FARTHEST_POINTS, CHEAPEST_POINTS = 10_000, 5000  # above these insertions take more than a few seconds
 CURVE_BITS = 40  # halvings of the square
+SCANNED = 2000  # cities that are looked at one by one
+ROUNDED = 4.0  # more than the lengths differ that are rounded to the same number: sqrt(10) for ATT
 
 
 def nearest_neighbour(metric: Metric, compiled: bool = True) -> Tour:
@@ -19,14 +21,48 @@ def nearest_neighbour(metric: Metric, compiled: bool = True) -> Tour:
     visited = np.zeros(metric.n, dtype=bool)
     order, city = [0], 0
     visited[0] = True
+    rest = _Rest(metric, visited)
     while len(order) < metric.n:
         city = next((c for c in near[city] if not visited[c]), -1)
         if city < 0:
-            left = np.flatnonzero(~visited)
-            city = int(left[metric.between(left, order[-1]).argmin()])
+            city = rest.nearest(order[-1])
         visited[city] = True
         order.append(city)
     return np.array(order, dtype=np.int32), "nearest neighbour"
+
+
+class _Rest:
+    """The cities not yet visited, in a k-d tree of those that were not when it was made.
+
+    visited   [n] bool, kept up by the caller
+    """
+
+    def __init__(self, metric: Metric, visited: np.ndarray) -> None:
+        self.metric, self.visited = metric, visited
+        self._cities, self._tree = np.arange(metric.n), None
+
+    def nearest(self, city: int) -> int:
+        """The nearest one, the lowest of equally near."""
+        if not self._tree or 2 * int(self.visited[self._cities].sum()) > len(self._cities):
+            self._cities, self._tree = self._cities[~self.visited[self._cities]], None
+            if len(self._cities) > SCANNED and self.metric.kind in PLANE:
+                from scipy.spatial import cKDTree  # as in app/graphs/metric.py
+
+                self._tree = cKDTree(self.metric.points[self._cities])
+        left = self._close(city) if self._tree else self._cities[~self.visited[self._cities]]
+        return int(left[self.metric.between(left, city).argmin()])
+
+    def _close(self, city: int) -> np.ndarray:
+        """Ascending, all that may be nearest: lengths are rounded, equal ones differ by ROUNDED at most."""
+        place, asked = self.metric.points[city], 8
+        while True:
+            far, found = self._tree.query(place, min(asked, len(self._cities)))
+            far = far[~self.visited[self._cities[found]]]
+            if len(far):
+                break
+            asked *= 4
+        ball = self._cities[np.sort(self._tree.query_ball_point(place, far[0] + ROUNDED))]
+        return ball[~self.visited[ball]]
 
 
 def farthest_insertion(metric: Metric, compiled: bool = True) -> Tour:

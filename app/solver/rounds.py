@@ -139,7 +139,8 @@ class Rounds:
         best = self.toolbox.core_value(self.progress.best)
         self.more = self.bounds.improve(seconds, best, self._news())
         spent = time.perf_counter() - begun
-        self.overrun = max(self.overrun, spent - seconds)
+        if self.bound_seconds:  # the first call also sets things up
+            self.overrun = max(self.overrun, spent - seconds)
         self.bound_seconds += spent
         self.fruitless = self.fruitless + spent if self.bounds.value == before else 0.0
 
