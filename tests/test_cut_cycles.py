@@ -2,10 +2,12 @@
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.optimize
 from scipy.spatial import Delaunay
 from test_cut import KINDS, optimum, random_graph
 
@@ -117,6 +119,26 @@ def test_a_program_that_fails_ends_the_work(monkeypatch):
     while bounds.improve(0.05):
         pass
     assert bounds.method == "semidefinite relaxation"
+
+
+def test_a_program_that_takes_longer_than_estimated_is_put_off(monkeypatch):
+    """Until there is twice the time; the bound is what it would have been."""
+    graph = weighted(planar(3), 3)
+    wanted, solve, calls = worked_out(graph).best.upper, scipy.optimize.linprog, []
+
+    def slow(*arguments, options, **more):
+        calls.append(options["time_limit"])
+        if len(calls) in (1, 2, 4):
+            time.sleep(0.05)
+            return SimpleNamespace(status=1)
+        return solve(*arguments, options=options, **more)
+
+    monkeypatch.setattr(scipy.optimize, "linprog", slow)
+    cycles, longest = CutCycles(graph, integer_weights(graph)[0]), 0.0
+    for _ in cycles.slices():
+        longest = max(longest, cycles.next_seconds)
+    assert cycles.best.upper == wanted and len(calls) > 4
+    assert longest >= 0.1 and calls[1] >= calls[0] + 4 * 0.09
 
 
 def test_slices_are_short_where_searches_are_long(monkeypatch):

@@ -23,9 +23,10 @@ SLOW = 3e-3  # where the bound falls by a smaller share, points between x and th
 BETTER = 1e-6  # a bound that falls by a smaller share has not moved
 MOST_VALUE = 1 << 61  # multiples of the values of all cycles together: no sum overflows
 PATIENCE = 12  # rounds without a better bound
-FIRST_SECONDS = 1e-8  # of the first program, for the square of its size
+FIRST_SECONDS = 1e-9  # of the first program, for the square of its size
 LEAST_SECONDS = 0.5  # that a program may always take
-MOST_LONGER = 4.0  # a program that takes so many times the estimate is given up, and the work ends
+MOST_LONGER = 4.0  # a program that takes so many times the estimate is put off, now estimated at twice that
+TIME_LIMIT = 1  # status of SciPy's linprog
 PLACES = 20  # binary ones of a certificate's values
 
 
@@ -109,6 +110,7 @@ class CutCycles:
         self._spent: tuple[float, int] | None = None  # seconds and size of the last program
         self.next_seconds = 0.0
         self._roots = 1  # searches of the next slice
+        self._late = False  # the last program was put off
 
     def slices(self) -> Iterator[None]:
         """The work, cut into slices; ends when nothing more is found or gained."""
@@ -122,11 +124,13 @@ class CutCycles:
                 found = yield from self._separate(self._x)
             if not found:
                 return
-            self.next_seconds = self._estimate()
-            yield
-            reached = self._solve()
-            if reached is None:
-                return
+            reached = None
+            while reached is None:
+                self.next_seconds = self._estimate()
+                yield
+                reached = self._solve()
+                if reached is None and not self._late:
+                    return
             yield
             if centre is None and reached > value - SLOW * abs(value):
                 centre = self._x
@@ -157,7 +161,7 @@ class CutCycles:
         return added
 
     def _solve(self) -> float | None:
-        """The optimum over the known cycles, and its bound; None where the program was not solved."""
+        """The optimum over the known cycles, and its bound; None: not solved, where `_late` in time."""
         from scipy.optimize import linprog  # a fair share of a program's start, for few runs
 
         ptr, nodes, over = _joined(self._cycles)
@@ -169,7 +173,9 @@ class CutCycles:
         solved = linprog(
             -self._w, A_ub=matrix, b_ub=most, bounds=(0, 1), method="highs-ipm", options={"time_limit": limit}
         )
-        self._spent, self.next_seconds = (time.perf_counter() - begun, self._size()), 0.0
+        self._late = solved.status == TIME_LIMIT
+        spent = (2 if self._late else 1) * (time.perf_counter() - begun)
+        self._spent, self.next_seconds = (spent, self._size()), 0.0
         if solved.status != 0:
             return None
         self._x, self._slack = solved.x, most - matrix @ solved.x
