@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from app.elementwise import row_sums
-
 Array = Any
 PIECE_BYTES = {True: 1 << 22, False: 1 << 27}  # of the rows worked on at a time, by: is it a host
 
 
 class DistMultProducts:
-    """Sums over triples, of a device that has `xp`, `put` and `fold`.
+    """Sums over triples, of a device that has `xp`, `put`, `fold` and `row_dots`.
 
     triples   [3, t] int32 host: their subjects s, relations r and objects o
     E         [n, d] rows of nodes     D [R, d] rows of relations, both on the device
@@ -28,6 +26,7 @@ class DistMultProducts:
     xp: Any
     put: Callable[[np.ndarray], Array]
     fold: Callable[[np.ndarray, Array], Array]
+    row_dots: Callable[[Array, Array], Array]
 
     def triple_scores(self, triples: np.ndarray, E: Array, D: Array) -> Array:
         """[t], each the chain from 0 over the columns of (E_s D_r) E_o."""
@@ -35,7 +34,7 @@ class DistMultProducts:
         scores = xp.zeros(triples.shape[1], dtype=np.float32)
         for lo, hi in self._pieces(0, len(scores), E.shape[1]):
             s, r, o = triples[:, lo:hi]
-            scores[lo:hi] = row_sums(xp, self._take(E, s) * self._take(D, r) * self._take(E, o))
+            scores[lo:hi] = self.row_dots(self._take(E, s) * self._take(D, r), self._take(E, o))
         return scores
 
     def triple_relation_sums(self, starts: np.ndarray, triples: np.ndarray, g: Array, E: Array) -> Array:

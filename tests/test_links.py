@@ -175,6 +175,22 @@ def test_the_same_bits_for_any_partition_and_device(group, settings):
         assert trained(group, **form, **settings) == wanted
 
 
+@pytest.mark.mpi_skip
+def test_on_a_gpu_every_step_is_adams_kernel(emulated, monkeypatch):
+    """CuPy's own operations would make zeros of moments below 2^-126, and take a dozen launches."""
+    sizes, adam, case = [], emulated.adam, RgcnCase(hidden=4, dimension=5, epochs=3, layers=2, bases=3)
+
+    def counted(scalars, flat, *rest):
+        sizes.append(flat.size)
+        adam(scalars, flat, *rest)
+
+    monkeypatch.setattr(emulated, "adam", counted)
+    triples, group = make_triples(), Group(MPI.COMM_SELF, emulated)
+    found = train_links(group, triples, deal(triples, case), case, 1)
+    weights = [found.relations, *(shard.array for shard in found.net.weights.values())]
+    assert sorted(sizes) == sorted(3 * [each.size for each in weights])
+
+
 @needs_data
 @pytest.mark.mpi_skip
 def test_links_of_aifb_rank_above_the_baselines(compiled):

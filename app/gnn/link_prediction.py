@@ -202,7 +202,8 @@ def train_links(
     decoder = DistMult(group, split, triples.relations, case.dimension, seed)
     begin(net, decoder.D, graph)
     steps = Steps(group, case, net)
-    relation_step = make_optimiser(case, decoder.D.size, group.device.xp)
+    device = group.device
+    relation_step = make_optimiser(case, decoder.D.size, device.xp, kernel=device.adam)
     counts = placement.rows.row_counts()
     lo, hi = placement.rows.range_of(group.rank)
     found, best = LinkFit(net, np.zeros(0)), Best()

@@ -124,7 +124,8 @@ class Steps:
                     self._moments[name] = (shard.slow.like(), shard.slow.like())
                 m, v = (each.array[rows].reshape(-1) for each in self._moments[name])
                 moments = m, v
-            self._of[key] = made = make_optimiser(self.case, size, xp, moments)
+            kernel = None if shard.slow else self.group.device.adam
+            self._of[key] = made = make_optimiser(self.case, size, xp, moments, kernel)
             made.step = self._before
             for kind, earlier in self._earlier.items():
                 rest = earlier[name][rows].reshape(-1)

@@ -38,7 +38,8 @@ class Trainer:
 
     def __init__(self, classifier: Classifier) -> None:
         self.classifier, self.done = classifier, 0
-        self.optimiser = make_optimiser(classifier.case, classifier.params.size, classifier.device.xp)
+        size, device = classifier.params.size, classifier.device
+        self.optimiser = make_optimiser(classifier.case, size, device.xp, kernel=device.adam)
         self.optimiser_s, self.decay = 0.0, decayed_parts(classifier)
 
     def epoch(self) -> None:
