@@ -9,11 +9,12 @@ import standin
 
 from app.attention import Attention
 from app.device import HostDevice
+from app.distmult import DistMultProducts
 from app.elementwise import Elementwise
 from app.products import Products
 
 
-class StandInDevice(Products, Elementwise, Attention):
+class StandInDevice(Products, Elementwise, Attention, DistMultProducts):
     """A device whose arrays are standin.Array.
 
     direct   True: MPI is handed the memory of device arrays, through __cuda_array_interface__

@@ -8,14 +8,16 @@ import emulator
 import numpy as np
 import pytest
 from jobs import ROOT
+from standin_device import StandInDevice
 
 from app.cuda import compiler
 from app.cuda.device import CudaDevice
 from app.cuda.kernels import KERNELS
-from app.device import open_device, open_gpu
+from app.device import HostDevice, open_device, open_gpu
 from app.errors import CaseError
 
 pytestmark = pytest.mark.mpi_skip
+DEVICES = HostDevice, CudaDevice, StandInDevice
 TINY = np.float32(1e-40)  # below 2^-126
 
 
@@ -28,6 +30,12 @@ def test_work_beside_leaves_our_stream_current(emulated):
     with pytest.raises(ZeroDivisionError), emulated.beside():
         raise ZeroDivisionError
     assert emulator.Stream.current is emulated.stream
+
+
+def test_the_stand_in_has_what_all_devices_have():
+    """It takes the GPU's place in tests where there is no C++ compiler."""
+    host, gpu, stand_in = ({name for name in dir(each) if name[0] != "_"} for each in DEVICES)
+    assert (host & gpu) - stand_in == {"product"}
 
 
 def test_devices_on_one_gpu_share_their_streams():
