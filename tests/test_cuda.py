@@ -323,6 +323,17 @@ def test_folds(pair):
         pair.same(lambda device, X: device.fold(starts, X), normal(1, 50, c))
 
 
+def test_row_offsets_that_are_kept_have_a_limit(emulated, monkeypatch):
+    """A training of links has others in every epoch."""
+    monkeypatch.setattr("app.cuda.products.TABLE_BYTES", 200)
+    monkeypatch.setattr(emulated, "_tables", {})
+    X, sizes = emulated.put(normal(1, 50, 3)), []
+    for count in (3, 5, 7, 9, 40, 11):
+        emulated.fold(np.arange(count), X)
+        sizes.append([each.size for each in emulated._tables.values()])
+    assert sizes == [[3], [3, 5], [3, 5, 7], [3, 5, 7, 9], [40], [11]]
+
+
 def batch():
     """Three graphs in four blocks, of two, one and three states; the second has an empty block."""
     nodes = np.array([[0, 8, 16, 24, 30], [0, 0, 8, 8, 9], [0, 3, 6, 9, 11]])

@@ -16,6 +16,7 @@ THIN = 4  # columns up to which a dense product has a thread for each element
 PARTS = 3  # that dense.cu takes
 GRAM_BYTES = 64 << 20  # of the sums of row blocks that are merged at a time
 TABLES = 64  # arrays of row offsets that stay on the device
+TABLE_BYTES = 64 << 20  # of them together
 KEY_THREADS = 1 << 15  # that look for the largest key of all states
 MOST_TOPS = 16  # keys that are found one after the other; more are found by sorting
 
@@ -196,8 +197,11 @@ class CudaProducts(Products):
         values = np.ascontiguousarray(values, dtype=np.int64)
         key = (values.shape, values.tobytes())
         if key not in self._tables:
-            if len(self._tables) == TABLES:
-                del self._tables[next(iter(self._tables))]
+            kept = sum(len(content) for _, content in self._tables) + values.nbytes
+            while self._tables and (len(self._tables) == TABLES or kept > TABLE_BYTES):
+                oldest = next(iter(self._tables))
+                kept -= len(oldest[1])
+                del self._tables[oldest]
             self._tables[key] = self.put(values)
         return self._tables[key]
 
