@@ -8,7 +8,7 @@ import numpy as np
 from app.device import HostDevice
 from app.elementwise import Dropout
 from app.gnn.optim import Adam
-from app.products import Finish, Members, Part
+from app.products import Finish, Lookup, Members, Part
 from app.rl.select import make_keys
 from bench.gpu_tools import normal
 
@@ -56,7 +56,7 @@ def changes_cases(n: int, longest: int) -> Iterator[Case]:
     rows = np.unique(np.concatenate([np.arange(0, n, 3), [n // 2]]))
     code = (np.arange(len(rows)) % 4).astype(np.int32)
 
-    def work(device: Any, X: Array, w: Array) -> tuple[Array, ...]:
+    def work(device: Any, X: Array, w: Array, layers: Array) -> tuple[Array, ...]:
         A, numbers, keys = device.csr(indptr, indices, None, shape), rows.astype(np.int32), None
         if device.follows_rows:
             numbers, marks = device.put(numbers), device.put(code)
@@ -64,16 +64,54 @@ def changes_cases(n: int, longest: int) -> Iterator[Case]:
             scores = device.dense([Part(N)], w)[:, 0]
             device.place_keys(keys, numbers, marks, 7, 2, scores)
             device.place_rows(X, numbers, N)
-            return N, X, keys
+            device.clear_rows(layers, numbers)
+            return N, X, keys, layers
         Y, keys = device.zeros((n, X.shape[1])), np.zeros(n, np.uint64)
         device.spmm_add(A, X, Y)
         scores = device.dense([Part(np.ascontiguousarray(np.pad(Y[rows], ((0, -len(rows) % 8), (0, 0)))))], w)
         keys[rows] = np.where(code >= 2, make_keys(np, scores[: len(rows), 0], rows + 7), np.uint64(0))
-        X[rows] = Y[rows]
-        return Y[rows], X, keys
+        X[rows], layers[:, rows] = Y[rows], 0
+        return Y[rows], X, keys, layers
 
     for c in (16, 21):
-        yield f"some rows, {c} columns", work, [normal("X", shape[1], c), normal("w", c, 1)], None
+        operands = [normal("X", shape[1], c), normal("w", c, 1), normal("layers", 2, n, c)]
+        yield f"some rows, {c} columns", work, operands, None
+
+
+def table_cases(n: int, longest: int) -> Iterator[Case]:
+    """Products of rows that stand in a table, apart and within a layer; n a multiple of 8."""
+    states, (indptr, indices, (_, m)) = 2, csr(n, longest)
+    code = (np.arange(m * states).reshape(m, states) * 5 % 7).astype(np.int32)
+
+    def work(device: Any, table: Array, code: Array, W: Array) -> tuple[Array, ...]:
+        A, f = device.csr(indptr, indices, None, (n, m)), table.shape[1]
+        N = device.zeros((n, states * f))
+        device.spmm_lookup(A, table, code, N)
+        part = Part(N.reshape(-1, f))
+        if device.makes_rows:
+            part = Part(device.empty((n * states, f)), made=Lookup(A, table, code, None))
+        return N, device.dense([part], W), part.X
+
+    for f in (16, 12):
+        operands = [normal("table", 7, f), code, normal("W", f, 20)]
+        yield f"rows of a table, {f} columns", work, operands, None
+
+
+def triple_cases(nodes: int) -> Iterator[Case]:
+    """Sums over the triples of a knowledge graph."""
+    count, relations = 3 * nodes, 5
+    ends = np.arange(2 * count).reshape(2, count) ** 2 % nodes
+    starts = np.linspace(0, count, relations + 1).astype(np.int64)
+    relation = np.repeat(np.arange(relations), np.diff(starts))
+    triples = np.stack([ends[0], relation, ends[1]]).astype(np.int32)
+
+    def work(device: Any, E: Array, D: Array) -> tuple[Array, ...]:
+        g = device.triple_scores(triples, E, D)
+        half = nodes // 2
+        sums = [device.triple_node_sums(triples, g, E, D, *own) for own in ((0, half), (half, nodes))]
+        return g, device.triple_relation_sums(starts, triples, g, E), *sums
+
+    yield "sums over triples", work, [normal("E", nodes, 33), normal("D", relations, 33)], None
 
 
 def dense_cases(rows: int) -> Iterator[Case]:
@@ -185,6 +223,25 @@ def row_cases(rows: int) -> Iterator[Case]:
         [normal("E", rows, 27), normal("L", rows, 3), normal("D", rows, 24)],
         None,
     )
+
+    def entries(device: Any, values: Array, X: Array, D: Array) -> tuple[Array, Array]:
+        places = (device.put(np.arange(rows) * step % (1 << 33)) for step in (7, 3))
+        return device.drop_entries(values, *places, drop, values), device.row_dots(X, D)
+
+    yield (
+        "dropped entries, products of rows",
+        entries,
+        [normal("v", rows), normal("X", rows, m), normal("D", rows, m)],
+        None,
+    )
+
+    def pooled(device: Any, X: Array, values: Array) -> tuple[Array, Array]:
+        nodes, half = np.array([[0, 8, rows // 4], [0, 0, rows // 4]]), rows // 2
+        members = Members(nodes, [2, 2], [0, 2], [0, half], 4)
+        index = device.put((np.arange(rows) % 4).astype(np.int32))
+        return device.fold_members(members, X), device.gated_spread(values, index, X)
+
+    yield "sums over the nodes of states, and back", pooled, [normal("X", rows, m), normal("p", 4, m)], None
 
     def choices(device: Any, score: Array, keys: Array) -> tuple[np.ndarray, ...]:
         nodes = np.array([[0, rows // 2], [0, rows - rows // 2]])

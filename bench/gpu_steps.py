@@ -69,6 +69,7 @@ def kernels(where: Where, found: Report) -> None:
     cases = [
         *gpu_cases.sparse_cases(where.size(4001, 50), longest), *gpu_cases.dense_cases(rows),
         *gpu_cases.changes_cases(where.size(4001, 50), longest), *gpu_cases.row_cases(rows),
+        *gpu_cases.table_cases(where.size(4000, 48), longest), *gpu_cases.triple_cases(where.size(4001, 50)),
     ]  # fmt: skip
     for case in cases:
         try:

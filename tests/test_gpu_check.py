@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jobs import mpirun
 
+from app.cuda.kernels import FILE_OF, Kernels
 from bench import gpu_check, gpu_steps
 from bench.gpu_tools import Report, Where, rehearsal_device, run_ranks
 
@@ -41,6 +42,18 @@ def test_the_steps_of_one_process(tmp_path, capsys):
     assert "| kernels |" in capsys.readouterr().out
     gpu_check.write_section(list(found.values()), document)
     assert document.read_text("utf-8").count("### Kernels") == 1
+
+
+def test_every_kernel_is_compared(emulated, monkeypatch):
+    launched, launch = set(), Kernels.launch_blocks
+
+    def noted(self, name, *rest, **options):
+        launched.add(name)
+        launch(self, name, *rest, **options)
+
+    monkeypatch.setattr(Kernels, "launch_blocks", noted)
+    gpu_steps.kernels(Where(emulated, True, rounds=1), found := Report())
+    assert launched == set(FILE_OF) and not found.failures
 
 
 def test_the_steps_of_several_ranks(tmp_path):
