@@ -21,6 +21,7 @@ from app.sparse.batch import StateBatch
 from bench import gpu_cases, gpu_tools, subjects
 from bench.gpu_repeated import epochs, evaluations, make_trainer
 from bench.gpu_tools import SHAPES, SMALL, Report, Where, make_graph, normal, row_block, run_ranks, said, wall
+from bench.gpu_worker import TASKS
 
 GATHERED = 64  # rows that a sub-warp of gpu_gather.cu adds
 
@@ -87,10 +88,8 @@ def kernels(where: Where, found: Report) -> None:
 
 
 def digests(where: Where, found: Report) -> None:
-    """Of trained, solved and classified graphs on 1, 2 and 4 ranks that share the GPU, staged and direct."""
-    add = found.table(
-        "Digests", "ranks", "device", "transport", "train", "solve", "classify", "seconds of the three"
-    )
+    """Of what TASKS make on 1, 2 and 4 ranks that share the GPU, staged and direct."""
+    add = found.table("Digests", "ranks", "device", "transport", *TASKS, "seconds of these")
     gpu, seen, scale = "cpu" if where.rehearse else "gpu", set(), where.size(4, 1)
     runs = [(1, "cpu", "staged"), (1, gpu, "staged"), (2, gpu, "staged"), (4, gpu, "staged")]
     runs = runs[:3:2] if where.rehearse else runs
@@ -102,10 +101,10 @@ def digests(where: Where, found: Report) -> None:
         )
         if not found.check(answer is not None, f"{ranks} ranks, {transport}: code {code}: {printed[-300:]}"):
             continue
-        three = tuple(answer[task] for task in ("train", "solve", "classify"))
-        seen.add(three)
-        taken = ", ".join(f"{answer[f'{task}_s']:.3g}" for task in ("train", "solve", "classify"))
-        add(ranks, device, answer["transport"], *three, taken)
+        made = tuple(answer[task] for task in TASKS)
+        seen.add(made)
+        taken = ", ".join(f"{answer[f'{task}_s']:.3g}" for task in TASKS)
+        add(ranks, device, answer["transport"], *made, taken)
     found.check(len(seen) == 1, f"{len(seen)} different digests")
 
 

@@ -1,6 +1,6 @@
 """A job of several ranks that bench/gpu_check.py starts: what it finds is one JSON object on the last line.
 
-python bench/gpu_worker.py digests DEVICE TRANSPORT SCALE     of trained, solved and classified small graphs
+python bench/gpu_worker.py digests DEVICE TRANSPORT SCALE     of what its TASKS make of small graphs
 python bench/gpu_worker.py overlap DEVICE TRANSPORT SCALE     seconds of staged products, two ways
 python bench/gpu_worker.py starve DEVICE TRANSPORT SCALE      an array that no memory is large enough for
 """
@@ -38,35 +38,73 @@ def settings(device: str, transport: str, **more: Any) -> dict[str, Any]:
 
 
 def digests(device: str, transport: str, scale: int) -> dict[str, Any]:
-    """Of what is trained, solved and classified; also seconds, and how device arrays travelled."""
+    """Of what each of TASKS makes; also seconds, and how device arrays travelled."""
+    keys = settings(device, transport, **{"output.log_seconds": 1000.0})
+    found: dict[str, Any] = {}
+    for name, task in TASKS.items():
+        start = time.perf_counter()
+        found[name] = task(keys, scale)[:12]
+        found[f"{name}_s"] = time.perf_counter() - start
+    return {**found, "transport": open_group(WORLD, build(keys, False)).transport}
+
+
+def train(keys: dict[str, Any], scale: int) -> str:
+    """A policy's weights, later ones than those it began with. Raises RuntimeError where there are none."""
     from app import api
 
-    graph, n = ring_graph(80 * scale), 80 * scale
-    keys = settings(device, transport, **{"output.log_seconds": 1000.0})
-    start = time.perf_counter()
     learned = api.train(
         {
             **keys, "train.graphs.generator": "ba", "train.graphs.nodes": [20, 24], "train.graphs.d": 3,
-            "train.graphs.count": 6, "train.steps": 20 * scale, "agent.batch": 8,
+            "train.graphs.count": 6, "train.steps": 40 * scale, "train.evaluate_every": 5, "agent.batch": 8,
+            "agent.warmup": 8, "agent.learning_rate": 0.005,
         }
     )  # fmt: skip
-    trained = time.perf_counter()
-    solved = api.solve(graph, settings={**keys, "search.steps": 200 * scale})
-    done = time.perf_counter()
-    draws = np.random.Generator(np.random.Philox(key=5))
+    if not learned.records[-1]["best_step"]:
+        raise RuntimeError("the training kept its first weights, which prove nothing")
+    return learned.digest
+
+
+def solve(keys: dict[str, Any], scale: int) -> str:
+    """A cover and its bound."""
+    from app import api
+
+    solved = api.solve(ring_graph(80 * scale), settings={**keys, "search.steps": 200 * scale})
+    return hashlib.sha256(f"{solved.nodes} {solved.objective} {solved.bound}".encode()).hexdigest()
+
+
+def classify(keys: dict[str, Any], scale: int) -> str:
+    """Predictions and weights of a graph convolutional network."""
+    return _classified(ring_graph(80 * scale), scale, {**keys, "gnn.dropout": 0.5})
+
+
+def arcs(keys: dict[str, Any], scale: int) -> str:
+    """The same of graph attention, by the directions of a graph's edges."""
+    A = sp.triu(ring_graph(80 * scale)).tocsr()
+    return _classified(A, scale, {**keys, "gnn.model": "gat", "gnn.heads": 2, "graph.neighbours": "in"})
+
+
+def _classified(A: sp.csr_array, scale: int, keys: dict[str, Any]) -> str:
+    from app import api
+
+    n, draws = A.shape[0], np.random.Generator(np.random.Philox(key=5))
     features = draws.standard_normal((n, 10)).astype(np.float32)
-    labels = draws.integers(0, 3, n)
-    found = api.classify(
-        graph, features, labels, train=np.arange(0, n, 2),
-        settings={**keys, "gnn.epochs": 5 * scale, "gnn.hidden": 16, "gnn.dropout": 0.5},
-    )  # fmt: skip
-    whole = f"{solved.nodes} {solved.objective} {solved.bound}".encode()
-    return {
-        "train": learned.digest[:12], "solve": hashlib.sha256(whole).hexdigest()[:12],
-        "classify": found.digest[:12], "train_s": trained - start, "solve_s": done - trained,
-        "classify_s": time.perf_counter() - done,
-        "transport": open_group(WORLD, build(keys, False)).transport,
-    }  # fmt: skip
+    labels, known = draws.integers(0, 3, n), np.arange(0, n, 2)
+    more = {**keys, "gnn.epochs": 5 * scale, "gnn.hidden": 16}
+    return api.classify(A, features, labels, train=known, settings=more).digest
+
+
+def links(keys: dict[str, Any], scale: int) -> str:
+    """Weights of link prediction."""
+    from app import api_triples
+
+    m = 300 * scale
+    at = np.arange(m)
+    triples = np.stack([at * 7 % 97, at % 5, (at * at + 3) % 97], axis=1)
+    more = {"rgcn.epochs": 4 * scale, "rgcn.hidden": 8, "rgcn.dimension": 12, "rgcn.bases": 3}
+    return api_triples.predict_links(triples, settings={**keys, **more}).digest
+
+
+TASKS = {"train": train, "solve": solve, "classify": classify, "arcs": arcs, "links": links}
 
 
 def ring_graph(n: int) -> sp.csr_array:

@@ -4,13 +4,14 @@ import json
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from jobs import mpirun
 
 from app.cuda.kernels import FILE_OF, Kernels
-from bench import gpu_check, gpu_steps
+from bench import gpu_check, gpu_steps, gpu_worker
 from bench.gpu_tools import Report, Where, rehearsal_device, run_ranks
 
 pytestmark = pytest.mark.mpi_skip
@@ -60,8 +61,15 @@ def test_the_steps_of_several_ranks(tmp_path):
     mpirun(2)
     assert rehearse(tmp_path, "--only", "digests", "memory", "overlap") == 0
     found = results(tmp_path)
-    assert len({tuple(row[3:6]) for row in found["digests"]["tables"][0]["rows"]}) == 1
+    assert len({tuple(row[3:-1]) for row in found["digests"]["tables"][0]["rows"]}) == 1
     assert "out of memory" in found["memory"]["notes"][0]
+
+
+def test_a_digest_of_first_weights_is_refused(monkeypatch):
+    untrained = SimpleNamespace(records=[{"best_step": 0}], digest="0")
+    monkeypatch.setattr("app.api.train", lambda settings: untrained)
+    with pytest.raises(RuntimeError, match="first weights"):
+        gpu_worker.train({}, 1)
 
 
 def test_what_was_done_is_kept(tmp_path, monkeypatch):
