@@ -199,11 +199,14 @@ def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "nodes", f"must be [lo, hi] with lo at most hi, got [{lo}, {hi}]"
     elif graphs.generator and lo == 0:
         yield "nodes", f'must be at least 1 for generator = "{graphs.generator}", got 0'
-    elif graphs.generator in ("ba", "mixed") and graphs.d >= lo:
+    elif graphs.generator in ("ba", "mixed", "varied") and graphs.d >= lo:
         yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"
     elif graphs.generator == "sbm" and not 2 <= graphs.random_classes <= lo:
         found = f"got {graphs.random_classes}"
         yield "random_classes", f'must be from 2 to the number of nodes for generator = "sbm", {found}'
+    if graphs.edge_weights != "one" and graphs.generator in ("", "uniform_points"):
+        found = f'got "{graphs.edge_weights}"'
+        yield "edge_weights", f'must be "one" but for generated graphs without distances, {found}'
     for key in ("features", "labels", "splits"):
         if graphs.generator and not graphs.path and getattr(graphs, key) not in ("", "random"):
             yield key, "is for graphs from files; generated ones have random_features, random_classes"

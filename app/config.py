@@ -120,13 +120,34 @@ class GraphCase(Table, frozen=True):
         about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),
     ] = "natural"
     generator: Annotated[
-        Literal["", "er", "ba", "mixed", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "uniform_points"],
+        Literal[
+            "",
+            "er",
+            "ba",
+            "torus",
+            "mixed",
+            "varied",
+            "rmat",
+            "rmat_natural",
+            "chung_lu",
+            "bter",
+            "sbm",
+            "uniform_points",
+        ],
         about(
-            "er: Erdos-Renyi; ba: Barabasi-Albert; mixed: both by turns; rmat; rmat_natural: rmat, hubs "
-            "first; chung_lu: power-law degrees; bter: these and triangles; sbm: communities, which are the "
-            "classes; uniform_points: in the unit square, for tours"
+            "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; mixed: ba, er by turns; "
+            "varied: ba, er, torus by turns; rmat; rmat_natural: rmat, hubs first; chung_lu: power-law "
+            "degrees; bter: these and triangles; sbm: communities, which are the classes; uniform_points: "
+            "in the unit square, for tours"
         ),
     ] = ""
+    edge_weights: Annotated[
+        Literal["one", "signs", "whole", "normal", "mixed"],
+        about(
+            "of a generated graph: all one; 1 or -1; 1 to 100; normal of variance 1, in 64ths; mixed: one, "
+            "signs, normal by turns"
+        ),
+    ] = "one"
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
     p: Annotated[Share, about("er: probability of an edge")] = 0.15
     d: Annotated[

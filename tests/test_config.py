@@ -243,6 +243,10 @@ steps = 1
         ),
         ("graph.generator=''", 'run.task = "solve" needs graphs'),
         (
+            "graph={generator='uniform_points', edge_weights='signs'}",
+            'graph.edge_weights (command line): must be "one" but for generated graphs without distances',
+        ),
+        (
             "graph.generator='x'",
             'graph.generator (command line): must be one of "", "ba", "bter", "chung_lu"',
         ),
@@ -271,7 +275,7 @@ steps = 1
         ("graph.path=no.mtx", 'graph.path (command line): no such file: "no.mtx"'),
         (
             "graph.generator=x",
-            '"chung_lu", "er", "mixed", "rmat", "rmat_natural", "sbm", "uniform_points", got "x"',
+            '"er", "mixed", "rmat", "rmat_natural", "sbm", "torus", "uniform_points", "varied", got "x"',
         ),
         ("run.name=a\x1b", "run.name (command line): must be text without control characters"),
         ("graph.pth=a.mtx", "unknown key graph.pth (command line): did you mean graph.path?"),
@@ -599,6 +603,8 @@ def cases(draw):
     for graphs in (data["graph"], data["train"]["graphs"]):
         if graphs["generator"]:
             graphs |= {"complement": False, "self_loops": "drop", "duplicates": "merge"}
+        else:
+            graphs["edge_weights"] = "one"
     if draw(st.booleans()):
         del data["train"]["graphs"]
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}

@@ -1,6 +1,7 @@
 """Generated graphs: defined by their arguments, with the properties of their family."""
 
 import math
+from dataclasses import replace
 
 import networkx
 import numpy as np
@@ -13,9 +14,11 @@ from app.graphs import chung_lu as chung_lu_module
 from app.graphs import generate, stream
 from app.graphs import rmat as rmat_module
 from app.graphs.chung_lu import chung_lu
+from app.graphs.drawn_weights import LARGEST, NORMAL_UNIT, WEIGHTS, with_weights
 from app.graphs.generate import GENERATORS, barabasi_albert, erdos_renyi
 from app.graphs.graph import from_edges
 from app.graphs.rmat import rmat
+from app.graphs.torus import torus
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -176,6 +179,61 @@ def test_a_large_power_law_graph():
     assert 1500 < degrees[0] < 2500
     tail = degrees[:20_000]
     assert 1 + 1 / np.mean(np.log(tail / tail[-1])) == pytest.approx(2.3, abs=0.15)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 6, 36, 97, 400])
+def test_a_torus_has_four_neighbours_a_node_and_is_connected(n, monkeypatch):
+    monkeypatch.setattr("app.graphs.torus.CHUNK_EDGES", 7)
+    u, v = pairs(torus(n, 1))
+    wanted = {tuple(sorted((i, (i + step) % n))) for i in range(n) for step in (1, math.isqrt(n))}
+    assert {tuple(sorted(pair)) for pair in zip(u.tolist(), v.tolist())} == wanted
+    if n >= 5:
+        assert len(u) == from_edges(n, u, v).edges == 2 * n
+        assert set(from_edges(n, u, v).degrees().tolist()) == {4}
+
+
+def test_a_torus_is_as_wide_as_it_is_high():
+    graph = networkx.Graph(zip(*(ends.tolist() for ends in pairs(torus(49, 1)))))
+    assert networkx.is_connected(graph)
+    assert networkx.diameter(graph) == 6
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_weights_are_a_function_of_the_edge(kind, monkeypatch):
+    n, seed = 300, 7
+
+    def table(chunks):
+        return {(*sorted((int(a), int(b))), float(c)) for u, v, w in chunks for a, b, c in zip(u, v, w)}
+
+    opened = with_weights(erdos_renyi(n, 0.3, 1), kind, seed)
+    wanted = table(opened.chunks())
+    assert opened.weighted and len({edge[:2] for edge in wanted}) == len(wanted)
+    monkeypatch.setattr(stream, "CHUNK_EDGES", 777)
+    assert table(with_weights(erdos_renyi(n, 0.3, 1), kind, seed).chunks()) == wanted
+    plain = erdos_renyi(n, 0.3, 1)
+    turned = replace(plain, make=lambda found: ((v, u, w) for u, v, w in plain.make(found)))
+    assert table(with_weights(turned, kind, seed).chunks()) == wanted
+    assert table(with_weights(erdos_renyi(n, 0.3, 1), kind, seed + 1).chunks()) != wanted
+    drawn = with_weights(rmat(90, 300, QUADRANTS, 1), kind, seed)
+    assert table(drawn.chunks()) == table(c for rank in range(3) for c in drawn.part(drawn, rank, 3))
+
+
+def test_weights_are_spread_as_their_kind_says():
+    opened = erdos_renyi(500, 0.5, 1)
+    streams = {kind: with_weights(opened, kind, 3) for kind in WEIGHTS}
+    found = {kind: np.concatenate([w for *_, w in s.chunks()]) for kind, s in streams.items()}
+    count = len(found["signs"])
+    assert all(w.dtype == np.float32 and len(w) == count > 60_000 for w in found.values())
+    assert set(found["signs"].tolist()) == {1.0, -1.0}
+    assert abs(found["signs"].sum()) < 5 * count**0.5
+    values, times = np.unique(found["whole"], return_counts=True)
+    assert values.tolist() == list(range(1, LARGEST + 1))
+    assert np.abs(times - count / LARGEST).max() < 5 * (count / LARGEST) ** 0.5
+    normal = found["normal"]
+    assert (normal * NORMAL_UNIT == np.rint(normal * NORMAL_UNIT)).all()
+    assert abs(normal.mean()) < 5 / count**0.5
+    assert normal.std() == pytest.approx(1, abs=0.01)
+    assert with_weights(opened, "one", 3) is opened
 
 
 @pytest.mark.parametrize(

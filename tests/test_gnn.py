@@ -254,18 +254,19 @@ def test_a_round_is_adjoint_to_its_backward(group, name, exchange):
         W = Wn
         if self_weight:
             Z, W = Z + device.row_product(H, Wo), device.xp.concatenate([Wn, Wo], axis=0)
-        dH = net._through_round(batch, inputs, W.T, Y, Part(H))
+        dH, none = net._through_round(batch, inputs, W.T, Y, Part(H))
+        assert none is None
         left = exact_dot(group, Z, Y, 1 / 8)
         assert left == exact_dot(group, H, dH, 1 / 8)
         assert exact_dot(group, N, N, 1 / 64) or name == "no edge"
         # The first embeddings are a table, whose rows are the gate as well as those written out.
         assert saved[0][1].index is not None
-        found = net._through_round(batch, inputs, W.T, Y, saved[0][1])
+        found, _ = net._through_round(batch, inputs, W.T, Y, saved[0][1])
         assert np.array_equal(device.get(found), device.get(dH))
         # Where no embedding is, relu or the mask was shut: nothing goes through.
         assert not device.get(dH)[device.get(H) == 0].any()
         shut = H * zeros_and_ones(group, batch, 7)
-        found = net._through_round(batch, inputs, W.T, Y, Part(shut))
+        found, _ = net._through_round(batch, inputs, W.T, Y, Part(shut))
         assert np.array_equal(device.get(found), device.get(dH) * (device.get(shut) > 0))
 
 
@@ -287,6 +288,69 @@ def test_the_second_round_sees_the_masked_product(group, name):
                 expected[u] += H[v] * alive[v]
                 expected[v] += H[u] * alive[u]
             assert np.array_equal(N, expected * scale)
+
+
+def with_signs(graph, seed):
+    n, edges, _ = graph
+    return n, edges, np.random.default_rng(seed).choice([-3, 0.5, 1], len(edges)).astype(np.float32)
+
+
+SIGNED = {
+    "signs": [(with_signs(random_graph(37, 0.2, 1), 1), 3), (random_graph(21, 0.3, 2), 2)],
+    "one": [(with_signs(random_graph(21, 0.3, 2), 2), 2)],
+    "all negative": [((5, np.array([[0, 1], [1, 4]]), np.float32([-1, -1])), 2), (listed(3, (0, 2)), 1)],
+}
+
+
+def mirrored_inputs(group, batch, draw):
+    """random_inputs without edge weights, whose mirror images have the other of two features."""
+    mirror = group.device.put(np.arange(8) ^ 4)
+    return dataclasses.replace(random_inputs(group, batch, draw), weights_own=None, mirror=mirror)
+
+
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("name", SIGNED)
+def test_edges_of_negative_weight_show_mirror_images(group, solo, name, exchange):
+    """N by loops over the edges, state by state; the bits of one rank."""
+    results = []
+    for ranks in (group, solo):
+        batch = make_batch(ranks, SIGNED[name], exchange)
+        inputs = mirrored_inputs(ranks, batch, 0)
+        net, params = network(ranks)
+        saved = net.forward(params, batch, inputs)[1]
+        H, N = neighbour_sums(saved)
+        image = inputs.mirrored(saved[0][1]).rows()
+        columns = [H, image, N, inputs.alive_own[:, None], inputs.scale_own[:, None]]
+        results.append([whole_states(ranks, batch, X) for X in columns])
+    assert all(np.array_equal(a, b) for ours, one in zip(*results) for a, b in zip(ours, one))
+    graphs = [graph for graph, count in SIGNED[name] for _ in range(count)]
+    for (n, edges, weights), (H, image, N, alive, scale) in zip(graphs, zip(*results[0])):
+        expected = np.zeros((n, 3))
+        for (u, v), w in zip(edges.tolist(), np.ones(len(edges)) if weights is None else weights):
+            for a, b in ((u, v), (v, u)):
+                expected[a] += (H if w >= 0 else image)[b] * alive[b]
+        assert np.array_equal(N, expected * scale)
+
+
+@pytest.mark.parametrize("self_weight", [False, True])
+@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("name", SIGNED)
+def test_backward_through_mirror_images_is_adjoint_to_forward(group, name, exchange, self_weight):
+    """As below: <dZ, H(W + E) - H(W)> = <dW, E>."""
+    batch = make_batch(group, SIGNED[name], exchange)
+    net, params = network(group, self_weight=self_weight)
+    inputs = mirrored_inputs(group, batch, 0)
+    H, saved = net.forward(params, batch, inputs)
+    dZ = integers_of(group, batch, 4, 3) * (H > 0)
+    gradient = gradient_of(net, params, batch, net.backward(params, batch, inputs, saved, dZ))
+    base = exact_dot(group, dZ, H, 1 / 64)
+    for weight, shape in net.shapes().items():
+        E = np.abs(small_integers(9, *shape))
+        moved = params.copy()
+        moved.set({**params.host(), weight: params.host()[weight] + E})
+        change = exact_dot(group, dZ, net.forward(moved, batch, inputs)[0], 1 / 64) - base
+        slope = group.device.get(gradient[weight]).astype(np.float64).reshape(shape)
+        assert change == (slope * E).sum() * 64, weight
 
 
 @pytest.mark.parametrize("edge_weights", [False, True])

@@ -237,6 +237,8 @@ def test_graphs_by_their_parameters():
     assert expected_entries(graph_case("er:100:0.5")) == 4950
     assert expected_entries(graph_case("ba:100:4")) == 800
     assert expected_entries(GraphCase(generator="mixed", nodes=(50, 150), p=0.1, d=3)) == 795
+    assert expected_entries(GraphCase(generator="varied", nodes=(50, 150), p=0.1, d=3)) == 663
+    assert expected_entries(GraphCase(generator="torus", nodes=70)) == 280
 
 
 def test_a_plan_has_memory_time_and_the_fastest_number_of_ranks():

@@ -305,6 +305,21 @@ def test_a_generated_set_shares_its_cuts(group, solo):
     assert [bits(a.graph) for a in other] != [bits(a.graph) for a in alone]
 
 
+def test_families_and_weights_by_turns(group, solo):
+    table = GraphCase(generator="varied", edge_weights="mixed", nodes=(9, 60), count=12, d=2)
+    loaded, alone = generate_set(group, table, 5, "x"), generate_set(solo, table, 5, "x")
+    assert [item.graph.name.split("-")[0] for item in loaded] == ["ba", "er", "torus"] * 4
+    kinds = []
+    for item, one in zip(loaded, alone):
+        whole = gather_whole(group, item.graph, item.rows)
+        assert bits(whole) == bits(one.graph)
+        values = {1.0} if whole.weights is None else set(whole.weights.tolist())
+        kinds.append("one" if values == {1.0} else "signs" if values <= {1.0, -1.0} else "normal")
+    assert kinds == ["one"] * 3 + ["signs"] * 3 + ["normal"] * 3 + ["one"] * 3
+    plain = generate_set(solo, GraphCase(generator="varied", nodes=(9, 60), count=12, d=2), 5, "x")
+    assert [np.array_equal(a.graph.indices, b.graph.indices) for a, b in zip(plain, alone)] == [True] * 12
+
+
 @pytest.mark.parametrize("make", [lambda: erdos_renyi(500, 0.02, 3), lambda: barabasi_albert(500, 4, 3)])
 def test_generated_graphs_do_not_depend_on_the_ranks(group, solo, make):
     graph, rows, _ = assemble(group, on_first(group, make))

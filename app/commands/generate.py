@@ -20,6 +20,7 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
             rmat (edges, rmat_a, _b, _c)    recursive quarters of the matrix
             chung_lu (edges, exponent)      power-law expected degrees
             bter (edges, exponent, clustering, degrees_of ...)   power law with triangles
+            torus                           a closed square grid
             sbm (random_classes, degree_in, degree_out)          planted communities
             uniform_points                  points in a square; OUT as .tsp keeps all distances
   OUT       the file to write; its suffix says the format (python -m app convert --help)
@@ -60,7 +61,7 @@ def _sort(files: list[str]) -> tuple[str, str, list[str]]:
     if len(files) < 2 or "=" in files[0]:
         raise CaseError("generate: FAMILY and OUT are needed; --help says more")
     family, out, *settings = files
-    families = ("er", "ba", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "uniform_points")
+    families = ("er", "ba", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "torus", "uniform_points")
     if family not in families:
         raise CaseError(f"generate: unknown family {printable(family)}: there are {', '.join(families)}")
     for each in settings:
@@ -73,15 +74,17 @@ def _sort(files: list[str]) -> tuple[str, str, list[str]]:
 
 def _stream(case: Case, family: str, nodes: int) -> Any:
     """The edges of the graph that the case names."""
+    from app.graphs.drawn_weights import with_weights
     from app.graphs.generate import GENERATORS
     from app.graphs.readers import open_edges
     from app.graphs.whole import whole_graph
-    from app.partition.generators import parameters_of
+    from app.partition.generators import parameters_of, weights_of
 
     found = None
     if family == "bter" and case.graph.degrees_of:
         found = whole_graph(open_edges(case.graph.degrees_of))[0].degrees()
-    return GENERATORS[family](nodes, *parameters_of(case.graph, family, nodes, found), _seed(case))
+    drawn = GENERATORS[family](nodes, *parameters_of(case.graph, family, nodes, found), _seed(case))
+    return with_weights(drawn, weights_of(case.graph), _seed(case))
 
 
 def _seed(case: Case) -> int:

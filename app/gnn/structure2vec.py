@@ -24,6 +24,8 @@ class NodeInputs:
     scale_own     [rows]      factor of neighbour sums: 0 where not alive
     weights_own   [rows, 2]   sums of positive and of negated negative weights to live neighbours, or None;
                   where all weights are one, rows of a table with the index of x_own
+    mirror        [entries of the table] int, the entry of a node as an edge of negative weight shows it, or
+                  None: edges show nodes as they are
     """
 
     x_own: Part
@@ -33,6 +35,11 @@ class NodeInputs:
     present_own: Array
     scale_own: Array
     weights_own: Part | None = None
+    mirror: Array | None = None
+
+    def mirrored(self, part: Part) -> Part:
+        """Rows that stand in a table, as edges of negative weight show them."""
+        return Part(part.X[self.mirror], part.index, part.scale)
 
 
 class Structure2Vec:
@@ -54,7 +61,8 @@ class Structure2Vec:
               dtheta2 = [theta2 > 0] d relu(theta2) - [theta2 < 0] d relu(-theta2)
     Ranks     rows partitioned, weights replicated; L-1 exchanges forward, L-1 backward
     Differs   1. with shared=False each round has its own W; 2. neighbour sums may be scaled; 3. own
-              embedding.
+              embedding; 4. along an edge of negative weight a neighbour's H_1 is that of its mirror image,
+              where a problem has these (NodeInputs.mirror); dZ_1 of the images adds to dW_1 with their x
     """
 
     def __init__(
@@ -170,6 +178,9 @@ class Structure2Vec:
         """scale * A (alive * H)."""
         if H.index is not None:
             table = H.X * inputs.alive_entries
+            if inputs.mirror is not None:
+                codes_and_scale = (H.index, inputs.alive_own, inputs.scale_own)
+                return batch.signed_lookup(table, table[inputs.mirror], *codes_and_scale)
             return batch.lookup_part(table, H.index, inputs.alive_own, inputs.scale_own)
         H_own = H.X
         if inputs.alive_own is not inputs.present_own:
@@ -186,6 +197,7 @@ class Structure2Vec:
         dZ_own   [rows, K], dH_L * [H_L > 0]. Ranks: all call
         """
         parts: dict[str, Array] = {}
+        dimage_own = None
         for layer in reversed(range(self.layers)):
             self._make_room(batch)
             columns = [*self._fixed_columns(batch.device.xp, inputs), *map(_whole, saved[layer][0])]
@@ -193,6 +205,8 @@ class Structure2Vec:
             last = layer == self.layers - 1
             live_own = inputs.present_own if last or self.self_weight else inputs.alive_own
             part = batch.gram_part(columns, dZ_own, live_own)
+            if dimage_own is not None:
+                part = part + batch.gram_part([inputs.mirrored(inputs.x_own)], dimage_own, inputs.alive_own)
             del columns
             if self.edge_weights:
                 first, end = self.F * self.K, (self.F + 2) * self.K
@@ -201,7 +215,8 @@ class Structure2Vec:
             self._add(parts, layer, part)
             if layer > 0:
                 Wt = self.weight(params, layer)[self.first_rows :].T
-                dZ_own = self._through_round(batch, inputs, Wt, dZ_own, _whole(saved[layer - 1][1]))
+                met = _whole(saved[layer - 1][1])
+                dZ_own, dimage_own = self._through_round(batch, inputs, Wt, dZ_own, met)
                 _drop(*saved[layer][0], saved[layer - 1][1])
         return parts
 
@@ -216,16 +231,25 @@ class Structure2Vec:
 
     def _through_round(
         self, batch: StateBatch, inputs: NodeInputs, Wt: Array, dZ_own: Array, H: Part
-    ) -> Array:
-        """dZ_{l-1} from dZ_l; Wt [K, K (+K)] is the part of W_l^T that meets N and H_{l-1} = H."""
-        device = batch.device
+    ) -> tuple[Array, Array | None]:
+        """dZ_{l-1} from dZ_l; Wt [K, K (+K)] is the part of W_l^T that meets N and H_{l-1} = H.
+
+        returns   that, and where nodes have mirror images the same of the images' H
+        """
+        device, signed = batch.device, inputs.mirror is not None and H.index is not None
         dN_own = device.dense([Part(dZ_own)], Wt[:, : self.K], Finish(scale=inputs.scale_own))
+        if not signed and not self.self_weight:
+            return batch.times(dN_own, inputs.alive_own, H), None
+        if signed:
+            dH_own, dimage_own = batch.signed_times(dN_own, inputs.alive_own)
+            dimage_own = _gated(device, dimage_own, inputs.alive_own, inputs.mirrored(H))
+        else:
+            dH_own, dimage_own = batch.times(dN_own, inputs.alive_own), None
         if not self.self_weight:
-            return batch.times(dN_own, inputs.alive_own, H)
-        dH_own = batch.times(dN_own, inputs.alive_own)
+            return _gated(device, dH_own, inputs.alive_own, H), dimage_own
         alive_own = None if inputs.alive_own is inputs.present_own else inputs.alive_own
         then = Finish(dH_own, alive_own, scale=inputs.present_own, gate=H.X, gate_index=H.index)
-        return device.dense([Part(dZ_own)], Wt[:, self.K :], then)
+        return device.dense([Part(dZ_own)], Wt[:, self.K :], then), dimage_own
 
     def _add(self, parts: dict[str, Array], layer: int, part: Array) -> None:
         """Collect one layer's addends; a shared W sums them over layers, from the last to the first."""
@@ -271,6 +295,11 @@ class Structure2Vec:
         """[2, K]: relu(theta2) and relu(-theta2)."""
         theta2 = params["embed.theta2"]
         return xp.concatenate([xp.maximum(theta2, 0), xp.maximum(-theta2, 0)], axis=0)
+
+
+def _gated(device: Any, D: Array, scale: Array, H: Part) -> Array:
+    """scale * D * [H > 0]."""
+    return device.dense([], D[:0], Finish(base=D, base_scale=scale, gate=H.X, gate_index=H.index))
 
 
 @dataclass

@@ -15,6 +15,7 @@ from app.graphs.points import generate_points
 from app.graphs.rmat import rmat
 from app.graphs.sbm import planted
 from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
+from app.graphs.torus import torus
 from app.rng import stream
 
 # Most gaps drawn from one substream. Part of the definition of a graph: another number gives other graphs.
@@ -97,5 +98,6 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "chung_lu": chung_lu,
     "bter": bter,
     "sbm": planted,
+    "torus": torus,
     "uniform_points": generate_points,
 }

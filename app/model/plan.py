@@ -59,6 +59,10 @@ def expected_entries(table: GraphCase) -> int:
         return int(n * (n - 1) * table.p)
     if table.generator == "mixed":
         return int(n * (n - 1) * table.p / 2 + table.d * n)
+    if table.generator == "varied":
+        return int((n * (n - 1) * table.p + 2 * table.d * n + 4 * n) / 3)
+    if table.generator == "torus":
+        return 4 * n
     if table.generator == "sbm":
         return int(n * (table.degree_in + table.degree_out))
     return 2 * (table.edges or table.d * n)

@@ -6,6 +6,31 @@ import numpy as np
 
 from app.config import GraphCase
 from app.graphs.bter import power_law_degrees, spread_degrees
+from app.graphs.drawn_weights import with_weights
+from app.graphs.generate import GENERATORS
+from app.graphs.stream import EdgeStream
+
+# What values of graph.generator and graph.edge_weights stand for, by turns; others for themselves.
+FAMILIES = {"mixed": ("ba", "er"), "varied": ("ba", "er", "torus")}
+WEIGHTS_BY_TURNS = ("one", "signs", "normal")
+
+
+def generated(case: GraphCase, number: int, n: int, seed: int, found: np.ndarray | None = None) -> EdgeStream:
+    """Graph `number` of the set that a table describes; every family meets all kinds of weights.
+
+    found   as parameters_of takes it
+    """
+    families = FAMILIES.get(case.generator, (case.generator,))
+    turn, which = divmod(number, len(families))
+    family, parameters = families[which], parameters_of(case, families[which], n, found)
+    opened = GENERATORS[family](n, *parameters, seed, name=f"{family}-{n}-{number}")
+    return with_weights(opened, weights_of(case, turn), seed)
+
+
+def weights_of(case: GraphCase, turn: int = 0) -> str:
+    """The kind of edge weights (graphs/drawn_weights.py) of the turn-th graph of a family."""
+    by_turns = case.edge_weights == "mixed"
+    return WEIGHTS_BY_TURNS[turn % len(WEIGHTS_BY_TURNS)] if by_turns else case.edge_weights
 
 
 def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None = None) -> tuple[Any, ...]:
@@ -23,6 +48,7 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
         "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "chung_lu": (edges, case.exponent),
         "sbm": (case.random_classes, case.degree_in, case.degree_out),
+        "torus": (),
         "uniform_points": (),
     }[family]
 

@@ -11,7 +11,6 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.config import Case, GraphCase
 from app.errors import CaseError
-from app.graphs.generate import GENERATORS
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
 from app.graphs.readers import open_edges
@@ -21,7 +20,7 @@ from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
 from app.partition.cost import CostModel
-from app.partition.generators import parameters_of
+from app.partition.generators import generated
 from app.partition.metric import share_metric
 from app.partition.migrate import move_rows
 from app.partition.node_weights import weigh
@@ -248,14 +247,11 @@ def generate_set(
     seeds = draws.integers(0, 2**31, case.count).tolist()
     if case.count == 1 and purpose == "instances":
         seeds = [base]  # one graph to solve is the generator's own graph of this seed
-    families = ["ba", "er"] if case.generator == "mixed" else [case.generator]
     takes_file = case.generator == "bter" and case.degrees_of
     found = degrees_of_file(group, case.degrees_of, limit) if takes_file else None
 
     def make(number: int) -> Any:
-        family, n = families[number % len(families)], int(sizes[number])
-        parameters = parameters_of(case, family, n, found)
-        return GENERATORS[family](n, *parameters, int(seeds[number]), name=f"{family}-{n}-{number}")
+        return generated(case, number, int(sizes[number]), int(seeds[number]), found)
 
     makers = [partial(make, i) for i in numbers]
     made = share_blocks(group, int(sizes.max()), makers, case.generator in BY_PARTS)

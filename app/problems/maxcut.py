@@ -6,7 +6,7 @@ import numpy as np
 
 from app.elementary import log
 from app.graphs.graph import Graph
-from app.problems.problem import FIRST_ALIVE
+from app.problems.problem import FIRST_ALIVE, GRAIN_PARTS
 from app.rng import stream
 from app.search.cut_baselines import CUT_BASELINES
 from app.search.cut_tools import CutTools
@@ -14,10 +14,11 @@ from app.search.solution_text import read_sides, sides_text
 from app.search.toolbox import Instance
 
 Array = Any
-SINGLE = 6  # gains up to here have a level each
-# The least gain of each level, in grains: up to 62.
-LEVELS = tuple(k + max(k - SINGLE, 0) ** 2 for k in range(1, 14))
-GAINS = 2 * len(LEVELS) + 1  # levels of a gain: -13..13
+SINGLE = 6  # up to here each part of a grain is a level of gains
+FINE = GRAIN_PARTS * SINGLE
+# The least gain of each level, in parts of a grain: up to 62 grains.
+LEVELS = (*range(1, FINE + 1), *(GRAIN_PARTS * (SINGLE + k + k * k) for k in range(1, 8)))
+GAINS = 2 * len(LEVELS) + 1  # levels of a gain: -19..19
 RESTS = 10  # a node that has moved rests for a share 1/RESTS of the nodes, in transitions
 AGES = 6  # 0 (it rests), 1-2, 3-6, 7-14, 15-30, 31 and more rests since a move
 OLDEST = AGES - 1
@@ -35,7 +36,7 @@ class CutTotals(NamedTuple):
     best         the largest cut so far, in units
     weight       sum of the weights of both directions of every edge
     edges        edges
-    grain        what gains are measured in (app/rl/sides.py), in units
+    grain        what gains are measured in, the mean |weight| (app/rl/sides.py), in units
     """
 
     alive: int
@@ -60,7 +61,7 @@ class CutTotals(NamedTuple):
 
 
 def level_of(xp: Any, field: Array) -> Array:
-    """[k] the level -13..13 of gains in grains."""
+    """[k] the level -19..19 of gains in parts of a grain."""
     size, level = xp.where(field < 0, -field, field), 0
     for least in LEVELS:
         level = level + (size >= least)
@@ -83,6 +84,7 @@ class _Cut:
     redundancy = ""
     degree_codes = False
     own_degree = False
+    mirrors = False
     totals = CutTotals
     baselines: ClassVar = CUT_BASELINES
     bounds: ClassVar = {}
@@ -126,8 +128,11 @@ class MaxCut(_Cut):
                episode has 2n moves, the best cut met is the answer
     Reward     the improvement over the best cut so far, and with shaping what the move adds to the cut
     Differs    1. all episodes of a graph start from the same random sides; no reward for a local optimum
-               2. gains and times since a move are rounded to levels, so that a node is a code; messages do
-               not see the weights, whose sign and size the gains alone carry
+               2. gains and times since a move are rounded to levels, so that a node is a code; messages see
+               the signs of weights and not their size, which the gains alone carry. Where an edge is negative
+               a neighbour on one side acts like one on the other where it is positive: it shows its mirror
+               image (`mirror`), so that turning a node with the signs of its edges changes nothing, and a
+               policy that has learned without signs knows what to do with them
                3. a node that has moved rests for n/10 transitions (Glover 1989): the best scores would else
                move a few nodes to and fro, and on large graphs nothing else changes meanwhile. Times count
                rests, so that they mean the same on graphs of any size
@@ -138,6 +143,7 @@ class MaxCut(_Cut):
     name = "maxcut"
     ordered = True
     own_degree = True
+    mirrors = True
     first_candidate = FIRST + 2 * GAINS
     feature_counts: ClassVar = {"scale_free": 17}
 
@@ -165,6 +171,11 @@ class MaxCut(_Cut):
     def entries(self, max_degree: int) -> int:
         """Every level, time and side."""
         return FIRST + 2 * GAINS * AGES
+
+    def mirror(self, code: np.ndarray, max_degree: int) -> np.ndarray:
+        """The code of the same node on the other side."""
+        sided = (code >= FIRST) & (code < self.entries(max_degree))
+        return np.where(sided, FIRST + ((code - FIRST) ^ 1), code)
 
     def reward(self, before: CutTotals, after: CutTotals, chosen: int, shaping: str) -> float:
         """The gain of the best cut, and with shaping that of the cut, in the same unit."""
@@ -202,8 +213,8 @@ class MaxCut(_Cut):
         columns = [
             1, 2 * side - 1, relative / (1 + xp.where(relative < 0, -relative, relative)), gain > 0,
             gain == 0, age * (1 / OLDEST), age == 0, age == 1, age == OLDEST,
-            xp.minimum(xp.maximum(gain, -4), 4) * 0.25, level * (1 / SINGLE), (gain > 0) * age * (1 / OLDEST),
-            away, away == 0, improving, improving == 0, progress,
+            xp.minimum(xp.maximum(gain, -4), 4) * 0.25, _rank_of(xp, level) * (1 / SINGLE),
+            (gain > 0) * age * (1 / OLDEST), away, away == 0, improving, improving == 0, progress,
         ]  # fmt: skip
         return _masked(xp, columns, code)
 
@@ -231,11 +242,17 @@ def _masked(xp: Any, columns: list[Any], code: Array) -> Array:
 
 
 def _gain_of(xp: Any, level: Array) -> Array:
-    """The least gain of a level -13..13, in grains."""
+    """The least gain of a level -19..19, in grains."""
     size = xp.where(level < 0, -level, level)
-    beyond = xp.maximum(size - SINGLE, 0)
-    gain = size + beyond * beyond
+    beyond = xp.maximum(size - FINE, 0)
+    gain = (size - beyond) * (1 / GRAIN_PARTS) + beyond + beyond * beyond
     return xp.where(level < 0, -gain, gain)
+
+
+def _rank_of(xp: Any, level: Array) -> Array:
+    """A level -19..19 as one of whole gains, -13..13: those between them are fractions."""
+    beyond = xp.maximum(level - FINE, 0) + xp.minimum(level + FINE, 0)
+    return (level - beyond) * (1 / GRAIN_PARTS) + beyond
 
 
 class MaxCutOnce(_Cut):
@@ -243,7 +260,7 @@ class MaxCutOnce(_Cut):
 
     Source     S2V-DQN, Khalil, Dai, Zhang, Dilkina, Song 2017, section 3 and 4
     Reward     what the move adds to the cut
-    Differs    codes are levels of gains, so that messages do not see weights (as above)
+    Differs    codes are levels of gains; messages do not see weights
     """
 
     name = "maxcut_once"

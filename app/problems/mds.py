@@ -62,6 +62,7 @@ class MinimumDominatingSet(SetProblem):
     first_candidate = 3
     degree_codes = False
     own_degree = False
+    mirrors = False
     totals = DominationTotals
     feature_counts: ClassVar = {"scale_free": 9}
     baselines: ClassVar = {"most_gain": most_gain, "most_gain_pruned": most_gain_pruned}

@@ -17,6 +17,7 @@ from app.search.toolbox import Instance, Toolbox
 
 Array = Any
 FIXED_POINT = 1 << 30  # one, in the fixed point of Totals.caro_wei
+GRAIN_PARTS = 2  # in how many parts "sides" dynamics divide what they measure fields in
 FIRST_ALIVE = 2  # the least code of a node whose messages count
 
 
@@ -96,6 +97,7 @@ class Problem(Protocol):
     first_candidate  nodes of codes from here on may be chosen; 3: so may every node that has an embedding
     degree_codes     True: a code less 2 is the number of live neighbours
     own_degree       True: sums over neighbours are divided by the node's own degree, not by the mean one
+    mirrors          True: along edges of negative weight nodes look like their mirror images
     totals           the type of a state's totals
     baselines        f(graph) -> (solution [n] bool, label), by name
     bounds           f(graph) -> Certificate, by name
@@ -114,6 +116,7 @@ class Problem(Protocol):
     first_candidate: int
     degree_codes: bool
     own_degree: bool
+    mirrors: bool
     totals: type
     baselines: dict[str, Callable[[Graph], tuple[np.ndarray, str]]]
     bounds: dict[str, Callable[[Graph], Bound]]
@@ -153,6 +156,10 @@ class Problem(Protocol):
 
     def entries(self, max_degree: int) -> int:
         """Codes 0..entries-1 occur in graphs of at most this degree."""
+        ...
+
+    def mirror(self, code: np.ndarray, max_degree: int) -> np.ndarray:
+        """[k] the codes of the mirror images of nodes of codes [k], where the problem has them."""
         ...
 
     def state(self, totals: Any) -> tuple[float, ...]:

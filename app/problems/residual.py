@@ -24,6 +24,7 @@ class ResidualProblem(SetProblem):
     first_candidate = 3
     degree_codes = True
     own_degree = False
+    mirrors = False
     totals: type = Totals
     feature_counts: ClassVar = {"paper": 1, "scale_free": 7}
 

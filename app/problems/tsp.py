@@ -89,6 +89,7 @@ class TravellingSalesman:
     first_candidate = FIRST_ALIVE + 2
     degree_codes = False
     own_degree = False
+    mirrors = False
     totals = TourTotals
     feature_counts: ClassVar = {"scale_free": 10}
     baselines: ClassVar = {}

@@ -138,7 +138,18 @@ class QNetwork:
         if self.policy.mean_degree:
             scale_own = alive_own * (batch.inverse_degrees() if problem.own_degree else batch.spread(share))
         weights_own = self._edge_sums(batch, alive_own, x_own) if self.policy.edge_weights else None
-        return NodeInputs(x_own, alive_entries, alive_own, candidate_own, present_own, scale_own, weights_own)
+        mirror = self._mirror(batch, len(table)) if weights_own is None else None
+        return NodeInputs(
+            x_own, alive_entries, alive_own, candidate_own, present_own, scale_own, weights_own, mirror
+        )
+
+    def _mirror(self, batch: StateBatch, rows: int) -> Array | None:
+        """[rows] int64, the entry of each entry's mirror image; None where no edge shows one."""
+        if not (self.problem.mirrors and any(block.signed for block in batch.blocks)):
+            return None
+        entries = self._entries_of(batch)
+        image = self.problem.mirror(np.arange(entries), max(block.max_degree for block in batch.blocks))
+        return batch.device.put((np.arange(0, rows, entries)[:, None] + image).reshape(-1))
 
     def _edge_sums(self, batch: StateBatch, alive_own: Array, x_own: Part) -> Part:
         """Sums of edge weights to live neighbours; the degree, hence a table, where all weights are one."""

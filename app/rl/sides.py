@@ -6,7 +6,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import CaseError, LockstepError
-from app.problems.problem import Problem
+from app.problems.problem import GRAIN_PARTS, Problem
 from app.rl.env import NONE_REACHED
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
@@ -14,16 +14,16 @@ from app.sparse.whole_weights import WholeWeights, whole_weights
 
 Array = Any
 NEVER = np.int64(1 << 40)  # transitions since the last move of a node that has not moved
-MOST_GRAINS = 1 << 20  # fields in grains are cut here
+MOST_PARTS = 1 << 20  # of a grain: fields are cut here
 
 
 class SidesEnv:
     """Marks m(v) = +-1 and fields m(v) sum_u w(v,u) m(u), on the rows this rank owns.
 
     A problem says how marks start (`start_marks`). A choice turns the marks of the chosen nodes; the field of
-    v is what turning v adds to the weight between the sides. Problems see fields in *grains* (`grain_of`),
-    rounded away from zero, and of each node how many *rests* ago it moved (Problem.rest, in transitions;
-    Problem.code takes it as `age`).
+    v is what turning v adds to the weight between the sides. Problems see fields in parts of a *grain*
+    (`grain_of`, GRAIN_PARTS), rounded away from zero, and of each node how many *rests* ago it moved
+    (Problem.rest, in transitions; Problem.code takes it as `age`).
 
     mark_own    [n_own] int32, zero on padding     mark_ext [n_ext] int8, those of the ghost columns too
     field_own   [n_own] int64, in units of the weights
@@ -79,7 +79,7 @@ class SidesEnv:
     def _codes(self, rows: Any, real: np.ndarray | None) -> np.ndarray:
         moved = self.moved_at[rows]
         age = np.where(moved < 0, NEVER, self.steps - 1 - moved) // max(self.rest, 1)
-        field = in_grains(self.field_own[rows], self.grain)
+        field = in_parts(self.field_own[rows], self.grain)
         return self.problem.code(np, self.mark_own[rows], field, real, age)
 
     def candidates_own(self) -> np.ndarray:
@@ -163,7 +163,7 @@ class SidesEnv:
         rest = np.repeat(rests, np.diff(batch.at))
         first, then = (_moves(batch, choices, start, rest) for choices in (before, after))
         marks = np.stack([first[0], then[0]], axis=1)
-        fields = _fields_in_grains(batch, marks)
+        fields = _fields_in_parts(batch, marks)
         put, xp = batch.device.put, batch.device.xp
         marks = put(marks)
         return tuple(
@@ -173,13 +173,14 @@ class SidesEnv:
 
 
 def grain_of(block: RowBlock, weights: WholeWeights) -> int:
-    """Half of the mean |weight| in units, at least 1: what fields are measured in; 1 for weights of +-1."""
-    return max(1, weights.total // (4 * max(block.edges, 1)))
+    """The mean |weight| in units, rounded down, at least 1: what fields are measured in."""
+    return max(1, weights.total // (2 * max(block.edges, 1)))
 
 
-def in_grains(field: np.ndarray, grain: int) -> np.ndarray:
-    """[k] fields in grains, rounded away from zero, within +-MOST_GRAINS."""
-    return np.clip(np.where(field > 0, -(-field // grain), field // grain), -MOST_GRAINS, MOST_GRAINS)
+def in_parts(field: np.ndarray, grain: int) -> np.ndarray:
+    """[k] fields in parts of a grain, rounded away from zero, within +-MOST_PARTS."""
+    parts = field * GRAIN_PARTS
+    return np.clip(np.where(parts > 0, -(-parts // grain), parts // grain), -MOST_PARTS, MOST_PARTS)
 
 
 def _start_marks(problem: Problem, block: RowBlock) -> np.ndarray:
@@ -219,8 +220,8 @@ def _moves(
     return mark, (age // rest).astype(np.float32)
 
 
-def _fields_in_grains(batch: StateBatch, marks: np.ndarray) -> Array:
-    """[rows, 2] float32 on the device, fields of host marks [rows, 2] in grains. Ranks: all call."""
+def _fields_in_parts(batch: StateBatch, marks: np.ndarray) -> Array:
+    """[rows, 2] float32 on the device, fields of marks [rows, 2] in parts of a grain. Ranks: all call."""
     held = [whole_weights(batch.group, block) for block in batch.blocks]
     grains = [grain_of(block, weights) for block, weights in zip(batch.blocks, held)]
     if not all(weights.exact for weights in held):
@@ -230,10 +231,10 @@ def _fields_in_grains(batch: StateBatch, marks: np.ndarray) -> Array:
     per_row = np.repeat(np.arange(len(held)), np.diff(batch.at))
     unit = put(np.array([w.unit for w in held], dtype=np.float32)[per_row][:, None])
     grain = put(np.array(grains, dtype=np.float32)[per_row][:, None])
-    field = put(marks) * (sums[0] - sums[1] if len(sums) > 1 else sums[0]) / unit
+    field = put(marks) * (sums[0] - sums[1] if len(sums) > 1 else sums[0]) / unit * np.float32(GRAIN_PARTS)
     # The quotient of integers below 2^24 never rounds to a whole number that it is not.
     rounded = xp.where(field > 0, -xp.floor(-field / grain), xp.floor(field / grain))
-    return xp.minimum(xp.maximum(rounded, -MOST_GRAINS), MOST_GRAINS)
+    return xp.minimum(xp.maximum(rounded, -MOST_PARTS), MOST_PARTS)
 
 
 def _signed_parts(blocks: list[RowBlock]) -> list[list[Any]]:
@@ -245,11 +246,11 @@ def _signed_parts(blocks: list[RowBlock]) -> list[list[Any]]:
 def _fields_on_host(
     batch: StateBatch, marks: np.ndarray, held: list[WholeWeights], grains: list[int]
 ) -> np.ndarray:
-    """_fields_in_grains by sums of int64. Ranks: all call."""
+    """_fields_in_parts by sums of int64. Ranks: all call."""
     out = np.zeros(marks.shape, dtype=np.float32)
     for g, (block, weights, grain) in enumerate(zip(batch.blocks, held, grains)):
         part = slice(batch.at[g], batch.at[g + 1])
         own = np.ascontiguousarray(marks[part].reshape(block.n_own, 2 * batch.counts[g]).astype(np.int64))
         field = own * (weights.matrix @ block.extend_host(batch.group, own))
-        out[part] = in_grains(field, grain).reshape(-1, 2)
+        out[part] = in_parts(field, grain).reshape(-1, 2)
     return out

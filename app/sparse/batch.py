@@ -166,6 +166,29 @@ class StateBatch:
         matrices = [block.A for block in self.blocks]
         return self.exchange.lookup_part(table, code_own, matrices, live_own, scale_own)
 
+    def signed_times(self, X_own: Array, live_own: Array | None = None) -> list[Array]:
+        """Two products like `times`, by the edges of weights from zero up and by the others.
+
+        Ranks   all call; one exchange of rows
+        """
+        return self.exchange.multiply(X_own, self._signs(), live_own)
+
+    def signed_lookup(
+        self, table: Array, mirrored: Array, code_own: Array, live_own: Array, scale_own: Array
+    ) -> Part:
+        """lookup_part by the sign of edges: rows of `mirrored` along negative ones, else of `table`.
+
+        table, mirrored   [t, f]     code_own [rows] int32     scale_own [rows].   Ranks: all call
+        """
+        plus, minus = zip(*self._signs())
+        sums = self.exchange.multiply_lookup(table, code_own, list(plus), live_own)
+        sums += self.exchange.multiply_lookup(mirrored, code_own, list(minus), live_own)
+        return Part(sums, None, scale_own)
+
+    def _signs(self) -> list[list[Any]]:
+        """Of each graph the matrix of edges of weights from zero up, and that of the others or None."""
+        return [block.signs(self.device) for block in self.blocks]
+
     def weight_sums(self, alive_own: Array) -> Array:
         """[rows, 2], sums of the positive and of the negated negative edge weights to live neighbours.
 

@@ -50,7 +50,8 @@ class RowBlock:
                the columns that are its rows, [n_own, own_counts[rank]]
     A_weights  two like A, of the positive and of the negated negative edge weights (None: none is negative);
                None when all weights are one
-    max_degree, weighted   of the whole graph: its largest degree; whether a weight is not one
+    max_degree, weighted, signed   of the whole graph: its largest degree; whether a weight is not one, or is
+               negative
     n_own      padded rows of this rank; `n_real` of them are nodes, lo..lo+n_real-1
     n_ext      extended columns; `own_at` is where the own rows start among them
     exchange   the mode that was asked for
@@ -110,9 +111,10 @@ class RowBlock:
     def _agree(self, group: Group) -> None:
         """max_degree and weighted. Ranks: all call."""
         # A rank may hold only weights of one where others do not.
-        local = [int(self.degrees_own().max(initial=0)), int(self.A_weights is not None)]
-        self.max_degree, weighted = group.max_integers(np.array(local, dtype=np.int64)).tolist()
-        self.weighted = bool(weighted)
+        weighted, signed = self.A_weights is not None, len(self._weights) > 1 and not self.directed
+        local = [int(self.degrees_own().max(initial=0)), int(weighted), int(signed)]
+        self.max_degree, weighted, signed = group.max_integers(np.array(local, dtype=np.int64)).tolist()
+        self.weighted, self.signed = bool(weighted), bool(signed)
 
     def _direction(self, group: Group, bit: int, weights: list[list[np.ndarray]]) -> "RowBlock":
         """The entries whose arcs have a bit, as a block of their own. Ranks: all call.
@@ -305,6 +307,30 @@ class RowBlock:
         parts = zip(pointers, indices, values, widths)
         tiles = [device.csr(*arrays, (self.n_own, width)) for *arrays, width in parts]
         return tiles if self.plan.mode == "staged" else tiles[0]
+
+    def signs(self, device: Any) -> list[Any]:
+        """Two matrices like A, of the edges of weights from zero up and of the others (None: there are none).
+
+        Made once. Memory: as A where a weight is negative.
+        """
+        if not self.signed:
+            return [self.A, None]
+        if "signs" not in self.kept:
+            none = [np.zeros(len(indices), dtype=bool) for indices in self._indices]
+            minus = [values > 0 for values in self._weights[1]] if len(self._weights) > 1 else none
+            others = [~chosen for chosen in minus]
+            self.kept["signs"] = [self._of_entries(device, chosen) for chosen in (others, minus)]
+        return self.kept["signs"]
+
+    def _of_entries(self, device: Any, chosen: list[np.ndarray]) -> Any:
+        """A matrix like A of the entries of each tile that are chosen [nnz] bool."""
+        pointers, indices = [], []
+        for starts, columns, kept in zip(self._pointers, self._indices, chosen):
+            before = np.zeros(len(kept) + 1, dtype=starts.dtype)
+            np.cumsum(kept, out=before[1:])
+            pointers.append(before[starts])
+            indices.append(columns[kept])
+        return self._matrix(device, [None] * len(indices), pointers, indices)
 
     # ---- fewer columns ----------------------------------------------------------------------------------
 

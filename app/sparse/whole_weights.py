@@ -11,7 +11,7 @@ from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST
 from app.sparse.rowblock import RowBlock
 
-EXACT_IN_FLOAT32 = 1 << 24
+EXACT_IN_FLOAT32 = 1 << 23  # and twice as much
 LEAST_EXPONENT = -149  # of the last bit of a float32
 EXPONENTS = 278  # further ones, up to that of the last bit of the largest
 
@@ -23,7 +23,7 @@ class WholeWeights:
     unit      weight = integer * unit, as app/graphs/fixed_point.py chooses it
     matrix    CSC int64 [n_own, n_ext]; None where all weights of all ranks are one and `exact`
     total     sum of |weights| of both directions, all ranks     signed: sum of the weights
-    exact     sums over a node's neighbours are exact in float32
+    exact     sums over a node's neighbours, and twice these, are exact in float32
     """
 
     unit: float

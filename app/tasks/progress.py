@@ -22,6 +22,7 @@ from app.config import Case, GraphCase
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch
+from app.partition.generators import FAMILIES
 from app.partition.load import generate_set
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
@@ -163,7 +164,7 @@ def _targets(case: Case) -> dict[str, float]:
     families, targets = case.study.families, case.study.targets
     if len(families) != len(targets):
         raise CaseError(f"study.targets: must be one for each of study.families, got {len(targets)}")
-    known = ["ba", "er"] if case.graph.generator == "mixed" else [case.graph.generator]
+    known = FAMILIES.get(case.graph.generator, (case.graph.generator,))
     if not set(families) <= set(known):
         raise CaseError(
             f"study.families: graph.generator makes {', '.join(known)}, got {', '.join(families)}"
@@ -191,7 +192,7 @@ def _tests(context: Context, references: References) -> Tests:
     with raise_together(group, "generating the test graphs"):
         graphs = generate_set(alone.group, table, 0, "test", numbers=numbers)
         blocks = [alone.rows(each) for each in graphs]
-    made = ["ba", "er"] if table.generator == "mixed" else [table.generator]
+    made = FAMILIES.get(table.generator, (table.generator,))
     return Tests(group, blocks, [made[i % len(made)] for i in range(table.count)], references)
 
 
