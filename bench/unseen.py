@@ -1,6 +1,7 @@
 """Every problem on unseen random graphs: the policy alone, the pipeline, and the plain heuristics, as means.
 
     python bench/unseen.py [--problems mvc mis mds maxcut tsp] [--sizes 50 100 200] [--count 20]
+                           [--families ba er] [--weights one]
 
 Runs `run.py inputs/PROBLEM.toml` with the weights that ship on generated graphs that no training has seen;
 prints for each problem, family and size the mean objective of every label over the graphs.
@@ -25,11 +26,13 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", default=["mvc", "mis", "mds", "maxcut", "tsp"])
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 100, 200])
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--families", nargs="+", default=GRAPHS, help="as graph.generator; not of tsp")
+    parser.add_argument("--weights", default="one", help="as graph.edge_weights; not of tsp")
     options = parser.parse_args()
     for problem in options.problems:
         columns = {
-            f"{family} {n}": means(problem, family, n, options.count)
-            for family in FAMILIES.get(problem, GRAPHS)
+            f"{family} {n}": means(problem, family, n, options)
+            for family in FAMILIES.get(problem, options.families)
             for n in options.sizes
         }
         labels = list(dict.fromkeys(label for found in columns.values() for label in found))
@@ -39,12 +42,14 @@ def main() -> None:
             print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
 
 
-def means(problem: str, family: str, n: int, count: int) -> dict[str, float]:
+def means(problem: str, family: str, n: int, options: argparse.Namespace) -> dict[str, float]:
     """The mean of every label over the graphs of one family and size."""
+    count, weights = options.count, "one" if problem in FAMILIES else options.weights
     with tempfile.TemporaryDirectory() as folder:
         command = [
             sys.executable, "run.py", f"inputs/{problem}.toml", "graph.path=[]", f"graph.generator={family}",
             f"graph.nodes={n}", f"graph.count={count}", "graph.generator_seed=20261121",
+            f"graph.edge_weights={weights}",
             "output.plots=false", "select.rule=single", "--out", folder + "/out",
         ]  # fmt: skip
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)

@@ -289,6 +289,21 @@ def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo):
     assert env.value > max(plain)
 
 
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("kind", ["torus", "hubs"])
+def test_the_weights_that_ship_know_what_to_do_with_signs(solo, kind):
+    """Messages that do not see the signs of edges end below the greedy construction."""
+    n, edges, _ = growing_graph(400, 4, 1)
+    if kind == "torus":
+        edges = np.concatenate([np.stack([np.arange(n), (np.arange(n) + k) % n], axis=1) for k in (1, 20)])
+    graph = with_weights((n, edges, None), lambda draws, k: draws.choice([-1, 1], k))
+    net, params = network("maxcut", solo.device)
+    params.set(load_weights(default_weights("maxcut")).arrays)
+    (env,) = cover_one_at_a_time(solo, net, params, [make_block(solo, graph)])
+    whole, M = whole_graph(graph), dense_weights(graph)[0]
+    assert env.value > max(cut_of(M, rule(whole)[0]) for rule in (descent, greedy))
+
+
 @pytest.mark.parametrize("device", ["host"], indirect=True)
 @pytest.mark.parametrize("rule", ["single", "adaptive", "fraction"])
 def test_a_node_rests_after_its_move(group, rule):
@@ -423,6 +438,7 @@ def small_training(name, **agent):
 @pytest.mark.parametrize("name", NAMES)
 def test_training_improves_and_does_not_depend_on_ranks(group, solo, name):
     graphs = [growing_graph(40, 3, seed) for seed in range(6)]
+    graphs[::2] = [with_weights(graph, lambda draws, k: draws.choice([-1, 1], k)) for graph in graphs[::2]]
     held = [growing_graph(40, 3, seed) for seed in (11, 12, 13)]
     found = []
     for ranks in (group, solo):

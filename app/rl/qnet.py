@@ -144,12 +144,15 @@ class QNetwork:
         )
 
     def _mirror(self, batch: StateBatch, rows: int) -> Array | None:
-        """[rows] int64, the entry of each entry's mirror image; None where no edge shows one."""
+        """[rows of the table] int64, the row of each one's mirror image; None where no edge shows one."""
         if not (self.problem.mirrors and any(block.signed for block in batch.blocks)):
             return None
-        entries = self._entries_of(batch)
-        image = self.problem.mirror(np.arange(entries), max(block.max_degree for block in batch.blocks))
-        return batch.device.put((np.arange(0, rows, entries)[:, None] + image).reshape(-1))
+        key = f"mirror {self.problem.name} {rows}"
+        if key not in batch.kept:
+            entries, degree = self._entries_of(batch), max(block.max_degree for block in batch.blocks)
+            image = self.problem.mirror(np.arange(entries), degree)
+            batch.kept[key] = batch.device.put((np.arange(0, rows, entries)[:, None] + image).reshape(-1))
+        return batch.kept[key]
 
     def _edge_sums(self, batch: StateBatch, alive_own: Array, x_own: Part) -> Part:
         """Sums of edge weights to live neighbours; the degree, hence a table, where all weights are one."""

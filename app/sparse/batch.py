@@ -25,6 +25,7 @@ class StateBatch:
     members   (block, states): `states` states of each graph; all blocks of a batch share one number of row
               blocks and one set of cuts (partition/rows.py), so that sums over nodes can be cut alike
     rows      rows of the flat array on this rank, a multiple of 8
+    kept      what others derive for the batch once, by name
     Rows of member g are at `at[g]`, node-major: row = at[g] + local_node*states[g] + state.
     """
 
@@ -38,6 +39,7 @@ class StateBatch:
             self.first.append(self.first[-1] + count)
         self.rows, self.states = self.at[-1], self.first[-1]
         self.exchange = Exchange(group, self.blocks, self.counts, self.at)
+        self.kept: dict[str, Any] = {}
         self._state_of_row: Array | None = None
         self._node_of_row: Array | None = None
         self._members: Members | None = None
