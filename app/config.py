@@ -205,7 +205,8 @@ class PolicyCase(Table, frozen=True):
     model: Annotated[
         Literal["structure2vec", "gcn", "gin", "gin_norm", "sage", "commnet"],
         about(
-            "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights"
+            "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights, "
+            "and for maxcut without the signs of edges"
         ),
     ] = "structure2vec"
     weights: Annotated[
@@ -226,7 +227,9 @@ class PolicyCase(Table, frozen=True):
     mean_degree: Annotated[
         bool, about("divide neighbour sums by the mean residual degree (maxcut: by the node's own degree)")
     ] = True
-    edge_weights: Annotated[bool, about("use edge weights as an input")] = False
+    edge_weights: Annotated[
+        bool, about("use sums of edge weights as an input (maxcut: in place of the signs of edges)")
+    ] = False
 
 
 class AgentCase(Table, frozen=True):
