@@ -1,5 +1,7 @@
 """app/comm/tree and sum_tree: the sum over row blocks is one fixed tree, whoever owns which blocks."""
 
+import gc
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -120,3 +122,18 @@ def test_gradients_and_column_sums_on_these_ranks(group):
         db = sum_tree(group, device.column_roots(D_own, local, spans), cuts, blocks)
         assert device.get(dW).tobytes() == tree_sum(np.stack(leaves).reshape(blocks, 30)).tobytes()
         assert device.get(db).tobytes() == tree_sum(sums).tobytes()
+
+
+@pytest.mark.mpi_skip
+def test_nothing_keeps_the_sums_of_subtrees():
+    """A training would hold those of many epochs, on a GPU too, until Python looks for cycles."""
+    roots = owned_roots(13, 0, 5) + owned_roots(13, 5, 13)
+    rows = np.ones((len(roots), 3), dtype=np.float32)
+    held = weakref.ref(rows)
+    gc.disable()
+    try:
+        found = finish_tree(rows, roots, 13)
+        del rows
+        assert held() is None and found.tolist() == [len(roots)] * 3
+    finally:
+        gc.enable()

@@ -47,14 +47,21 @@ def finish_tree(
     rows   [len(roots), w], or a list of [w]
     plus   adds two of them
     """
-    row_of = {root: row for row, root in enumerate(roots)}
+    level, index = node or (top_level(blocks), 0)
+    return _sum_of(level, index, rows, {root: row for row, root in enumerate(roots)}, blocks, plus)
 
-    def value(level: int, index: int) -> Array:
-        row = row_of.get((level, index))
-        if row is not None:
-            return rows[row]
-        right = 2 * index + 1
-        left = value(level - 1, 2 * index)
-        return left if right << (level - 1) >= blocks else plus(left, value(level - 1, right))
 
-    return value(*(node or (top_level(blocks), 0)))
+def _sum_of(
+    level: int, index: int, rows: Array, row_of: dict[tuple[int, int], int], blocks: int,
+    plus: Callable[[Array, Array], Array],
+) -> Array:  # fmt: skip
+    """[w], the sum of a node.
+
+    A function inside another one would refer to itself, and so keep `rows` until Python looks for cycles.
+    """
+    row = row_of.get((level, index))
+    if row is not None:
+        return rows[row]
+    right, rest = 2 * index + 1, (rows, row_of, blocks, plus)
+    left = _sum_of(level - 1, 2 * index, *rest)
+    return left if right << (level - 1) >= blocks else plus(left, _sum_of(level - 1, right, *rest))
