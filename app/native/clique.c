@@ -9,25 +9,7 @@
  * The recursion is a stack of levels on the heap, so that a search can stop after any number of tree nodes. */
 #include <stdlib.h>
 
-#include "common.h"
-
-typedef struct {
-    int64_t n, words, depth, nodes, best, limit; /* best: weight of the heaviest set; limit: stop once it is reached */
-    int unit;
-    int32_t *node;       /* [n] the caller's number of each row */
-    int64_t *weight;     /* [n] */
-    uint64_t *joined;    /* [n][words] rows of the graph */
-    uint64_t *open;      /* [n+1][words] candidates of each level */
-    int32_t **branch;    /* [n+1] rows to branch on, the last first */
-    int64_t **bound;     /* [n+1] of a set within the candidates up to this row */
-    int64_t *left, *sum; /* [n+1] rows not yet branched on; weight taken above */
-    int32_t *chosen, *found; /* [n+1] */
-    int64_t n_found;
-    uint64_t *class;     /* [n][words] cliques of one colouring */
-    uint64_t *rest, *tail;
-} Dense;
-
-#define ROW(array, i) ((array) + (int64_t)(i) * d->words)
+#include "dense_set.h"
 
 INLINE int64_t first_bit(const uint64_t *set, int64_t words, int64_t from) {
     for (int64_t i = from; i < words; ++i)
@@ -35,7 +17,6 @@ INLINE int64_t first_bit(const uint64_t *set, int64_t words, int64_t from) {
     return -1;
 }
 
-INLINE void put(uint64_t *set, int64_t i) { set[i >> 6] |= UINT64_C(1) << (i & 63); }
 INLINE void drop(uint64_t *set, int64_t i) { set[i >> 6] &= ~(UINT64_C(1) << (i & 63)); }
 
 /* The members of `set` that row v is not joined to: their number up to 2, *last the last of them. */
@@ -78,7 +59,7 @@ static int renumber(Dense *d, int64_t v, int64_t most) {
 WIDE static void colour(Dense *d, int64_t level, int64_t need) {
     const int64_t words = d->words;
     uint64_t *rest = d->rest, *tail = d->tail;
-    int64_t sum = 0, count = 0, k = 0, at = 0;
+    int64_t sum = 0, count = 0, k = 0, at = 0, seen = 0;
     memcpy(rest, ROW(d->open, level), (size_t)words * 8);
     for (;;) {
         while (at < words && !rest[at]) ++at;
@@ -90,6 +71,7 @@ WIDE static void colour(Dense *d, int64_t level, int64_t need) {
         memset(class, 0, (size_t)words * 8);
         for (int64_t v = first_bit(tail, words, at); v >= 0; v = first_bit(tail, words, v >> 6)) {
             const uint64_t *row = ROW(d->joined, v);
+            seen += 1;
             drop(tail, v);
             drop(rest, v);
             if (d->unit && sum >= need && renumber(d, v, need)) continue;
@@ -104,101 +86,128 @@ WIDE static void colour(Dense *d, int64_t level, int64_t need) {
         for (int64_t i = before; i < count; ++i) d->bound[level][i] = sum;
         k += 1;
     }
-    d->left[level] = count;
+    d->left[level] = d->listed[level] = count;
+    d->work += (seen + 1) * words;
+}
+
+static int room_at(Dense *d, int64_t level) {
+    if (!d->branch[level]) d->branch[level] = malloc((size_t)d->room * 4 + 8);
+    if (!d->bound[level]) d->bound[level] = malloc((size_t)d->room * 8 + 8);
+    return d->branch[level] && d->bound[level] ? 0 : -1;
 }
 
 void lk_dense_free(Dense *d) {
     if (!d) return;
-    for (int64_t i = 0; d->branch && i <= d->n; ++i) free(d->branch[i]);
-    for (int64_t i = 0; d->bound && i <= d->n; ++i) free(d->bound[i]);
-    void *all[] = {d->node, d->weight, d->joined, d->open, d->branch, d->bound, d->left, d->sum, d->chosen, d->found,
-                   d->class, d->rest, d->tail, d};
+    for (int64_t i = 0; d->branch && i <= d->room; ++i) free(d->branch[i]);
+    for (int64_t i = 0; d->bound && i <= d->room; ++i) free(d->bound[i]);
+    void *all[] = {d->node, d->weight, d->joined, d->open, d->branch, d->bound, d->left, d->listed, d->sum, d->chosen,
+                   d->found, d->class, d->rest, d->tail, d};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
 }
 
-static int room_at(Dense *d, int64_t level) {
-    if (!d->branch[level]) d->branch[level] = malloc((size_t)d->n * 4 + 8);
-    if (!d->bound[level]) d->bound[level] = malloc((size_t)d->n * 8 + 8);
-    return d->branch[level] && d->bound[level] ? 0 : -1;
+Dense *dense_room(int64_t n) {
+    Dense *d = calloc(1, sizeof *d);
+    if (!d) return 0;
+    const size_t words = (size_t)((n + 63) / 64 + !n), rows = (size_t)n + 1;
+    d->room = n;
+    d->node = malloc((size_t)n * 4 + 8);
+    d->weight = malloc((size_t)n * 8 + 8);
+    d->joined = malloc(rows * words * 8);
+    d->open = malloc(rows * words * 8);
+    d->class = malloc(rows * words * 8);
+    d->branch = calloc(rows, sizeof *d->branch);
+    d->bound = calloc(rows, sizeof *d->bound);
+    d->left = calloc(rows, 8);
+    d->listed = calloc(rows, 8);
+    d->sum = calloc(rows, 8);
+    d->chosen = calloc(rows, 4);
+    d->found = calloc(rows, 4);
+    d->rest = calloc(words, 8);
+    d->tail = calloc(words, 8);
+    if (!d->node || !d->weight || !d->joined || !d->open || !d->class || !d->branch || !d->bound || !d->left
+        || !d->listed || !d->sum || !d->chosen || !d->found || !d->rest || !d->tail || room_at(d, 0) < 0) {
+        lk_dense_free(d);
+        return 0;
+    }
+    return d;
+}
+
+void dense_rows(Dense *d, int64_t n) {
+    d->n = n;
+    d->words = (n + 63) / 64 + !n;
+    memset(d->joined, 0, (size_t)((n + 1) * d->words) * 8);
+}
+
+void dense_begin(Dense *d, int64_t best, int64_t limit) {
+    d->best = best;
+    d->limit = limit;
+    d->unit = 1;
+    d->depth = d->n_found = 0;
+    d->sum[0] = 0;
+    memset(d->open, 0, (size_t)d->words * 8);
+    for (int64_t i = 0; i < d->n; ++i) {
+        d->unit &= d->weight[i] == 1;
+        put(d->open, i);
+    }
+    colour(d, 0, best);
 }
 
 /* order [n]: the caller's numbers, row by row. best: weight of a set that is known; limit: no set is heavier.
  * Null without memory. */
 Dense *lk_dense_new(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights,
                     const int32_t *order, int64_t best, int64_t limit) {
-    Dense *d = calloc(1, sizeof *d);
+    Dense *d = dense_room(n);
     int32_t *row = malloc((size_t)n * 4 + 8);
     if (!d || !row) {
-        free(row);
-        free(d);
-        return 0;
-    }
-    const int64_t words = d->words = (n + 63) / 64 + !n;
-    d->n = n;
-    d->best = best;
-    d->limit = limit;
-    d->unit = 1;
-    d->node = malloc((size_t)n * 4 + 8);
-    d->weight = malloc((size_t)n * 8 + 8);
-    d->joined = calloc((size_t)(n * words + 1), 8);
-    d->open = calloc((size_t)((n + 1) * words), 8);
-    d->class = calloc((size_t)((n + 1) * words), 8);
-    d->branch = calloc((size_t)n + 1, sizeof *d->branch);
-    d->bound = calloc((size_t)n + 1, sizeof *d->bound);
-    d->left = calloc((size_t)n + 1, 8);
-    d->sum = calloc((size_t)n + 1, 8);
-    d->chosen = calloc((size_t)n + 1, 4);
-    d->found = calloc((size_t)n + 1, 4);
-    d->rest = calloc((size_t)words, 8);
-    d->tail = calloc((size_t)words, 8);
-    if (!d->node || !d->weight || !d->joined || !d->open || !d->class || !d->branch || !d->bound || !d->left || !d->sum
-        || !d->chosen || !d->found || !d->rest || !d->tail || room_at(d, 0) < 0) {
         free(row);
         lk_dense_free(d);
         return 0;
     }
+    dense_rows(d, n);
     for (int64_t i = 0; i < n; ++i) row[order[i]] = (int32_t)i;
     for (int64_t i = 0; i < n; ++i) {
         const int32_t v = order[i];
         d->node[i] = v;
         d->weight[i] = weights[v];
-        d->unit &= weights[v] == 1;
-        put(d->open, i);
         for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) put(ROW(d->joined, i), row[indices[j]]);
     }
     free(row);
-    colour(d, 0, d->best);
+    dense_begin(d, best, limit);
     return d;
+}
+
+int dense_step(Dense *d) {
+    const int64_t level = d->depth;
+    int64_t *left = d->left + level;
+    if (d->best >= d->limit) d->depth = -1;
+    else if (*left == 0 || d->sum[level] + d->bound[level][*left - 1] <= d->best) d->depth -= 1;
+    else {
+        const int64_t v = d->branch[level][--*left], sum = d->sum[level] + d->weight[v];
+        const uint64_t *from = ROW(d->open, level), *row = ROW(d->joined, v);
+        uint64_t *to = ROW(d->open, level + 1), any = 0;
+        drop(ROW(d->open, level), v);
+        d->chosen[level] = (int32_t)v;
+        for (int64_t i = 0; i < d->words; ++i) any |= to[i] = from[i] & ~row[i];
+        d->nodes += 1;
+        if (sum > d->best) {
+            d->best = sum;
+            d->n_found = level + 1;
+            memcpy(d->found, d->chosen, (size_t)(level + 1) * 4);
+        }
+        if (!any) return 0;
+        if (room_at(d, level + 1) < 0) return -1;
+        d->sum[level + 1] = sum;
+        d->depth = level + 1;
+        colour(d, level + 1, d->best - sum);
+    }
+    return 0;
 }
 
 /* Work on at most `nodes` tree nodes. Returns 0: there is more to do, 1: finished, -1: out of memory. */
 int64_t lk_dense_run(Dense *d, int64_t nodes) {
-    while (d->depth >= 0 && nodes > 0) {
-        const int64_t level = d->depth;
-        int64_t *left = d->left + level;
-        if (d->best >= d->limit) d->depth = -1;
-        else if (*left == 0 || d->sum[level] + d->bound[level][*left - 1] <= d->best) d->depth -= 1;
-        else {
-            const int64_t v = d->branch[level][--*left], sum = d->sum[level] + d->weight[v];
-            const uint64_t *from = ROW(d->open, level), *row = ROW(d->joined, v);
-            uint64_t *to = ROW(d->open, level + 1), any = 0;
-            drop(ROW(d->open, level), v);
-            d->chosen[level] = (int32_t)v;
-            for (int64_t i = 0; i < d->words; ++i) any |= to[i] = from[i] & ~row[i];
-            nodes -= 1;
-            d->nodes += 1;
-            if (sum > d->best) {
-                d->best = sum;
-                d->n_found = level + 1;
-                memcpy(d->found, d->chosen, (size_t)(level + 1) * 4);
-            }
-            if (!any) continue;
-            if (room_at(d, level + 1) < 0) return -1;
-            d->sum[level + 1] = sum;
-            d->depth = level + 1;
-            colour(d, level + 1, d->best - sum);
-        }
-    }
+    const int64_t last = d->nodes + nodes;
+    while (d->depth >= 0 && d->nodes < last)
+        if (dense_step(d) < 0) return -1;
     return d->depth < 0;
 }
 
