@@ -94,8 +94,9 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
 
     context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
     loaded = with_shared_blocks(context.group, [_loaded(context, graph)[0] for graph in graphs], None)
-    blocks = [context.rows(item) for item in loaded]
-    return GraphGym(context.group, make_problem(problem), blocks, **options)
+    made = make_problem(problem)
+    blocks = [context.state_rows(item, made) for item in loaded]
+    return GraphGym(context.group, made, blocks, **options)
 
 
 def solve(
@@ -113,19 +114,19 @@ def solve(
 ) -> Solution:
     """Answer a problem on a graph, check the answer and bound it.
 
-    mvc, mis and mds of nodes with weights ask for the least (mis: the largest) total weight of nodes, maxcut
-    and tsp of edges. What is lost of weights is a Python warning: they are kept in 32 bits.
+    mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight of
+    nodes, maxcut and tsp of edges. What is lost of weights is a Python warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name of a file (docs/formats.md), or an array:
                [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates, whose distances
                are rounded to whole numbers (TSPLIB's EUC_2D) only where they are integers, or symmetric
                distances: [n, n], or the edge attributes `weight` of a complete NetworkX graph. Those that are
                no whole numbers are kept to 10^-7 of the largest
-    problem    mvc (the default), mis, mds, maxcut or tsp; the same as problem.name of the settings
+    problem    mvc (the default), mis, mds, clique, maxcut or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
-    node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis and mds; None: the
-               node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of the file
+    node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique; None:
+               the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of the file
                that graph.node_weights of the settings names, or all one
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, ids of a
                file, or row numbers; of a cut: nodes of side 1 and of side 0
@@ -140,7 +141,7 @@ def solve(
     counts = WEIGHED.get(context.case.problem.name, "")
     if node_weights is not None and counts != "nodes":
         name = context.case.problem.name
-        raise CaseError(f"node_weights: {name} counts those of edges; mvc, mis or mds would be right")
+        raise CaseError(f"node_weights: {name} counts those of edges; mvc, mis, mds or clique would be right")
     loaded, labels = _loaded(context, graph, node_weights, counts)
     loaded = _with_fixed(context, loaded, labels, inside, outside)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)

@@ -111,7 +111,7 @@ class GraphCase(Table, frozen=True):
     node_weights: Annotated[
         str,
         about(
-            "file of a weight for each node, for mvc, mis, mds: lines of an id and a number, or .npy; "
+            "file of a weight for each node, for mvc, mis, mds, clique: lines of an id and a number, or .npy; "
             '"": those in graph.path'
         ),
     ] = ""
@@ -193,7 +193,7 @@ class ProblemCase(Table, frozen=True):
         str,
         about(
             "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
-            "maxcut: maximum cut by moves that may be undone, maxcut_once: by moves that last; "
+            "clique: maximum clique; maxcut: maximum cut by moves that may be undone, maxcut_once: by moves that last; "
             "tsp: travelling salesman"
         ),
     ] = "mvc"

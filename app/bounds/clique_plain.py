@@ -18,7 +18,7 @@ class PlainRoots:
     ) -> None:  # fmt: skip
         self.later = [later[a:b].tolist() for a, b in zip(later_ptr[:-1], later_ptr[1:])]
         self.weight, self.bound = weight.tolist(), bound
-        self.best, self.work, self._found = best, 0, []
+        self.best, self.work, self.found_at, self._found = best, 0, 0, []
         self._dense: PlainDense | None = None
 
     def begin(self, roots: np.ndarray, each: int) -> None:
@@ -55,6 +55,7 @@ class PlainRoots:
         if self.weight[v] + dense.best > self.best:
             self.best = self.weight[v] + dense.best
             self._found = [v, *(self._names[row] for row in dense.found)]
+            self.found_at = self.work
         if dense.done or (self.each and self.work - self.begun >= self.each):
             self._note(v)
             self._dense = None
@@ -69,7 +70,7 @@ class PlainRoots:
         """The search below v begins; False where nothing there is heavier than the best."""
         base = self.weight[v]
         if base > self.best:
-            self.best, self._found = base, [v]
+            self.best, self._found, self.found_at = base, [v], self.work
         nodes, k = self.later[v], len(self.later[v])
         place = {u: i for i, u in enumerate(nodes)}
         near = [set() for _ in nodes]

@@ -22,7 +22,7 @@ from app.native.library import address, function, give_arrays
 from app.rng import SplitMix
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-NUMBERS = ("n", "n_roots", "each", "at", "active", "begun", "best", "n_found", "work")
+NUMBERS = ("n", "n_roots", "each", "at", "active", "begun", "best", "n_found", "found_at", "work")
 ARRAYS = (
     "later_ptr", "later", "weight", "roots", "bound", "found", "place", "node", "order", "load",
 )  # fmt: skip
@@ -82,6 +82,11 @@ class RootSearch:
     def _begin(self, roots: np.ndarray) -> None:
         self._inner.begin(np.ascontiguousarray(roots, dtype=np.int32), self._each)
         self.seen = not len(roots)
+
+    @property
+    def found_at(self) -> int:
+        """The work done when the best clique was found."""
+        return self._inner.found_at
 
     @property
     def upper(self) -> int:
@@ -194,6 +199,10 @@ class _CompiledRoots:
     @property
     def best(self) -> int:
         return self._state.best
+
+    @property
+    def found_at(self) -> int:
+        return self._state.found_at
 
     def clique(self) -> np.ndarray:
         return self.found[: self._state.n_found]

@@ -20,6 +20,27 @@ def edge_inside(graph_rows: Graph, chosen_all: np.ndarray) -> tuple[int, int] | 
     return int(rows[first]), int(graph_rows.indices[first])
 
 
+def missing_edge(graph_rows: Graph, chosen_all: np.ndarray) -> tuple[int, int] | None:
+    """The first two chosen nodes that no edge joins, the first of them held; None: these are joined to all.
+
+    graph_rows   any rows of the graph        chosen_all  [n] bool, all nodes, whatever rows are held
+    Ranks        a set is a clique when every rank gets None for the rows it holds
+    """
+    _require(graph_rows, chosen_all)
+    rows = graph_rows.row_of()
+    joined = chosen_all[rows] & chosen_all[graph_rows.indices]
+    met = np.bincount(rows[joined] - graph_rows.lo, minlength=graph_rows.hi - graph_rows.lo)
+    own = chosen_all[graph_rows.lo : graph_rows.hi]
+    short = np.flatnonzero(own & (met < np.count_nonzero(chosen_all) - 1))
+    if not len(short):
+        return None
+    row = int(short[0])
+    near = graph_rows.indices[graph_rows.indptr[row] : graph_rows.indptr[row + 1]]
+    apart = chosen_all.copy()
+    apart[near] = apart[row + graph_rows.lo] = False
+    return row + graph_rows.lo, int(apart.argmax())
+
+
 def undominated_node(graph_rows: Graph, chosen_all: np.ndarray) -> int | None:
     """The first held node that is neither in the set nor next to it; None: the set dominates the held rows.
 

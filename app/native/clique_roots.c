@@ -13,7 +13,7 @@
 
 typedef struct {
     int64_t n, n_roots, each; /* each: work on one root at most, 0: no limit */
-    int64_t at, active, begun, best, n_found, work;
+    int64_t at, active, begun, best, n_found, found_at, work; /* found_at: the work done when the best was found */
     const int64_t *later_ptr;
     const int32_t *later;
     const int64_t *weight;
@@ -99,6 +99,7 @@ static int begin(Roots *r, int64_t v) {
         r->best = r->weight[v];
         r->found[0] = (int32_t)v;
         r->n_found = 1;
+        r->found_at = d->work;
     }
     const int64_t k = neighbourhood(r, v, &near, &words), need = r->best - r->weight[v];
     const int64_t m = peel(r, k, near, words, need, &top);
@@ -133,6 +134,7 @@ static void take(Roots *r, int64_t v) {
     const Dense *d = r->dense;
     r->best = r->weight[v] + d->best;
     r->n_found = d->n_found + 1;
+    r->found_at = d->work;
     r->found[0] = (int32_t)v;
     for (int64_t i = 0; i < d->n_found; ++i) r->found[i + 1] = d->node[d->found[i]];
 }

@@ -14,7 +14,8 @@ import numpy as np
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError
-from app.graphs.graph import Graph, index_type
+from app.graphs.derived import complement_rows
+from app.graphs.graph import Graph
 from app.graphs.kernels import count_ids, deal_pairs
 from app.graphs.pairs import Pairs
 from app.graphs.rows import Rows, row_builder
@@ -196,28 +197,14 @@ def _route(group: Group, pairs: Pairs, rows: RowPartition, counts: np.ndarray, n
 
 def complement_of(group: Group, graph: Graph) -> Graph:
     """The same rows of the graph of the missing edges, without edge weights. Ranks: all call."""
+    n, edges = graph.n, graph.n * (graph.n - 1) // 2 - graph.edges
     with raise_together(group, "taking the complement"):
-        indptr, indices = _complement(graph.name, graph.n, graph.lo, graph.hi, graph.indptr, graph.indices)
-    edges = graph.n * (graph.n - 1) // 2 - graph.edges
-    indices = indices.astype(index_type(graph.n))
+        if (graph.hi - graph.lo) * n > COMPLEMENT_ENTRIES:
+            raise GraphError(
+                f"{graph.name}: the complement of {n} nodes is too large for this number of ranks"
+            )
+        indptr, indices = complement_rows(n, graph.lo, graph.indptr, graph.indices)
     return replace(graph, indptr=indptr, indices=indices, edges=edges, weights=None)
-
-
-def _complement(
-    name: str, n: int, lo: int, hi: int, indptr: np.ndarray, indices: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """CSR rows of the missing edges."""
-    if (hi - lo) * n > COMPLEMENT_ENTRIES:
-        raise GraphError(f"{name}: the complement of {n} nodes is too large for this number of ranks")
-    missing = []
-    for row in range(hi - lo):
-        absent = np.ones(n, dtype=bool)
-        absent[indices[indptr[row] : indptr[row + 1]]] = False
-        absent[lo + row] = False
-        missing.append(np.flatnonzero(absent))
-    counts = np.array([len(m) for m in missing], dtype=np.int64)
-    filled = np.concatenate(missing) if missing else np.empty(0, np.int64)
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), filled
 
 
 def _spread_rows(group: Group, part: np.ndarray, rows: RowPartition) -> np.ndarray:

@@ -88,6 +88,7 @@ class _Cut:
     totals = CutTotals
     baselines: ClassVar = CUT_BASELINES
     bounds: ClassVar = {}
+    complemented = False
     known = False
 
     def rest(self, n: int) -> int:

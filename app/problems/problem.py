@@ -101,6 +101,7 @@ class Problem(Protocol):
     totals           the type of a state's totals
     baselines        f(graph) -> (solution [n] bool, label), by name
     bounds           f(graph) -> Certificate, by name
+    complemented     True: its states are those of the complement of the graph
     known            True: the optimum is `bound` of a smallest vertex cover, and sets of graphs have theirs
     """
 
@@ -120,6 +121,7 @@ class Problem(Protocol):
     totals: type
     baselines: dict[str, Callable[[Graph], tuple[np.ndarray, str]]]
     bounds: dict[str, Callable[[Graph], Bound]]
+    complemented: bool
     known: bool
 
     # ---- states ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from app.search.toolbox import Instance, Toolbox
 class SetProblem(NodesCount):
     """The objective counts nodes, files have one id per line, the toolbox no reductions and no search."""
 
+    complemented = False
     text, read = staticmethod(nodes_text), staticmethod(read_nodes)
 
     def toolbox(self, instance: Instance) -> Toolbox:

@@ -1,6 +1,7 @@
 """Names of problems: a new problem is one new file and one line here."""
 
 from app.errors import CaseError
+from app.problems.clique import MaximumClique
 from app.problems.maxcut import MaxCut, MaxCutOnce
 from app.problems.mds import MinimumDominatingSet
 from app.problems.mis import MaximumIndependentSet
@@ -12,13 +13,14 @@ PROBLEMS = {
     "mvc": MinimumVertexCover,
     "mis": MaximumIndependentSet,
     "mds": MinimumDominatingSet,
+    "clique": MaximumClique,
     "maxcut": MaxCut,
     "maxcut_once": MaxCutOnce,
     "tsp": TravellingSalesman,
 }
 # The weights that objectives count.
 WEIGHED = {
-    **dict.fromkeys(["mvc", "mis", "mds"], "nodes"),
+    **dict.fromkeys(["mvc", "mis", "mds", "clique"], "nodes"),
     **dict.fromkeys(["maxcut", "maxcut_once", "tsp"], "edges"),
 }
 

@@ -94,6 +94,7 @@ class TravellingSalesman:
     feature_counts: ClassVar = {"scale_free": 10}
     baselines: ClassVar = {}
     bounds: ClassVar = {}
+    complemented = False
     known = False
     text, read = staticmethod(order_text), staticmethod(read_order)
 

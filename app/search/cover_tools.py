@@ -34,12 +34,12 @@ class CoverTools(NodeTools):
     Reductions   app/reductions/reducer.py    Search   app/search/cover.py    Bounds   app/bounds/cover.py
     """
 
-    peels = True
+    peels = core_minimises = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         graph = self.graph
-        self.core_minimises, self.independent = True, problem.sense == "maximise"
+        self.independent = problem.sense == "maximise"
         if self.weights is not None and graph.n and self.weights.min() <= 0:
             raise CaseError(f"{graph.name}: node weights must be above 0 for vertex covers")
         self.total = graph.n if self.weights is None else int(self.weights.sum())

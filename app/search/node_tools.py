@@ -1,12 +1,14 @@
 """NodeTools: the toolbox of any problem whose solution is a set of nodes, without reductions and search."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from app.bounds.certificate import Bound
 from app.graphs.fixed_point import whole_numbers
+from app.graphs.graph import Graph
 from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 
@@ -23,14 +25,23 @@ class NodeTools:
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         graph = instance.graph
-        self.instance, self.problem, self.graph, self.core = instance, problem, graph, graph
+        self.instance, self.problem, self.graph = instance, problem, graph
         self.sense, self.words = problem.sense, problem.solution
-        self.core_minimises = problem.sense == "minimise"
-        self.weights, self.unit = None, 1.0
-        if graph.node_weights is not None:
+        self.weights, self.unit = instance.whole_weights, 1.0
+        if self.weights is None and graph.node_weights is not None:
             self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
 
     # ---- core and instance ---------------------------------------------------------------------------------
+
+    @cached_property
+    def core(self) -> Graph:
+        """The graph; where there are reductions, what they leave is put in its place."""
+        return self.graph
+
+    @property
+    def core_minimises(self) -> bool:
+        """Whether smaller core values are better."""
+        return self.problem.sense == "minimise"
 
     def reduce(self, look: Callable[[], None]) -> str:
         """Nothing."""

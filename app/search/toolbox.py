@@ -5,6 +5,7 @@ of a tour. Values are exact integers; `unit` turns them into objectives.
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +30,8 @@ class Instance:
     metric     distances between all pairs of nodes, for tours; None elsewhere
     inside     nodes that a user wants in the solution (of a cut: on side 1); outside: not in it (side 0)
     compiled   whether kernels may be used; the answers are equal
+    whole_weights   [n] int64 node weights in units of a caller, in the place of the graph's; or None
+    most_bytes      what a graph that tools make of this one may take on a rank
     """
 
     graph: Graph
@@ -36,6 +39,8 @@ class Instance:
     inside: np.ndarray = field(default_factory=_none)
     outside: np.ndarray = field(default_factory=_none)
     compiled: bool = True
+    whole_weights: np.ndarray | None = None
+    most_bytes: float = math.inf
 
 
 def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:
@@ -137,6 +142,7 @@ class Toolbox(Protocol):
     metric           distances between all nodes, or None
     usual_steps      of a search where a case sets no limit: about a second on small instances
     left_out         baselines that the instance is too large for, for the log; may be missing
+    unasked          why the policy is not asked about the core, for the log, "" where it is; may be missing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     """
 

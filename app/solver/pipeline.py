@@ -140,7 +140,10 @@ class Pipeline:
         if given is not None:
             candidates["given"] = toolbox.restrict(given)
         self.keeper.at(0)
-        if self.case.search.start != "greedy" and toolbox.core.edges:
+        unasked = getattr(toolbox, "unasked", "")
+        if self.case.search.start != "greedy" and unasked:
+            self.log.info("%s: the policy is not asked: %s", progress.name, unasked)
+        elif self.case.search.start != "greedy" and toolbox.core.edges:
             solution, progress.evaluations = self._learned(toolbox, budget, learned, progress.name)
             if solution is not None:
                 candidates["learned"] = solution

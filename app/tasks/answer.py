@@ -72,7 +72,10 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             raise CaseError(f"search.inside, search.outside: node {ids[both[0]]} is in both; {right}")
         compiled = context.case.run.kernels == "auto"
         try:
-            return problem.toolbox(Instance(whole, loaded.metric, inside, outside, compiled))
+            limit = 1e6 * context.case.memory.whole_graph_mb
+            return problem.toolbox(
+                Instance(whole, loaded.metric, inside, outside, compiled, most_bytes=limit)
+            )
         except ValueError as error:  # no solution can hold these nodes without those
             raise CaseError(f"search.inside, search.outside: nodes by their row from 0: {error}") from None
 

@@ -25,9 +25,11 @@ from app.gnn.model import check_layers, check_only_model
 from app.log import Log
 from app.memory.room import resident_bytes
 from app.output import RunFolder
+from app.partition.assemble import complement_of
 from app.partition.cost import CostModel
 from app.partition.load import EVERY, Loaded, load_graphs
 from app.partition.recut import read_cost_model
+from app.problems.problem import Problem
 from app.problems.table import WEIGHED, make_problem
 from app.recipes import find_recipe
 from app.rl.learners import find_learner
@@ -70,7 +72,7 @@ def check_names(case: Case) -> None:
     make_problem(case.problem.name)
     if case.graph.node_weights and WEIGHED.get(case.problem.name) != "nodes":
         name = case.problem.name
-        raise CaseError(f"graph.node_weights: {name} counts those of edges; mvc, mis or mds would be right")
+        raise CaseError(f"graph.node_weights: {name} counts those of edges; mvc, mis, mds or clique would be right")
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
     if case.run.task in ("train", "study") or case.policy.weights == "train":
@@ -176,6 +178,16 @@ class Context:
     def cost_model(self) -> CostModel | None:
         """The model of parallel.cost_model, where there is one. Ranks: all call."""
         return read_cost_model(self.group, self.case)
+
+    def state_rows(self, loaded: Loaded, problem: Problem, width: int = 0) -> RowBlock:
+        """The device rows that a problem's states live on: of a loaded graph, or of its complement.
+
+        width     as of `rows`
+        Ranks     all call
+        """
+        if not problem.complemented:
+            return self.rows(loaded, width)
+        return self.rows(replace(loaded, graph=complement_of(self.group, loaded.graph)), width)
 
     def rows(self, loaded: Loaded, width: int = 0) -> RowBlock:
         """The device rows of a loaded graph.

@@ -154,7 +154,7 @@ def _grounds(context: Context, name: str) -> Grounds:
 
     def made(purpose: str, count: int) -> list[RowBlock]:
         graphs = msgspec.structs.replace(table, count=count)
-        return [context.rows(each) for each in generate_set(group, graphs, case.seed, purpose)]
+        return [context.state_rows(each, problem) for each in generate_set(group, graphs, case.seed, purpose)]
 
     tests = made("test", case.study.graphs_per_size)
     plays = [_random_values(group, problem, tests, case.seed, play) for play in range(PLAYS)]

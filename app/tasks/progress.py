@@ -191,7 +191,8 @@ def _tests(context: Context, references: References) -> Tests:
     numbers = list(range(group.rank, table.count, group.size))
     with raise_together(group, "generating the test graphs"):
         graphs = generate_set(alone.group, table, 0, "test", numbers=numbers)
-        blocks = [alone.rows(each) for each in graphs]
+        problem = make_problem(context.case.problem.name)
+        blocks = [alone.state_rows(each, problem) for each in graphs]
     made = FAMILIES.get(table.generator, (table.generator,))
     return Tests(group, blocks, [made[i % len(made)] for i in range(table.count)], references)
 
@@ -216,7 +217,10 @@ def _train(context: Context, course: Course, references: References) -> None:
     inner, problem, watch = context.within(grid), make_problem(case.problem.name), Stopwatch(context.device)
     with log.phase("read"), grid.together("reading"):
         blocks, held = (
-            [inner.rows(each) for each in generate_set(grid.group, _table(case, count), case.seed, purpose)]
+            [
+                inner.state_rows(each, problem)
+                for each in generate_set(grid.group, _table(case, count), case.seed, purpose)
+            ]
             for count, purpose in (
                 (case.graph.count, "training"), (case.train.evaluate_graphs, "held-back"),
             )

@@ -94,8 +94,8 @@ def _train_and_test(
     table = family_table(tests.family, TRAINING_NODES, TRAINING_GRAPHS)
     held_table = msgspec.structs.replace(table, count=case.train.evaluate_graphs)
     with context.log.phase("read"):
-        blocks = [context.rows(g) for g in generate_set(group, table, seed, "training")]
-        held = [context.rows(g) for g in generate_set(group, held_table, seed, "held-back")]
+        blocks = [context.state_rows(g, problem) for g in generate_set(group, table, seed, "training")]
+        held = [context.state_rows(g, problem) for g in generate_set(group, held_table, seed, "held-back")]
     snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
     name = f"{tests.family}/{recipe}/{seed}"
 
@@ -168,7 +168,7 @@ def _test_set(context: Context, family: str) -> TestSet:
     kept = [graphs[i] for i in graphs_kept]
     if not kept:
         raise CaseError(f"study.sizes: none of the test graphs has one of {study.sizes} nodes")
-    blocks = [context.rows(g) for g in kept]
+    blocks = [context.state_rows(g, problem) for g in kept]
     return TestSet(family, kept, blocks, np.asarray(best)[graphs_kept], source)
 
 

@@ -63,7 +63,7 @@ def policy_alone(
         return {}
     with context.log.phase("policy"):
         alike = with_shared_blocks(context.group, small, largest=largest)
-        blocks = [context.rows(loaded) for loaded in alike]
+        blocks = [context.state_rows(loaded, problem) for loaded in alike]
         envs = _solve_side_by_side(context, policy, blocks)
     covers = [
         _finish(context, finished_cover(context.group, problem, e.block, e.chosen_at, e.steps, e.value))
@@ -104,7 +104,7 @@ def _solve_all(
     together: dict[int, Environment] = {}
     start = time.perf_counter()
     if case.select.rule == "single" and small:
-        blocks = [context.rows(loaded) for loaded in small]
+        blocks = [context.state_rows(loaded, policy.net.problem) for loaded in small]
         with context.log.phase("policy"):
             envs = _solve_side_by_side(context, policy, blocks)
         together = {id(loaded): env for loaded, env in zip(small, envs)}
@@ -134,9 +134,10 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     introduce(context, loaded)
     if graph.node_weights is not None:
         log.info("warning: %s has node weights, which the policy does not see", graph.name)
-    block = context.rows(loaded)
+    problem = policy.net.problem
+    block = context.state_rows(loaded, problem)
     mode = block.plan.mode
-    if mode in ("halo", "staged"):
+    if mode in ("halo", "staged") and not problem.complemented:
         loaded.release()  # the block has numbered the columns anew
 
     made = 0

@@ -68,7 +68,7 @@ def learn(
         else:
             graphs, held_back = hold_back(inner, given(inner))
         width = case.policy.dimension
-        blocks, held = [inner.rows(g, width) for g in graphs], [inner.rows(g, width) for g in held_back]
+        blocks, held = ([inner.state_rows(g, problem, width) for g in part] for part in (graphs, held_back))
     nodes, edges = sum(g.graph.n for g in graphs), sum(g.graph.edges for g in graphs)
     log.info(
         "training on %d graphs, %d nodes, %d edges; %d held back", len(graphs), nodes, edges, len(held_back)

@@ -1,0 +1,37 @@
+"""Maximum clique: the most nodes of which every two are adjacent."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from app.bounds.degeneracy import coloured, peeled_off
+from app.bounds.feasible import missing_edge
+from app.graphs.graph import Graph
+from app.problems.mis import MaximumIndependentSet
+from app.search.clique_tools import CliqueTools
+from app.search.cliques import CLIQUE_BASELINES
+from app.search.toolbox import Instance
+
+
+class MaximumClique(MaximumIndependentSet):
+    """State: that of the independent set that a clique is of the complement; rows are those of the complement.
+
+    A choice takes a node of the clique, and rules out all that it is not joined to. Objective, checks and
+    baselines are of the graph itself.
+    """
+
+    name = "clique"
+    solution = "clique"
+    complemented = True
+    baselines: ClassVar = CLIQUE_BASELINES
+    bounds: ClassVar = {"core_numbers": peeled_off, "colouring": coloured}
+    known = False
+
+    def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
+        """Two nodes of the set without an edge."""
+        pair = missing_edge(graph_rows, solution_all)
+        return None if pair is None else f"holds nodes {pair[0]} and {pair[1]}, which no edge joins"
+
+    def toolbox(self, instance: Instance) -> CliqueTools:
+        """Reductions, search and bounds of cliques."""
+        return CliqueTools(instance, self)

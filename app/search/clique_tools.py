@@ -1,0 +1,420 @@
+"""The toolbox of maximum clique: reductions on the graph, then independent sets of the kernel's complement.
+
+A clique is an independent set of the complement. Of a dense kernel the complement is made, and everything that
+vertex covers have works on it (CoverTools). A large sparse kernel, whose complement would be huge, is searched
+root by root (app/bounds/clique_roots.py): the search is exact, and its steps are amounts of work.
+"""
+
+import time
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.clique_roots import METHOD, RootSearch
+from app.bounds.degeneracy import CliqueBound, coloured
+from app.errors import CaseError
+from app.graphs.derived import complement, induced
+from app.graphs.graph import Graph
+from app.search.clique_kernel import SPARSE, CliqueKernel
+from app.search.cliques import by_core
+from app.search.cover_tools import CoverTools
+from app.search.node_tools import NodeTools
+from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+
+COMPLEMENT_EDGES = 1 << 23  # of a complement that is made
+NODE_BYTES, EDGE_BYTES = 100, 120  # of a graph with what searches and bounds hold of it
+LARGEST_DENSE = 3000  # nodes of a sparse kernel whose complement is made
+STEP = 512  # words of bit sets that a step of the search of a sparse kernel goes through
+COLOUR_SECONDS, ROOT_SECONDS = 2e-7, 5e-7  # of a colouring, of beginning a search, for each node and entry
+WORDS_A_SECOND = 3e7  # of a search, about
+
+
+class CliqueTools(NodeTools):
+    """Cliques of one graph, the heaviest where nodes have weights.
+
+    Fixed nodes are settled first: the clique holds `inside`, and all else of it is next to them and not
+    `outside`. A core solution is a set of nodes of the body's core: the cover of a complement, or a clique.
+    One that stands for a lighter clique than the best the reductions know stands for that one.
+    """
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        super().__init__(instance, problem)
+        graph = self.graph
+        if self.weights is not None and graph.n and self.weights.min() <= 0:
+            raise CaseError(
+                f"{graph.name}: a node weight is 0 or less, or nothing beside the largest; for cliques they "
+                "must be above 0"
+            )
+        self._names = _allowed(graph, instance.inside, instance.outside)  # of the rest, in the graph
+        rest = induced(graph, self._names)
+        weights = None if self.weights is None else self.weights[self._names]
+        self.kernel = CliqueKernel(rest, weights, instance.compiled)
+        self._inside = self.value(self._mask(instance.inside))
+        self._body: _Complement | _Sparse | None = None
+
+    # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def body(self) -> "_Complement | _Sparse":
+        """What works on the kernel, made when it is first asked for."""
+        if self._body is None:
+            fits = _fits(self.kernel.core, self.instance.most_bytes)
+            kind = _Complement if fits and self._dense else _Sparse
+            self._body = kind(self.kernel, self.instance, self.problem)
+        return self._body
+
+    @property
+    def _dense(self) -> bool:
+        return self.kernel.core.n <= LARGEST_DENSE or self.kernel.density >= SPARSE
+
+    @property
+    def core(self) -> Graph:
+        """The reduced complement of the kernel, or the kernel."""
+        return self.body.core
+
+    @property
+    def core_minimises(self) -> bool:
+        """Core solutions of a complement are covers."""
+        return self.body.core_minimises
+
+    @property
+    def peels(self) -> bool:
+        """Reduce and peel works on complements."""
+        return self.body.core_minimises
+
+    @property
+    def unasked(self) -> str:
+        """The policy sees rows of the complement."""
+        return self.body.unasked
+
+    def reduce(self, look: Callable[[], None]) -> str:
+        """Take off what no heavier clique can hold, and of a complement what its reductions settle."""
+        self.kernel.reduce(look)
+        core = self.kernel.core
+        said = f"reduced to {core.n} of {self.graph.n} nodes, {core.edges} of {self.graph.edges} edges"
+        said += f" ({self.kernel.method or 'no node goes'}; a clique of {self._known})"
+        return f"{said}{self.body.reduce(look)}"
+
+    @property
+    def _known(self) -> int:
+        """The value of the heaviest clique that the reductions know."""
+        return self._inside + self.kernel.best
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] bool, the clique of a core solution, or a heavier one that is known."""
+        chosen = self.body.lift(core_solution)
+        mine = self.kernel.clique.copy()
+        if self._value_of(chosen) > self.kernel.best:
+            mine[:] = False
+            mine[self.kernel.nodes[chosen]] = True
+        clique = self._mask(self._names[mine])
+        clique[self.instance.inside] = True
+        return clique
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """A core solution that follows a set of nodes where the core has them."""
+        return self.body.restrict(solution[self._names][self.kernel.nodes])
+
+    def value_of_core(self, value: int) -> int:
+        """The instance's value (bound) for a value (bound) of the core."""
+        return max(self._inside + self.body.weight_of(value), self._known)
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return self.body.weight_of(value - self._inside)
+
+    def _value_of(self, chosen: np.ndarray) -> int:
+        """The weight of nodes [k] bool of the kernel."""
+        weights = self.kernel.weights
+        return int(np.count_nonzero(chosen) if weights is None else weights[chosen].sum())
+
+    def _mask(self, nodes: np.ndarray) -> np.ndarray:
+        mask = np.zeros(self.graph.n, dtype=bool)
+        mask[nodes] = True
+        return mask
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """Greedy on the core."""
+        return self.body.start()
+
+    def peeler(self) -> Peeler:
+        """Reduce and peel on the core of a complement."""
+        return self.body.tools.peeler()
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Edge-weighting local search on a complement, branch and bound by roots on a sparse kernel."""
+        return self.body.search(seed, start)
+
+    def bounds(self) -> Bounds:
+        """Bounds of covers on a complement, colourings and branch and bound on a sparse kernel."""
+        return self.body.bounds()
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics, by weight; none where nodes are fixed."""
+        named = super().baselines()
+        if self.weights is None:
+            return named
+        return {name: partial(rule, weights=self.weights) for name, rule in named.items()}
+
+
+def _allowed(graph: Graph, inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    """[k] the nodes next to all of `inside` that are not `outside`; ValueError where `inside` is no clique."""
+    met = np.zeros(graph.n, dtype=np.int64)
+    for node in inside.tolist():
+        met[graph.indices[graph.indptr[node] : graph.indptr[node + 1]]] += 1
+    apart = inside[met[inside] < len(inside) - 1]
+    if len(apart):
+        raise ValueError(f"node {apart[0]} is not adjacent to all others that are to be inside the clique")
+    free = met == len(inside)
+    free[outside] = free[inside] = False
+    return np.flatnonzero(free)
+
+
+def _complement_edges(graph: Graph) -> int:
+    return graph.n * (graph.n - 1) // 2 - graph.edges
+
+
+def _fits(graph: Graph, most_bytes: float) -> bool:
+    """Whether the complement may be made."""
+    edges = _complement_edges(graph)
+    return edges <= COMPLEMENT_EDGES and NODE_BYTES * graph.n + EDGE_BYTES * edges <= most_bytes
+
+
+class _Complement:
+    """A kernel by way of its complement: core solutions are vertex covers of what reductions leave of that."""
+
+    core_minimises, unasked = True, ""
+
+    def __init__(self, kernel: CliqueKernel, instance: Instance, problem: Any) -> None:
+        self.kernel = kernel
+        inner = Instance(
+            complement(kernel.core), compiled=instance.compiled, whole_weights=kernel.weights
+        )  # fmt: skip
+        self.tools = CoverTools(inner, problem)
+        self.lift, self.restrict, self.start = self.tools.lift, self.tools.restrict, self.tools.start
+        self.search = self.tools.search
+
+    @property
+    def core(self) -> Graph:
+        return self.tools.core
+
+    def weight_of(self, value: int) -> int:
+        """The weight of a clique of the kernel from the cost of a cover of the core, and the reverse."""
+        return self.tools.value_of_core(value)
+
+    def reduce(self, look: Callable[[], None]) -> str:
+        if not self.kernel.core.n:
+            return ""
+        return f"; the complement {self.tools.reduce(look)}"
+
+    def bounds(self) -> Bounds:
+        return _ComplementBounds(self.kernel, self.tools)
+
+
+class _ComplementBounds:
+    """Bounds on the covers of a kernel's complement, and what made the kernel."""
+
+    def __init__(self, kernel: CliqueKernel, tools: CoverTools) -> None:
+        self.kernel, self.inner = kernel, tools.bounds()
+        self.least = tools.core_value(kernel.upper)  # no cover of the core costs less
+        self.expect, self.improve, self.optimum = self.inner.expect, self.inner.improve, self.inner.optimum
+
+    @property
+    def least_seconds(self) -> float:
+        return self.inner.least_seconds
+
+    @property
+    def check_seconds(self) -> float:
+        return self.inner.check_seconds
+
+    @property
+    def _from_kernel(self) -> bool:
+        """Whether the search of the kernel's roots has proved more."""
+        return self.least > self.inner.value
+
+    @property
+    def value(self) -> int:
+        return max(self.inner.value, self.least)
+
+    @property
+    def method(self) -> str:
+        inner = "" if self._from_kernel or not self.kernel.core.n else self.inner.method
+        of_complement = f"{inner} of the complement" if inner else ""
+        return ", ".join(each for each in (self.kernel.method, of_complement) if each)
+
+    def verify(self) -> bool:
+        checked = self.kernel.verify()
+        return self.inner.verify() and checked and not self._from_kernel
+
+
+class _Sparse:
+    """A kernel as it is: core solutions are cliques of it."""
+
+    core_minimises = False
+
+    def __init__(self, kernel: CliqueKernel, instance: Instance, problem: Any) -> None:
+        self.kernel, self.core, self._compiled = kernel, kernel.core, instance.compiled
+        self._here: RootsSearch | None = None  # a search of this rank
+
+    @property
+    def unasked(self) -> str:
+        """Its rows would be those of the complement."""
+        entries = 2 * _complement_edges(self.core)
+        return f"the complement of {self.core.n} nodes has {entries:.2g} entries"
+
+    def reduce(self, look: Callable[[], None]) -> str:
+        return ""
+
+    def weight_of(self, value: int) -> int:
+        return value
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        return core_solution
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """The nodes of a set in order, without those that are not next to all taken before."""
+        free, clique = solution.copy(), np.zeros(self.core.n, dtype=bool)
+        for node in np.flatnonzero(solution).tolist():
+            if free[node]:
+                clique[node] = True
+                near = np.zeros(self.core.n, dtype=bool)
+                near[self.core.indices[self.core.indptr[node] : self.core.indptr[node + 1]]] = True
+                free &= near
+        return clique
+
+    def start(self) -> np.ndarray:
+        return by_core(self.core, self._compiled, self.kernel.weights)[0]
+
+    def search(self, seed: int, start: np.ndarray) -> "RootsSearch":
+        self._here = RootsSearch(self.kernel, start, seed, self._compiled)
+        return self._here
+
+    def bounds(self) -> Bounds:
+        return _SparseBounds(self.kernel, self._here, self._compiled)
+
+
+class RootsSearch:
+    """Branch and bound by roots as a search: its steps are amounts of work, each STEP words of bit sets.
+
+    kernel   its graph, and the weight of the best clique known
+    start    [n] bool, a clique of it
+    """
+
+    def __init__(self, kernel: CliqueKernel, start: np.ndarray, seed: int, compiled: bool = True) -> None:
+        weights = kernel.weights
+        value = int(np.count_nonzero(start) if weights is None else weights[start].sum())
+        self._start, self.steps = start.astype(bool), 0
+        self.roots = RootSearch(kernel.core, weights, max(value, kernel.best), seed, compiled)
+
+    @property
+    def best(self) -> int:
+        """Weight of the heaviest clique known."""
+        return self.roots.best
+
+    @property
+    def found_at(self) -> int:
+        """The step at which it was found."""
+        return -(-self.roots.found_at // STEP)
+
+    @property
+    def done(self) -> bool:
+        """Whether no clique is heavier."""
+        return self.roots.done
+
+    def run(self, steps: int) -> None:
+        """So many more steps."""
+        self.steps += steps
+        self.roots.run(self.steps * STEP)
+
+    def solution(self) -> np.ndarray:
+        """[n] bool, the heaviest clique found, else the start."""
+        found = self.roots.found()
+        if found is None:
+            return self._start.copy()
+        clique = np.zeros(len(self._start), dtype=bool)
+        clique[found] = True
+        return clique
+
+
+class _SparseBounds:
+    """Upper bounds on the cliques of a sparse kernel: a colouring, and what branch and bound leaves open.
+
+    Where a search of the same rank does branch and bound, its bound is read; else this has one of its own.
+    """
+
+    check_seconds = 0.0
+
+    def __init__(self, kernel: CliqueKernel, here: RootsSearch | None, compiled: bool) -> None:
+        self.kernel, self._compiled = kernel, compiled
+        self._here, self._own = None if here is None else here.roots, None
+        self._coloured: CliqueBound | None = None
+
+    @cached_property
+    def _size(self) -> int:
+        return self.kernel.core.n + len(self.kernel.core.indices)
+
+    @property
+    def least_seconds(self) -> float:
+        """Of a colouring; of the beginning of a search."""
+        if self._coloured is None:
+            return COLOUR_SECONDS * self._size
+        return ROOT_SECONDS * self._size if self._own is None else 0.0
+
+    def expect(self, seconds: float) -> None:
+        """Nothing: no time limit is too short."""
+
+    @property
+    def _roots(self) -> RootSearch | None:
+        return self._here or self._own
+
+    @property
+    def _searched(self) -> int:
+        """No clique weighs more, by branch and bound."""
+        return min([self.kernel.upper, *[r.upper for r in (self._here, self._own) if r is not None]])
+
+    @property
+    def value(self) -> int:
+        """No clique of the kernel that is heavier than the best known weighs more."""
+        return self._searched if self._coloured is None else min(self._searched, self._coloured.upper)
+
+    @property
+    def method(self) -> str:
+        """How that was found."""
+        if self._coloured is not None and self._coloured.upper <= self._searched:
+            return ", ".join(each for each in (self.kernel.method, self._coloured.method) if each)
+        searched = self._roots is not None or self.kernel.searched
+        return METHOD if searched else ""
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """A colouring, then branch and bound where no search of this rank does it."""
+        begun = time.perf_counter()
+        if self._coloured is None:
+            self._coloured = coloured(self.kernel.core, self.kernel.weights, self._compiled)
+        seconds -= time.perf_counter() - begun
+        if self._here is not None or seconds <= 0:
+            return self._here is None
+        if self._own is None:
+            weights = self.kernel.weights
+            self._own = RootSearch(self.kernel.core, weights, self.kernel.best, compiled=self._compiled)
+        self._own.learn(best)
+        self._own.run(self._own.work + int(seconds * WORDS_A_SECOND) + STEP)
+        return not (self._own.done or self._own.stuck)
+
+    def optimum(self) -> np.ndarray | None:
+        """[n] bool, the heaviest clique, where the search of these bounds has found it."""
+        if self._own is None or not self._own.done or (found := self._own.found()) is None:
+            return None
+        clique = np.zeros(self.kernel.core.n, dtype=bool)
+        clique[found] = True
+        return clique
+
+    def verify(self) -> bool:
+        """Check the colouring; False where the bound rests on a search."""
+        if self._coloured is None or self._coloured.upper > self._searched:
+            return False
+        self._coloured.check(self.kernel.core)
+        return self.kernel.verify()
