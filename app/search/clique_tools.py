@@ -242,7 +242,9 @@ class _ComplementBounds:
 
     @property
     def method(self) -> str:
-        inner = "" if self._from_kernel or not self.kernel.core.n else self.inner.method
+        if not self.kernel.core.n:
+            return self.kernel.method or "no node is left"
+        inner = "" if self._from_kernel else self.inner.method
         of_complement = f"{inner} of the complement" if inner else ""
         return ", ".join(each for each in (self.kernel.method, of_complement) if each)
 
