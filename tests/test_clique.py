@@ -417,7 +417,7 @@ def test_runs_of_the_case(tmp_path):
         folder = tmp_path / str(ranks)
         launch = mpirun(ranks) if ranks > 1 else []
         command = [*launch, sys.executable, "run.py", "inputs/clique.toml", f"graph.path={path}"]
-        keys = ["graph.generator=", "search.steps=500", "output.plots=false", "run.device=cpu"]
+        keys = ['graph.generator=""', "search.steps=500", "output.plots=false", "run.device=cpu"]
         code, printed = run_job([*command, *keys, "--out", folder], limit_s=120)
         assert code == 0, printed
         result = json.loads((folder / "result.json").read_text())
@@ -431,6 +431,6 @@ def test_runs_of_the_case(tmp_path):
     assert len(digests) == 1
     code, printed = run_job([*command[-4:], "--check", folder / "solution" / f"{entry['name']}.txt"], limit_s=60)
     assert code == 0, printed
-    assert "a feasible clique" in printed
+    assert "a feasible clique" in " ".join(printed.split())
     code, printed = run_job([*command[-4:], "--dry-run"], limit_s=60)
     assert code == 0, printed

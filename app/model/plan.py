@@ -18,6 +18,7 @@ from app.model.work import States, evaluation, learning
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
+from app.search.clique_tools import COMPLEMENT_EDGES
 from app.text import printable
 
 CANDIDATES = tuple(1 << k for k in range(11))  # numbers of ranks among which the fastest is named
@@ -80,10 +81,20 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
         if stream.nodes is None or stream.lines is None:
             yield f"{stream.name}: its header has no counts: memory and time are known once it is read"
         else:
-            yield Counts(stream.name, 1, stream.nodes, 2 * stream.lines)
+            yield Counts(stream.name, 1, stream.nodes, _state_entries(case, stream.nodes, 2 * stream.lines))
     if table.generator:
         name = f"{table.count} x {table.generator}" if table.count > 1 else table.generator
-        yield Counts(name, table.count, mean_nodes(table), expected_entries(table))
+        n = mean_nodes(table)
+        yield Counts(name, table.count, n, _state_entries(case, n, expected_entries(table)))
+
+
+def _state_entries(case: Case, n: int, entries: int) -> int:
+    """Stored entries of the graph that a policy sees, or of the given one where that has more or is all."""
+    missing = n * (n - 1) - entries
+    asked = case.run.task == "train" or case.search.solver == "policy" or missing <= 2 * COMPLEMENT_EDGES
+    if not make_problem(case.problem.name).complemented or not asked:
+        return entries
+    return max(entries, missing)
 
 
 def classified_counts(case: Case) -> tuple[int | None, int]:
