@@ -114,8 +114,8 @@ def solve(
 ) -> Solution:
     """Answer a problem on a graph, check the answer and bound it.
 
-    mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight of
-    nodes, maxcut and tsp of edges. What is lost of weights is a Python warning: they are kept in 32 bits.
+    mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
+    of nodes, maxcut and tsp of edges. What is lost of weights is a Python warning: they are kept in 32 bits.
 
     graph      a NetworkX graph, a SciPy sparse matrix, the name of a file (docs/formats.md), or an array:
                [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates, whose distances
@@ -125,9 +125,9 @@ def solve(
     problem    mvc (the default), mis, mds, clique, maxcut or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
-    node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique; None:
-               the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of the file
-               that graph.node_weights of the settings names, or all one
+    node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
+               None: the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of
+               the file that graph.node_weights of the settings names, or all one
     inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, ids of a
                file, or row numbers; of a cut: nodes of side 1 and of side 0
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}

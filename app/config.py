@@ -111,8 +111,8 @@ class GraphCase(Table, frozen=True):
     node_weights: Annotated[
         str,
         about(
-            "file of a weight for each node, for mvc, mis, mds, clique: lines of an id and a number, or .npy; "
-            '"": those in graph.path'
+            "file of a weight for each node, for mvc, mis, mds, clique: lines of an id and a number, or "
+            '.npy; "": those in graph.path'
         ),
     ] = ""
     order: Annotated[
@@ -193,8 +193,8 @@ class ProblemCase(Table, frozen=True):
         str,
         about(
             "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
-            "clique: maximum clique; maxcut: maximum cut by moves that may be undone, maxcut_once: by moves that last; "
-            "tsp: travelling salesman"
+            "clique: maximum clique; maxcut: maximum cut by moves that may be undone, maxcut_once: by moves "
+            "that last; tsp: travelling salesman"
         ),
     ] = "mvc"
 

@@ -1,4 +1,6 @@
-"""native/clique_roots.c and clique.c in Python, step by step: the same cliques, bounds and work, no compiler."""
+"""native/clique_roots.c and clique.c in Python, step by step: same cliques, bounds and work, no compiler."""
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -7,16 +9,17 @@ class PlainRoots:
     """A pass over roots, which may stop after any amount of work.
 
     later_ptr, later   [n+1], [m] the later neighbours of each place, ascending
-    weight             [n] int64, above 0     bound [n] int64, in and out: no clique with this root weighs more
-                       than this, or than `best`
-    best               weight of the heaviest clique known     most   unused here
+    weight             [n] int64, above 0
+    bound              [n] int64, in and out: no clique with this root weighs more than this, or than `best`
+    best               weight of the heaviest clique known
+    most               later neighbours of a root that is searched, at most; no matter here
     """
 
     def __init__(
         self, later_ptr: np.ndarray, later: np.ndarray, weight: np.ndarray, bound: np.ndarray, best: int,
         most: int,
     ) -> None:  # fmt: skip
-        self.later = [later[a:b].tolist() for a, b in zip(later_ptr[:-1], later_ptr[1:])]
+        self.later = [later[a:b].tolist() for a, b in pairwise(later_ptr.tolist())]
         self.weight, self.bound = weight.tolist(), bound
         self.best, self.work, self.found_at, self._found = best, 0, 0, []
         self._dense: PlainDense | None = None

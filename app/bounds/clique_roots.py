@@ -1,10 +1,10 @@
 """The heaviest clique of a sparse graph: one small search for each node, among its later neighbours.
 
-In a degeneracy order every node has at most as many later neighbours as the degeneracy, and every clique has a
-first node, its root. A root that its neighbours' weights, its core in the neighbourhood, or a colouring rules
-out costs little; others are searched by branch and bound on bit sets, with one best clique for all of them.
-Roots go from the last of the order, where the graph is dense, to the first. What a root may still hold is
-known at every time, hence a bound on all cliques. The search is exact, and a function of the work done.
+In a degeneracy order every node has at most as many later neighbours as the degeneracy, and every clique has
+a first node, its root. A root that its neighbours' weights, its core in the neighbourhood, or a colouring
+rules out costs little; others are searched by branch and bound on bit sets, with one best clique for all of
+them. Roots go from the last of the order, where the graph is dense, to the first. What a root may still hold
+is known at every time, hence a bound on all cliques. The search is exact, and a function of the work done.
 
 Source   San Segundo, Lopez and Pardalos 2016 (BBMCSP); Rossi, Gleich, Gebremedhin and Patwary 2014 (PMC);
          colouring bounds with bit sets: Tomita and Kameda 2007, San Segundo et al. 2011
@@ -18,7 +18,7 @@ import numpy as np
 from app.bounds.clique_plain import PlainRoots
 from app.bounds.degeneracy import core_order
 from app.graphs.graph import Graph
-from app.native.library import address, function, give_arrays
+from app.native.library import function, give_arrays
 from app.rng import SplitMix
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p

@@ -10,7 +10,7 @@ PIECE = 1 << 24  # pairs of nodes looked at together
 
 
 def induced(graph: Graph, nodes: np.ndarray) -> Graph:
-    """What nodes [k], ascending, span of a whole graph, renumbered in their order; edge weights are dropped."""
+    """What nodes [k], ascending, span of a whole graph, renumbered in order; without weights."""
     k = len(nodes)
     if k == graph.n:
         return replace(graph, weights=None, ids=None, first_id=0, node_weights=None)
@@ -24,7 +24,9 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     return Graph(graph.name, k, 0, k, indptr, indices, edges=len(indices) // 2)
 
 
-def complement_rows(n: int, lo: int, indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def complement_rows(
+    n: int, lo: int, indptr: np.ndarray, indices: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """CSR rows of the missing edges: from rows lo.. of a graph of n nodes, columns ascending.
 
     returns  indptr [rows+1] int64, indices [nnz]

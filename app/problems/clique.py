@@ -14,10 +14,10 @@ from app.search.toolbox import Instance
 
 
 class MaximumClique(MaximumIndependentSet):
-    """State: that of the independent set that a clique is of the complement; rows are those of the complement.
+    """State: that of the independent set that a clique is of the complement, whose rows environments hold.
 
-    A choice takes a node of the clique, and rules out all that it is not joined to. Objective, checks and
-    baselines are of the graph itself.
+    A choice takes a node into the clique, and rules out all that it is not joined to. Objective, checks,
+    baselines and bounds are of the graph itself.
     """
 
     name = "clique"

@@ -1,8 +1,8 @@
-"""The toolbox of maximum clique: reductions on the graph, then independent sets of the kernel's complement.
+"""The toolbox of maximum clique: reductions, then independent sets of the kernel's complement.
 
-A clique is an independent set of the complement. Of a dense kernel the complement is made, and everything that
-vertex covers have works on it (CoverTools). A large sparse kernel, whose complement would be huge, is searched
-root by root (app/bounds/clique_roots.py): the search is exact, and its steps are amounts of work.
+A clique is an independent set of the complement. Of a dense kernel the complement is made, and everything
+that vertex covers have works on it (CoverTools). A large sparse kernel, whose complement would be huge, is
+searched root by root (app/bounds/clique_roots.py): the search is exact, and its steps are amounts of work.
 """
 
 import time
@@ -162,7 +162,7 @@ class CliqueTools(NodeTools):
 
 
 def _allowed(graph: Graph, inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
-    """[k] the nodes next to all of `inside` that are not `outside`; ValueError where `inside` is no clique."""
+    """[k] nodes next to all of `inside`, none `outside`; ValueError where `inside` is no clique."""
     met = np.zeros(graph.n, dtype=np.int64)
     for node in inside.tolist():
         met[graph.indices[graph.indptr[node] : graph.indptr[node + 1]]] += 1
@@ -185,15 +185,13 @@ def _fits(graph: Graph, most_bytes: float) -> bool:
 
 
 class _Complement:
-    """A kernel by way of its complement: core solutions are vertex covers of what reductions leave of that."""
+    """A kernel by way of its complement: core solutions are covers of what reductions leave of that."""
 
     core_minimises, unasked = True, ""
 
     def __init__(self, kernel: CliqueKernel, instance: Instance, problem: Any) -> None:
         self.kernel = kernel
-        inner = Instance(
-            complement(kernel.core), compiled=instance.compiled, whole_weights=kernel.weights
-        )  # fmt: skip
+        inner = Instance(complement(kernel.core), compiled=instance.compiled, whole_weights=kernel.weights)
         self.tools = CoverTools(inner, problem)
         self.lift, self.restrict, self.start = self.tools.lift, self.tools.restrict, self.tools.start
         self.search = self.tools.search

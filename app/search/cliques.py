@@ -20,9 +20,7 @@ def by_degree(
     return grown(graph, loads(graph, weights)), "max degree"
 
 
-def by_core(
-    graph: Graph, compiled: bool = True, weights: np.ndarray | None = None
-) -> tuple[np.ndarray, str]:
+def by_core(graph: Graph, compiled: bool = True, weights: np.ndarray | None = None) -> tuple[np.ndarray, str]:
     """Take the node that comes last in a degeneracy order of those that are next to all taken ones.
 
     Source   the heuristic of Rossi, Gleich, Gebremedhin and Patwary 2014, from the last node alone

@@ -71,8 +71,8 @@ def check_names(case: Case) -> None:
     """Refuse names that no table knows before any work is done. Raises CaseError."""
     make_problem(case.problem.name)
     if case.graph.node_weights and WEIGHED.get(case.problem.name) != "nodes":
-        name = case.problem.name
-        raise CaseError(f"graph.node_weights: {name} counts those of edges; mvc, mis, mds or clique would be right")
+        counted = f"{case.problem.name} counts those of edges"
+        raise CaseError(f"graph.node_weights: {counted}; mvc, mis, mds or clique would be right")
     find_rule(case.select.rule)
     find_learner(case.agent.learner)
     if case.run.task in ("train", "study") or case.policy.weights == "train":
