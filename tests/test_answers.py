@@ -22,6 +22,7 @@ CORES = {
     "mvc": lambda: nx.barabasi_albert_graph(300, 4, seed=3),
     "mis": lambda: nx.gnp_random_graph(120, 0.1, seed=3),
     "mds": lambda: nx.barabasi_albert_graph(120, 3, seed=3),
+    "clique": lambda: nx.gnp_random_graph(120, 0.9, seed=3),
     "maxcut": lambda: nx.gnp_random_graph(60, 0.15, seed=3),
     "maxcut_once": lambda: nx.gnp_random_graph(60, 0.15, seed=3),
     "tsp": lambda: cities(90),

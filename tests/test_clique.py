@@ -8,6 +8,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import make_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import mpirun, run_job
@@ -19,10 +20,16 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.clique_roots import RootSearch
 from app.bounds.degeneracy import check_peeling, coloured, core_order, peel, peeled_off
 from app.bounds.feasible import missing_edge
+from app.comm.group import Group
+from app.device import HostDevice
 from app.errors import CaseError, GraphError
+from app.gnn.parameters import Parameters
 from app.graphs.derived import complement, induced
 from app.graphs.graph import from_edges
 from app.problems.clique import MaximumClique
+from app.rl.qnet import QNetwork
+from app.rl.rollout import cover_one_at_a_time
+from app.rl.weights import default_weights, load_weights
 from app.search import clique_kernel, clique_tools
 from app.search.clique_kernel import CliqueKernel
 from app.search.toolbox import Instance
@@ -400,6 +407,26 @@ def test_policies_are_trained_alike_on_any_ranks():
         graph, "clique", weights=alone, comm=MPI.COMM_SELF, settings={**QUIET, "search.solver": "policy"},
     )  # fmt: skip
     assert again.nodes == found.nodes
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("p", [0.3, 0.7])
+def test_the_weights_that_ship_beat_the_first_baseline(p):
+    """On unseen random graphs, one node at a time."""
+    group, problem = Group(MPI.COMM_SELF, HostDevice()), MaximumClique()
+    saved = load_weights(default_weights("clique"))
+    net = QNetwork(saved.policy, problem)
+    params = Parameters(group.device, net.shapes())
+    params.set(saved.arrays)
+    graphs = [random_graph(50 + 3 * i, p, 300 + i) for i in range(20)]
+    others = [complement(graph) for graph in graphs]
+    pairs = [(g.n, np.stack([g.row_of(), g.indices], axis=1)[g.row_of() < g.indices], None) for g in others]
+    envs = cover_one_at_a_time(group, net, params, make_blocks(group, pairs))
+    for graph, env in zip(graphs, envs):
+        assert is_clique(graph, problem.solution_of(env.chosen_at[: graph.n]))
+    learned = sum(problem.objective(env.chosen, env.totals) for env in envs)
+    for baseline in problem.baselines.values():
+        assert learned > sum(int(baseline(graph)[0].sum()) for graph in graphs)
 
 
 # ---- from the command line ---------------------------------------------------------------------------------

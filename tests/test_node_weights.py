@@ -37,7 +37,7 @@ def written(folder):
     return {name: str(folder / name) for name in ("g.edges", "heavy.graph", "w.txt", "w.npy")}
 
 
-@pytest.mark.parametrize("problem", ["mvc", "mis", "mds"])
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique"])
 def test_the_answer_is_that_of_weights_in_the_graphs_file(problem, shared_path):
     paths = written(shared_path)
     wanted = solve(paths["heavy.graph"], problem, settings=SETTINGS)

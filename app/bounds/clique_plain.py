@@ -4,6 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
+READS = 16  # entries that are read in the time of a word of bit sets
+
 
 class PlainRoots:
     """A pass over roots, which may stop after any amount of work.
@@ -82,7 +84,7 @@ class PlainRoots:
                 near[i].add(p)
                 near[p].add(i)
         order, top = self._peel(nodes, near, self.best - base)
-        self.work += k * (max(-(-k // 64), 1) + 1) + 1
+        self.work += (sum(len(self.later[u]) for u in nodes) + k * k) // READS + 1
         self.bound[v] = min(self.bound[v], base + top)
         if not order or self.bound[v] <= self.best:
             return False

@@ -41,7 +41,7 @@ FREE = function("lk_roots_free", Pointer)
 
 METHOD = "branch and bound by degeneracy order"
 MOST = 20_000  # later neighbours of a root that is searched: bit sets of them take 150 MB
-FIRST_LIMIT, GROWTH = 1 << 18, 8  # work on one root in the first pass; from pass to pass
+FIRST_LIMIT, GROWTH = 1 << 15, 8  # work on one root in the first pass; from pass to pass
 
 
 class RootSearch:

@@ -17,8 +17,6 @@ INLINE int64_t first_bit(const uint64_t *set, int64_t words, int64_t from) {
     return -1;
 }
 
-INLINE void drop(uint64_t *set, int64_t i) { set[i >> 6] &= ~(UINT64_C(1) << (i & 63)); }
-
 /* The members of `set` that row v is not joined to: their number up to 2, *last the last of them. */
 INLINE int strangers(const Dense *d, const uint64_t *set, int64_t v, int64_t *last) {
     const uint64_t *row = ROW(d->joined, v);

@@ -11,6 +11,8 @@
 
 #include "dense_set.h"
 
+#define READS 16 /* entries that are read in the time of a word of bit sets */
+
 typedef struct {
     int64_t n, n_roots, each; /* each: work on one root at most, 0: no limit */
     int64_t at, active, begun, best, n_found, found_at, work; /* found_at: the work done when the best was found */
@@ -30,9 +32,8 @@ Dense *lk_roots_room(int64_t most) { return dense_room(most); }
 
 void lk_roots_free(Dense *d) { lk_dense_free(d); }
 
-INLINE int has(const uint64_t *set, int64_t i) { return (set[i >> 6] >> (i & 63)) & 1; }
-
-/* The graph on the later neighbours of v: rows of bits in `near`; load: what each weighs with its neighbours. */
+/* The graph on the later neighbours of v: rows of bits in `near`; load: what each weighs with its neighbours. Returns
+ * how many they are. */
 static int64_t neighbourhood(Roots *r, int64_t v, uint64_t **near, int64_t *words) {
     const int64_t k = r->later_ptr[v + 1] - r->later_ptr[v];
     const int32_t *later = r->later + r->later_ptr[v];
@@ -44,7 +45,9 @@ static int64_t neighbourhood(Roots *r, int64_t v, uint64_t **near, int64_t *word
         r->load[i] = r->weight[later[i]];
         r->node[i] = later[i];
     }
-    for (int64_t i = 0; i < k; ++i)
+    int64_t read = 0;
+    for (int64_t i = 0; i < k; ++i) {
+        read += r->later_ptr[later[i] + 1] - r->later_ptr[later[i]];
         for (int64_t j = r->later_ptr[later[i]]; j < r->later_ptr[later[i] + 1]; ++j) {
             const int64_t p = r->place[r->later[j]];
             if (p < 0) continue;
@@ -53,6 +56,8 @@ static int64_t neighbourhood(Roots *r, int64_t v, uint64_t **near, int64_t *word
             r->load[i] += r->weight[later[p]];
             r->load[p] += r->weight[later[i]];
         }
+    }
+    r->dense->work += (read + k * k) / READS + 1;
     for (int64_t i = 0; i < k; ++i) r->place[later[i]] = -1;
     return k;
 }
@@ -90,6 +95,27 @@ static void by_weight(Roots *r, int64_t m) {
     }
 }
 
+/* The dense graph: rows in the given order, joined where the nodes are not. */
+static void strangers(Roots *r, int64_t k, int64_t m, const uint64_t *near, int64_t words) {
+    Dense *d = r->dense;
+    int32_t *row = d->chosen;
+    dense_rows(d, m);
+    for (int64_t i = 0; i < k; ++i) row[i] = -1;
+    for (int64_t a = 0; a < m; ++a) row[r->order[a]] = (int32_t)a;
+    for (int64_t a = 0; a < m; ++a) {
+        uint64_t *joined = ROW(d->joined, a);
+        d->node[a] = r->node[r->order[a]];
+        d->weight[a] = r->weight[d->node[a]];
+        for (int64_t w = 0; w < d->words; ++w) joined[w] = 64 * w + 64 <= m ? ~UINT64_C(0) : (UINT64_C(1) << (m & 63)) - 1;
+        drop(joined, a);
+        for (int64_t w = 0; w < words; ++w)
+            for (uint64_t bits = near[r->order[a] * words + w]; bits; bits &= bits - 1) {
+                const int32_t b = row[64 * w + __builtin_ctzll(bits)];
+                if (b >= 0) drop(joined, b);
+            }
+    }
+}
+
 /* The search below v begins; returns 0 where nothing there is heavier than the best. */
 static int begin(Roots *r, int64_t v) {
     Dense *d = r->dense;
@@ -103,18 +129,10 @@ static int begin(Roots *r, int64_t v) {
     }
     const int64_t k = neighbourhood(r, v, &near, &words), need = r->best - r->weight[v];
     const int64_t m = peel(r, k, near, words, need, &top);
-    d->work += k * (words + 1) + 1;
     if (r->weight[v] + top < r->bound[v]) r->bound[v] = r->weight[v] + top;
     if (!m || r->bound[v] <= r->best) return 0;
     by_weight(r, m);
-    dense_rows(d, m);
-    for (int64_t a = 0; a < m; ++a) {
-        const uint64_t *row = near + r->order[a] * words;
-        d->node[a] = r->node[r->order[a]];
-        d->weight[a] = r->weight[d->node[a]];
-        for (int64_t b = 0; b < m; ++b)
-            if (a != b && !has(row, r->order[b])) put(ROW(d->joined, a), b);
-    }
+    strangers(r, k, m, near, words);
     dense_begin(d, need, INT64_MAX);
     return 1;
 }

@@ -27,6 +27,7 @@ typedef struct {
 #define ROW(array, i) ((array) + (int64_t)(i) * d->words)
 
 INLINE void put(uint64_t *set, int64_t i) { set[i >> 6] |= UINT64_C(1) << (i & 63); }
+INLINE void drop(uint64_t *set, int64_t i) { set[i >> 6] &= ~(UINT64_C(1) << (i & 63)); }
 
 /* Memory for graphs of at most n nodes; null without. lk_dense_free gives it back. */
 Dense *dense_room(int64_t n);

@@ -26,7 +26,7 @@ from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
 COMPLEMENT_EDGES = 1 << 23  # of a complement that is made
 NODE_BYTES, EDGE_BYTES = 100, 120  # of a graph with what searches and bounds hold of it
 LARGEST_DENSE = 3000  # nodes of a sparse kernel whose complement is made
-STEP = 512  # words of bit sets that a step of the search of a sparse kernel goes through
+STEP = 1024  # words of bit sets that a step of the search of a sparse kernel goes through
 COLOUR_SECONDS, ROOT_SECONDS = 2e-7, 5e-7  # of a colouring, of beginning a search, for each node and entry
 WORDS_A_SECOND = 3e7  # of a search, about
 
