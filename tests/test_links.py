@@ -14,6 +14,7 @@ from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.link_prediction import (
     DistMult,
+    Split,
     draw_wrong,
     filtered_ranks,
     random_summary,
@@ -151,6 +152,17 @@ def test_ranks_are_those_of_counting(group):
                     rank += 1.0 if difference > 0 else 0.5 if difference == 0 else 0.0
             wanted.append(rank)
     assert found.tolist() == wanted
+
+
+def test_triples_of_two_sets_are_left_out_once(group):
+    """Sets that a user gives may overlap: no rank is below 1 then."""
+    rows = np.unique(make_triples(count=120).rows(), axis=0).astype(np.int64)
+    table = np.random.default_rng(4).integers(0, 6, (2, 4, 40))  # few values: ties
+    found, wanted = (
+        filtered_ranks(group, split, 4, lambda side, part: table[side][part[:, 1]], rows[::3])
+        for split in (Split(rows[:80], rows[60:], rows[::3]), Split(rows[:80], rows[80:], rows[:0]))
+    )
+    assert found.tolist() == wanted.tolist() and found.min() >= 1
 
 
 def test_summaries():

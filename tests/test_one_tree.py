@@ -10,7 +10,7 @@ from data import catalogue, data_dir, needs_data
 from app.bounds import tour_bounds
 from app.bounds.certificate import BadCertificate
 from app.bounds.near_tree import NearTrees
-from app.bounds.one_tree import METHOD, SCALE, OneTree, OneTrees, plain_one_tree, rounded_up
+from app.bounds.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, plain_one_tree, rounded_up
 from app.bounds.tour_ascent import (
     CandidateEdges,
     SparseAscent,
@@ -200,9 +200,31 @@ def test_trees_that_are_not_the_lightest_prove_nothing(monkeypatch, boxes):
 def test_what_is_no_tree_proves_nothing():
     metric, pi = uniform_points(6, 1), np.zeros(6, dtype=np.int64)
     good = np.array([[1, 2], [2, 3], [3, 4], [4, 5]])
-    for wrong in (good[:3], good - 1, good + 1, np.array([[1, 2], [1, 2], [3, 4], [4, 5]])):
+    cycle = np.array([[1, 2], [1, 2], [3, 4], [4, 5]])
+    for wrong in (good[:3], good - 1, good + 1, cycle, good + 0.25, good * np.nan):
         with pytest.raises(BadCertificate, match="no spanning tree"):
             minimum_tree_weight(metric, pi, 0, wrong, SCALE)
+
+
+def test_a_tree_proves_nothing_of_other_distances():
+    """Of a table with points for display, the boxes of which are far apart where its distances are short."""
+    at, pi = np.arange(64), np.zeros(64, dtype=np.int64)
+    table = np.where(abs(at[:, None] - at) < 8, 100, 1)
+    np.fill_diagonal(table, 0)
+    chain = np.column_stack([at[1:-1], at[2:]])
+    metric = explicit("table", table, np.column_stack([1e6 * at, 0 * at]))
+    OneTree(64, METHOD, pi, 0).check(metric)
+    with pytest.raises(BadCertificate, match="of kind EXPLICIT"):
+        OneTree(6202, METHOD, pi, 0, chain).check(metric)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_sums_of_many_large_weights_are_exact(sign):
+    """Sums that leave 63 bits prove no more than others: all points are equal, and so are their weights."""
+    n = (1 << 18) + 9
+    metric, pi = from_points("same", np.zeros((n, 2))), np.full(n, sign * LARGEST_PI)
+    star = np.column_stack([np.ones(n - 2, dtype=np.int64), np.arange(2, n)])
+    OneTree(0, METHOD, pi, 0, star).check(metric)
 
 
 def test_what_takes_too_long_is_not_begun():

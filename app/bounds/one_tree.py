@@ -17,7 +17,7 @@ from app.graphs.metric import Metric
 from app.native import tour as native
 
 SCALE = 1024  # node weights are multiples of 1/SCALE
-LARGEST_PI = 1 << 44  # so that no sum leaves 63 bits
+LARGEST_PI = 1 << 44  # so that no edge's weight leaves 63 bits; sums over nodes may
 METHOD = "Held-Karp 1-trees"
 FIRST_ROUND, MEMORY = 50, 0.4
 SHORTEST = 3  # points of the smallest problem that has a 1-tree
@@ -55,7 +55,7 @@ class OneTree(Bound):
         if self.tree is None:
             return proved_value(metric, self.pi, self.special)
         weight = minimum_tree_weight(metric, self.pi, self.special, self.tree, SCALE)
-        return weight + two_spokes(metric, self.pi, self.special)[0] - 2 * int(self.pi.sum())
+        return weight + two_spokes(metric, self.pi, self.special)[0] - 2 * sum(self.pi.tolist())
 
 
 def trivial_bound(metric: Metric) -> int:
@@ -80,7 +80,7 @@ def proved_value(metric: Metric, pi: np.ndarray, special: int) -> int:
         nearest = int(lightest.argmin())
         total, at = total + int(lightest[nearest]), rest[nearest]
         rest, lightest = np.delete(rest, nearest), np.delete(lightest, nearest)
-    return total + two_spokes(metric, pi, special)[0] - 2 * int(pi.sum())
+    return total + two_spokes(metric, pi, special)[0] - 2 * sum(pi.tolist())
 
 
 class OneTrees:

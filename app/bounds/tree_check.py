@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
-from app.graphs.metric import Metric, rounded_length
+from app.graphs.metric import PLANE, Metric, rounded_length
 
 BOX_POINTS = 4  # of a smallest box, about
 AT_ONCE = 1 << 14  # points whose boxes are looked at together
@@ -26,7 +26,10 @@ def minimum_tree_weight(metric: Metric, pi: np.ndarray, special: int, tree: np.n
     tree        [n-2, 2] its edges
     """
     n = metric.n
-    wrong = tree.shape != (n - 2, 2) or (tree < 0).any() or (tree >= n).any() or (tree == special).any()
+    if metric.kind not in PLANE:  # boxes around the points say nothing of other distances
+        raise BadCertificate(f"1-tree: a tree proves nothing of distances of kind {metric.kind}")
+    wrong = tree.shape != (n - 2, 2) or tree.dtype.kind not in "iu"
+    wrong = wrong or (tree < 0).any() or (tree >= n).any() or (tree == special).any()
     if wrong or len(np.unique(_components(n, tree))) != 2:  # the tree, and the special node
         raise BadCertificate("1-tree: the witness is no spanning tree")
     i, j = tree.astype(np.int64).T
@@ -40,7 +43,7 @@ def minimum_tree_weight(metric: Metric, pi: np.ndarray, special: int, tree: np.n
             raise BadCertificate("1-tree: the witness is not the lightest spanning tree")
         joined[lightest[lightest >= 0]] = True
         label = _components(n, tree[joined])
-    return int(weight.sum())
+    return sum(weight.tolist())  # whole numbers of any size
 
 
 def _components(n: int, edges: np.ndarray) -> np.ndarray:

@@ -319,7 +319,8 @@ class Known:
     """For each (relation, node, side) the other ends of known triples: they are not wrong answers."""
 
     def __init__(self, split: Split, relations: int) -> None:
-        rows = np.concatenate([split.train, split.valid, split.test])
+        # Given sets may share triples: one that counted twice would take two wrong answers away.
+        rows = np.unique(np.concatenate([split.train, split.valid, split.test]), axis=0)
         self._R, self._sides = relations, []
         for near, far in ((0, 2), (2, 0)):
             key = rows[:, near] * relations + rows[:, 1]
