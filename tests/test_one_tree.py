@@ -227,6 +227,16 @@ def test_sums_of_many_large_weights_are_exact(sign):
     OneTree(0, METHOD, pi, 0, star).check(metric)
 
 
+@pytest.mark.parametrize("n", [3, 40, 1200])
+def test_a_tour_of_length_nothing_is_proved_best(n):
+    metric = from_points("same", np.ones((n, 2)))
+    for way in ("improve", "run"):
+        bounds = TourBounds(metric)
+        getattr(bounds, way)(1, 0)
+        assert bounds.lower == 0 and bounds.method and bounds.steps == 1
+        bounds.certificate().check(metric)
+
+
 def test_what_takes_too_long_is_not_begun():
     """The first 1-tree of many points without kernels, or of a large table."""
     many = Metric("many", 200_000, "EUC_2D", np.zeros((200_000, 2)), None)

@@ -59,7 +59,7 @@ class TourBounds:
         """Make up to `steps` steps, until the bound reaches `upper`, a known length; True if it grew."""
         before = self.lower
         for _ in range(steps):
-            if self.done or (upper is not None and self.lower >= upper):
+            if self.done or self._reached(upper):
                 break
             self._step(upper)
         return self.lower > before
@@ -67,7 +67,7 @@ class TourBounds:
     def improve(self, seconds: float, upper: int | None = None) -> bool:
         """`run` for about so many seconds, at least one step; True where there is more to try."""
         end = time.monotonic() + seconds
-        while not self.done and (upper is None or self.lower < upper):
+        while not (self.done or self._reached(upper)):
             self._step(upper)
             if time.monotonic() >= end:
                 return not self.done
@@ -101,6 +101,10 @@ class TourBounds:
     def certificate(self) -> OneTree | CaseTree:
         """The bound with what proves it."""
         return self._branching.certificate() if self._branching else self._ascent.certificate()
+
+    def _reached(self, upper: int | None) -> bool:
+        """Whether a bound was found that no other can beat: one of 0 is none before the first step."""
+        return upper is not None and self.method != "" and self.lower >= upper
 
     def _step(self, upper: int | None) -> None:
         if self._branching is None and upper is not None and self._slow():
