@@ -183,6 +183,9 @@ def _read(
 ) -> tuple[NamedTriples, NodeLabels | None]:
     """The triples of an argument, and the labels of a file where they are wanted. Raises GraphError."""
     if not isinstance(triples, str):
+        for key in SET_KEYS.values():
+            if getattr(context.case.rgcn, key):
+                raise CaseError(f"settings: rgcn.{key}: beside a file of triples; leave it out for others")
         return triples_of_object(triples, nodes, relations, relation, others), None
     if nodes is not None or relations is not None:
         raise GraphError("nodes, relations: a file tells them; leave them out")

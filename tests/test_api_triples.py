@@ -163,6 +163,8 @@ def test_what_is_wrong_with_given_sets(tmp_path):
     for key in ("rgcn.val_triples", "rgcn.test_triples"):
         with pytest.raises(CaseError, match=rf'{key}: of rgcn.goal = "links"'):
             classify_relational(str(tmp_path / "g.npz"), settings={key: __file__})
+        with pytest.raises(CaseError, match=rf"{key}: beside a file of triples; leave it out"):
+            predict_links(rows, settings={key: __file__})
 
 
 def test_a_graph_and_names_of_other_sets(group):

@@ -1,6 +1,7 @@
 """Link prediction: scores and gradients of DistMult, filtered ranks, the same bits for any partition."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from app.gnn.link_prediction import (
     train_links,
 )
 from app.graphs.triples import TEST, TRAIN, VALID, Triples, read_triples_npz
+from app.tasks.links import _say_split
 
 
 def make_triples(nodes=40, relations=4, count=150, seed=1):
@@ -163,6 +165,19 @@ def test_triples_of_two_sets_are_left_out_once(group):
         for split in (Split(rows[:80], rows[60:], rows[::3]), Split(rows[:80], rows[80:], rows[:0]))
     )
     assert found.tolist() == wanted.tolist() and found.min() >= 1
+
+
+def test_what_sets_have_in_common_is_said():
+    said = []
+    log = SimpleNamespace(info=lambda text, *values: said.append(text % values))
+    learned, valid, test = (
+        np.array(rows) for rows in ([[0, 0, 1], [2, 1, 1]], [[0, 0, 1]], [[0, 2, 1], [0, 1, 1]])
+    )
+    _say_split(SimpleNamespace(log=log), Split(learned, valid, test))
+    assert said[1:] == [
+        "warning: 1 of the 1 validation triples are also learned from",
+        "warning: 1 of the 2 held-out triples have a relation of no learned one",
+    ]
 
 
 def test_summaries():

@@ -71,7 +71,7 @@ def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]
 
 
 def _say_split(context: Context, split: Split) -> None:
-    """How many triples are for what, and which are for two things at once."""
+    """How many triples are for what, which are for two things at once, and of which nothing is learned."""
     sizes = len(split.train), len(split.valid), len(split.test)
     context.log.info("%d triples to learn from, %d to choose the epoch by, %d held out", *sizes)
     for name, rows in (("validation", split.valid), ("held-out", split.test)):
@@ -79,6 +79,9 @@ def _say_split(context: Context, split: Split) -> None:
         if both:
             told = both, len(rows), name
             context.log.info("warning: %d of the %d %s triples are also learned from", *told)
+        if unknown := int((~np.isin(rows[:, 1], split.train[:, 1])).sum()):
+            told = unknown, len(rows), name
+            context.log.info("warning: %d of the %d %s triples have a relation of no learned one", *told)
 
 
 class _Saved:
