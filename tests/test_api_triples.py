@@ -142,6 +142,8 @@ def test_links_of_given_sets(tmp_path):
     second = predict_links(str(tmp_path / "g.npz"), settings=settings)
     assert second.digest == first.digest and second.held_out == first.held_out
     assert {tuple(row) for row in first.held_out} == {tuple(row) for row in sets["test"].tolist()}
+    lines = (tmp_path / "run" / "predictions" / "train.txt").read_text().splitlines()
+    assert [tuple(line.split("\t")[:3]) for line in lines] == found.held_out
     log = (tmp_path / "run" / "log.txt").read_text()
     assert f"{len(np.unique(sets['val'], axis=0))} to choose the epoch by" in log and "warning" not in log
 

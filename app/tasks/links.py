@@ -135,11 +135,14 @@ def _write(context: Context, triples: Triples, found: LinkFit, saved: SavedRgcn)
 def ranks_text(triples: Triples, found: LinkFit) -> str:
     """Lines `subject relation object rank rank` of the held-out triples, by name where the file has names.
 
-    The filtered ranks are those of the object among all nodes, then of the subject; half of a tie is .5.
+    Between tabs where a name has a blank, else between blanks. The filtered ranks are those of the object
+    among all nodes, then of the subject; half of a tie is .5.
     """
     nodes = triples.node_names or range(triples.nodes)
     relations = triples.relation_names or range(triples.relations)
+    names = (*triples.node_names, *triples.relation_names)
+    between = "\t" if any(" " in name for name in names) else " "
     return "".join(
-        f"{nodes[s]} {relations[r]} {nodes[o]} {of_object:g} {of_subject:g}\n"
+        between.join(map(str, (nodes[s], relations[r], nodes[o], f"{of_object:g}", f"{of_subject:g}"))) + "\n"
         for (s, r, o), (of_object, of_subject) in zip(found.test.tolist(), found.ranks.tolist())
     )
