@@ -9,7 +9,7 @@ from contextlib import chdir
 
 import pytest
 from browser import open_page
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jobs import ROOT
 
@@ -311,8 +311,17 @@ def test_markup_is_not_escaped_twice():
 
 
 @given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=20), st.booleans())
+@example([5e-324], True)
+@example([1.0, 1.0 + 2.0**-52], False)
 def test_axes_hold_their_values(values, zero):
     axis = make_axis(values, 0, 100, zero=zero)
+    assert axis.low <= min(values) and axis.high >= max(values) and axis.low < axis.high
+    assert all(0 <= axis.place(value) <= 100 for value in values)
+
+
+@given(st.lists(st.floats(5e-324, 1e307), min_size=1, max_size=20))
+def test_logarithmic_axes_hold_their_values(values):
+    axis = make_axis(values, 0, 100, log=True)
     assert axis.low <= min(values) and axis.high >= max(values) and axis.low < axis.high
     assert all(0 <= axis.place(value) <= 100 for value in values)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from app.page.values import shown
 
+SMALLEST = 1e-300  # a range below it is drawn as a single value: its steps would leave the normal numbers
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -53,8 +55,10 @@ def make_axis(
         ticks = log_ticks(low, high)
         return Axis(min(low, ticks[0]), max(high, ticks[-1]), start, end, True, ticks)
     low = min(0.0, low) if zero else low
-    if low == high:
-        low, high = low - 0.1 * (abs(low) or 1.0), high + 0.1 * (abs(high) or 1.0)
+    size = max(abs(low), abs(high))
+    if high - low < max(SMALLEST, 1e-12 * size):
+        wide = 0.1 * (size if size >= SMALLEST else 1.0)
+        low, high = low - wide, high + wide
     free = room * (high - low)
     low, high = low - (0.0 if zero and low == 0 else free), high + free
     return Axis(low, high, start, end, False, linear_ticks(low, high))
@@ -72,6 +76,7 @@ def linear_ticks(low: float, high: float, about: int = 5) -> tuple[float, ...]:
 def log_ticks(low: float, high: float) -> tuple[float, ...]:
     """Powers of ten around low..high; of a range within two of them, 1, 2 and 5 times these."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    first, last = max(-322, first), min(307, last)
     if last - first > 2:
         every = max(1, (last - first) // 6)
         return tuple(10.0**k for k in range(first, last + 1, every))
