@@ -29,13 +29,15 @@ from app.native.products import available
 WORLD = MPI.COMM_WORLD
 PARALLEL = WORLD.Get_size() > 1
 
+# A run of the suite is the same every time; LOCKSTEP_EXPLORE=N draws N new examples a property instead.
 # In parallel all ranks must draw the same examples, and none may repeat one alone in order to shrink it.
+EXPLORE = 0 if PARALLEL else int(os.environ.get("LOCKSTEP_EXPLORE") or 0)
 hypothesis.settings.register_profile(
     "lockstep",
-    max_examples=25,
+    max_examples=EXPLORE or 25,
     deadline=None,
     database=None,
-    derandomize=PARALLEL,
+    derandomize=not EXPLORE,
     phases=(Phase.explicit, Phase.generate) if PARALLEL else tuple(Phase),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
