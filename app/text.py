@@ -104,3 +104,18 @@ def _column(cells: tuple[str, ...], left: bool) -> list[str]:
     """Cells of equal width."""
     width = max(map(len, cells))
     return [cell.ljust(width) if left else cell.rjust(width) for cell in cells]
+
+
+UNITS = ((31_557_600, "years"), (86_400, "days"), (3_600, "h"), (60, "min"))  # s
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it, two digits: 4.5 s, 12 min, 3.4 h, 5.0 days, 2,000 years."""
+    size, unit = next(((size, unit) for size, unit in UNITS if seconds >= 2 * size), (1, "s"))
+    value = seconds / size
+    return f"{value:,.0f} {unit}" if value >= 10 else f"{value:.2g} {unit}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 rank, 2 ranks, 1,000 ranks."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -167,7 +167,7 @@ def test_roots_take_the_course_of_their_twin_however_sliced(seed, drawn, slices)
     searches = [RootSearch(graph, weights, 0, seed, compiled) for compiled in (True, False, True)]
     for search in searches:
         search._each = 20  # many passes
-        search._begin(search._open()[::-1])
+        search._begin(search.open()[::-1])
     until = 0
     for more in itertools.chain(slices, itertools.repeat(10_000)):
         until += more

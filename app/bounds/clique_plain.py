@@ -4,6 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from app.rng import SplitMix
+
 READS = 16  # entries that are read in the time of a word of bit sets
 
 
@@ -14,6 +16,7 @@ class PlainRoots:
     weight             [n] int64, above 0
     bound              [n] int64, in and out: no clique with this root weighs more than this, or than `best`
     best               weight of the heaviest clique known
+    at                 the roots of the pass that were seen, or the one that is being searched
     most               later neighbours of a root that is searched, at most; no matter here
     """
 
@@ -26,12 +29,23 @@ class PlainRoots:
         self.best, self.work, self.found_at, self._found = best, 0, 0, []
         self._dense: PlainDense | None = None
 
-    def begin(self, roots: np.ndarray, each: int) -> None:
-        """The roots of a pass [k], and the most work on one of them, 0: any."""
-        self.roots, self.each, self.at, self._dense = roots.tolist(), each, 0, None
+    def begin(self, roots: np.ndarray, each: int, kept: bool = False) -> None:
+        """The roots of a pass [k], and the most work on one of them, 0: any.
+
+        kept   the first of them is the one that the last pass was searching, and its search goes on
+        """
+        self.roots, self.each, self.at = roots.tolist(), each, 0
+        self._dense = self._dense if kept else None
+
+    @property
+    def active(self) -> bool:
+        """Whether root `at` of the pass is being searched."""
+        return self._dense is not None
 
     def run(self, until: int) -> bool:
         """Work until `work` has reached a number; True where all roots were seen."""
+        if self._dense is not None:
+            self._dense.learn(self.best - self.weight[self.roots[self.at]])
         while self.at < len(self.roots) and self.work < until:
             v = self.roots[self.at]
             if self._dense is None:
@@ -42,6 +56,17 @@ class PlainRoots:
         if self._dense is not None:
             self._note(self.roots[self.at])
         return self.at >= len(self.roots)
+
+    def probe(self, root: int, paths: int, seed: int) -> float:
+        """About the work of searching below a root, by random paths; nothing may be under search."""
+        before, random, below = self.work, SplitMix(seed), 0.0
+        dense, self._dense = self._dense if self._begin(root) else None, None
+        above, branches = float(self.work - before), len(dense.levels[0][1]) if dense else 0
+        for i in range(paths if branches else 0):
+            begun = dense.work
+            below += dense.path((2 * i + 1) * branches // (2 * paths), random)
+            self.work += dense.work - begun
+        return above + below / paths
 
     def clique(self) -> np.ndarray:
         """[k] places of the heaviest clique; none where the caller's stands."""
@@ -134,6 +159,10 @@ class PlainDense:
         """Whether the tree is empty."""
         return not self.levels
 
+    def learn(self, best: int) -> None:
+        """Only sets that are heavier are searched for."""
+        self.best = max(self.best, best)
+
     def open_bound(self, nothing: int) -> int:
         """What the branch of the root under search may hold, else the next one; `nothing` where none is."""
         if not self.levels:
@@ -159,6 +188,25 @@ class PlainDense:
         rest = level[0] & ~self.joined[v]
         if rest:
             self.levels.append([rest, *self._colour(rest, self.best - total), total])
+
+    def path(self, first: int, random: SplitMix) -> float:
+        """The work below the first level, as a random path through child `first` tells it, weighted by the
+        branches it did not take.
+        """
+        paths, words, i = 1.0, 0.0, first
+        open_, branch, _, above = self.levels[0]
+        while branch:
+            v, count = branch[i], len(branch)
+            above += self.weight[v]
+            rest = open_ & ~self.joined[v] & ~sum(1 << later for later in branch[i:])
+            if not rest or above > self.best:
+                break
+            before = self.work
+            branch, _ = self._colour(rest, self.best - above)
+            paths *= count
+            words += paths * (self.work - before)
+            open_, i = rest, random.below(len(branch)) if branch else 0
+        return words
 
     def _colour(self, rest: int, need: int) -> tuple[list[int], list[int]]:
         """Cliques that cover the rows; those that may lead beyond `need` are listed with their bounds."""

@@ -21,7 +21,7 @@ from app.graphs.graph import Graph
 from app.native.library import function, give_arrays
 from app.rng import SplitMix
 
-Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+Long, Pointer, Double = ctypes.c_int64, ctypes.c_void_p, ctypes.c_double
 NUMBERS = ("n", "n_roots", "each", "at", "active", "begun", "best", "n_found", "found_at", "work")
 ARRAYS = (
     "later_ptr", "later", "weight", "roots", "bound", "found", "place", "node", "order", "load",
@@ -37,6 +37,7 @@ class _Roots(ctypes.Structure):
 
 ROOM = function("lk_roots_room", Long, returns=Pointer)
 RUN = function("lk_roots_run", ctypes.POINTER(_Roots), Long, returns=Long)
+PROBE = function("lk_roots_probe", ctypes.POINTER(_Roots), Long, Long, ctypes.c_uint64, returns=Double)
 FREE = function("lk_roots_free", Pointer)
 
 METHOD = "branch and bound by degeneracy order"
@@ -44,44 +45,47 @@ MOST = 20_000  # later neighbours of a root that is searched: bit sets of them t
 FIRST_LIMIT, GROWTH = 1 << 15, 8  # work on one root in the first pass; from pass to pass
 
 
-class RootSearch:
-    """The search for the heaviest clique of a graph that is heavier than one that is known.
+class Roots:
+    """The roots of a graph's cliques, what each may still hold, and the heaviest clique that is known.
 
     graph     whole     weights [n] int64, above 0, or None: all one
     best      weight of the heaviest clique known, of the search's own or of the caller
-    seed      of the order of roots after the first pass; None: always from the last to the first
     compiled  False: the same without the kernels
 
-    work      words of bit sets gone through: what the course is a function of
+    nodes     [n] by their places
+    bound     [n] int64, by place: no clique with this root weighs more than this, or than `best`
+    counts    [n] int64, by place: later neighbours
+    work      words of bit sets gone through
     done      no clique is heavier than `best`
     """
 
-    def __init__(
-        self, graph: Graph, weights: np.ndarray | None, best: int, seed: int | None = None,
-        compiled: bool = True,
-    ) -> None:  # fmt: skip
+    def __init__(self, graph: Graph, weights: np.ndarray | None, best: int, compiled: bool = True) -> None:
         self.n, self.best, self.work = graph.n, best, 0
-        self._random = None if seed is None else SplitMix(seed)
-        self.nodes, _ = core_order(graph, compiled)  # by their places
+        self.nodes, _ = core_order(graph, compiled)
         weights = np.ones(graph.n, dtype=np.int64) if weights is None else weights
         self._weight = np.ascontiguousarray(weights[self.nodes])
         self._later_ptr, self._later = later_neighbours(graph, self.nodes)
         ends = np.concatenate([[0], np.cumsum(self._weight[self._later])])[self._later_ptr]
         self.bound = self._weight + np.diff(ends)
-        self._counts = np.diff(self._later_ptr)
-        self._each, self._found = FIRST_LIMIT, np.zeros(0, dtype=np.int32)
-        most = int(self._counts[self._counts <= MOST].max(initial=0))
-        kind = _CompiledRoots if compiled and None not in (ROOM, RUN, FREE) else PlainRoots
-        self._inner = kind(self._later_ptr, self._later, self._weight, self.bound, best, most)
-        self._begin(self._open()[::-1])
+        self.counts = np.diff(self._later_ptr)
+        self._most = int(self.counts[self.counts <= MOST].max(initial=0))
+        self.compiled = compiled and None not in (ROOM, RUN, PROBE, FREE)
+        self._inner = self.another()
 
-    def _open(self) -> np.ndarray:
-        """The roots that may hold more than the best clique, and that are searched."""
-        return np.flatnonzero((self.bound > self.best) & (self._counts <= MOST))
+    def another(self) -> "_CompiledRoots | PlainRoots":
+        """A pass of its own over the roots, which knows the best clique's weight and shares `bound`."""
+        kind = _CompiledRoots if self.compiled else PlainRoots
+        return kind(self._later_ptr, self._later, self._weight, self.bound, self.best, self._most)
 
-    def _begin(self, roots: np.ndarray) -> None:
-        self._inner.begin(np.ascontiguousarray(roots, dtype=np.int32), self._each)
-        self.seen = not len(roots)
+    def open(self) -> np.ndarray:
+        """[k] ascending: the roots that may hold more than the best clique, and that are searched."""
+        return np.flatnonzero((self.bound > self.best) & (self.counts <= MOST))
+
+    def _run(self, until: int) -> bool:
+        """Work on the roots begun until `work` has reached a number; True where all were seen."""
+        seen = self._inner.run(until)
+        self.work, self.best = self._inner.work, self._inner.best
+        return seen
 
     @property
     def found_at(self) -> int:
@@ -97,32 +101,6 @@ class RootSearch:
     def done(self) -> bool:
         """Whether no clique is heavier than the best."""
         return self.upper <= self.best
-
-    @property
-    def stuck(self) -> bool:
-        """Whether all that is left has too many later neighbours to be searched."""
-        return self.seen and not len(self._open())
-
-    def first_pass(self, until: int) -> bool:
-        """Work until `work` has reached a number; True where every root was seen."""
-        if not self.seen:
-            self.seen = self._inner.run(until)
-            self.work, self.best = self._inner.work, self._inner.best
-        return self.seen
-
-    def run(self, until: int) -> None:
-        """Work until `work` has reached a number, pass after pass."""
-        while self.work < until and not self.stuck:
-            if self.first_pass(until) and len(roots := self._open()):
-                self._each *= GROWTH
-                self._begin(self._mixed(roots[::-1]))
-
-    def _mixed(self, roots: np.ndarray) -> np.ndarray:
-        """The roots, by turns in order and in an order of the seed."""
-        if self._random is None or self._random.below(2):
-            return roots
-        draws = np.array([self._random.below(1 << 31) for _ in range(len(roots))], dtype=np.int64)
-        return roots[np.argsort(draws, kind="stable")]
 
     def found(self) -> np.ndarray | None:
         """[k] nodes of the heaviest clique, ascending; None where the caller's stands."""
@@ -143,6 +121,51 @@ class RootSearch:
         for root in roots.tolist():
             held[self._later[self._later_ptr[root] : self._later_ptr[root + 1]]] = True
         return np.sort(self.nodes[held])
+
+
+class RootSearch(Roots):
+    """The search for the heaviest clique of a graph that is heavier than one that is known, pass after pass.
+
+    seed      of the order of roots after the first pass; None: always from the last to the first
+    work      what the course is a function of
+    """
+
+    def __init__(
+        self, graph: Graph, weights: np.ndarray | None, best: int, seed: int | None = None,
+        compiled: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(graph, weights, best, compiled)
+        self._random, self._each = None if seed is None else SplitMix(seed), FIRST_LIMIT
+        self._begin(self.open()[::-1])
+
+    def _begin(self, roots: np.ndarray) -> None:
+        self._inner.begin(np.ascontiguousarray(roots, dtype=np.int32), self._each)
+        self.seen = not len(roots)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether all that is left has too many later neighbours to be searched."""
+        return self.seen and not len(self.open())
+
+    def first_pass(self, until: int) -> bool:
+        """Work until `work` has reached a number; True where every root was seen."""
+        if not self.seen:
+            self.seen = self._run(until)
+        return self.seen
+
+    def run(self, until: int) -> None:
+        """Work until `work` has reached a number, pass after pass."""
+        while self.work < until and not self.stuck:
+            if self.first_pass(until) and len(roots := self.open()):
+                self._each *= GROWTH
+                self._begin(self._mixed(roots[::-1]))
+
+    def _mixed(self, roots: np.ndarray) -> np.ndarray:
+        """The roots, by turns in order and in an order of the seed."""
+        if self._random is None or self._random.below(2):
+            return roots
+        draws = np.array([self._random.below(1 << 31) for _ in range(len(roots))], dtype=np.int64)
+        return roots[np.argsort(draws, kind="stable")]
 
 
 def later_neighbours(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -174,6 +197,7 @@ class _CompiledRoots:
         self._state.dense = ROOM(most)
         if not self._state.dense:
             raise MemoryError("search for cliques")
+        self.begin(np.zeros(0, np.int32), 0)
 
     def __del__(self) -> None:
         state = getattr(self, "_state", None)
@@ -181,16 +205,31 @@ class _CompiledRoots:
             FREE(state.dense)
             state.dense = None
 
-    def begin(self, roots: np.ndarray, each: int) -> None:
+    def begin(self, roots: np.ndarray, each: int, kept: bool = False) -> None:
         self.roots = roots
         give_arrays(self, self._state, ARRAYS)
-        self._state.n_roots, self._state.each, self._state.at, self._state.active = len(roots), each, 0, 0
+        self._state.n_roots, self._state.each, self._state.at = len(roots), each, 0
+        self._state.active &= kept
 
     def run(self, until: int) -> bool:
         status = RUN(self._state, until)
         if status < 0:
             raise MemoryError("search for cliques")
         return status == 1
+
+    def probe(self, root: int, paths: int, seed: int) -> float:
+        words = PROBE(self._state, root, paths, seed)
+        if words < 0:
+            raise MemoryError("search for cliques")
+        return words
+
+    @property
+    def at(self) -> int:
+        return self._state.at
+
+    @property
+    def active(self) -> bool:
+        return bool(self._state.active)
 
     @property
     def work(self) -> int:

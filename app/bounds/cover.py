@@ -88,6 +88,7 @@ class CoverBounds:
     graph     whole     weights [n] int64, at least 0, or None: all one
     partner   [n] a largest matching of the double cover (bounds/lp.py), where one is known and no weights are
               given: the bound of the relaxation then comes first
+    search    False: without branch and reduce, which the caller does otherwise
     lower     no cover costs less     method   how that was found
     optimum   [n] bool, a cover that costs `lower`, once one is known by branch and reduce, or because the
               caller's own cover reached the bound in every component; else None
@@ -95,7 +96,7 @@ class CoverBounds:
 
     def __init__(
         self, graph: Graph, weights: np.ndarray | None = None, compiled: bool = True,
-        partner: np.ndarray | None = None,
+        partner: np.ndarray | None = None, search: bool = True,
     ) -> None:  # fmt: skip
         if weights is not None:
             weights = np.ascontiguousarray(weights, dtype=np.int64)
@@ -104,7 +105,8 @@ class CoverBounds:
         self._n, self._weights = graph.n, weights
         groups = _groups(graph)
         self._parts = [
-            _Part(part, nodes, weights, compiled, partner) for nodes, part in zip(groups, _cut(graph, groups))
+            _Part(part, nodes, weights, compiled, partner, search)
+            for nodes, part in zip(groups, _cut(graph, groups))
         ]
         self._turns = list(range(len(self._parts)))  # parts that have more to try
         self._turn, self.lower = 0, 0
@@ -180,7 +182,7 @@ def _groups(graph: Graph) -> list[np.ndarray]:
     """The nodes of each part, ascending: components, small ones a few together; no nodes without edges."""
     if not graph.edges:
         return []
-    if _soon_reached(graph):
+    if soon_reached(graph):
         return [np.arange(graph.n)]
     matrix = sp.csr_array(
         (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
@@ -197,7 +199,7 @@ def _groups(graph: Graph) -> list[np.ndarray]:
     return [nodes for nodes in np.split(order, cuts) if len(nodes) and group[nodes[0]] >= 0]
 
 
-def _soon_reached(graph: Graph) -> bool:
+def soon_reached(graph: Graph) -> bool:
     """True where a few steps from the first node lead to all others, as in dense graphs; costs less than all
     components do.
     """
@@ -267,9 +269,9 @@ class _Part:
 
     def __init__(
         self, graph: Graph, nodes: np.ndarray, weights: np.ndarray | None, compiled: bool,
-        partner: np.ndarray | None,
+        partner: np.ndarray | None, search: bool,
     ) -> None:  # fmt: skip
-        self.nodes, self._compiled = nodes, compiled
+        self.nodes, self._compiled, self._searches = nodes, compiled, search
         self._graph = graph
         self._given = None if weights is None else weights[nodes]
         self._weights = np.ones(len(nodes), dtype=np.int64) if weights is None else self._given
@@ -367,7 +369,7 @@ class _Part:
 
     def _search(self) -> Iterator[bool]:
         """Branch and reduce; for dense parts on bit sets."""
-        if len(self.nodes) > SEARCHABLE:
+        if len(self.nodes) > SEARCHABLE or not self._searches:
             return
         known = self._known
         total = int(self._weights.sum())

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "dense_set.h"
+#include "random.h"
 
 INLINE int64_t first_bit(const uint64_t *set, int64_t words, int64_t from) {
     for (int64_t i = from; i < words; ++i)
@@ -17,63 +18,74 @@ INLINE int64_t first_bit(const uint64_t *set, int64_t words, int64_t from) {
     return -1;
 }
 
-/* The members of `set` that row v is not joined to: their number up to 2, *last the last of them. */
-INLINE int strangers(const Dense *d, const uint64_t *set, int64_t v, int64_t *last) {
-    const uint64_t *row = ROW(d->joined, v);
-    int count = 0;
-    for (int64_t i = 0; i < d->words; ++i) {
-        uint64_t bits = set[i] & ~row[i];
-        if (!bits) continue;
-        if (count || (bits & (bits - 1))) return 2;
-        count = 1;
-        *last = 64 * i + __builtin_ctzll(bits);
+/* The members of `set` that row v is not joined to: how many, and the last of them. Without branches: of what comes
+ * next no processor can tell. */
+INLINE int64_t strangers(const uint64_t *set, const uint64_t *row, int64_t words, int64_t *last) {
+    int64_t count = 0, at = 0;
+    uint64_t some = 0;
+    for (int64_t i = 0; i < words; ++i) {
+        const uint64_t bits = set[i] & ~row[i];
+        count += __builtin_popcountll(bits);
+        at = bits ? i : at;
+        some = bits ? bits : some;
     }
+    *last = 64 * at + __builtin_ctzll(some | UINT64_C(1) << 63);
     return count;
 }
 
+/* Whether row v is joined to all members of `set`. */
+INLINE int joins(const uint64_t *set, const uint64_t *row, int64_t words) {
+    uint64_t any = 0;
+    for (int64_t i = 0; i < words; ++i) any |= set[i] & ~row[i];
+    return !any;
+}
+
 /* Row v joins an older clique k1 < most, the only member there that it is not joined to moves to a clique k2. */
-static int renumber(Dense *d, int64_t v, int64_t most) {
+INLINE int renumber(Dense *d, int64_t v, int64_t most, int64_t words) {
+    const uint64_t *row = d->joined + v * words;
     for (int64_t k1 = 0; k1 + 1 < most; ++k1) {
-        int64_t w = 0, none;
-        const int count = strangers(d, ROW(d->class, k1), v, &w);
+        uint64_t *one = d->class + k1 * words;
+        int64_t w;
+        const int64_t count = strangers(one, row, words, &w);
+        if (count > 1) continue;
         if (count == 0) {
-            put(ROW(d->class, k1), v);
+            put(one, v);
             return 1;
         }
-        if (count > 1) continue;
         for (int64_t k2 = k1 + 1; k2 < most; ++k2) {
-            if (strangers(d, ROW(d->class, k2), w, &none)) continue;
-            drop(ROW(d->class, k1), w);
-            put(ROW(d->class, k1), v);
-            put(ROW(d->class, k2), w);
+            uint64_t *two = d->class + k2 * words;
+            if (!joins(two, d->joined + w * words, words)) continue;
+            drop(one, w);
+            put(one, v);
+            put(two, w);
             return 1;
         }
     }
     return 0;
 }
 
-/* Cliques that cover the candidates of a level; the rows that may lead beyond `need` are listed with their bounds:
- * a set without rows after the i-th weighs at most bound[i], a set without any of them at most `need`. */
-WIDE static void colour(Dense *d, int64_t level, int64_t need) {
-    const int64_t words = d->words;
+/* colour, below, for a number of words that the compiler may know. */
+INLINE void colour_with(Dense *d, int64_t level, int64_t need, int64_t words) {
     uint64_t *rest = d->rest, *tail = d->tail;
     int64_t sum = 0, count = 0, k = 0, at = 0, seen = 0;
-    memcpy(rest, ROW(d->open, level), (size_t)words * 8);
+    memcpy(rest, d->open + level * words, (size_t)words * 8);
     for (;;) {
         while (at < words && !rest[at]) ++at;
         if (at == words) break;
-        uint64_t *class = ROW(d->class, k);
+        uint64_t *class = d->class + k * words;
         const int64_t before = count;
         int64_t peak = 0, size = 0;
-        memcpy(tail + at, rest + at, (size_t)(words - at) * 8);
-        memset(class, 0, (size_t)words * 8);
+        for (int64_t i = 0; i < words; ++i) {
+            tail[i] = rest[i];
+            class[i] = 0;
+        }
         for (int64_t v = first_bit(tail, words, at); v >= 0; v = first_bit(tail, words, v >> 6)) {
-            const uint64_t *row = ROW(d->joined, v);
+            const uint64_t *row = d->joined + v * words;
             seen += 1;
             drop(tail, v);
             drop(rest, v);
-            if (d->unit && sum >= need && renumber(d, v, need)) continue;
-            for (int64_t i = v >> 6; i < words; ++i) tail[i] &= row[i];
+            if (d->unit && sum >= need && renumber(d, v, need, words)) continue;
+            for (int64_t i = 0; i < words; ++i) tail[i] &= row[i];
             put(class, v);
             size += 1;
             if (d->weight[v] > peak) peak = d->weight[v];
@@ -86,6 +98,22 @@ WIDE static void colour(Dense *d, int64_t level, int64_t need) {
     }
     d->left[level] = d->listed[level] = count;
     d->work += (seen + 1) * words;
+}
+
+/* Cliques that cover the candidates of a level; the rows that may lead beyond `need` are listed with their bounds:
+ * a set without rows after the i-th weighs at most bound[i], a set without any of them at most `need`. */
+WIDE static void colour(Dense *d, int64_t level, int64_t need) {
+    switch (d->words) {
+    case 1: colour_with(d, level, need, 1); break;
+    case 2: colour_with(d, level, need, 2); break;
+    case 3: colour_with(d, level, need, 3); break;
+    case 4: colour_with(d, level, need, 4); break;
+    case 5: colour_with(d, level, need, 5); break;
+    case 6: colour_with(d, level, need, 6); break;
+    case 7: colour_with(d, level, need, 7); break;
+    case 8: colour_with(d, level, need, 8); break;
+    default: colour_with(d, level, need, d->words);
+    }
 }
 
 static int room_at(Dense *d, int64_t level) {
@@ -199,6 +227,27 @@ int dense_step(Dense *d) {
         colour(d, level + 1, d->best - sum);
     }
     return 0;
+}
+
+double dense_path(Dense *d, int64_t first, uint64_t *state) {
+    double paths = 1, words = 0;
+    for (int64_t level = 0; level >= 0 && d->left[level] > 0; ++level) {
+        const int64_t count = d->left[level], before = d->work;
+        const int64_t i = level ? (int64_t)random_below(state, (uint32_t)count) : first, v = d->branch[level][i];
+        const int64_t sum = d->sum[level] + d->weight[v];
+        const uint64_t *from = ROW(d->open, level), *row = ROW(d->joined, v);
+        uint64_t *to = ROW(d->open, level + 1), any = 0;
+        for (int64_t w = 0; w < d->words; ++w) to[w] = from[w] & ~row[w];
+        for (int64_t j = i; j < count; ++j) drop(to, d->branch[level][j]);
+        for (int64_t w = 0; w < d->words; ++w) any |= to[w];
+        if (!any || sum > d->best) break;
+        if (room_at(d, level + 1) < 0) return -1;
+        d->sum[level + 1] = sum;
+        colour(d, level + 1, d->best - sum);
+        paths *= (double)count;
+        words += paths * (double)(d->work - before);
+    }
+    return words;
 }
 
 /* Work on at most `nodes` tree nodes. Returns 0: there is more to do, 1: finished, -1: out of memory. */

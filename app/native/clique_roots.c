@@ -160,6 +160,10 @@ static void take(Roots *r, int64_t v) {
 /* Work until `work` has reached `until`. Returns 1: all roots were seen, 0: there are more, -1: out of memory. */
 int64_t lk_roots_run(Roots *r, int64_t until) {
     Dense *d = r->dense;
+    if (r->active) { /* a better clique may have become known */
+        const int64_t need = r->best - r->weight[r->roots[r->at]];
+        if (need > d->best) d->best = need;
+    }
     while (r->at < r->n_roots && r->work < until) {
         const int64_t v = r->roots[r->at];
         if (!r->active) {
@@ -181,4 +185,19 @@ int64_t lk_roots_run(Roots *r, int64_t until) {
     }
     if (r->active) note(r, r->roots[r->at]);
     return r->at >= r->n_roots;
+}
+
+/* About the work of searching below root v, by random paths; nothing may be under search. -1: out of memory. */
+double lk_roots_probe(Roots *r, int64_t v, int64_t paths, uint64_t seed) {
+    Dense *d = r->dense;
+    const int64_t before = d->work, branches = begin(r, v) ? d->left[0] : 0;
+    const double above = (double)(d->work - before);
+    double below = 0;
+    for (int64_t i = 0; i < paths && branches; ++i) {
+        const double words = dense_path(d, (2 * i + 1) * branches / (2 * paths), &seed);
+        if (words < 0) return -1;
+        below += words;
+    }
+    r->work = d->work;
+    return above + below / (double)paths;
 }

@@ -39,6 +39,11 @@ void dense_rows(Dense *d, int64_t n);
 /* The root of the tree. best: weight of a set that is known; limit: no set is heavier. */
 void dense_begin(Dense *d, int64_t best, int64_t limit);
 
+/* The work below the first level, as a random path through child `first` of `left[0]` tells it, weighted by the
+ * branches it did not take (Knuth 1975); its mean over all paths is the work of the search if nothing better is found.
+ * -1: out of memory. */
+double dense_path(Dense *d, int64_t first, uint64_t *state);
+
 /* One tree node, or one step back. Returns -1 without memory. */
 int dense_step(Dense *d);
 

@@ -5,9 +5,8 @@ that vertex covers have works on it (CoverTools). A large sparse kernel, whose c
 searched root by root (app/bounds/clique_roots.py): the search is exact, and its steps are amounts of work.
 """
 
-import time
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,14 @@ from app.search.clique_kernel import SPARSE, CliqueKernel
 from app.search.cliques import by_core
 from app.search.cover_tools import CoverTools
 from app.search.node_tools import NodeTools
-from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search
+from app.search.shared_tree import CliqueTree
+from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search, Tree
 
 COMPLEMENT_EDGES = 1 << 23  # of a complement that is made
 NODE_BYTES, EDGE_BYTES = 100, 120  # of a graph with what searches and bounds hold of it
 LARGEST_DENSE = 3000  # nodes of a sparse kernel whose complement is made
 STEP = 1024  # words of bit sets that a step of the search of a sparse kernel goes through
-COLOUR_SECONDS, ROOT_SECONDS = 2e-7, 5e-7  # of a colouring, of beginning a search, for each node and entry
-WORDS_A_SECOND = 3e7  # of a search, about
+COLOUR_SECONDS = 2e-7  # of a colouring, for each node and entry
 
 
 class CliqueTools(NodeTools):
@@ -149,6 +148,10 @@ class CliqueTools(NodeTools):
         """Edge-weighting local search on a complement, branch and bound by roots on a sparse kernel."""
         return self.body.search(seed, start)
 
+    def tree(self, rank: int, ranks: int) -> Tree | None:
+        """The exact search that ranks share: on a complement, or where more than one rank is there."""
+        return self.body.tree(rank, ranks)
+
     def bounds(self) -> Bounds:
         """Bounds of covers on a complement, colourings and branch and bound on a sparse kernel."""
         return self.body.bounds()
@@ -208,6 +211,12 @@ class _Complement:
         if not self.kernel.core.n:
             return ""
         return f"; the complement {self.tools.reduce(look)}"
+
+    def tree(self, rank: int, ranks: int) -> Tree | None:
+        tree = self.tools.tree(rank, ranks)
+        if tree is not None:
+            tree.method = ", ".join(each for each in (self.kernel.method, METHOD) if each)
+        return tree
 
     def bounds(self) -> Bounds:
         return _ComplementBounds(self.kernel, self.tools)
@@ -293,6 +302,11 @@ class _Sparse:
         self._here = RootsSearch(self.kernel, start, seed, self._compiled)
         return self._here
 
+    def tree(self, rank: int, ranks: int) -> Tree | None:
+        if ranks == 1 or not self.core.n:  # the search does it
+            return None
+        return CliqueTree(self.core, self.kernel.weights, rank, ranks, compiled=self._compiled)
+
     def bounds(self) -> Bounds:
         return _SparseBounds(self.kernel, self._here, self._compiled)
 
@@ -341,40 +355,28 @@ class RootsSearch:
 
 
 class _SparseBounds:
-    """Upper bounds on the cliques of a sparse kernel: a colouring, and what branch and bound leaves open.
-
-    Where a search of the same rank does branch and bound, its bound is read; else this has one of its own.
-    """
+    """Upper bounds on the cliques of a sparse kernel: a colouring, and what its search leaves open."""
 
     check_seconds = 0.0
 
     def __init__(self, kernel: CliqueKernel, here: RootsSearch | None, compiled: bool) -> None:
         self.kernel, self._compiled = kernel, compiled
-        self._here, self._own = None if here is None else here.roots, None
+        self._here = None if here is None else here.roots
         self._coloured: CliqueBound | None = None
-
-    @cached_property
-    def _size(self) -> int:
-        return self.kernel.core.n + len(self.kernel.core.indices)
 
     @property
     def least_seconds(self) -> float:
-        """Of a colouring; of the beginning of a search."""
-        if self._coloured is None:
-            return COLOUR_SECONDS * self._size
-        return ROOT_SECONDS * self._size if self._own is None else 0.0
+        """Of a colouring."""
+        done = self._coloured is not None
+        return 0.0 if done else COLOUR_SECONDS * (self.kernel.core.n + len(self.kernel.core.indices))
 
     def expect(self, seconds: float) -> None:
         """Nothing: no time limit is too short."""
 
     @property
-    def _roots(self) -> RootSearch | None:
-        return self._here or self._own
-
-    @property
     def _searched(self) -> int:
         """No clique weighs more, by branch and bound."""
-        return min([self.kernel.upper, *[r.upper for r in (self._here, self._own) if r is not None]])
+        return self.kernel.upper if self._here is None else min(self.kernel.upper, self._here.upper)
 
     @property
     def value(self) -> int:
@@ -386,31 +388,17 @@ class _SparseBounds:
         """How that was found."""
         if self._coloured is not None and self._coloured.upper <= self._searched:
             return ", ".join(each for each in (self.kernel.method, self._coloured.method) if each)
-        searched = self._roots is not None or self.kernel.searched
-        return METHOD if searched else ""
+        return METHOD if self._here is not None or self.kernel.searched else ""
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """A colouring, then branch and bound where no search of this rank does it."""
-        begun = time.perf_counter()
+        """A colouring; the search goes on by itself."""
         if self._coloured is None:
             self._coloured = coloured(self.kernel.core, self.kernel.weights, self._compiled)
-        seconds -= time.perf_counter() - begun
-        if self._here is not None or seconds <= 0:
-            return self._here is None
-        if self._own is None:
-            weights = self.kernel.weights
-            self._own = RootSearch(self.kernel.core, weights, self.kernel.best, compiled=self._compiled)
-        self._own.learn(best)
-        self._own.run(self._own.work + int(seconds * WORDS_A_SECOND) + STEP)
-        return not (self._own.done or self._own.stuck)
+        return False
 
     def optimum(self) -> np.ndarray | None:
-        """[n] bool, the heaviest clique, where the search of these bounds has found it."""
-        if self._own is None or not self._own.done or (found := self._own.found()) is None:
-            return None
-        clique = np.zeros(self.kernel.core.n, dtype=bool)
-        clique[found] = True
-        return clique
+        """None: the search says itself what it has found."""
+        return None
 
     def verify(self) -> bool:
         """Check the colouring; False where the bound rests on a search."""

@@ -19,7 +19,8 @@ from app.search.core_bounds import CoreBounds
 from app.search.cover import CoverSearch
 from app.search.cover_start import greedy_cover, without_redundant
 from app.search.node_tools import NodeTools
-from app.search.toolbox import Bounds, Instance, Peeler, Search
+from app.search.shared_tree import CoverTree, suits
+from app.search.toolbox import Bounds, Instance, Peeler, Search, Tree
 
 FEW = 8  # neighbours: with so few at some node reductions are tried whatever they take
 LARGE = 1 << 20  # entries of a core in which the search takes long to make up for a worse start
@@ -49,6 +50,7 @@ class CoverTools(NodeTools):
         self.inside, self.outside = inside, outside  # of the cover
         self.reducer = CoverReducer(graph, self.weights, inside, outside, instance.compiled)
         self.settled = False  # whether no rule applies to the core
+        self.shares = False  # whether all ranks search the tree of the core together
         self._take_kernel()
 
     def _take_kernel(self) -> None:
@@ -124,6 +126,14 @@ class CoverTools(NodeTools):
             return None
         return CoverSearch(self.core, seed, start, self.core_weights, compiled=self.instance.compiled)
 
+    def tree(self, rank: int, ranks: int) -> Tree | None:
+        """The exact search of a dense core, for all ranks together; bounds then do without their own."""
+        self.shares = self.instance.compiled and suits(self.core)
+        if not self.shares:
+            return None
+        reduced = "reductions" if self.core.n < self.graph.n else ""
+        return CoverTree(self.core, self.core_weights, rank, ranks, reduced)
+
     def bounds(self) -> Bounds:
         """Lower bounds on covers of the core."""
         return KernelBounds(self)
@@ -144,7 +154,7 @@ class KernelBounds(CoreBounds):
         large = len(tools.core.indices) >= LARGE
         inner = CoverBounds(
             tools.core, tools.core_weights, tools.instance.compiled,
-            tools.reducer.partners() if large and tools.settled else None,
+            tools.reducer.partners() if large and tools.settled else None, not tools.shares,
         )  # fmt: skip
         super().__init__(inner, tools.core, "lower")
         self.tools, self.log_words = tools, len(tools.reducer.log())

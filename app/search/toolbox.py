@@ -111,6 +111,55 @@ class Bounds(Protocol):
         ...
 
 
+class Tree(Protocol):
+    """An exact search of the core that all ranks of a group do together, each its part.
+
+    method             how its bounds are found
+    begin_seconds      an estimate of what `begin` takes
+    forecast_seconds   and of what a call of `left_seconds` takes at most
+    more               whether there is more to search
+    value              no core solution is better; the same on all ranks after `take`
+    best               value of the best core solution that this rank knows
+    left               roots of the tree that are open, and all
+    """
+
+    method: str
+    begin_seconds: float
+    forecast_seconds: float
+    more: bool
+    value: int
+    best: int
+    left: tuple[int, int]
+
+    def begin(self, best: int) -> None:
+        """Make ready, knowing that a core solution of value `best` exists. Ranks: all, with the same."""
+        ...
+
+    def run(self, seconds: float) -> None:
+        """This rank's part, for about so long."""
+        ...
+
+    def told(self) -> np.ndarray:
+        """[k] int64, as many on all ranks: what `take` wants the element-wise maximum over ranks of."""
+        ...
+
+    def take(self, words: np.ndarray, best: int) -> None:
+        """What all ranks have told, and the value of the best core solution that any of them knows."""
+        ...
+
+    def left_seconds(self) -> float:
+        """About how long all ranks together will need; infinite where none can tell. Ranks: all call."""
+        ...
+
+    def hurry(self, wanted: bool) -> None:
+        """Whether the end is in sight: nothing that is begun is put off then."""
+        ...
+
+    def solution(self) -> np.ndarray | None:
+        """A core solution of value `best` that this rank's part has found; None where it has none."""
+        ...
+
+
 class Peeler(Protocol):
     """A core solution in the making: a policy chooses nodes of what is left, reductions do the rest."""
 
@@ -197,6 +246,12 @@ class Toolbox(Protocol):
 
     def bounds(self) -> Bounds | None:
         """Bounds on the core; None where the problem has none."""
+        ...
+
+    def tree(self, rank: int, ranks: int) -> Tree | None:
+        """The exact search of the core that ranks share, or None; may be missing. Asked for before `bounds`,
+        which then do without one.
+        """
         ...
 
     def baselines(self) -> dict[str, Baseline]:

@@ -2,7 +2,8 @@
 
 Search i belongs to rank i modulo the number of ranks; all searches make the same number of steps in a round,
 so what they find depends on their number and on the steps, never on the ranks that share them or on the
-clock that cuts the rounds. Bounds have a rank of their own where there are more ranks than searches.
+clock that cuts the rounds. Bounds have a rank of their own where there are more ranks than searches. An exact
+search, where the core has one, is shared by all ranks; those without a search have no other work.
 """
 
 import time
@@ -18,6 +19,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.search.toolbox import Bounds, Search, Toolbox
 from app.solver.budget import Budget
+from app.solver.exact import EAGER_SHARE, Exact
 from app.solver.progress import Progress
 
 FIRST_SLICE = 16  # steps of the first round, before anything was timed
@@ -25,6 +27,7 @@ SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
+TREE_SHARE = 0.4  # of the time of bounds, for the exact search that all ranks share
 NEAR = 0.01  # gap of a near bound
 STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one stand still
 FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
@@ -39,14 +42,12 @@ class Outcome:
 
     solution    the best core solution, or None where no search beat the start
     steps       of every search
-    search      the search that found it
-    exact       True where the bounds' own search found it
+    search      the local search that found it; where an exact search did, the best of them
     """
 
     solution: np.ndarray | None
     steps: int
     search: int
-    exact: bool = False
 
 
 class Rounds:
@@ -70,6 +71,10 @@ class Rounds:
         self.more = False
         self.told: int | None = None
         self.bound_seconds = self.search_seconds = self.overrun = 0.0
+        self.proved_by = (
+            -1,
+            0,
+        )  # the rank whose bounds hold an optimal solution, and its value for the instance
         self.fruitless = 0.0  # s that bounds have worked since the last better one
         self.steps, self.slice = 0, FIRST_SLICE
         with raise_together(group, "starting the search"):
@@ -77,6 +82,7 @@ class Rounds:
                 search = toolbox.search(seeds[i], starts[i])
                 if search is not None:
                     self.mine[i] = search
+            self.exact = Exact(group, toolbox, budget, progress, self.count, with_bounds)
             if with_bounds and group.rank == self.bound_rank:
                 self.bounds = toolbox.bounds()
                 self.more = self.bounds is not None
@@ -89,28 +95,30 @@ class Rounds:
     def run(self) -> Outcome:
         """Rounds until the budget is spent or the best is proved optimal. Ranks: all call."""
         found = np.zeros((self.count, 3), dtype=np.int64)
-        exact = False
         for number in count():
             # Where steps decide, a stopped search begins anew and takes the same course.
             self.keeper.at(number, "search", partial(self._state, found) if self.budget.seconds else None)
             with raise_together(self.group, "searching"):
                 self._search()
                 self._bound()
+                self._exact()
             found, going = self._share()
-            exact = exact or self._take_optimum()
-            if self.progress.closed or not going:
+            self._take_optimum()
+            if self.exact.more:
+                self.exact.share(self.steps, self._room(self.exact.seconds))
+            if self.progress.closed or not (going or self.exact.more):
                 break
         if self.budget.seconds and not self.progress.closed:
             with raise_together(self.group, "bounding"):
                 self._first_bound()
             found, _ = self._share()
-        return self._finish(found, exact)
+        return self._finish(found)
 
     def _state(self, found: np.ndarray) -> State:
         """The best solution of the instance so far, and the seconds it took. Ranks: all call."""
         best = self.start
         if found.any():
-            outcome = self._finish(found, False)
+            outcome = self._finish(found)
             best = self.start if outcome.solution is None else outcome.solution
         return State({"elapsed": self.budget.elapsed()}, {"solution": np.asarray(self.toolbox.lift(best))})
 
@@ -143,6 +151,31 @@ class Rounds:
             self.overrun = max(self.overrun, spent - seconds)
         self.bound_seconds += spent
         self.fruitless = self.fruitless + spent if self.bounds.value == before else 0.0
+
+    def _exact(self) -> None:
+        """This rank's part of the exact search."""
+        if self.exact.more and self.exact.begun and (seconds := self._exact_time()) > 0:
+            self.exact.run(seconds)
+
+    def _exact_time(self) -> float:
+        """Seconds for the exact search now; 0: none."""
+        if self.made and self.mine and self.exact.eager:
+            wanted = self.last * EAGER_SHARE / (1 - EAGER_SHARE)
+        elif self.made and self.mine:
+            wanted = TREE_SHARE * self._bound_share() * self.search_seconds - self.exact.seconds
+        else:
+            wanted = self._turn() * (self._exact_share() if self.more else 1)
+        return min(wanted, self._room(self.exact.seconds))
+
+    def _exact_share(self) -> float:
+        """What the exact search gets of a rank that it has for itself and the bounds."""
+        if not (self.exact.more and self.exact.begun):
+            return 0.0
+        return EAGER_SHARE if self.exact.eager else TREE_SHARE
+
+    def _turn(self) -> float:
+        """How long a rank without a search works in a round, s."""
+        return self._target() if self.made else LONGEST
 
     def _first_bound(self) -> None:
         """Where the rounds had no time for a bound: the one that time was kept for."""
@@ -179,7 +212,8 @@ class Rounds:
         gap = self.progress.gap()
         near = gap is not None and gap <= NEAR
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
-        return HURRIED_SHARE if self.budget.hurried or (near and stale) else BOUND_SHARE
+        hurried = self.budget.hurried or self.exact.eager or (near and stale)
+        return HURRIED_SHARE if hurried else BOUND_SHARE
 
     def _bound_time(self) -> float:
         """Seconds for the bounds now; 0: none."""
@@ -189,22 +223,27 @@ class Rounds:
         if not self.bound_seconds and least <= FIRST_SHARE * self.budget.left():
             return min(FIRST_BOUND, FIRST_SHARE * self.budget.left())
         if not self.made:  # no search is left to wait for
-            wanted = max(LONGEST, least)
+            wanted = max(LONGEST * (1 - self._exact_share()), least)
         elif self.mine:
-            wanted = self._bound_share() * self.search_seconds - self.bound_seconds
+            share = self._bound_share() * (1 - TREE_SHARE * self.exact.more)
+            wanted = share * self.search_seconds - self.bound_seconds
         elif least > LONGEST:  # the other ranks wait for this one
             wanted = self._bound_share() * self.progress.elapsed() - self.bound_seconds
         else:
-            wanted = self._target()
+            wanted = self._target() * (1 - self._exact_share())
         if self.made and wanted < (2 if self.bound_seconds else 1) * least:  # it would be mostly overrun
             return 0.0
         return min(wanted, self._bound_room() - least, max(LONGEST, least))
 
     def _bound_room(self) -> float:
         """Seconds that bounds may still use."""
+        return self._room(self.bound_seconds)
+
+    def _room(self, spent: float) -> float:
+        """Seconds that bounds or an exact search that have worked so long may still use."""
         if self.budget.seconds:
             return self.budget.left()
-        return max(self.budget.bound_seconds, self.search_seconds) - self.bound_seconds
+        return max(self.budget.bound_seconds, self.search_seconds) - spent
 
     def _may_bound(self) -> bool:
         """Whether a call fits; the first one, without a time limit, always does."""
@@ -254,7 +293,8 @@ class Rounds:
         if not self.made or not self.mine:
             return max(self.slice, FIRST_SLICE)
         each = self.last / (self.made * len(self.mine)) + 1e-9
-        return max(1, min(int(self._target() / (each * len(self.mine))), 4 * self.slice, 1 << 40))
+        target = self._target() * (1 - EAGER_SHARE if self.exact.eager else 1)
+        return max(1, min(int(target / (each * len(self.mine))), 4 * self.slice, 1 << 40))
 
     def _announce(self, found: np.ndarray) -> None:
         winner = self._winner(found)
@@ -270,31 +310,34 @@ class Rounds:
         """1 where smaller core values are better, -1 where larger ones are."""
         return 1 if self.toolbox.core_minimises else -1
 
-    def _take_optimum(self) -> bool:
-        """Whether the bounds hold a solution that is better than every search's. Ranks: all call.
+    def _take_optimum(self) -> None:
+        """A solution of the bounds, where it is better than every search's. Ranks: all call.
 
         Only under a time limit: what bounds find depends on the clock.
         """
         if not self.budget.seconds:
-            return False
+            return
         optimum = self.bounds.optimum() if self.bounds is not None else None
         value = np.array([optimum is not None, 0], dtype=np.int64)
         if optimum is not None:
             value[1] = self.toolbox.value(self.toolbox.lift(optimum))
         known, best = self.group.sum_integers(value).tolist()
-        return bool(known) and self.progress.found(best, "exact search", self.steps)
+        if known and self.progress.found(best, "exact search", self.steps):
+            self.proved_by = self.bound_rank, best
 
-    def _finish(self, found: np.ndarray, exact: bool) -> Outcome:
+    def _finish(self, found: np.ndarray) -> Outcome:
         """Bring the best core solution to all ranks."""
         winner = self._winner(found)
-        owner = self.bound_rank if exact else winner % self.group.size
-        if not exact and not self.searching:
+        if self.progress.best == self.proved_by[1] and self.proved_by[0] >= 0:
+            owner, held = self.bound_rank, self.bounds.optimum() if self.bounds is not None else None
+        elif self.exact.owner >= 0 and self.progress.best == self.exact.value:
+            owner, held = self.exact.owner, self.exact.solution()
+        elif self.searching:
+            owner = winner % self.group.size
+            held = self.mine[winner].solution() if self.group.rank == owner else None
+        else:
             return Outcome(None, 0, 0)
-        held = None
-        if self.group.rank == owner:
-            held = self.bounds.optimum() if exact else self.mine[winner].solution()
-        solution = self._everywhere(held, owner)
-        return Outcome(solution, self.steps, winner, exact)
+        return Outcome(self._everywhere(held, owner), self.steps, winner)
 
     def _everywhere(self, held: np.ndarray | None, owner: int) -> np.ndarray:
         """The owner's solution on all ranks, as int64."""
@@ -313,6 +356,10 @@ class Rounds:
         """Prove the bound by independent code, on the rank that has it. Ranks: all call."""
         verified = False
         with raise_together(self.group, "checking the bound"):
-            if self.bounds is not None and self.bounds.method and self._may_check():
+            if self.bounds is not None and self.bounds.method and self._may_check() and self._bounds_stand():
                 verified = self.bounds.verify()
         return bool(self.group.max_integer(int(verified)))
+
+    def _bounds_stand(self) -> bool:
+        """Whether the bound that stands is that of the bounds: an exact search leaves none to check."""
+        return self.progress.bound == self.toolbox.value_of_core(self.bounds.value)
