@@ -1,9 +1,11 @@
 """Small graphs, their row blocks, and what tests ask of them: whole arrays, exact dot products."""
 
+import itertools
 from functools import partial
 
 import numpy as np
 
+from app.graphs.graph import from_edges
 from app.graphs.stream import EdgeStream
 from app.partition.assemble import assemble
 from app.partition.load import share_blocks
@@ -141,3 +143,17 @@ def exact_dot(group, X_own, Y_own, unit=1):
 def small_integers(seed, *shape):
     """Integers -4..4 as float32: sums of their products are exact."""
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+# ---- graphs of networkx ---------------------------------------------------------------------------------
+
+
+def graph_of(drawn):
+    edges = np.array(list(drawn.edges), dtype=np.int64).reshape(-1, 2)
+    return from_edges(drawn.number_of_nodes(), edges[:, 0], edges[:, 1])
+
+
+def is_clique(graph, inside):
+    nodes = np.flatnonzero(inside).tolist()
+    near = [set(graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist()) for v in range(graph.n)]
+    return all(v in near[u] for u, v in itertools.combinations(nodes, 2))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from helpers import make_blocks
+from helpers import graph_of, is_clique, make_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import mpirun, run_job
@@ -37,19 +37,8 @@ from app.search.toolbox import Instance
 QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2, "run.device": "cpu"}
 
 
-def graph_of(drawn):
-    edges = np.array(list(drawn.edges), dtype=np.int64).reshape(-1, 2)
-    return from_edges(drawn.number_of_nodes(), edges[:, 0], edges[:, 1])
-
-
 def random_graph(n, p, seed):
     return graph_of(nx.gnp_random_graph(n, p, seed=seed))
-
-
-def is_clique(graph, inside):
-    nodes = np.flatnonzero(inside).tolist()
-    near = [set(graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist()) for v in range(graph.n)]
-    return all(v in near[u] for u, v in itertools.combinations(nodes, 2))
 
 
 def heaviest(graph, weights, inside=(), outside=()):
@@ -284,22 +273,21 @@ def test_toolboxes_find_and_prove_the_optimum(body, reduced, drawn, draws):
 
 
 @pytest.mark.mpi_skip
-def test_bounds_search_where_no_search_does(monkeypatch):
-    """On a rank without a search, the bounds of a sparse kernel find the best clique by themselves."""
+def test_bounds_of_a_sparse_kernel_are_a_colouring_and_what_its_search_leaves_open(monkeypatch):
     graph = random_graph(60, 0.5, 4)
     monkeypatch.setattr(clique_tools, "COMPLEMENT_EDGES", -1)
     tools = tools_of(graph)
+    alone = tools.bounds()
+    assert not alone.improve(0.0, 3)
+    assert (alone.method, alone.verify()) == ("colouring", True)
+    search = tools.search(1, tools.start())
     bounds = tools.bounds()
-    assert bounds.improve(0.0, 3)
-    assert bounds.method == "colouring"
-    assert bounds.verify()
-    while bounds.improve(0.05, 3):
-        pass
-    assert bounds.method == clique_roots.METHOD
+    search.run(1 << 20)
+    assert search.done
+    assert (bounds.value, bounds.method) == (search.best, clique_roots.METHOD)
     assert not bounds.verify()
-    clique = bounds.optimum()
-    assert is_clique(graph, clique)
-    assert bounds.value == clique.sum()
+    assert tools.tree(0, 1) is None  # the search does it
+    assert tools.tree(0, 2).name == clique_roots.METHOD
 
 
 @pytest.mark.mpi_skip

@@ -6,17 +6,12 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import graph_of
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.domination import DOMINATION_BOUNDS, ONE, DominationBounds, improving_packings, linear_program
-from app.graphs.graph import from_edges
 
 pytestmark = pytest.mark.mpi_skip
-
-
-def graph_of(drawn):
-    edges = np.array(list(drawn.edges), dtype=np.int64).reshape(-1, 2)
-    return from_edges(drawn.number_of_nodes(), edges[:, 0], edges[:, 1])
 
 
 def smallest(drawn):

@@ -5,12 +5,12 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.bounds.feasible import undominated_node
 from app.errors import CaseError
-from app.graphs.graph import from_edges
 from app.problems.mds import MinimumDominatingSet
 from app.search import domination_search
 from app.search.domination import greedy_order, most_gain, most_gain_pruned, needed
@@ -18,11 +18,6 @@ from app.search.domination_search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, Domin
 from app.search.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip
-
-
-def graph_of(drawn):
-    edges = np.array(list(drawn.edges), dtype=np.int64).reshape(-1, 2)
-    return from_edges(drawn.number_of_nodes(), edges[:, 0], edges[:, 1])
 
 
 def tools_of(graph, weights=None, inside=(), outside=(), compiled=True):
