@@ -51,4 +51,4 @@ clean:
 bench: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet -e '.[mpi,bench]'
 	$(BIN)/python bench/speed.py
-	$(BIN)/mpirun -np 2 $(BIN)/python bench/speed.py ranks gnn_ranks
+	$(BIN)/mpirun -np 2 $(BIN)/python bench/speed.py ranks gnn_ranks exact_ranks

@@ -39,8 +39,9 @@ PARTS = {
     "startup": "Start-up",
     "ranks": "Two ranks against one",
     "gnn_ranks": "Two ranks against one: full-batch training",
+    "exact_ranks": "Two ranks against one: exact search",
 }
-ON_RANKS = ("ranks", "gnn_ranks")  # parts that need several ranks; the others run on one
+ON_RANKS = ("ranks", "gnn_ranks", "exact_ranks")  # parts that need several ranks; the others run on one
 
 
 def main() -> None:

@@ -15,7 +15,8 @@ import numpy as np
 from app.bounds.clique_roots import Roots
 
 LARGEST = 4_000  # later neighbours of a root, for a second set of bit sets beside the search's
-DRAWS, PATHS = 64, 16  # roots that are drawn; paths through each
+FEW, DRAWS, PATHS = 8, 64, 16  # roots that are drawn at first, and where their trees are not hopeless; paths
+HOPELESS = 1e14  # words: days of a hundred ranks; nobody wants to know more exactly
 PLAIN_DRAWS, PLAIN_PATHS = 8, 2
 POWER = 3  # a root is drawn in proportion to its later neighbours to this power
 TRIED, PLAIN_TRIED = 1 << 20, 1 << 12  # work on a tree whose speed is taken: some milliseconds
@@ -57,15 +58,23 @@ class Forecast:
         if not len(found):
             self._drawn, self._words = found, np.zeros(0)
             return
-        draws, paths = (DRAWS, PATHS) if self.roots.compiled else (PLAIN_DRAWS, PLAIN_PATHS)
         found = found[np.argsort(self.roots.counts[found], kind="stable")]
+        if self.roots.compiled:
+            self._look_into(found, FEW, PATHS // FEW)
+            if self._words.sum() < HOPELESS:
+                self._look_into(found, DRAWS, PATHS)
+        else:
+            self._look_into(found, PLAIN_DRAWS, PLAIN_PATHS)
+        self._take_speed()
+
+    def _look_into(self, found: np.ndarray, draws: int, paths: int) -> None:
+        """Draw so many of these roots, ascending by their later neighbours, for so many paths each."""
         ends = np.cumsum(np.maximum(self.roots.counts[found], 1.0) ** POWER)
         at = np.searchsorted(ends, (np.arange(draws) + 0.5) * (ends[-1] / draws))
         shares = np.diff(ends, prepend=0.0)[at] / ends[-1]
         self._drawn = found[at]
         costs = [self._inner.probe(root, paths, self._seed()) for root in self._drawn.tolist()]
         self._words = np.array(costs) / (draws * shares)
-        self._take_speed()
 
     def _seed(self) -> int:
         """Of the next root's paths."""

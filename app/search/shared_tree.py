@@ -11,7 +11,7 @@ from app.graphs.graph import Graph
 
 COVER_METHOD = "branch and bound of the complement's cliques"
 PAIR_SECONDS, ENTRY_SECONDS = 1e-8, 1.5e-7  # of a complement, each pair of nodes; of beginning, each entry
-FORECAST_SECONDS = 2e-7  # for each pair of a root's later neighbours
+FORECAST_SECONDS = 5e-7  # for each pair of a root's later neighbours
 
 
 class CliqueTree:

@@ -15,7 +15,7 @@ BEGIN_SHARE = 0.05  # of the time that is left: a search that takes longer to be
 EAGER_SHARE = 0.75  # of the time of a rank with a local search, once an end is in sight
 EAGER, GIVE_UP = 0.8, 1.1  # of the time left: the forecast of an end in sight; of one that no longer is
 CHANGED = 4.0  # factor by which a forecast changes before it is told again
-MICRO, LONGEST = 1e6, 1e12  # s
+MICRO, LONGEST = 1e6, 1000 * 31_557_600  # s; nobody wants to know more exactly
 
 
 class Exact:
@@ -100,10 +100,10 @@ class Exact:
         needs = self.tree.left_seconds() / self._capacity if may_forecast else math.inf
         more = self.tree.more and room > 0
         eager = more and self.budget.seconds > 0 and needs <= (GIVE_UP if self.eager else EAGER) * room
-        words = more, eager, int(MICRO * min(needs, LONGEST))
-        self.more, self.eager, known = self._from_first(*words)
+        known = int(MICRO * min(needs, LONGEST)) if math.isfinite(needs) else 0
+        self.more, self.eager, known = self._from_first(more, eager, known)
         self.tree.hurry(bool(self.eager))
-        if self.more and known < MICRO * LONGEST:
+        if self.more and known:
             self._tell(known / MICRO)
 
     def _tell(self, needs: float) -> None:
@@ -112,8 +112,9 @@ class Exact:
             return
         self._told = needs
         open_, all_ = self.tree.left
+        about = f"about {duration(needs)} more" if needs < LONGEST else "over 1,000 years"
         self.progress.log.info(
-            "%s: by exact search a proof would take about %s more on %s (%s of %s roots are open)%s",
-            self.progress.name, duration(needs), counted(self.group.size, "rank"), f"{open_:,}", f"{all_:,}",
+            "%s: by exact search a proof would take %s on %s (%s of %s roots are open)%s",
+            self.progress.name, about, counted(self.group.size, "rank"), f"{open_:,}", f"{all_:,}",
             "; most of the time goes to it" if self.eager else "",
         )  # fmt: skip
