@@ -277,6 +277,11 @@ class Tools:
     value_of_core = core_value
 
 
+@pytest.fixture(autouse=True)
+def exchange_at_once(monkeypatch):
+    monkeypatch.setattr("app.solver.exact.PAUSE", 0.0)
+
+
 def exact_of(group, tree, seconds=100.0, searches=1):
     progress = Progress(Log(group.rank == 0), "case", True, 1.0)
     progress.found(9, "start", 0)
@@ -322,6 +327,17 @@ def test_an_end_is_in_sight_by_forecast(group, capsys):
         assert "(3 of 10 roots are open)" in said[0]
         assert "30 s more" in said[1]
         assert "most of the time" in said[1]
+
+
+def test_exchanges_that_take_long_are_rare(group):
+    exact = exact_of(group, Given(1.0))
+    exact.share(0, 50.0)
+    exact._due = math.inf
+    exact.run(0.0)
+    exact.share(1, 50.0)
+    assert (exact.more, exact.tree.known) == (True, [])
+    exact.share(2, 0.0)  # the last
+    assert (exact.more, exact.tree.known) == (False, [9])
 
 
 def test_a_tree_that_takes_long_to_begin_is_left_out(group):

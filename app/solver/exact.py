@@ -14,6 +14,7 @@ from app.text import counted, duration
 BEGIN_SHARE = 0.05  # of the time that is left: a search that takes longer to begin is left out
 EAGER_SHARE = 0.75  # of the time of a rank with a local search, once an end is in sight
 EAGER, GIVE_UP = 0.8, 1.1  # of the time left: the forecast of an end in sight; of one that no longer is
+PAUSE = 9.0  # of the time that an exchange takes, before the next
 CHANGED = 4.0  # factor by which a forecast changes before it is told again
 MICRO, LONGEST = 1e6, 1000 * 31_557_600  # s; nobody wants to know more exactly
 
@@ -43,7 +44,7 @@ class Exact:
         self.owner, self.value, self.seconds = -1, None, 0.0
         busy = min(searches, group.size) / group.size
         self._capacity = 1 - (1 - EAGER_SHARE) * busy  # of all ranks' time, at most
-        self._told = 0.0
+        self._told, self._due = 0.0, 0.0
 
     def run(self, seconds: float) -> None:
         """Work for about so long."""
@@ -59,10 +60,14 @@ class Exact:
         if not self.begun:
             self._begin(room)
             return
+        before = self.budget.elapsed()
+        if not self._from_first(before >= self._due or room <= 0)[0]:
+            return
         best = self._best(steps)
         self.tree.take(self.group.max_integers(self.tree.told()), best)
         self.progress.proved(self.toolbox.value_of_core(self.tree.value), self.tree.method, steps)
         self._look_ahead(room)
+        self._due = (1 + PAUSE) * self.budget.elapsed() - PAUSE * before
 
     def _begin(self, room: float) -> None:
         """Make the tree ready, where there is time for it."""
