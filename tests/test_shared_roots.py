@@ -261,15 +261,9 @@ class Given:
 
 
 class Tools:
-    """A toolbox whose core is the instance, with that tree."""
+    """A toolbox whose core is the instance."""
 
     core_minimises = True
-
-    def __init__(self, tree):
-        self.made = tree
-
-    def tree(self, rank, ranks):
-        return self.made
 
     def core_value(self, value):
         return value
@@ -285,7 +279,7 @@ def exchange_at_once(monkeypatch):
 def exact_of(group, tree, seconds=100.0, searches=1):
     progress = Progress(Log(group.rank == 0), "case", True, 1.0)
     progress.found(9, "start", 0)
-    return Exact(group, Tools(tree), Budget.of_case(-1, seconds, 5.0, 100), progress, searches, True)
+    return Exact(group, Tools(), tree, Budget.of_case(-1, seconds, 5.0, 100), progress, searches)
 
 
 @pytest.mark.parametrize("seconds", [100.0, 0.0])

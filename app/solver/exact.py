@@ -31,16 +31,22 @@ class Exact:
     """
 
     def __init__(
-        self, group: Group, toolbox: Toolbox, budget: Budget, progress: Progress, searches: int, wanted: bool
+        self,
+        group: Group,
+        toolbox: Toolbox,
+        tree: Tree | None,
+        budget: Budget,
+        progress: Progress,
+        searches: int,
     ) -> None:
         """searches   local searches, that ranks have beside their part of the tree
 
         Ranks: all.
         """
         self.group, self.toolbox, self.budget, self.progress = group, toolbox, budget, progress
-        make = getattr(toolbox, "tree", None) if wanted else None
-        self.tree: Tree | None = make(group.rank, group.size) if make is not None else None
-        self.more, self.begun, self.eager = self.tree is not None, False, False
+        self.tree = tree
+        missing = group.max_integer(int(tree is None))  # on a rank without kernels, say
+        self.more, self.begun, self.eager = not missing, False, False
         self.owner, self.value, self.seconds = -1, None, 0.0
         busy = min(searches, group.size) / group.size
         self._capacity = 1 - (1 - EAGER_SHARE) * busy  # of all ranks' time, at most

@@ -71,10 +71,7 @@ class Rounds:
         self.more = False
         self.told: int | None = None
         self.bound_seconds = self.search_seconds = self.overrun = 0.0
-        self.proved_by = (
-            -1,
-            0,
-        )  # the rank whose bounds hold an optimal solution, and its value for the instance
+        self.proved_by = -1, 0  # the rank whose bounds hold an optimal solution; the value of that
         self.fruitless = 0.0  # s that bounds have worked since the last better one
         self.steps, self.slice = 0, FIRST_SLICE
         with raise_together(group, "starting the search"):
@@ -82,7 +79,10 @@ class Rounds:
                 search = toolbox.search(seeds[i], starts[i])
                 if search is not None:
                     self.mine[i] = search
-            self.exact = Exact(group, toolbox, budget, progress, self.count, with_bounds)
+            make = getattr(toolbox, "tree", None) if with_bounds else None
+            tree = None if make is None else make(group.rank, group.size)
+        self.exact = Exact(group, toolbox, tree, budget, progress, self.count)
+        with raise_together(group, "bounding"):
             if with_bounds and group.rank == self.bound_rank:
                 self.bounds = toolbox.bounds()
                 self.more = self.bounds is not None
