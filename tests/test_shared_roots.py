@@ -323,6 +323,26 @@ def test_an_end_is_in_sight_by_forecast(group, capsys):
         assert "most of the time" in said[1]
 
 
+def test_the_first_rank_says_how_long_all_may_work(group):
+    """A rank that ran out of time by itself, with a root at hand, would keep all others waiting for ever."""
+    exact = exact_of(group, Given(1.0), seconds=0.0)
+    exact.share(0, 50.0)
+    exact.seconds = 1.0 + group.rank
+    exact.share(1, 50.0 if group.rank == 0 else -1.0)
+    assert (exact.more, exact.room, exact.spent) == (True, 50.0, group.size)
+    exact.share(2, 0.0 if group.rank == 0 else 50.0)
+    assert (exact.more, exact.room) == (False, 0.0)
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.5])
+def test_steps_end_with_ranks_that_ran_out_of_time(seconds):
+    pairs = nx.gnp_random_graph(190, 0.9, seed=1)
+    keys = {"search.baselines": False, "run.device": "cpu"}
+    keys |= {"search.steps": 2_000_000, "search.bound_seconds": seconds}
+    found = solve(pairs, "clique", settings=keys)
+    assert found.objective <= found.bound
+
+
 def test_exchanges_that_take_long_are_rare(group):
     exact = exact_of(group, Given(1.0))
     exact.share(0, 50.0)

@@ -16,7 +16,7 @@ from app.bounds.clique_roots import Roots
 
 LARGEST = 4_000  # later neighbours of a root, for a second set of bit sets beside the search's
 FEW, DRAWS, PATHS = 8, 64, 16  # roots that are drawn at first, and where their trees are not hopeless; paths
-HOPELESS = 1e14  # words: days of a hundred ranks; nobody wants to know more exactly
+HOPELESS = 1e14  # words: days of one rank; nobody wants to know more exactly
 PLAIN_DRAWS, PLAIN_PATHS = 8, 2
 POWER = 3  # a root is drawn in proportion to its later neighbours to this power
 TRIED, PLAIN_TRIED = 1 << 20, 1 << 12  # work on a tree whose speed is taken: some milliseconds

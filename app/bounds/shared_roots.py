@@ -1,8 +1,8 @@
 """Branch and bound by roots, shared by all ranks of a group: each root is searched by one rank at a time.
 
 What a rank finds out about a root is a number: no clique with this root weighs more. Such numbers are brought
-together by a maximum over ranks, and the roots that are left are dealt anew: no rank waits for another longer
-than the time between two exchanges. A root that is being searched stays where it is.
+together by a maximum over ranks, and the roots that are left are dealt anew: a rank without a root waits
+for the next exchange, no longer. A root that is being searched stays where it is.
 
 Source   the roots of app/bounds/clique_roots.py; dealing by levels of work, as passes there
 Differs  which rank searches which root depends on the clock; what is proved in the end does not
@@ -25,7 +25,7 @@ class SharedRoots(Roots):
     """One rank's part of the search; `best`, `bound` and `tries` are the same on all ranks after `learn_all`.
 
     rank, ranks   of the group
-    tries         [n] levels of work that each root was given: level t is FIRST_LIMIT * GROWTH^t words
+    tries         [n], of open roots: levels of work they were given; level t is FIRST_LIMIT * GROWTH^t words
     seconds       that this rank has worked
     hurried       True: roots that are begun from now on are searched to their end, not put off
     """

@@ -116,7 +116,7 @@ class Tree(Protocol):
 
     method             how its bounds are found
     begin_seconds      an estimate of what `begin` takes
-    forecast_seconds   and of what a call of `left_seconds` takes at most
+    forecast_seconds   and of what a call of `left_seconds` takes, about
     more               whether there is more to search
     value              no core solution is better; the same on all ranks after `take`
     best               value of the best core solution that this rank knows

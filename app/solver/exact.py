@@ -27,7 +27,8 @@ class Exact:
     eager    whether its end is so near that it gets most of the time
     owner    the rank that has found the best solution of the tree; -1: none has
     value    of the instance, that solution's
-    seconds  that this rank has worked
+    seconds  that this rank has worked, not the same on all ranks
+    spent    s, of the rank that has worked longest; room: s that every rank may still work
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Exact:
         self.owner, self.value, self.seconds = -1, None, 0.0
         busy = min(searches, group.size) / group.size
         self._capacity = 1 - (1 - EAGER_SHARE) * busy  # of all ranks' time, at most
-        self._told, self._due = 0.0, 0.0
+        self._told, self._due, self.spent, self.room = 0.0, 0.0, 0.0, 0.0
 
     def run(self, seconds: float) -> None:
         """Work for about so long."""
@@ -61,23 +62,28 @@ class Exact:
     def share(self, steps: int, room: float) -> None:
         """Bring together what all ranks have found out. Ranks: all call, while `more` is true.
 
-        room   seconds that this rank may still work; the first rank's says whether there is more to do
+        room   seconds that ranks may still work; the first rank's counts, on all ranks
         """
-        if not self.begun:
-            self._begin(room)
-            return
         before = self.budget.elapsed()
-        if not self._from_first(before >= self._due or room <= 0)[0]:
+        known = int(MICRO * min(max(room, 0.0), LONGEST))
+        due, known = self._from_first(before >= self._due or room <= 0, known)
+        self.room = known / MICRO
+        if not self.begun:
+            self._begin()
             return
-        best = self._best(steps)
-        self.tree.take(self.group.max_integers(self.tree.told()), best)
+        if not due:
+            return
+        best, words = self._best(steps), self.group.max_integers(self.tree.told())
+        self.spent = self.group.max_integer(int(MICRO * self.seconds)) / MICRO
+        with raise_together(self.group, "the exact search"):
+            self.tree.take(words, best)
         self.progress.proved(self.toolbox.value_of_core(self.tree.value), self.tree.method, steps)
-        self._look_ahead(room)
+        self._look_ahead()
         self._due = (1 + PAUSE) * self.budget.elapsed() - PAUSE * before
 
-    def _begin(self, room: float) -> None:
+    def _begin(self) -> None:
         """Make the tree ready, where there is time for it."""
-        fits = self.tree.begin_seconds <= BEGIN_SHARE * room
+        fits = self.tree.begin_seconds <= BEGIN_SHARE * self.room
         self.begun = self.more = bool(self._from_first(fits)[0])
         if self.begun:
             with raise_together(self.group, "beginning the exact search"):
@@ -105,10 +111,12 @@ class Exact:
         """The core solution that was found, on its owner."""
         return self.tree.solution() if self.group.rank == self.owner else None
 
-    def _look_ahead(self, room: float) -> None:
+    def _look_ahead(self) -> None:
         """Whether there is more to do, and an end in sight of a time limit, by rank 0's clock."""
+        room = self.room
         may_forecast = bool(self._from_first(self.tree.forecast_seconds <= BEGIN_SHARE * room)[0])
-        needs = self.tree.left_seconds() / self._capacity if may_forecast else math.inf
+        with raise_together(self.group, "the forecast of the exact search"):
+            needs = self.tree.left_seconds() / self._capacity if may_forecast else math.inf
         more = self.tree.more and room > 0
         eager = more and self.budget.seconds > 0 and needs <= (GIVE_UP if self.eager else EAGER) * room
         known = int(MICRO * min(needs, LONGEST)) if math.isfinite(needs) else 0

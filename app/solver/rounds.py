@@ -3,7 +3,7 @@
 Search i belongs to rank i modulo the number of ranks; all searches make the same number of steps in a round,
 so what they find depends on their number and on the steps, never on the ranks that share them or on the
 clock that cuts the rounds. Bounds have a rank of their own where there are more ranks than searches. An exact
-search, where the core has one, is shared by all ranks; those without a search have no other work.
+search, where the core has one, is shared by all ranks; most of those without a search have no other work.
 """
 
 import time
@@ -105,7 +105,7 @@ class Rounds:
             found, going = self._share()
             self._take_optimum()
             if self.exact.more:
-                self.exact.share(self.steps, self._room(self.exact.seconds))
+                self.exact.share(self.steps, self._room(self.exact.spent))
             if self.progress.closed or not (going or self.exact.more):
                 break
         if self.budget.seconds and not self.progress.closed:
@@ -133,7 +133,7 @@ class Rounds:
                 search.run(steps)
         self.steps += steps
         self.last = time.perf_counter() - begun
-        self.search_seconds += self.last
+        self.search_seconds += self.last if steps else 0.0
         self.made = steps
 
     def _bound(self) -> None:
@@ -165,7 +165,7 @@ class Rounds:
             wanted = TREE_SHARE * self._bound_share() * self.search_seconds - self.exact.seconds
         else:
             wanted = self._turn() * (self._exact_share() if self.more else 1)
-        return min(wanted, self._room(self.exact.seconds))
+        return min(wanted, self.exact.room, self.budget.left())
 
     def _exact_share(self) -> float:
         """What the exact search gets of a rank that it has for itself and the bounds."""
