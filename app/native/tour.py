@@ -84,7 +84,7 @@ class NativeSearch:
         n, k = near.shape
         depth, longest, room = sizes
         self.metric = NativeMetric(metric)
-        self.order, self.place = order, np.empty(n, dtype=np.int32)
+        self.order, self.place = np.empty((2, n), dtype=np.int32)
         self.queue, self.queued = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint8)
         self._held = near, cost, np.empty((room, 2), dtype=np.int32)
         self.struct = _Search(self.metric.pointer, n, k, depth, longest, room)
@@ -92,23 +92,22 @@ class NativeSearch:
         arrays = (near, cost, self.order, self.place, self.queue, self.queued, self._held[2])
         for name, array in zip(names, arrays):
             setattr(self.struct, name, address(array))
-        self.struct.length = metric.length(order)
-        self.set_places()
-        self.fill_queue()
+        self._length = metric.length
+        self.begin(order)
 
-    def set_places(self) -> None:
-        """After a change of `order` from outside."""
-        self.place[self.order] = np.arange(len(self.order), dtype=np.int32)
+    @property
+    def waiting(self) -> int:
+        """Cities that a descent has still to look at."""
+        return self.struct.waiting
 
-    def fill_queue(self) -> None:
-        """Every city waits, in the order of the tour."""
-        self.queue[:], self.queued[:] = self.order, 1
-        self.struct.head, self.struct.waiting = 0, len(self.order)
-
-    def forget_queue(self) -> None:
-        """No city waits."""
-        self.queued[:] = 0
-        self.struct.head = self.struct.waiting = 0
+    def begin(self, order: np.ndarray) -> None:
+        """Go on from another tour, of which every city waits, in its order; kicks are counted from 0."""
+        self.order[:] = self.queue[:] = order
+        self.place[order] = np.arange(len(order), dtype=np.int32)
+        self.queued[:] = 1
+        struct = self.struct
+        struct.head, struct.waiting, struct.length = 0, len(order), self._length(order)
+        struct.steps = struct.found_at = 0
 
     def descend(self, most: int) -> bool:
         """Look at up to `most` waiting cities of the first descent; False when none is left."""

@@ -16,7 +16,7 @@ JOINED = ((0, 5), (6, 3), (4, 1), (2, 7))
 class _Counters:
     """What the kernel keeps in its structure; `random` is the generator's state."""
 
-    length: int
+    length: int = 0
     steps: int = 0
     found_at: int = 0
     random: int = 0
@@ -43,31 +43,30 @@ class PlainSearch:
         self.metric, self.n = metric, metric.n
         self.near, self.cost = near.tolist(), cost.tolist()
         self.depth, self.longest, self.room = sizes
-        self.order = order
+        self.order = np.empty(self.n, dtype=np.int32)
         self.journal: list[tuple[int, int]] = []
-        self.struct = _Counters(metric.length(order))
+        self.struct = _Counters()
         self.rows = None if metric.matrix is None else metric.matrix.tolist()
-        self.set_places()
-        self.fill_queue()
+        self.begin(order)
 
     def between(self, i: int, j: int) -> int:
         """A distance."""
         return self.rows[i][j] if self.rows is not None else int(self.metric.between(i, j))
 
-    def set_places(self) -> None:
-        """After a change of `order` from outside."""
-        self.tour = self.order.tolist()
+    def begin(self, order: np.ndarray) -> None:
+        """Go on from another tour, of which every city waits, in its order; kicks are counted from 0."""
+        self.order[:] = order
+        self.tour = order.tolist()
         self.place = [0] * self.n
         for i, city in enumerate(self.tour):
             self.place[city] = i
-
-    def fill_queue(self) -> None:
-        """Every city waits, in the order of the tour."""
         self.queue, self.queued = list(self.tour), [True] * self.n
+        self.struct = _Counters(self.metric.length(order), random=self.struct.random)
 
-    def forget_queue(self) -> None:
-        """No city waits."""
-        self.queue, self.queued = [], [False] * self.n
+    @property
+    def waiting(self) -> int:
+        """Cities that a descent has still to look at."""
+        return len(self.queue)
 
     def next_city(self, city: int) -> int:
         """The city after `city`."""
@@ -247,7 +246,7 @@ class PlainSearch:
                 if not self._room_left():
                     break
         if not self._room_left():
-            self.forget_queue()
+            self.queue, self.queued = [], [False] * self.n
 
     def _kick(self, random: SplitMix) -> None:
         n = self.n
