@@ -3,7 +3,7 @@
 #include "tour.h"
 #include "random.h"
 
-enum { MOST_TOUCHED = 64 };
+enum { MOST_TOUCHED = 64, REACH = 1000 };
 
 typedef struct {
     const Metric *metric;
@@ -211,6 +211,16 @@ static void enqueue_all(Search *s, const int32_t *cities, int64_t count) {
     for (int64_t i = 0; i < count; ++i) enqueue(s, cities[i]);
 }
 
+/* Whether an exchange, which may be undone, reverses no long stretch. */
+static int within_reach(const Search *s, const Exchange *e) {
+    for (int i = 3; i < (e->kind == FLIP ? 4 : 6); ++i) {
+        int64_t away = s->place[e->t[i]] - s->place[e->t[0]];
+        if (away < 0) away = -away;
+        if (away > REACH && s->n - away > REACH) return 0;
+    }
+    return 1;
+}
+
 /* A chain of exchanges from edge t1-t2; undone unless it shortens the tour. */
 static int chain(Search *s, int32_t t1, int32_t t2) {
     const int64_t noted = s->noted;
@@ -219,7 +229,7 @@ static int chain(Search *s, int32_t t1, int32_t t2) {
     for (int64_t round = 0; round < s->depth; ++round) {
         Exchange e;
         const int gained = find_exchange(s, t1, t2, open, &e);
-        if (e.kind == NONE || (!gained && round + 1 == s->depth)) break;
+        if (e.kind == NONE || (!gained && (round + 1 == s->depth || !within_reach(s, &e)))) break;
         const int64_t count = e.kind == FLIP ? 4 : 6;
         apply(s, &e);
         memcpy(cities + touched, e.t, (size_t)count * sizeof *cities);

@@ -9,6 +9,7 @@ from app.rng import SplitMix
 
 NONE, FLIP, TWO_FLIPS, SWAP, TURN = range(5)
 # A double bridge: which ends of the four edges that go are joined.
+REACH = 1000  # as in tour.c
 JOINED = ((0, 5), (6, 3), (4, 1), (2, 7))
 
 
@@ -220,7 +221,7 @@ class PlainSearch:
         gain = self.between(t1, t2)
         for depth in range(self.depth):
             best, gained = self._find_exchange(t1, t2, gain)
-            if best.kind == NONE or (not gained and depth + 1 == self.depth):
+            if best.kind == NONE or (not gained and (depth + 1 == self.depth or not self._within_reach(best.t))):
                 break
             self._apply(best.kind, best.t)
             touched += best.t
@@ -231,6 +232,11 @@ class PlainSearch:
                 return True
         self._undo(noted)
         return False
+
+    def _within_reach(self, t: list[int]) -> bool:
+        """Whether an exchange, which may be undone, reverses no long stretch."""
+        away = [abs(self.place[city] - self.place[t[0]]) for city in t[3:]]
+        return all(min(a, self.n - a) <= REACH for a in away)
 
     def _room_left(self) -> bool:
         return len(self.journal) + 3 * self.depth <= self.room
