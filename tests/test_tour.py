@@ -85,7 +85,6 @@ def test_nothing_to_search(n):
     metric = uniform_points(n, 1)
     search = TourSearch(metric, 1)
     search.run(10)
-    search.restore(search.state())
     assert search.done and search.steps == 0 and search.best == metric.length(np.arange(n))
     assert search.solution().tolist() == list(range(n))
 
@@ -139,34 +138,61 @@ def test_full_journal(room):
         assert both[0].order.tolist() == both[1].order.tolist()
     for search in both:
         search.struct.random = 9
-        search.forget_queue()
+        while search.descend(10):
+            pass
         search.run(200)
     assert both[0].order.tolist() == both[1].order.tolist()
     assert both[0].struct.length == both[1].struct.length == metric.length(both[0].order)
 
 
+@pytest.fixture
+def small_pools(monkeypatch):
+    """Pools that are filled, bred and given up within a few hundred steps."""
+    for name, value in {"LEAST_KICKS": 4, "KICKS": 50, "POOL": 5, "FIRST_BREEDING": 2, "CHILDREN": 4}.items():
+        monkeypatch.setattr(f"app.search.tour.{name}", value)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
-def test_slicing(compiled):
+def test_slicing(compiled, small_pools):
+    """Every phase of a search stops and goes on wherever the steps end."""
     metric = uniform_points(60, 8)
     whole, cut = (TourSearch(metric, 4, compiled=compiled) for _ in range(2))
-    whole.run(60)
-    for steps in (0, 1, 7, 0, 20, 32):
+    sizes = [0, 1, 7, 0, 20, *range(32), *[1] * 150]
+    whole.run(sum(sizes))
+    for steps in sizes:
         cut.run(steps)
+        assert cut.best == metric.length(cut.solution())
     assert shape_of(whole) == shape_of(cut)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("made", [None, 0, 25])
-def test_state(compiled, made):
-    metric = uniform_points(60, 8)
-    first, second = (TourSearch(metric, seed, compiled=compiled) for seed in (4, 5))
-    second.run(3)
-    if made is not None:  # else a search that has not even descended
-        first.run(made)
-    second.restore(first.state())
-    for search in (first, second):
-        search.run(30)
-    assert shape_of(first) == shape_of(second)
+@needs_kernels
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("n", [4, 5, 7, 10, 40, 90])
+def test_pools_with_and_without_kernels(make, n, small_pools):
+    metric = make(n, n)
+    fast, slow = (TourSearch(metric, 7, compiled=compiled) for compiled in (True, False))
+    for steps in (0, 30, 120, 400):
+        fast.run(steps)
+        slow.run(steps)
+        assert shape_of(fast) == shape_of(slow)
+        assert fast.best == metric.length(fast.solution())
+
+
+def test_the_best_tour_may_come_from_a_crossing():
+    """What `found_at` says is the step of the child that was taken over, wherever calls were cut."""
+    metric = uniform_points(400, 3)
+    search, found, crossings = TourSearch(metric, 1), set(), 0
+    search.run(0)
+    while search.steps < 4000:
+        before, kicked = search.best, search._search.struct.length
+        search.run(1)
+        if search.best < before:
+            assert search.found_at == search.steps
+            found.add(search.steps)
+            crossings += search.best < min(kicked, search._search.struct.length)
+    whole = TourSearch(metric, 1)
+    whole.run(4000)
+    assert whole.found_at in found and crossings > 5
 
 
 def test_seeds_differ_and_repeat():
@@ -204,13 +230,24 @@ def test_given_start():
 @needs_data
 @pytest.mark.parametrize("entry", SMALL, ids=lambda entry: entry["path"][4:-4])
 def test_optimal_tours_of_the_collection(entry):
-    """Up to 105 cities the optimum is found within some thousand kicks."""
+    """Up to 105 cities the optimum is found within some thousand steps."""
     metric = read_tsplib(str(data_dir() / entry["path"]), Limits())
     search = TourSearch(metric, 1)
     search.run(0)
     while search.best > entry["best_value"] and search.steps < 20_000:
         search.run(500)
     assert search.best == entry["best_value"] == metric.length(search.solution())
+
+
+@needs_data
+@needs_kernels
+@pytest.mark.parametrize("name, steps", [("lin318", 40_000), ("pcb442", 40_000), ("pr2392", 200_000)])
+def test_optimal_tours_of_larger_ones(name, steps):
+    entry = next(entry for entry in catalogue() if entry["path"] == f"tsp/{name}.tsp")
+    search = TourSearch(read_tsplib(str(data_dir() / entry["path"]), Limits()), 1)
+    while search.best > entry["best_value"] and search.steps < steps:
+        search.run(1000)
+    assert search.best == entry["best_value"]
 
 
 # ---- simple tours

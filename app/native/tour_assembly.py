@@ -9,10 +9,22 @@ from app.native.library import address, function
 from app.native.tour import Long, M, NativeMetric, Pointer
 
 ROOM = (
-    ("link", 2), ("other", 2), ("loose", 4), ("left", 2), ("trail", 3), ("at", 2), ("cycles", 2), ("first", 2),
-    ("cuts", 1), ("label", 1), ("root", 1), ("size", 1), ("entry", 1), ("drawn", 1), ("joins", 4),
-)  # fmt: skip
-"""Arrays of int32 and their numbers a city."""
+    ("link", 2),
+    ("other", 2),
+    ("loose", 4),
+    ("left", 2),
+    ("trail", 3),
+    ("at", 2),
+    ("cycles", 2),
+    ("first", 2),
+    ("cuts", 1),
+    ("label", 1),
+    ("root", 1),
+    ("size", 1),
+    ("entry", 1),
+    ("drawn", 1),
+    ("joins", 4),
+)  # arrays of int32, and their numbers a city; fmt: skip
 
 
 class _Assembly(ctypes.Structure):
@@ -76,9 +88,9 @@ class NativeAssembly:
 
 
 def pieces(edges: np.ndarray, base: np.ndarray, state: int) -> tuple[np.ndarray, int]:
-    """A new first tour, see app/search/tour_start.py: edges [m, 2], base [n] int32; and the generator's state."""
+    """A new first tour, and the generator's state: see random_greedy (app/search/tour_start.py)."""
     n, random = len(base), ctypes.c_uint64(state)
     links, far, order = (np.empty(size, dtype=np.int32) for size in (2 * n, n, n))
-    given = (address(array) for array in (edges, base))
-    PIECES(n, len(edges), *given, ctypes.addressof(random), *(address(array) for array in (links, far, order)))
+    given = address(edges), address(base), ctypes.addressof(random)
+    PIECES(n, len(edges), *given, *(address(array) for array in (links, far, order)))
     return order, random.value

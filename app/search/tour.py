@@ -1,4 +1,4 @@
-"""Search for short tours: iterated local search from many starts, whose tours are crossed with each other.
+"""Search for short tours: local search from many starts, and crossing of the tours that this gives.
 
 Sources  Lin and Kernighan 1973 (gain criterion, chains of exchanges); Martin, Otto and Felten 1991 (kicks by
          a double bridge); Johnson and McGeoch 1997 (neighbour lists, don't-look bits, segment lengths);
@@ -12,7 +12,7 @@ import numpy as np
 from app.graphs.metric import Metric
 from app.native import tour as native
 from app.native import tour_assembly as native_assembly
-from app.rng import SplitMix
+from app.rng import MASK, SplitMix
 from app.search.tour_assembly_plain import PlainAssembly
 from app.search.tour_baselines import greedy_edge, space_filling_curve
 from app.search.tour_plain import PlainSearch
@@ -21,33 +21,31 @@ from app.search.tour_start import random_greedy, short_edges
 CHAIN = 3  # rounds of a chain, each of up to three exchanges
 LONGEST_SEGMENT = 50  # cities in a segment of a kick
 ROOM = 1 << 14  # reversals of one repair; a repair that would need more ends early
-SLICE = 1000  # kicks, or cities of the first descent, in one call of a kernel
+SLICE = 1000  # steps, or cities of the first descent, in one call of a kernel
 GREEDY_POINTS = 200_000  # above this a search starts from a space-filling curve
-LOOKED_AT = 16  # cities that a step of a later descent looks at
-import os
-KICKS_PER_CITY = float(os.environ.get('KPC','.5'))
-LEAST_KICKS = 100  # of a tour of a pool
-POOL = int(os.environ.get('POOL','64'))
-FIRST_BREEDING = int(os.environ.get('FB','8'))
-CHILDREN = int(os.environ.get('NCH','30'))  # of a pair of tours
+LOOKED_AT = 16  # cities that one step of a later descent looks at
+KICKS, LEAST_KICKS = 4, 100  # a tour of the first pool gets one kick for so many cities, but not fewer
+POOL, MOST_CITIES = 64, 1 << 26  # tours of a pool, and their cities together
+FIRST_BREEDING = 8  # tours
+CHILDREN = 30  # of a pair of tours, at most
 
 
 class TourSearch:
     """A tour that gets shorter.
 
-    Tours of a pool are made one after the other, each from another start by a descent and some kicks, and each
-    is merged with the best so far (what it has better is taken over). When the pool has grown to twice its
-    size, its tours are bred: crossed with each other until none gets shorter. A full pool is given up, and the
-    tours of the next one get twice as many kicks.
+    The tours of a pool are made one after the other: a start of their own, a descent, some kicks. The best so
+    far takes over from each what is better there. Whenever the pool has twice as many tours as the last time,
+    they are bred: crossed with each other until none gets shorter. A full pool is given up for the next one,
+    whose tours get twice as many kicks.
 
-    A step is one kick with its repair, one child of a crossing, or LOOKED_AT cities of a descent. The first
-    descent comes with the first call of `run` and is none. A result depends on (metric, seed, start, steps):
-    how calls of `run` are cut, and whether the kernels are there, changes nothing.
+    A step is a kick with its repair, a child of two tours, or LOOKED_AT cities of a descent. The first
+    descent comes with the first call of `run` and is no step. A result depends on (metric, seed, start,
+    steps): how calls of `run` are cut, and whether the kernels are there, changes nothing.
 
     start       [n] order, or None: a greedy-edge tour
     neighbours  candidates per city
-    steps       made so far            best      length of the shortest tour
-    found_at    the step at which it was found
+    steps       made so far                     best   length of the shortest tour
+    found_at    the step at which it was found  done   nothing better can exist
     """
 
     def __init__(
@@ -67,18 +65,7 @@ class TourSearch:
         self._order = _start(metric) if given is None else given
         self.best, self.found_at, self.steps, self._left = metric.length(self._order), 0, 0, 0
         self.done = metric.n <= 3
-        if self.done:
-            return
-        near = np.ascontiguousarray(metric.neighbours(neighbours))
-        cost = metric.between(np.arange(metric.n)[:, None], near).astype(np.int32, order="C")
-        sizes = CHAIN, min(LONGEST_SEGMENT, (metric.n - 1) // 3), ROOM
-        kind = native.NativeSearch if compiled and native.available() else PlainSearch
-        self._search = kind(metric, near, cost, self._order, sizes)
-        self._search.struct.random = seed & (1 << 64) - 1
-        kind = native_assembly.NativeAssembly if compiled and native_assembly.available() else PlainAssembly
-        self._near, self._base, self._edges = near, self._order.copy(), None
-        self._random = SplitMix(~seed)
-        self._assembly = kind(metric, near, self._random.bits())
+        self._neighbours, self._random = neighbours, SplitMix(seed)
         self._course = self._plan()
 
     def run(self, steps: int) -> None:
@@ -87,32 +74,33 @@ class TourSearch:
             self._left = steps
             next(self._course)
 
-    # ---- the course of a search: generators that stop where the steps of `run` are used up
+    def _set_up(self) -> None:
+        metric, order, compiled = self.metric, self._order, self.compiled
+        near = self._near = np.ascontiguousarray(metric.neighbours(self._neighbours))
+        cost = metric.between(np.arange(metric.n)[:, None], near).astype(np.int32, order="C")
+        sizes = CHAIN, min(LONGEST_SEGMENT, (metric.n - 1) // 3), ROOM
+        fast = compiled and native.available() and native_assembly.available()
+        self._search = (native.NativeSearch if fast else PlainSearch)(metric, near, cost, order, sizes)
+        self._search.struct.random = self._random.state
+        self._random = SplitMix(MASK ^ self._random.state)
+        crossing = native_assembly.NativeAssembly if fast else PlainAssembly
+        self._assembly = crossing(metric, near, self._random.bits())
+        self._base, self._edges = order.copy(), None
+
+    # ---- the course: generators that pause where the steps that `run` allows are used up
 
     def _plan(self) -> Iterator[None]:
+        self._set_up()
         while self._search.descend(SLICE):
             pass
         self._took(self._search.order, self._search.struct.length, 0)
-        kicks = max(LEAST_KICKS, int(KICKS_PER_CITY * self.metric.n))
+        kicks = max(LEAST_KICKS, self.metric.n // KICKS)
         while True:
             yield from self._pool(kicks)
             kicks *= 2
 
-    def _pool(self, kicks: int) -> Iterator[None]:
-        """Tours of so many kicks."""
-        pool, breeding = [], FIRST_BREEDING
-        while len(pool) < POOL:
-            best = self._order.copy()
-            yield from self._kicks(kicks)
-            pool.append(self._search.order.copy())
-            yield from self._merge(best if self._search.struct.length == self.best else pool[-1])
-            if len(pool) == breeding:
-                yield from self._breed(list(pool))
-                breeding *= 2
-            yield from self._another_start()
-
     def _spend(self, work: Callable[[int], int], most: int) -> Iterator[None]:
-        """Up to `most` steps of some work, which returns how many it made, 0 at its end."""
+        """Up to `most` steps of some work: it is told how many and returns how many it made, 0 at its end."""
         while most > 0:
             if not self._left:
                 yield
@@ -124,20 +112,22 @@ class TourSearch:
             self._left -= made
             self.steps += made
 
-    def _another_start(self) -> Iterator[None]:
-        if self._edges is None:
-            self._edges = short_edges(self.metric, self._near)
-        self._search.begin(random_greedy(self._edges, self._base, self._random, self.compiled))
-        yield from self._spend(self._descend, self._search.waiting)
+    def _pool(self, kicks: int) -> Iterator[None]:
+        """Tours of so many kicks each, until a pool is full; the first is the one at hand."""
+        pool: list[np.ndarray] = []
+        size, breeding = min(POOL, max(FIRST_BREEDING, MOST_CITIES // self.metric.n)), FIRST_BREEDING
+        while len(pool) < size:
+            best = self._order.copy()
+            yield from self._kick(kicks)
+            pool.append(self._search.order.copy())
+            yield from self._merge(best if self._search.struct.length == self.best else pool[-1])
+            if len(pool) == breeding:
+                yield from self._breed(list(pool))
+                breeding *= 2
+            yield from self._begin_another()
 
-    def _descend(self, most: int) -> int:
-        made = 0
-        while made < most and self._search.waiting:
-            self._search.descend(LOOKED_AT)
-            made += 1
-        return made
-
-    def _kicks(self, count: int) -> Iterator[None]:
+    def _kick(self, count: int) -> Iterator[None]:
+        """Kicks of the tour at hand."""
         struct, begun = self._search.struct, self.steps
 
         def kick(most: int) -> int:
@@ -149,41 +139,59 @@ class TourSearch:
         yield from self._spend(kick, count)
 
     def _merge(self, tour: np.ndarray) -> Iterator[None]:
-        """Take over what is better in a tour, or in the best one where this is it."""
-        assembly, gained = self._assembly, True
-        while gained:
-            assembly.order[:] = self._order
-            assembly.begin(tour)
-            struct, begun, before = assembly.struct, self.steps, self.best
+        """The best tour takes over from another what is better there, until one pass gains nothing."""
+        before = None
+        while before != self.best:
+            before = self.best
+            yield from self._take_over(tour)
 
-            def take_over(most: int) -> int:
-                made = assembly.merge(most)
-                self._took(assembly.order, before - struct.gain, begun + struct.best + 1)
-                return made
+    def _take_over(self, tour: np.ndarray) -> Iterator[None]:
+        """One pass through the cycles of the best tour and another."""
+        assembly, begun, before = self._assembly, self.steps, self.best
+        assembly.order[:] = self._order
+        assembly.begin(tour)
 
-            yield from self._spend(take_over, struct.count)
-            gained = struct.gain > 0
+        def take_over(most: int) -> int:
+            made, counters = assembly.merge(most), assembly.struct
+            self._took(assembly.order, before - counters.gain, begun + counters.best + 1)
+            return made
+
+        yield from self._spend(take_over, assembly.struct.count)
 
     def _breed(self, tours: list[np.ndarray]) -> Iterator[None]:
-        """Cross each tour with another until none gets shorter."""
-        gained = True
-        while gained:
-            gained = False
+        """Each tour gives way to its shortest child with another, where that is shorter, until none is."""
+        assembly, gains = self._assembly, True
+        while gains:
+            gains = False
             self._shuffle(tours)
-            others = [*tours[1:], tours[0]]
-            for i, other in enumerate(others):
-                self._assembly.order[:] = tours[i]
-                self._assembly.begin(other)
-                yield from self._spend(self._assembly.draw, min(CHILDREN, self._assembly.struct.count))
-                if self._assembly.struct.gain:
-                    self._assembly.take()
-                    tours[i], gained = self._assembly.order.copy(), True
+            for i, other in enumerate([*tours[1:], tours[0]]):
+                assembly.order[:] = tours[i]
+                assembly.begin(other)
+                yield from self._spend(assembly.draw, min(CHILDREN, assembly.struct.count))
+                if assembly.struct.gain:
+                    assembly.take()
+                    tours[i], gains = assembly.order.copy(), True
                     self._took(tours[i], self.metric.length(tours[i]), self.steps)
 
     def _shuffle(self, tours: list[np.ndarray]) -> None:
         for i in range(len(tours) - 1, 0, -1):
             j = self._random.below(i + 1)
             tours[i], tours[j] = tours[j], tours[i]
+
+    def _begin_another(self) -> Iterator[None]:
+        """Another start, and the descent from it."""
+        if self._edges is None:
+            self._edges = short_edges(self.metric, self._near)
+        self._search.begin(random_greedy(self._edges, self._base, self._random, self.compiled))
+
+        def descend(most: int) -> int:
+            made = 0
+            while made < most and self._search.waiting:
+                self._search.descend(LOOKED_AT)
+                made += 1
+            return made
+
+        yield from self._spend(descend, self._search.waiting)
 
     def _took(self, order: np.ndarray, length: int, step: int) -> None:
         """Keep a tour of this length, found at this step, where it is the shortest."""

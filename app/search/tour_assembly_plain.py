@@ -8,8 +8,6 @@ import numpy as np
 from app.graphs.metric import Metric
 from app.rng import SplitMix
 
-Links = list[list[int]]
-
 
 @dataclass
 class _Counters:
@@ -23,7 +21,7 @@ class _Counters:
 
 
 class PlainAssembly:
-    """See NativeAssembly (app/native/tour_assembly.py) for the arguments, tour_assembly.c for the algorithm."""
+    """See NativeAssembly (app/native/tour_assembly.py) for arguments, tour_assembly.c for the algorithm."""
 
     def __init__(self, metric: Metric, near: np.ndarray, random: int) -> None:
         self.metric, self.n, self.near = metric, metric.n, near.tolist()
@@ -33,9 +31,7 @@ class PlainAssembly:
     def begin(self, other: np.ndarray) -> None:
         """Split the difference of `order` and of the tour other [n] into cycles."""
         self._set_links(self.order.tolist())
-        links: Links = [[] for _ in range(self.n)]
-        for before, city, after in zip(np.roll(other, 1).tolist(), other.tolist(), np.roll(other, -1).tolist()):
-            links[city] = [before, after]
+        links = _links(other.tolist())
         random = SplitMix(self.struct.random)
         self.loose = tuple(
             [[end for end in mine[city] if end not in its[city]] for city in range(self.n)]
@@ -96,10 +92,9 @@ class PlainAssembly:
         return int(self.metric.between(i, j))
 
     def _set_links(self, tour: list[int]) -> None:
-        self.tour, self.place, self.link = tour, [0] * self.n, [[0, 0] for _ in tour]
+        self.tour, self.place, self.link = tour, [0] * self.n, _links(tour)
         for i, city in enumerate(tour):
             self.place[city] = i
-            self.link[city] = [tour[i - 1], tour[(i + 1) % self.n]]
 
     def _settle(self) -> None:
         city = self.tour[0]
@@ -250,3 +245,11 @@ class PlainAssembly:
             city, before = self._across(city, before), city
             if city == self.entry[subtour]:
                 return best
+
+
+def _links(tour: list[int]) -> list[list[int]]:
+    """For each city the one before and the one after it."""
+    links: list[list[int]] = [[] for _ in tour]
+    for i, city in enumerate(tour):
+        links[city] = [tour[i - 1], tour[(i + 1) % len(tour)]]
+    return links

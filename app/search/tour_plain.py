@@ -221,7 +221,8 @@ class PlainSearch:
         gain = self.between(t1, t2)
         for depth in range(self.depth):
             best, gained = self._find_exchange(t1, t2, gain)
-            if best.kind == NONE or (not gained and (depth + 1 == self.depth or not self._within_reach(best.t))):
+            last = depth + 1 == self.depth
+            if best.kind == NONE or (not gained and (last or not self._within_reach(best.t))):
                 break
             self._apply(best.kind, best.t)
             touched += best.t
