@@ -20,7 +20,7 @@ class TourTools:
     words, sense, core_minimises, unit = "tour", "minimise", True, 1.0
     peels = False
     hopeless_seconds = 0.0
-    usual_steps = 10_000  # kicks
+    usual_steps = 10_000
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if instance.metric is None:
