@@ -25,10 +25,10 @@ typedef struct {
     int32_t *cycles, *first;       /* [2n] the cities of all cycles, edges of A at even ones; [n+1] where each begins */
     int32_t *cuts, *label;         /* [n] last places of the segments of A that a child keeps; their subtours */
     int32_t *root, *size, *entry;  /* [n] subtours: what each was joined to, its number of cities, one of them */
-    int32_t *drawn;                /* [n] cycles, drawn ones first */
+    int32_t *drawn;                /* [n] cycles: drawn ones first, or those that gain */
     Join *joins;                   /* [n] */
     int64_t count, next;           /* cycles, and how many of them children were made of */
-    int64_t gain, best;            /* of the children taken over, and the last one's number; or of the best, its cycle */
+    int64_t gain, best, gaining;   /* of the best child, and its cycle; cycles of children that gain, in `drawn` */
     int64_t segments, subtours, joined;
     uint64_t random;
 } Assembly;
@@ -128,13 +128,12 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void find_segments(Assembly *s, const int32_t *cycle, int64_t length) {
-    s->segments = length / 2;
+/* Add the places at which a cycle cuts A. */
+static void cut(Assembly *s, const int32_t *cycle, int64_t length) {
     for (int64_t i = 0; i < length; i += 2) {
         const int32_t a = s->place[cycle[i]], b = s->place[cycle[i + 1]];
-        s->cuts[i / 2] = b == (a + 1 < s->n ? a + 1 : 0) ? a : b;
+        s->cuts[s->segments++] = b == (a + 1 < s->n ? a + 1 : 0) ? a : b;
     }
-    qsort(s->cuts, (size_t)s->segments, sizeof *s->cuts, by_value);
 }
 
 /* The segment of a place: the first that ends there or beyond; what comes after the last belongs to the first. */
@@ -251,21 +250,17 @@ static int join_subtours(Assembly *s, int64_t *gain) {
     return 1;
 }
 
-/* Whether A has the cycle's edges of A, and none of B's: not always after other cycles were taken. */
-static int whole(const Assembly *s, const int32_t *cycle, int64_t length) {
-    for (int64_t i = 0; i < length; ++i)
-        if (linked(s->link, cycle[i], cycle[i + 1 < length ? i + 1 : 0]) != !(i & 1)) return 0;
-    return 1;
-}
-
-/* Make a child in `link`; returns what it gains, INT64_MIN where a subtour cannot be joined to another. */
-static int64_t make(Assembly *s, int64_t number) {
-    const int32_t *cycle = s->cycles + s->first[number];
-    const int64_t length = s->first[number + 1] - s->first[number];
-    find_segments(s, cycle, length);
-    int64_t gain = exchange(s, cycle, length);
+/* Make the child of some cycles in `link`; returns what it gains, INT64_MIN where a subtour cannot be joined. */
+static int64_t make(Assembly *s, const int32_t *numbers, int64_t many) {
+    int64_t gain = 0;
+    s->segments = s->joined = 0;
+    for (int64_t i = 0; i < many; ++i) {
+        const int32_t first = s->first[numbers[i]], length = s->first[numbers[i] + 1] - first;
+        cut(s, s->cycles + first, length);
+        gain += exchange(s, s->cycles + first, length);
+    }
+    qsort(s->cuts, (size_t)s->segments, sizeof *s->cuts, by_value);
     find_subtours(s);
-    s->joined = 0;
     return join_subtours(s, &gain) ? gain : INT64_MIN;
 }
 
@@ -276,8 +271,9 @@ static void restore(Assembly *s, int32_t city) {
 }
 
 /* Make A of `link` again. */
-static void unmake(Assembly *s, int64_t number) {
-    for (int64_t i = s->first[number]; i < s->first[number + 1]; ++i) restore(s, s->cycles[i]);
+static void unmake(Assembly *s, const int32_t *numbers, int64_t many) {
+    for (int64_t k = 0; k < many; ++k)
+        for (int64_t i = s->first[numbers[k]]; i < s->first[numbers[k] + 1]; ++i) restore(s, s->cycles[i]);
     for (int64_t i = 0; i < s->joined; ++i)
         for (int end = 0; end < 2; ++end) {
             restore(s, s->joins[i].out[end]);
@@ -303,7 +299,7 @@ static void settle(Assembly *s) {
 void lk_assembly_begin(Assembly *s) {
     set_links(s);
     find_loose(s);
-    s->count = s->next = s->first[0] = s->gain = s->best = 0;
+    s->count = s->next = s->first[0] = s->gain = s->best = s->gaining = 0;
     const int64_t n = s->n, offset = random_below(&s->random, (uint32_t)n);
     for (int64_t i = 0; i < n; ++i) {
         const int32_t city = s->order[(i + offset) % n];
@@ -311,19 +307,32 @@ void lk_assembly_begin(Assembly *s) {
     }
 }
 
-/* Make up to `most` of the children that are left, one for each cycle, and take over at once what gains; returns how
- * many. `gain` grows. */
+/* Take over all cycles that gain, at once, or the best where together they gain less. */
+static void take_over(Assembly *s) {
+    const int32_t best = (int32_t)s->best;
+    int64_t gain = make(s, s->drawn, s->gaining);
+    if (gain < s->gain) {
+        unmake(s, s->drawn, s->gaining);
+        gain = make(s, &best, 1);
+    }
+    s->gain = gain;
+    settle(s);
+}
+
+/* Make up to `most` of the children that are left, one for each cycle; returns how many. With the last of them A takes
+ * over what gains, and `gain` is how much that is; before it is the gain of the best child. */
 int64_t lk_assembly_merge(Assembly *s, int64_t most) {
     int64_t made = 0;
-    for (; made < most && s->next < s->count; ++made, ++s->next) {
-        const int32_t first = s->first[s->next];
-        if (!whole(s, s->cycles + first, s->first[s->next + 1] - first)) continue;
-        const int64_t gain = make(s, s->next);
-        if (gain > 0) {
-            settle(s);
-            s->gain += gain;
-            s->best = s->next;
-        } else unmake(s, s->next);
+    for (; made < most && s->next < s->count; ++made) {
+        const int32_t number = (int32_t)s->next++;
+        const int64_t gain = make(s, &number, 1);
+        unmake(s, &number, 1);
+        if (gain > 0) s->drawn[s->gaining++] = number;
+        if (gain > s->gain) {
+            s->gain = gain;
+            s->best = number;
+        }
+        if (s->next == s->count && s->gaining) take_over(s);
     }
     return made;
 }
@@ -339,8 +348,8 @@ int64_t lk_assembly_draw(Assembly *s, int64_t most) {
         const int32_t number = s->drawn[other];
         s->drawn[other] = s->drawn[s->next];
         s->drawn[s->next] = number;
-        const int64_t gain = make(s, number);
-        unmake(s, number);
+        const int64_t gain = make(s, &number, 1);
+        unmake(s, &number, 1);
         if (gain > s->gain) {
             s->gain = gain;
             s->best = number;
@@ -351,6 +360,7 @@ int64_t lk_assembly_draw(Assembly *s, int64_t most) {
 
 /* Make A the best child of lk_assembly_draw, which gains something. */
 void lk_assembly_take(Assembly *s) {
-    make(s, s->best);
+    const int32_t best = (int32_t)s->best;
+    make(s, &best, 1);
     settle(s);
 }

@@ -32,7 +32,7 @@ class _Assembly(ctypes.Structure):
         ("metric", M),
         *((name, Long) for name in ("n", "k")),
         *((name, Pointer) for name in ("near", "order", "place", *(name for name, _ in ROOM))),
-        *((name, Long) for name in ("count", "next", "gain", "best", "segments", "subtours", "joined")),
+        *((name, Long) for name in ("count", "next", "gain", "best", "gaining", "segments", "subtours", "joined")),
         ("random", ctypes.c_uint64),
     )
 
@@ -75,7 +75,7 @@ class NativeAssembly:
         BEGIN(self.struct)
 
     def merge(self, most: int) -> int:
-        """Make up to `most` children and take over what gains; returns how many."""
+        """Make up to `most` children; with the last of all take over what gains. Returns how many."""
         return MERGE(self.struct, most)
 
     def draw(self, most: int) -> int:

@@ -147,16 +147,11 @@ class TourSearch:
 
     def _take_over(self, tour: np.ndarray) -> Iterator[None]:
         """One pass through the cycles of the best tour and another."""
-        assembly, begun, before = self._assembly, self.steps, self.best
+        assembly = self._assembly
         assembly.order[:] = self._order
         assembly.begin(tour)
-
-        def take_over(most: int) -> int:
-            made, counters = assembly.merge(most), assembly.struct
-            self._took(assembly.order, before - counters.gain, begun + counters.best + 1)
-            return made
-
-        yield from self._spend(take_over, assembly.struct.count)
+        yield from self._spend(assembly.merge, assembly.struct.count)
+        self._took(assembly.order, self.metric.length(assembly.order), self.steps)
 
     def _breed(self, tours: list[np.ndarray]) -> Iterator[None]:
         """Each tour gives way to its shortest child with another, where that is shorter, until none is."""

@@ -38,6 +38,7 @@ class PlainAssembly:
             for mine, its in ((self.link, links), (links, self.link))
         )
         self.cycles: list[list[int]] = []
+        self.gaining: list[int] = []
         offset = random.below(self.n)
         for i in range(self.n):
             city = self.tour[(i + offset) % self.n]
@@ -46,21 +47,29 @@ class PlainAssembly:
         self.struct = _Counters(random.state, len(self.cycles))
 
     def merge(self, most: int) -> int:
-        """Make up to `most` children and take over what gains; returns how many."""
+        """Make up to `most` children; with the last of all take over what gains. Returns how many."""
         counters, made = self.struct, 0
         while made < most and counters.next < counters.count:
-            cycle = self.cycles[counters.next]
-            if self._whole(cycle):
-                gain = self._make(cycle)
-                if gain is not None and gain > 0:
-                    self._settle()
-                    counters.gain += gain
-                    counters.best = counters.next
-                else:
-                    self._unmake(cycle)
+            gain = self._make([counters.next])
+            self._unmake([counters.next])
+            if gain is not None and gain > 0:
+                self.gaining.append(counters.next)
+                if gain > counters.gain:
+                    counters.gain, counters.best = gain, counters.next
             made += 1
             counters.next += 1
+            if counters.next == counters.count and self.gaining:
+                self._take_over()
         return made
+
+    def _take_over(self) -> None:
+        """All cycles that gain, at once, or the best where together they gain less."""
+        gain = self._make(self.gaining)
+        if gain is None or gain < self.struct.gain:
+            self._unmake(self.gaining)
+            gain = self._make([self.struct.best])
+        self.struct.gain = gain
+        self._settle()
 
     def draw(self, most: int) -> int:
         """Make up to `most` children of cycles drawn; returns how many."""
@@ -72,8 +81,8 @@ class PlainAssembly:
             other = counters.next + random.below(counters.count - counters.next)
             number = self.drawn[other]
             self.drawn[other], self.drawn[counters.next] = self.drawn[counters.next], number
-            gain = self._make(self.cycles[number])
-            self._unmake(self.cycles[number])
+            gain = self._make([number])
+            self._unmake([number])
             if gain is not None and gain > counters.gain:
                 counters.gain, counters.best = gain, number
             made += 1
@@ -83,7 +92,7 @@ class PlainAssembly:
 
     def take(self) -> None:
         """Make `order` the best child drawn."""
-        self._make(self.cycles[self.struct.best])
+        self._make([self.struct.best])
         self._settle()
 
     # ---- the tour
@@ -140,33 +149,33 @@ class PlainAssembly:
         """As the kernel does: the other edge, if any, comes first."""
         self.loose[side][city].remove(end)
 
-    def _whole(self, cycle: list[int]) -> bool:
-        pairs = zip(cycle, cycle[1:] + cycle[:1])
-        return all((b in self.link[a]) == (i % 2 == 0) for i, (a, b) in enumerate(pairs))
-
     # ---- a child
 
-    def _make(self, cycle: list[int]) -> int | None:
-        """The child's gain, None where its subtours cannot be joined; it is in `link` then."""
-        n = self.n
-        olds = list(zip(cycle[::2], cycle[1::2]))
-        self.cuts = sorted(
-            self.place[a] if self.place[b] == (self.place[a] + 1) % n else self.place[b] for a, b in olds
-        )
-        news = list(zip(cycle[1::2], cycle[2::2] + cycle[:1]))
+    def _make(self, numbers: list[int]) -> int | None:
+        """The gain of the child of some cycles, None where subtours cannot be joined; `link` has it then."""
+        self.joins: list[tuple[int, int, int, int]] = []
+        self.cuts: list[int] = []
+        gain = sum(self._exchange(self.cycles[number]) for number in numbers)
+        self.cuts.sort()
+        self._find_subtours()
+        return self._join(gain)
+
+    def _exchange(self, cycle: list[int]) -> int:
+        """Exchange a cycle's edges in `link`, and note where that cuts the tour; returns what it gains."""
+        olds, news = list(zip(cycle[::2], cycle[1::2])), list(zip(cycle[1::2], cycle[2::2] + cycle[:1]))
         for a, b in olds:
             self._replace(a, b, -1)
             self._replace(b, a, -1)
+            adjacent = self.place[b] == (self.place[a] + 1) % self.n
+            self.cuts.append(self.place[a] if adjacent else self.place[b])
         for a, b in news:
             self._replace(a, -1, b)
             self._replace(b, -1, a)
-        gain = sum(self._between(a, b) for a, b in olds) - sum(self._between(a, b) for a, b in news)
-        self._find_subtours()
-        self.joins: list[tuple[int, int, int, int]] = []
-        return self._join(gain)
+        return sum(self._between(a, b) for a, b in olds) - sum(self._between(a, b) for a, b in news)
 
-    def _unmake(self, cycle: list[int]) -> None:
-        for city in (*cycle, *(end for join in self.joins for end in join)):
+    def _unmake(self, numbers: list[int]) -> None:
+        cities = [city for number in numbers for city in self.cycles[number]]
+        for city in (*cities, *(end for join in self.joins for end in join)):
             i = self.place[city]
             self.link[city] = [self.tour[i - 1], self.tour[(i + 1) % self.n]]
 
