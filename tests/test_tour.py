@@ -369,6 +369,24 @@ def test_equal_cities(copies):
         assert many.length(order) == few.length(rule(few)[0])
 
 
+@pytest.mark.parametrize("make", [uniform_points, on_a_grid])
+@pytest.mark.parametrize("given", [False, True])
+def test_numbers_along_a_curve(make, given, monkeypatch):
+    """Solutions are in the caller's numbers, also where several points are equal and a tour was given."""
+    monkeypatch.setattr("app.search.tour.CURVE_POINTS", 20)
+    metric = make(70, 4)
+    start = np.random.default_rng(3).permutation(70) if given else None
+    fast, slow = (TourSearch(metric, 5, start, compiled=compiled) for compiled in (True, False))
+    if given:
+        assert fast.best <= metric.length(start) and fast.best == metric.length(fast.solution())
+    for steps in (0, 60):
+        fast.run(steps)
+        slow.run(steps)
+        assert is_tour(fast.solution(), 70) and shape_of(fast) == shape_of(slow)
+        assert fast.best == metric.length(fast.solution())
+    assert fast.best < metric.length(greedy_edge(metric)[0])
+
+
 def test_cities_in_one_place():
     metric = from_points("same", np.zeros((3000, 2)))
     search = TourSearch(metric, 1)

@@ -32,7 +32,10 @@ class _Assembly(ctypes.Structure):
         ("metric", M),
         *((name, Long) for name in ("n", "k")),
         *((name, Pointer) for name in ("near", "order", "place", *(name for name, _ in ROOM))),
-        *((name, Long) for name in ("count", "next", "gain", "best", "gaining", "segments", "subtours", "joined")),
+        *(
+            (name, Long)
+            for name in ("count", "next", "gain", "best", "gaining", "segments", "subtours", "joined")
+        ),
         ("random", ctypes.c_uint64),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from app.graphs.metric import Metric
+from app.graphs.metric import PLANE, Metric
 from app.native import tour as native
 from app.native import tour_assembly as native_assembly
 from app.rng import MASK, SplitMix
@@ -23,6 +23,7 @@ LONGEST_SEGMENT = 50  # cities in a segment of a kick
 ROOM = 1 << 14  # reversals of one repair; a repair that would need more ends early
 SLICE = 1000  # steps, or cities of the first descent, in one call of a kernel
 GREEDY_POINTS = 200_000  # above this a search starts from a space-filling curve
+CURVE_POINTS = 5000  # above this points are numbered along one
 LOOKED_AT = 16  # cities that one step of a later descent looks at
 KICKS, LEAST_KICKS = 4, 100  # a tour of the first pool gets one kick for so many cities, but not fewer
 POOL, MOST_CITIES = 64, 1 << 26  # tours of a pool, and their cities together
@@ -60,7 +61,7 @@ class TourSearch:
         given = None if start is None else np.array(start, dtype=np.int32)
         if given is not None and not np.array_equal(np.sort(given), np.arange(metric.n)):
             raise ValueError(f"the start is no tour of {metric.name}: not every city occurs once")
-        given = self._distinct(given)
+        given = self._renumber(given)
         metric = self.metric
         self._order = _start(metric) if given is None else given
         self.best, self.found_at, self.steps, self._left = metric.length(self._order), 0, 0, 0
@@ -198,32 +199,40 @@ class TourSearch:
 
     def solution(self) -> np.ndarray:
         """[n] int32, the tour from city 0 on, in the direction whose second city is the smaller."""
-        order = self._with_equals(self._order)
+        order = self._of_caller(self._order)
         order = np.roll(order, -int(np.argmax(order == 0))).astype(np.int32)
         if len(order) > 2 and order[1] > order[-1]:
             order[1:] = order[:0:-1].copy()
         return order
 
-    def _distinct(self, order: np.ndarray | None) -> np.ndarray | None:
-        """The tour through one of all equal points, which the search is about; others stand beside them."""
-        self._places = self.metric.places
-        if self._places is None:
+    def _renumber(self, order: np.ndarray | None) -> np.ndarray | None:
+        """Let the search be about one of all equal points; give many points numbers along a curve.
+
+        What is near in the plane is near in memory then: three times as many kicks of 200,000 points.
+        order     [n], a tour in the caller's numbers, or None; returns it in those of the search
+        """
+        places, n = self.metric.places, self.metric.n
+        chosen, self._place = (np.arange(n), None) if places is None else places
+        if len(chosen) > CURVE_POINTS and self.metric.kind in PLANE:
+            along = space_filling_curve(self.metric.restrict(chosen))[0]
+            rank = np.empty(len(along), dtype=np.int64)
+            rank[along] = np.arange(len(along))
+            chosen, self._place = chosen[along], rank if places is None else rank[self._place]
+        if self._place is None:
             return order
-        firsts, place = self._places
-        self.metric = self.metric.restrict(firsts)
+        self.metric = self.metric.restrict(chosen)
         if order is None:
             return None
-        passed = place[order]
+        passed = self._place[order]
         return passed[np.sort(np.unique(passed, return_index=True)[1])].astype(np.int32)
 
-    def _with_equals(self, order: np.ndarray) -> np.ndarray:
-        """The tour of all cities: equal points one after the other, which is as long."""
-        if self._places is None:
+    def _of_caller(self, order: np.ndarray) -> np.ndarray:
+        """A tour in the caller's numbers: equal points one after the other, which is as long."""
+        if self._place is None:
             return order
-        place = self._places[1]
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        return np.argsort(rank[place], kind="stable").astype(np.int32)
+        return np.argsort(rank[self._place], kind="stable").astype(np.int32)
 
 
 def _start(metric: Metric) -> np.ndarray:
