@@ -325,7 +325,8 @@ class SearchCase(Table, frozen=True):
         about("of each local search; -1: as many as fit the seconds, a second's work without a limit"),
     ] = -1
     starts: Annotated[
-        Positive, about("local searches from different seeds, shared by the ranks; the best one counts")
+        Positive,
+        about("local searches from different seeds, shared by the ranks: the best one counts; tours meet"),
     ] = 1
     start: Annotated[
         str, about("where the searches begin: learned, greedy, or a file with a solution (ids, one per line)")

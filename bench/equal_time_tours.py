@@ -3,7 +3,7 @@
     python bench/equal_time_tours.py FILE... [--seconds 1 3 10 30] [--seeds 5]
 
 A FILE is in TSPLIB's format, or uniform:N:SEED. Both searches begin with the same greedy tour and have the
-same descent, kicks and numbering of the points; the chain is never given up. Setting up is counted, reading is
+same descent, kicks and numbering of points; the chain is never given up. Setting up is counted, reading is
 not. Lengths are medians over seeds; the last column says how many seeds got to the shortest length of all.
 """
 

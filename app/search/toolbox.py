@@ -57,6 +57,9 @@ class Search(Protocol):
     best       value of the best core solution
     found_at   the step at which it was found
     done       nothing better can exist
+
+    One that can use the solutions of others also has `meeting_steps`, the steps between two meetings, and
+    meet(solutions), a list of solutions of the other searches as int64 (app/solver/meetings.py).
     """
 
     steps: int

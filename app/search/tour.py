@@ -29,6 +29,7 @@ KICKS, LEAST_KICKS = 4, 100  # a tour of the first pool gets one kick for so man
 POOL, MOST_CITIES = 64, 1 << 26  # tours of a pool, and their cities together
 FIRST_BREEDING = 8  # tours
 CHILDREN = 30  # of a pair of tours, at most
+LEAST_MEETING = 5000  # steps between two meetings of several searches, or as many as there are cities
 
 
 class TourSearch:
@@ -41,7 +42,8 @@ class TourSearch:
 
     A step is a kick with its repair, a child of two tours, or LOOKED_AT cities of a descent. The first
     descent comes with the first call of `run` and is no step. A result depends on (metric, seed, start,
-    steps): how calls of `run` are cut, and whether the kernels are there, changes nothing.
+    steps): how calls of `run` are cut, and whether the kernels are there, changes nothing. Tours of
+    other searches that `meet` brings are merged with the best one, too.
 
     start       [n] order, or None: a greedy-edge tour
     neighbours  candidates per city
@@ -67,6 +69,7 @@ class TourSearch:
         self.best, self.found_at, self.steps, self._left = metric.length(self._order), 0, 0, 0
         self.done = metric.n <= 3
         self._neighbours, self._random = neighbours, SplitMix(seed)
+        self._guests: list[np.ndarray] = []
         self._course = self._plan()
 
     def run(self, steps: int) -> None:
@@ -74,6 +77,15 @@ class TourSearch:
         if not self.done:
             self._left = steps
             next(self._course)
+
+    @property
+    def meeting_steps(self) -> int:
+        """Steps between two meetings of several searches."""
+        return max(LEAST_MEETING, self.metric.n)
+
+    def meet(self, tours: list[np.ndarray]) -> None:
+        """Tours [n] of other searches, for the next time that a tour is finished."""
+        self._guests += [self._of_search(tour) for tour in tours]
 
     def _set_up(self) -> None:
         metric, order, compiled = self.metric, self._order, self.compiled
@@ -118,10 +130,14 @@ class TourSearch:
         pool: list[np.ndarray] = []
         size, breeding = min(POOL, max(FIRST_BREEDING, MOST_CITIES // self.metric.n)), FIRST_BREEDING
         while len(pool) < size:
-            best = self._order.copy()
+            before = self._order.copy()
             yield from self._kick(kicks)
             pool.append(self._search.order.copy())
-            yield from self._merge(best if self._search.struct.length == self.best else pool[-1])
+            yield from self._merge(pool[-1], before)
+            while self._guests:
+                guest, before = self._guests.pop(0), self._order.copy()
+                self._took(guest, self.metric.length(guest), self.steps)
+                yield from self._merge(guest, before)
             if len(pool) == breeding:
                 yield from self._breed(list(pool))
                 breeding *= 2
@@ -139,12 +155,16 @@ class TourSearch:
         self._took(self._search.order, struct.length, begun)
         yield from self._spend(kick, count)
 
-    def _merge(self, tour: np.ndarray) -> Iterator[None]:
-        """The best tour takes over from another what is better there, until one pass gains nothing."""
-        before = None
-        while before != self.best:
-            before = self.best
-            yield from self._take_over(tour)
+    def _merge(self, tour: np.ndarray, before: np.ndarray) -> Iterator[None]:
+        """The best tour takes over what is better in a tour, until one pass gains nothing.
+
+        before   the best tour without this one: where this one is the best now, what is taken over from
+        """
+        other = before if np.array_equal(tour, self._order) else tour
+        length = None
+        while length != self.best:
+            length = self.best
+            yield from self._take_over(other)
 
     def _take_over(self, tour: np.ndarray) -> Iterator[None]:
         """One pass through the cycles of the best tour and another."""
@@ -221,8 +241,12 @@ class TourSearch:
         if self._place is None:
             return order
         self.metric = self.metric.restrict(chosen)
-        if order is None:
-            return None
+        return None if order is None else self._of_search(order)
+
+    def _of_search(self, order: np.ndarray) -> np.ndarray:
+        """A tour [n] of the caller in the numbers of the search, int32; of equal points the first counts."""
+        if self._place is None:
+            return order.astype(np.int32)
         passed = self._place[order]
         return passed[np.sort(np.unique(passed, return_index=True)[1])].astype(np.int32)
 

@@ -20,6 +20,7 @@ from app.comm.guard import raise_together
 from app.search.toolbox import Bounds, Search, Toolbox
 from app.solver.budget import Budget
 from app.solver.exact import EAGER_SHARE, Exact
+from app.solver.meetings import Meetings
 from app.solver.progress import Progress
 
 FIRST_SLICE = 16  # steps of the first round, before anything was timed
@@ -91,6 +92,7 @@ class Rounds:
                 if self.bounds is not None and not self.mine:  # the start is all this rank will see
                     self.bounds.improve(0.0, toolbox.core_value(progress.best), starts[0])
         self.searching = bool(group.max_integer(int(bool(self.mine))))
+        self.meetings = Meetings(group, self.mine, self.count)
 
     def run(self) -> Outcome:
         """Rounds until the budget is spent or the best is proved optimal. Ranks: all call."""
@@ -102,6 +104,8 @@ class Rounds:
                 self._search()
                 self._bound()
                 self._exact()
+            if self.made:
+                self.meetings.hold(self.steps)
             found, going = self._share()
             self._take_optimum()
             if self.exact.more:
@@ -127,7 +131,8 @@ class Rounds:
     def _search(self) -> None:
         """The slice of every search of this rank."""
         begun = time.perf_counter()
-        steps = min(self.slice, self.budget.steps - self.steps) if self.searching else 0
+        most = min(self.budget.steps - self.steps, self.meetings.room(self.steps))
+        steps = min(self.slice, most) if self.searching else 0
         for search in self.mine.values():
             if steps and not search.done:
                 search.run(steps)

@@ -1,0 +1,42 @@
+"""Meetings: the searches of one instance tell each other their best solutions, at steps that they fix."""
+
+import numpy as np
+
+from app.comm.group import Group
+from app.search.toolbox import Search
+
+
+class Meetings:
+    """Every so many steps each search hears the best solutions of the others.
+
+    The steps are those of every search, and what is told depends on them alone: so does what is found, on any
+    number of ranks and however the rounds are cut.
+
+    mine    the searches of this rank; search i of all `count` lives on rank i modulo the number of ranks
+    every   steps between two meetings; 0: none, there is one search, or searches that have no use for it
+    """
+
+    def __init__(self, group: Group, mine: dict[int, Search], count: int) -> None:
+        self.group, self.mine, self.count = group, mine, count
+        wanted = max((getattr(search, "meeting_steps", 0) for search in mine.values()), default=0)
+        self.every = group.max_integer(wanted) if count > 1 else 0
+
+    def room(self, steps: int) -> int:
+        """Steps until the next meeting, for searches that made `steps`."""
+        return self.every - steps % self.every if self.every else 1 << 62
+
+    def hold(self, steps: int) -> None:
+        """The meeting after `steps` steps, where there is one. Ranks: all call."""
+        if not self.every or steps % self.every:
+            return
+        told = [self._everywhere(i) for i in range(self.count)]
+        for i, search in self.mine.items():
+            search.meet([solution for k, solution in enumerate(told) if k != i])
+
+    def _everywhere(self, number: int) -> np.ndarray:
+        """The best solution of a search on all ranks. Ranks: all call."""
+        owner = number % self.group.size
+        held = self.mine[number].solution() if self.group.rank == owner else np.zeros(0)
+        buffer = np.zeros(self.group.max_integer(len(held)), dtype=np.int64)
+        buffer[: len(held)] = held
+        return self.group.broadcast(buffer, owner)
