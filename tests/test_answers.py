@@ -74,6 +74,20 @@ def test_an_answer_does_not_depend_on_the_ranks(problem, starts):
     assert together.source == alone.source
 
 
+def test_searches_for_tours_meet_alike_on_any_ranks(monkeypatch):
+    """Each of three searches crosses what all have made."""
+    graph, found = cities(400), []
+    for meeting in (50, 10_000):
+        monkeypatch.setattr("app.search.tour.LEAST_MEETING", meeting)
+        for name, value in {"KICKS": 40, "LEAST_KICKS": 10, "FIRST_BREEDING": 4}.items():
+            monkeypatch.setattr(f"app.search.tour.{name}", value)
+        settings = {"problem.name": "tsp", "search.starts": 3, "search.steps": 200, "search.start": "greedy"}
+        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
+            answer = solve(graph, settings=QUIET | settings | {"search.bounds": False}, comm=comm)
+            found.append((answer.nodes, answer.objective, answer.source))
+    assert found[0] == found[1] != found[2] == found[3]
+
+
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize("reductions", [True, False])
 @pytest.mark.parametrize("problem", ["mvc", "mis"])

@@ -103,6 +103,48 @@ def test_the_result_depends_on_seeds_and_steps_alone(group, starts):
     assert progress.best == best
 
 
+class Gossip(Walk):
+    """A search that tells its steps and its best, and adds up what it hears."""
+
+    meeting_steps, searches, heard = 30, 1, 0
+
+    def join(self, searches):
+        self.searches = searches
+
+    def news(self):
+        return np.array([[self.steps, self.best]] * (1 + self.best % 3))
+
+    def meet(self, others):
+        assert len(others) == self.searches - 1 and self.steps % 30 == 0
+        for news in others:
+            assert news.shape == (1 + news[0, 1] % 3, 2) and (news[:, 0] == self.steps).all()
+            self.heard += int(news.sum())
+
+    def solution(self):
+        return np.array([self.best, self.found_at, self.heard])
+
+
+@pytest.mark.parametrize("starts", [1, 2, 5])
+@pytest.mark.parametrize("steps", [29, 30, 250])
+def test_searches_meet_at_steps_of_their_own(group, starts, steps, monkeypatch):
+    """What searches hear depends on the steps alone, however rounds are cut, on any number of ranks."""
+    monkeypatch.setattr(Tools, "search", lambda self, seed, start: Gossip(seed))
+    outcome, _ = search(group, starts, Budget.of_case(steps, 0.0, 0.0, 100))
+    walks = [Gossip(seed) for seed in range(starts)]
+    for walk in walks:
+        walk.join(starts)
+    for made in range(1, steps + 1):
+        for walk in walks:
+            walk.run(1)
+        if starts > 1 and made % 30 == 0:
+            told = [walk.news() for walk in walks]
+            for i, walk in enumerate(walks):
+                walk.meet(told[:i] + told[i + 1 :])
+    best = min(walks, key=lambda walk: (walk.best, walk.found_at))
+    assert outcome.solution.tolist() == best.solution().tolist()
+    assert (best.heard > 0) == (starts > 1 and steps >= 30)
+
+
 def test_a_closed_gap_ends_the_search(group):
     bounds = Stairs(3)
     outcome, progress = search(group, 2, Budget.of_case(1 << 40, 60.0, 0.0, 100), bounds, floor=3)

@@ -148,7 +148,8 @@ def test_full_journal(room):
 @pytest.fixture
 def small_pools(monkeypatch):
     """Pools that are filled, bred and given up within a few hundred steps."""
-    for name, value in {"LEAST_KICKS": 4, "KICKS": 50, "POOL": 5, "FIRST_BREEDING": 2, "CHILDREN": 4}.items():
+    sizes = {"LEAST_KICKS": 4, "KICKS": 50, "FIRST_TOUR": 2, "POOL": 5, "FIRST_BREEDING": 2, "CHILDREN": 4}
+    for name, value in sizes.items():
         monkeypatch.setattr(f"app.search.tour.{name}", value)
 
 
@@ -176,6 +177,31 @@ def test_pools_with_and_without_kernels(make, n, small_pools):
         slow.run(steps)
         assert shape_of(fast) == shape_of(slow)
         assert fast.best == metric.length(fast.solution())
+
+
+@needs_kernels
+@pytest.mark.parametrize("curve", [10, 1000])
+def test_searches_that_meet(curve, small_pools, monkeypatch):
+    """Slices and kernels change nothing; news are tours in the caller's numbers, none told twice."""
+    monkeypatch.setattr("app.search.tour.CURVE_POINTS", curve)
+    metric, found = on_a_grid(60, 3), []
+    for compiled, slices in ((True, [40]), (True, [1] * 40), (False, [13, 27])):
+        searches = [TourSearch(metric, seed, compiled=compiled) for seed in range(3)]
+        for search in searches:
+            search.join(3)
+        heard = []
+        for _ in range(8):
+            for search in searches:
+                for steps in slices:
+                    search.run(steps)
+            news = [search.news() for search in searches]
+            for i, search in enumerate(searches):
+                assert metric.length(news[i][0]) == search.best
+                assert all(is_tour(order, 60) for order in news[i])
+                search.meet(news[:i] + news[i + 1 :])
+            heard += [len(each) for each in news]
+        found.append(([shape_of(search) for search in searches], heard))
+    assert found[0] == found[1] == found[2] and sum(heard) > 30
 
 
 def test_the_best_tour_may_come_from_a_crossing():

@@ -58,8 +58,8 @@ class Search(Protocol):
     found_at   the step at which it was found
     done       nothing better can exist
 
-    One that can use the solutions of others also has `meeting_steps`, the steps between two meetings, and
-    meet(solutions), a list of solutions of the other searches as int64 (app/solver/meetings.py).
+    One that can use what others found also has `meeting_steps`, the steps between two meetings, join(count)
+    for the number of searches, news() -> [k, n] integers to tell, meet(others) with the news of the others.
     """
 
     steps: int

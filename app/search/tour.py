@@ -26,6 +26,7 @@ GREEDY_POINTS = 200_000  # above this a search starts from a space-filling curve
 CURVE_POINTS = 5000  # above this points are numbered along one
 LOOKED_AT = 16  # cities that one step of a later descent looks at
 KICKS, LEAST_KICKS = 4, 100  # a tour of the first pool gets one kick for so many cities, but not fewer
+FIRST_TOUR = 4  # the very first tour gets so many times as many
 POOL, MOST_CITIES = 64, 1 << 26  # tours of a pool, and their cities together
 FIRST_BREEDING = 8  # tours
 CHILDREN = 30  # of a pair of tours, at most
@@ -38,12 +39,11 @@ class TourSearch:
     The tours of a pool are made one after the other: a start of their own, a descent, some kicks. The best so
     far takes over from each what is better there. Whenever the pool has twice as many tours as the last time,
     they are bred: crossed with each other until none gets shorter. A full pool is given up for the next one,
-    whose tours get twice as many kicks.
+    whose tours get twice as many kicks. Several searches share what they make: a pool has the tours of all.
 
     A step is a kick with its repair, a child of two tours, or LOOKED_AT cities of a descent. The first
     descent comes with the first call of `run` and is no step. A result depends on (metric, seed, start,
-    steps): how calls of `run` are cut, and whether the kernels are there, changes nothing. Tours of
-    other searches that `meet` brings are merged with the best one, too.
+    steps): how calls of `run` are cut, and whether the kernels are there, changes nothing.
 
     start       [n] order, or None: a greedy-edge tour
     neighbours  candidates per city
@@ -69,7 +69,9 @@ class TourSearch:
         self.best, self.found_at, self.steps, self._left = metric.length(self._order), 0, 0, 0
         self.done = metric.n <= 3
         self._neighbours, self._random = neighbours, SplitMix(seed)
-        self._guests: list[np.ndarray] = []
+        self._new: list[np.ndarray] = []  # tours that other searches do not know yet
+        self._guests: list[list[np.ndarray]] = []  # the news of other searches
+        self._searches = 1
         self._course = self._plan()
 
     def run(self, steps: int) -> None:
@@ -83,9 +85,19 @@ class TourSearch:
         """Steps between two meetings of several searches."""
         return max(LEAST_MEETING, self.metric.n)
 
-    def meet(self, tours: list[np.ndarray]) -> None:
-        """Tours [n] of other searches, for the next time that a tour is finished."""
-        self._guests += [self._of_search(tour) for tour in tours]
+    def join(self, searches: int) -> None:
+        """Be one of so many searches, before the first step: what the pool gets is kept for the others."""
+        self._searches = searches
+
+    def news(self) -> np.ndarray:
+        """[k, n] int32, the best tour, and those that this search has made since the last call."""
+        told, self._new = [self._order, *self._new], []
+        return np.array([self._of_caller(order) for order in told], dtype=np.int32)
+
+    def meet(self, others: list[np.ndarray]) -> None:
+        """The news of the other searches; they count when the next tour is finished."""
+        for tours in others:
+            self._guests.append([self._of_search(tour) for tour in tours])
 
     def _set_up(self) -> None:
         metric, order, compiled = self.metric, self._order, self.compiled
@@ -108,9 +120,10 @@ class TourSearch:
             pass
         self._took(self._search.order, self._search.struct.length, 0)
         kicks = max(LEAST_KICKS, self.metric.n // KICKS)
+        first = kicks * FIRST_TOUR  # a good answer soon, where there is nothing to cross yet
         while True:
-            yield from self._pool(kicks)
-            kicks *= 2
+            yield from self._pool(kicks, first)
+            first = kicks = 2 * kicks
 
     def _spend(self, work: Callable[[int], int], most: int) -> Iterator[None]:
         """Up to `most` steps of some work: it is told how many and returns how many it made, 0 at its end."""
@@ -125,22 +138,24 @@ class TourSearch:
             self._left -= made
             self.steps += made
 
-    def _pool(self, kicks: int) -> Iterator[None]:
-        """Tours of so many kicks each, until a pool is full; the first is the one at hand."""
+    def _pool(self, kicks: int, first: int) -> Iterator[None]:
+        """Tours of so many kicks each, of `first` the one at hand, until a pool is full."""
         pool: list[np.ndarray] = []
-        size, breeding = min(POOL, max(FIRST_BREEDING, MOST_CITIES // self.metric.n)), FIRST_BREEDING
-        while len(pool) < size:
+        breeding = FIRST_BREEDING
+        while len(pool) < min(POOL * self._searches, max(FIRST_BREEDING, MOST_CITIES // self.metric.n)):
             before = self._order.copy()
-            yield from self._kick(kicks)
+            yield from self._kick(kicks if pool else first)
             pool.append(self._search.order.copy())
+            self._new += pool[-1:] if self._searches > 1 else []
             yield from self._merge(pool[-1], before)
             while self._guests:
-                guest, before = self._guests.pop(0), self._order.copy()
+                (guest, *others), before = self._guests.pop(0), self._order.copy()
                 self._took(guest, self.metric.length(guest), self.steps)
                 yield from self._merge(guest, before)
-            if len(pool) == breeding:
+                pool += others  # the best one is made of such, and would soon be everywhere
+            if len(pool) >= breeding:
                 yield from self._breed(list(pool))
-                breeding *= 2
+                breeding = 2 * len(pool)
             yield from self._begin_another()
 
     def _kick(self, count: int) -> Iterator[None]:

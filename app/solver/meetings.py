@@ -1,4 +1,4 @@
-"""Meetings: the searches of one instance tell each other their best solutions, at steps that they fix."""
+"""Meetings: the searches of one instance tell each other what they found, at steps that they fix."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from app.search.toolbox import Search
 
 
 class Meetings:
-    """Every so many steps each search hears the best solutions of the others.
+    """Every so many steps each search hears the news of the others.
 
     The steps are those of every search, and what is told depends on them alone: so does what is found, on any
     number of ranks and however the rounds are cut.
@@ -20,6 +20,9 @@ class Meetings:
         self.group, self.mine, self.count = group, mine, count
         wanted = max((getattr(search, "meeting_steps", 0) for search in mine.values()), default=0)
         self.every = group.max_integer(wanted) if count > 1 else 0
+        if self.every:
+            for search in mine.values():
+                search.join(count)
 
     def room(self, steps: int) -> int:
         """Steps until the next meeting, for searches that made `steps`."""
@@ -31,12 +34,14 @@ class Meetings:
             return
         told = [self._everywhere(i) for i in range(self.count)]
         for i, search in self.mine.items():
-            search.meet([solution for k, solution in enumerate(told) if k != i])
+            search.meet([news for k, news in enumerate(told) if k != i])
 
     def _everywhere(self, number: int) -> np.ndarray:
-        """The best solution of a search on all ranks. Ranks: all call."""
+        """The news [k, n] of a search on all ranks. Ranks: all call."""
         owner = number % self.group.size
-        held = self.mine[number].solution() if self.group.rank == owner else np.zeros(0)
-        buffer = np.zeros(self.group.max_integer(len(held)), dtype=np.int64)
-        buffer[: len(held)] = held
-        return self.group.broadcast(buffer, owner)
+        held = self.mine[number].news() if self.group.rank == owner else np.zeros((0, 0), dtype=np.int32)
+        shape = self.group.broadcast(np.array(held.shape, dtype=np.int64), owner)
+        news = np.zeros(shape.prod(), dtype=np.int64)
+        if self.group.rank == owner:
+            news[:] = held.ravel()
+        return self.group.broadcast(news, owner).reshape(shape)
