@@ -81,7 +81,7 @@ def test_searches_for_tours_meet_alike_on_any_ranks(monkeypatch):
         monkeypatch.setattr("app.search.tour.LEAST_MEETING", meeting)
         for name, value in {"KICKS": 40, "LEAST_KICKS": 10, "FIRST_BREEDING": 4}.items():
             monkeypatch.setattr(f"app.search.tour.{name}", value)
-        settings = {"problem.name": "tsp", "search.starts": 3, "search.steps": 200, "search.start": "greedy"}
+        settings = {"problem.name": "tsp", "search.starts": 3, "search.steps": 1000, "search.start": "greedy"}
         for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
             answer = solve(graph, settings=QUIET | settings | {"search.bounds": False}, comm=comm)
             found.append((answer.nodes, answer.objective, answer.source))
