@@ -153,6 +153,11 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
             f"messages took {100 * waiting:.0f} % of the time and go through the host; a CUDA-aware MPI, or "
             "fewer ranks, would shorten that"
         )
+    if waiting > WAITING and (idle := _without_search(group, case)):
+        return (
+            f"{_count(idle, 'rank')} of {group.size} had no search; search.starts={group.size} gives each "
+            "one, and searches for tours share what they find"
+        )
     if group.size > 1 and waiting > WAITING:
         return (
             f"MPI calls took {100 * waiting:.0f} % of the time: this work is too small for {group.size} "
@@ -162,6 +167,14 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
     if drawn > WAITING:
         return f"plots took {100 * drawn:.0f} % of the time; output.plots=false leaves them out"
     return _uneven(times, seconds)
+
+
+def _without_search(group: Group, case: Case) -> int:
+    """Ranks that only wait while others search and bound under a time limit."""
+    search = case.search
+    if case.run.task != "solve" or search.solver != "full" or not search.seconds:
+        return 0
+    return max(group.size - max(search.starts, case.parallel.data) - int(search.bounds), 0)
 
 
 def crowded_host(where: list[Place]) -> str:

@@ -103,6 +103,24 @@ def test_advice_names_what_is_off(group, where, times, said):
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"search.seconds": 9.0}, "2 ranks of 4 had no search; search.starts=4"),
+        ({"search.seconds": 9.0, "search.starts": 2}, "1 rank of 4 had no search"),
+        ({"search.seconds": 9.0, "search.starts": 2, "search.bounds": False}, "2 ranks of 4 had no search"),
+        ({"search.seconds": 9.0, "search.starts": 3}, "too small for 4 ranks"),
+        ({"search.seconds": 0.0}, "too small for 4 ranks"),
+        ({"search.seconds": 9.0, "search.solver": "policy"}, "too small for 4 ranks"),
+    ],
+)
+def test_ranks_without_a_search_are_told_how_to_get_one(settings, said):
+    case = build({"run.task": "solve", **settings})
+    where = [place(host) for host in "abcd"]
+    assert said in advice(group_of(4), case, where, phases(comm__sum=(6.0,)), 10.0)
+
+
+@pytest.mark.mpi_skip
 def test_kernels_that_were_not_wanted_are_not_missed():
     plain = build({"run.kernels": "plain"})
     assert advice(group_of(1, native=None), plain, [place()], phases(train=(9.0,)), 10.0) == ""
