@@ -326,7 +326,7 @@ class SearchCase(Table, frozen=True):
     ] = -1
     starts: Annotated[
         Positive,
-        about("local searches from different seeds, shared by the ranks: the best one counts; tours meet"),
+        about("local searches, dealt to the ranks: the best one counts; those for cuts and tours meet"),
     ] = 1
     start: Annotated[
         str, about("where the searches begin: learned, greedy, or a file with a solution (ids, one per line)")

@@ -156,7 +156,7 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
     if waiting > WAITING and (idle := _without_search(group, case)):
         return (
             f"{_count(idle, 'rank')} of {group.size} had no search; search.starts={group.size} gives each "
-            "one, and searches for tours share what they find"
+            "one, and those for cuts and tours share what they find"
         )
     if group.size > 1 and waiting > WAITING:
         return (

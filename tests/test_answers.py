@@ -74,14 +74,27 @@ def test_an_answer_does_not_depend_on_the_ranks(problem, starts):
     assert together.source == alone.source
 
 
-def test_searches_for_tours_meet_alike_on_any_ranks(monkeypatch):
-    """Each of three searches crosses what all have made."""
-    graph, found = cities(400), []
-    for meeting in (50, 10_000):
-        monkeypatch.setattr("app.search.tour.LEAST_MEETING", meeting)
-        for name, value in {"KICKS": 40, "LEAST_KICKS": 10, "FIRST_BREEDING": 4}.items():
-            monkeypatch.setattr(f"app.search.tour.{name}", value)
-        settings = {"problem.name": "tsp", "search.starts": 3, "search.steps": 1000, "search.start": "greedy"}
+@pytest.mark.parametrize(
+    ("problem", "graph", "steps", "sizes"),
+    [
+        (
+            "tsp",
+            lambda: cities(400),
+            1000,
+            {"tour.KICKS": 40, "tour.LEAST_KICKS": 10, "tour.LEAST_MEETING": 50},
+        ),
+        ("maxcut", lambda: nx.gnp_random_graph(400, 0.05, seed=3), 40_000, {"cut.SWEEPS": 2, "cut.POOL": 4}),
+    ],
+)
+def test_searches_meet_alike_on_any_ranks(problem, graph, steps, sizes, monkeypatch):
+    """Each of three searches goes on from what all have found; without meetings they find something else."""
+    graph, found = graph(), []
+    for name, value in sizes.items():
+        monkeypatch.setattr(f"app.search.{name}", value)
+    settings = {"problem.name": problem, "search.starts": 3, "search.steps": steps, "search.start": "greedy"}
+    for meeting in (True, False):
+        if not meeting:
+            monkeypatch.setattr("app.solver.meetings.Meetings.hold", lambda *_: None)
         for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
             answer = solve(graph, settings=QUIET | settings | {"search.bounds": False}, comm=comm)
             found.append((answer.nodes, answer.objective, answer.source))

@@ -235,6 +235,30 @@ def test_slices_change_nothing():
     assert (whole.best, whole.found_at) == (sliced.best, sliced.found_at)
 
 
+@needs_kernels
+def test_searches_that_meet(monkeypatch):
+    """What others found joins the pool, alike with kernels and without, however steps are cut."""
+    monkeypatch.setattr("app.search.cut.POOL", 4)
+    monkeypatch.setattr("app.search.cut.SWEEPS", 5)
+    graph, found = sparse_graph(60, 200, 3), []
+    for compiled, slices in ((True, [900]), (True, [1, 399, 500]), (False, [450, 450])):
+        searches = [CutSearch(graph, seed, compiled=compiled) for seed in range(3)]
+        for _ in range(12):
+            for search in searches:
+                for steps in slices:
+                    search.run(steps)
+            news = [search.news() for search in searches]
+            for i, search in enumerate(searches):
+                assert cut_value(graph, news[i][0].astype(bool)) == search.best * search.unit
+                search.meet(news[:i] + news[i + 1 :])
+                assert search._pool.values == sorted(search._pool.values, reverse=True)
+                assert search._pool.values[0] >= max(other.best for other in searches if other is not search)
+        found.append([search.state() for search in searches])
+    for others in found[1:]:
+        for a, b in zip(found[0], others):
+            same_state(a, b)
+
+
 def test_a_search_goes_on_from_its_state():
     graph = sparse_graph(60, 200, 4)
     whole, first = CutSearch(graph, 9), CutSearch(graph, 9)

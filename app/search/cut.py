@@ -65,6 +65,7 @@ class CutSearch:
     Rounds fill a pool with distinct cuts. Then two of the pool are combined piece by piece (cut_pool.py) and
     a cooler round goes on from there. When a pool takes nothing new any more, the next one begins with the
     best cut alone and rounds of twice as many sweeps.
+    Several searches tell each other their best cuts, which join the pools.
     A step is one trial of a flip. The result depends on graph, seed, start, fixed and the number of steps.
 
     seed      any integer; start [n] bool, a first cut, or None
@@ -82,6 +83,7 @@ class CutSearch:
         compiled: bool = True,
     ) -> None:
         weights, self.unit = cut_weights(graph)
+        self._graph, self._weights = graph, weights
         fixed = _checked(graph, start, fixed)
         settled, sides = perfect_sides(graph, weights, fixed)
         self._frozen = settled | (fixed >= 0)
@@ -130,6 +132,25 @@ class CutSearch:
     def solution(self) -> np.ndarray:
         """[n] bool, the sides of the best cut."""
         return self._annealer.best_sides() if self._annealer.best > self._best else self._sides.copy()
+
+    @property
+    def meeting_steps(self) -> int:
+        """Trials between two meetings of several searches: those that fill a pool at first."""
+        return POOL * SWEEPS * max(self._graph.n, 1)
+
+    def join(self, searches: int) -> None:
+        """Be one of so many searches: it changes nothing."""
+
+    def news(self) -> np.ndarray:
+        """[1, n] int8, the sides of the best cut."""
+        return self.solution()[None, :].astype(np.int8)
+
+    def meet(self, others: list[np.ndarray]) -> None:
+        """The best cuts of other searches join the pool, where they are new to it."""
+        rows, cols = self._graph.row_of(), self._graph.indices
+        for sides in (news[0].astype(bool) for news in others):
+            value = int(self._weights[sides[rows] != sides[cols]].sum()) // 2
+            self._pool.add(value, sides, 0 if value > self.best else self._near)
 
     def _random_sides(self) -> np.ndarray:
         words = [self._random.bits() for _ in range(-(-len(self._frozen) // 64))]
