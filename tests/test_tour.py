@@ -154,9 +154,10 @@ def small_pools(monkeypatch):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_slicing(compiled, small_pools):
-    """Every phase of a search stops and goes on wherever the steps end."""
-    metric = uniform_points(60, 8)
+@pytest.mark.parametrize("make", [uniform_points, on_a_grid, lambda n, seed: random_metric(n, seed, 9)])
+def test_slicing(compiled, make, small_pools):
+    """Every phase of a search stops and goes on wherever the steps end, also among tours of one length."""
+    metric = make(60, 8)
     whole, cut = (TourSearch(metric, 4, compiled=compiled) for _ in range(2))
     sizes = [0, 1, 7, 0, 20, *range(32), *[1] * 150]
     whole.run(sum(sizes))

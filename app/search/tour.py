@@ -225,9 +225,13 @@ class TourSearch:
         yield from self._spend(descend, self._search.waiting)
 
     def _took(self, order: np.ndarray, length: int, step: int) -> None:
-        """Keep a tour of this length, found at this step, where it is the shortest."""
+        """Keep a tour of this length, found at this step, where it is the shortest, of equal ones the last.
+
+        Kicks go on from a tour as long as the one before: were the first kept, slices would decide which.
+        """
         if length < self.best:
             self.best, self.found_at = int(length), int(step)
+        if length == self.best:
             self._order[:] = order
 
     # ---- solutions
