@@ -44,6 +44,11 @@ class Bound(ABC):
         return self.gap(objective) > WEAK_GAP
 
 
+def exact_sum(values: np.ndarray) -> int:
+    """The sum of int64 values, which may leave 63 bits."""
+    return (int((values >> 31).sum()) << 31) + int((values & 0x7FFFFFFF).sum())
+
+
 @dataclass(frozen=True, eq=False)
 class Certificate(Bound):
     """No vertex cover has fewer than `lower` nodes; `method` says how the bound was found.

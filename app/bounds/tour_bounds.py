@@ -1,59 +1,75 @@
-"""A bound of a travelling salesman problem that gets better with time: 1-trees, then branch and bound."""
+"""A bound of a travelling salesman problem that gets better with time: 1-trees, then branch and cut."""
 
 import time
 
+import numpy as np
+
+from app.bounds import tour_lp
 from app.bounds.near_tree import applies
 from app.bounds.one_tree import METHOD, Ascent, OneTree
 from app.bounds.tour_ascent import SparseAscent
-from app.bounds.tour_tree import METHOD as CASES
-from app.bounds.tour_tree import Branching, CaseTree
+from app.bounds.tour_cutting import Cutting
+from app.bounds.tour_proof import CutTree
 from app.graphs.metric import Metric
 from app.native import tour as native
 
-BRANCH_POINTS = 150  # up to here cases are worth their time
+FEWEST_POINTS, MOST_POINTS = 5, 12_000  # between these the linear program is worth its time
 DENSE_POINTS = 1000  # up to here all 1-trees are made of all edges
-BRANCH_AFTER = 1550  # 1-trees: five rounds of the ascent
+CUT_AFTER = 150  # 1-trees: two rounds of the ascent
+RECENT = 0.5  # of the longest step, that it counts for less after each later one
 PLAIN_SECONDS, PLAIN_PAIRS = 1.5e-5, 2e-8  # of a 1-tree by NumPy, for each point and each pair of points
 KERNEL_PAIRS = 6e-9  # by the kernel, for each pair
 NEAR_SECONDS, BEGIN_SECONDS = 3e-6, 3e-5  # for each point in the plane, and to find the candidates
 TREE_SECONDS = 4e-5  # for each point, of the check of a tree
-MOST_CASES = 8000  # checked in a few seconds
+CHECK_PAIRS = 3e-7  # for each pair of points, of the check of the root of branch and cut
+CHECK_CASE = 2e-6  # for each point, of that of a case
 
 
 class TourBounds:
     """A lower bound on the length of every tour.
 
     lower    the best bound so far, 0 before the first step        method   how it was found; "": no bound yet
-    steps    1-trees of the ascent and cases divided
-    done     nothing is left to try: the bound is best possible or the cases are too many
+    steps    1-trees of the ascent, rounds of the linear program
+    done     nothing is left to try: the bound is best possible, or no cut and no case is worth its time
 
-    Branch and bound begins where a tour is known (`upper`) and the ascent has slowed down. The bound is a
-    function of (metric, steps, the uppers given); only `improve` looks at the clock.
+    The linear program begins where a tour is known (`upper`) and the first rounds of the ascent are made. The
+    bound is a function of (metric, steps, the uppers and orders given); only `improve` looks at the clock.
     """
 
     def __init__(self, metric: Metric, compiled: bool = True) -> None:
         self.metric, self.compiled = metric, compiled
         self._ascent = (Ascent if metric.n <= DENSE_POINTS else SparseAscent)(metric, compiled)
-        self._branching: Branching | None = None
-        self._divided = 0
+        self._cutting: Cutting | None = None
+        self._rounds, self._longest = 0, 0.0
+        self._order: np.ndarray | None = None
+        self._cuts = FEWEST_POINTS <= metric.n <= MOST_POINTS and tour_lp.available()
         self.done = self._ascent.closed
 
     @property
     def lower(self) -> int:
         """The best bound so far."""
-        return max(self._branching.lower if self._branching else self._ascent.lower, 0)
+        return max(self._best.lower, 0)
 
     @property
     def method(self) -> str:
         """How the bound was found."""
         if self._ascent.lower < 0:
             return ""
-        return CASES if self._branching else METHOD
+        return METHOD if self._best is self._ascent else self._cutting.method
 
     @property
     def steps(self) -> int:
-        """1-trees of the ascent and cases divided."""
-        return self._ascent.steps + self._divided
+        """1-trees of the ascent, rounds of the linear program."""
+        return self._ascent.steps + self._rounds
+
+    @property
+    def _best(self) -> Ascent | SparseAscent | Cutting:
+        better = self._cutting is not None and self._cutting.lower > self._ascent.lower
+        return self._cutting if better else self._ascent
+
+    def know(self, order: np.ndarray) -> None:
+        """A short tour [n]: it helps to find cuts."""
+        self._order = np.asarray(order, dtype=np.int64)
 
     def run(self, steps: int, upper: int | None = None) -> bool:
         """Make up to `steps` steps, until the bound reaches `upper`, a known length; True if it grew."""
@@ -68,21 +84,27 @@ class TourBounds:
         """`run` for about so many seconds, at least one step; True where there is more to try."""
         end = time.monotonic() + seconds
         while not (self.done or self._reached(upper)):
+            begun = time.monotonic()
             self._step(upper)
-            if time.monotonic() >= end:
+            now = time.monotonic()
+            self._longest = max(now - begun, RECENT * self._longest)
+            if now >= end:
                 return not self.done
         return False
 
     @property
     def check_seconds(self) -> float:
-        """An estimate of what checking the certificate takes: a 1-tree of NumPy calls for each case."""
-        if self._near:
-            return TREE_SECONDS * self.metric.n
-        return self._plain_seconds * (1 + (self._branching.cases if self._branching else 0))
+        """An estimate of what checking the certificate takes."""
+        n = self.metric.n
+        if self._best is self._cutting:
+            return CHECK_PAIRS * n * n + CHECK_CASE * n * self._cutting.cases
+        return TREE_SECONDS * n if self._near else self._plain_seconds
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the longest step: a 1-tree of all edges, at first also the candidates."""
+        """An estimate of the longest step: a 1-tree of all edges, at first also the candidates; later a round."""
+        if self._cutting is not None:
+            return self._longest
         if not (self.compiled and native.available()):
             return self._plain_seconds
         if self._near:
@@ -98,28 +120,22 @@ class TourBounds:
         """Whether 1-trees are found and checked without a look at all edges."""
         return self.metric.n > DENSE_POINTS and applies(self.metric)
 
-    def certificate(self) -> OneTree | CaseTree:
+    def certificate(self) -> OneTree | CutTree:
         """The bound with what proves it."""
-        return self._branching.certificate() if self._branching else self._ascent.certificate()
+        return self._best.certificate()
 
     def _reached(self, upper: int | None) -> bool:
         """Whether a bound was found that no other can beat: one of 0 is none before the first step."""
         return upper is not None and self.method != "" and self.lower >= upper
 
     def _step(self, upper: int | None) -> None:
-        if self._branching is None and upper is not None and self._slow():
-            self._branching = Branching(
-                self.metric, self._ascent.pi, self._ascent.special, upper, self.compiled
-            )
-        if self._branching is None:
+        if upper is None or not self._cuts or self._ascent.steps < CUT_AFTER:
             self._ascent.step(upper)
             self.done = self._ascent.closed
             return
-        if upper is not None:
-            self._branching.lower_upper(upper)
-        self._branching.run(1)
-        self._divided += 1
-        self.done = self._branching.closed or self._branching.cases >= MOST_CASES
-
-    def _slow(self) -> bool:
-        return self.metric.n <= BRANCH_POINTS and self._ascent.steps >= BRANCH_AFTER
+        if self._cutting is None:
+            self._cutting = Cutting(self.metric, self._ascent.pi, upper, self._order)
+        self._cutting.know(upper, self._order)
+        self._cutting.step()
+        self._rounds += 1
+        self.done = self._cutting.done

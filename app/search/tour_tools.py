@@ -14,6 +14,16 @@ from app.search.tour import TourSearch
 from app.search.tour_baselines import apart_from_equals, baselines, too_large
 
 
+class _Bounds(CoreBounds):
+    """Bounds that look at the tours found."""
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """As CoreBounds."""
+        if solution is not None:
+            self.inner.know(solution)
+        return super().improve(seconds, best)
+
+
 class TourTools:
     """Tours of one instance; a solution is the order of the nodes."""
 
@@ -75,8 +85,8 @@ class TourTools:
         return TourSearch(self.metric, seed, start, compiled=self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
-        """Held-Karp's 1-trees."""
-        return CoreBounds(TourBounds(self.metric, self.instance.compiled), self.metric, "lower")
+        """Held-Karp's 1-trees, then branch and cut."""
+        return _Bounds(TourBounds(self.metric, self.instance.compiled), self.metric, "lower")
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain constructions, on one of all equal points; the others follow it."""

@@ -1,0 +1,280 @@
+"""Cuts that a point of the linear program violates: what no tour does, found by heuristics and minimum cuts.
+
+A point x [m] on edges u-v has degree 2 at every city. Its support graph has the edges with x > 0.
+
+Sources  subtours: components; intervals of a tour and minimum cuts (Applegate, Bixby, Chvatal and Cook 2006,
+         chapter 6; contractions: Padberg and Rinaldi 1990; minimum cuts: Stoer and Wagner 1997)
+         blossoms: odd components of the fractional edges (Padberg and Hong 1980)
+         combs: the same after sets that a point enters once were contracted (Padberg and Rinaldi 1990)
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from app.bounds.tour_cuts import Cuts
+
+ZERO = 1e-6  # smaller values of x are none
+VIOLATED = 0.02  # cuts that miss less are not worth a row
+FEW = 3  # subtours of intervals: with fewer, minimum cuts are looked for
+ENOUGH = 10  # blossoms: with fewer, combs are looked for
+THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4)  # edges that are nearer to 0 or 1 do not join handles
+CONTRACTIONS = 6  # ways to contract
+MOST_TIGHT = 400  # sets that are tried for one
+MOST_TABLE = 3000  # cities: a table of their pairs fits
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A point on the edges where it is not 0: u < v, x [m]."""
+
+    n: int
+    u: np.ndarray
+    v: np.ndarray
+    x: np.ndarray
+
+    @staticmethod
+    def of(n: int, u: np.ndarray, v: np.ndarray, x: np.ndarray) -> "Point":
+        """The support of x."""
+        kept = np.flatnonzero(x > ZERO)
+        return Point(n, u[kept], v[kept], x[kept])
+
+    def contracted(self, label: np.ndarray) -> "Point":
+        """Cities of one label (0, 1, ..) as one, edges between the same two labels added up."""
+        n = int(label.max()) + 1
+        a, b = label[self.u], label[self.v]
+        apart = a != b
+        keys = np.minimum(a, b)[apart] * np.int64(n) + np.maximum(a, b)[apart]
+        keys, place = np.unique(keys, return_inverse=True)
+        return Point(n, keys // n, keys % n, np.bincount(place, self.x[apart], len(keys)))
+
+    def degrees(self) -> np.ndarray:
+        """[n] what the edges at each city add up to."""
+        return np.bincount(self.u, self.x, self.n) + np.bincount(self.v, self.x, self.n)
+
+
+def separate(cuts: Cuts, point: Point, order: np.ndarray | None, random: np.random.Generator) -> list[int]:
+    """Numbers of violated cuts: components; of a connected point subtours, known cuts and combs.
+
+    order   [n] a short tour, where one is known
+    """
+    if found := components(point):
+        return sorted({cuts.subtour(members) for members in found})
+    found = subtours(cuts, point, order)
+    boundary = cuts.boundary(point.u, point.v, point.x)
+    return sorted({*found, *violated(cuts, boundary), *combs(cuts, point, boundary, random)})
+
+
+def subtours(cuts: Cuts, point: Point, order: np.ndarray | None) -> list[int]:
+    """Sets that the point enters less than twice: intervals of a tour, and where these are few minimum cuts."""
+    found = intervals(point, order) if order is not None and point.n <= MOST_TABLE else []
+    if len(found) < FEW:
+        found += minimum_cuts(point)
+    return sorted({cuts.subtour(members) for members in found})
+
+
+def components(point: Point) -> list[np.ndarray]:
+    """The components of the support graph, none where it is connected."""
+    count, label = _components(point.n, point.u, point.v)
+    return [] if count == 1 else _groups(label)
+
+
+def intervals(point: Point, order: np.ndarray) -> list[np.ndarray]:
+    """For each city the interval of a tour that begins there and is violated most, where one is."""
+    n, place = point.n, np.empty(point.n, dtype=np.int64)
+    place[order] = np.arange(n)
+    first, last = np.minimum(place[point.u], place[point.v]), np.maximum(place[point.u], place[point.v])
+    excess = np.zeros((n, n), dtype=np.float32)
+    excess[first, last] = point.x
+    excess = np.cumsum(np.cumsum(excess[::-1], axis=0)[::-1], axis=1)  # of edges from i on and up to j
+    size = np.arange(n) - np.arange(n)[:, None]
+    excess -= size  # x(E(S)) <= |S| - 1
+    excess[size < 1] = excess[0, n - 1] = -n
+    best = excess.argmax(axis=1)
+    begins = np.flatnonzero(excess[np.arange(n), best] > VIOLATED / 2)
+    return [order[i : best[i] + 1] for i in begins.tolist()]
+
+
+def minimum_cuts(point: Point) -> list[np.ndarray]:
+    """Sets entered less than twice, one at least where there is one; by Stoer and Wagner's phases."""
+    label = _safely_contracted(point)
+    small = point.contracted(label)
+    n, members = small.n, _groups(label)
+    joined = np.zeros((n, n))
+    joined[small.u, small.v] = joined[small.v, small.u] = small.x
+    groups, alive, found = [[city] for city in range(n)], np.ones(n, dtype=bool), []
+    for left in range(n, 2, -1):
+        before, last, value = _phase(joined, alive, left)
+        if value < 2 - VIOLATED:
+            found.append(np.concatenate([members[city] for city in groups[last]]))
+        joined[before] += joined[last]
+        joined[:, before] += joined[:, last]
+        joined[before, before] = 0
+        alive[last] = False
+        groups[before] += groups[last]
+    return found
+
+
+def _phase(joined: np.ndarray, alive: np.ndarray, left: int) -> tuple[int, int, float]:
+    """Cities in the order of how they are joined to those before: the last but one, the last, and its degree."""
+    at = int(alive.argmax())
+    joins = np.where(alive, joined[at], -np.inf)
+    joins[at] = -np.inf
+    before, value = at, 0.0
+    for _ in range(left - 1):
+        before, at = at, int(joins.argmax())
+        value = float(joins[at])
+        joins += joined[at]
+        joins[at] = -np.inf
+    return before, at, value
+
+
+def _safely_contracted(point: Point) -> np.ndarray:
+    """[n] labels: cities joined by half of what one of them has are in no set entered less than twice alone."""
+    label = np.arange(point.n)
+    while True:
+        small = point.contracted(label)
+        degree = small.degrees()
+        pairs = np.flatnonzero(small.x >= np.minimum(degree[small.u], degree[small.v]) / 2 - ZERO)
+        matched = _matching(small.n, small.u[pairs], small.v[pairs])
+        if small.n - len(matched) < 2 or not len(matched):
+            return label
+        pairs = pairs[matched]
+        label = _components(small.n, small.u[pairs], small.v[pairs])[1][label]
+
+
+def _matching(n: int, u: np.ndarray, v: np.ndarray) -> list[int]:
+    """Edges no two of which meet, the first ones first."""
+    taken, found = [False] * n, []
+    for place, (a, b) in enumerate(zip(u.tolist(), v.tolist())):
+        if not (taken[a] or taken[b]):
+            taken[a] = taken[b] = True
+            found.append(place)
+    return found
+
+
+def combs(cuts: Cuts, point: Point, boundary: np.ndarray, random: np.random.Generator) -> list[int]:
+    """Blossoms, and where these are few, blossoms of contracted points.
+
+    boundary   of the sets of `cuts`, see Cuts.boundary
+    """
+    found = {cut for cut in blossoms(cuts, point, np.arange(point.n))}
+    if len(found) < ENOUGH:
+        for label in contractions(cuts, point, boundary, random):
+            found.update(blossoms(cuts, point, label))
+    return sorted(found)
+
+
+def contractions(
+    cuts: Cuts, point: Point, boundary: np.ndarray, random: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Labels [n]: disjoint sets entered once are one city each, and then paths of edges of value 1 as well."""
+    sizes = np.array([len(members) for members in cuts.sets[: len(boundary)]])
+    tight = np.flatnonzero((boundary < 2 + ZERO) & (sizes > 1) & (sizes <= point.n // 2))
+    by_size = tight[np.argsort(sizes[tight], kind="stable")]
+    for way in range(CONTRACTIONS):
+        sets = (by_size, by_size[::-1])[way] if way < 2 else random.permutation(tight)
+        label = np.arange(point.n)
+        taken = np.zeros(point.n, dtype=bool)
+        for number in sets[:MOST_TIGHT].tolist():
+            members = cuts.sets[number]
+            if not taken[members].any():
+                taken[members], label[members] = True, members[0]
+        label = np.unique(label, return_inverse=True)[1]
+        yield label
+        yield _paths_contracted(point, label)
+
+
+def _paths_contracted(point: Point, label: np.ndarray) -> np.ndarray:
+    """Labels where the inner edges of paths of value 1 are contracted too; those at their ends may be teeth."""
+    small = point.contracted(label)
+    one = small.x > 1 - ZERO
+    a, b = small.u[one], small.v[one]
+    degree = np.bincount(np.append(a, b), minlength=small.n)
+    inner = (degree[a] == 2) & (degree[b] == 2)
+    return _components(small.n, a[inner], b[inner])[1][label]
+
+
+def blossoms(cuts: Cuts, point: Point, label: np.ndarray) -> list[int]:
+    """Combs whose teeth are edges of the contracted point: handles are components of fractional edges."""
+    small, found = point.contracted(label), []
+    members = _groups(label)
+    for threshold in THRESHOLDS:
+        low, high = threshold + ZERO, 1 - threshold - ZERO
+        fractional = (small.x > low) & (small.x < high)
+        _, piece = _components(small.n, small.u[fractional], small.v[fractional])
+        for number in np.flatnonzero(np.bincount(piece) > 2).tolist():
+            teeth = Teeth(small, piece == number, high)
+            if teeth.make() and teeth.violation() > VIOLATED:
+                handle = np.concatenate([members[city] for city in np.flatnonzero(teeth.handle)])
+                pairs = zip(small.u[teeth.edges].tolist(), small.v[teeth.edges].tolist())
+                found.append(cuts.comb(handle, [np.append(members[a], members[b]) for a, b in pairs]))
+    return found
+
+
+class Teeth:
+    """A handle [n] bool, and edges of high value that leave it, by their numbers: teeth of a blossom."""
+
+    def __init__(self, point: Point, handle: np.ndarray, high: float) -> None:
+        self.point, self.handle = point, handle
+        leaving = self._leaving()
+        self.edges = leaving[point.x[leaving] >= high].tolist()
+
+    def make(self) -> bool:
+        """Make the teeth disjoint and their number odd; False: there are too few."""
+        while (city := self._met_twice()) is not None:
+            self.handle[city] = not self.handle[city]  # then both edges are inside, or outside
+            u, v = self.point.u, self.point.v
+            self.edges = [edge for edge in self.edges if city not in (u[edge], v[edge])]
+        if len(self.edges) % 2 == 0:
+            self._make_odd()
+        return len(self.edges) % 2 == 1 and len(self.edges) >= 3
+
+    def violation(self) -> float:
+        """What the inequality misses, where every city has degree 2: a tooth has 4 - 2 x."""
+        x = self.point.x
+        left = x[self._leaving()].sum() + sum(4 - 2 * x[edge] for edge in self.edges)
+        return 3 * len(self.edges) + 1 - float(left)
+
+    def _leaving(self) -> np.ndarray:
+        return np.flatnonzero(self.handle[self.point.u] != self.handle[self.point.v])
+
+    def _ends(self) -> np.ndarray:
+        return np.append(self.point.u[self.edges], self.point.v[self.edges]).astype(np.int64)
+
+    def _met_twice(self) -> int | None:
+        twice = np.flatnonzero(np.bincount(self._ends(), minlength=1) > 1)
+        return int(twice[0]) if len(twice) else None
+
+    def _make_odd(self) -> None:
+        """One more tooth, or one less, whichever costs less."""
+        u, v, x = self.point.u, self.point.v, self.point.x
+        leaving = self._leaving()
+        met = np.zeros(self.point.n, dtype=bool)
+        met[self._ends()] = True
+        free = leaving[~(met[u[leaving]] | met[v[leaving]])]
+        more = int(free[x[free].argmax()]) if len(free) else None
+        less = min(self.edges, key=lambda edge: x[edge], default=None)
+        if more is not None and (less is None or 1 - 2 * x[more] < 2 * x[less] - 1):
+            self.edges.append(more)
+        elif less is not None:
+            self.edges.remove(less)
+
+
+def violated(cuts: Cuts, boundary: np.ndarray) -> list[int]:
+    """Known cuts that the point violates."""
+    return np.flatnonzero(cuts.excess(boundary) < -VIOLATED).tolist()
+
+
+def _components(n: int, u: np.ndarray, v: np.ndarray) -> tuple[int, np.ndarray]:
+    edges = sp.csr_array((np.ones(len(u), dtype=np.int8), (u, v)), shape=(n, n))
+    return connected_components(edges, directed=False)
+
+
+def _groups(label: np.ndarray) -> list[np.ndarray]:
+    """The members of each label, ascending."""
+    order = np.argsort(label, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
