@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from app.bounds.tour_tree import Branching
 from data import catalogue, data_dir, needs_data
 
 from app.bounds import tour_bounds
@@ -17,7 +18,6 @@ from app.bounds.tour_ascent import (
     plain_quadrants,
 )
 from app.bounds.tour_bounds import TourBounds
-from app.bounds.tour_tree import Branching
 from app.bounds.tree_check import minimum_tree_weight
 from app.graphs.metric import PLANE, Metric, explicit, from_points, uniform_points
 from app.graphs.source import Limits

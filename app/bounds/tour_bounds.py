@@ -67,6 +67,11 @@ class TourBounds:
         better = self._cutting is not None and self._cutting.lower > self._ascent.lower
         return self._cutting if better else self._ascent
 
+    @property
+    def closing(self) -> bool:
+        """Whether the linear program has begun and may reach the optimum."""
+        return self._cutting is not None and not self.done
+
     def know(self, order: np.ndarray) -> None:
         """A short tour [n]: it helps to find cuts."""
         self._order = np.asarray(order, dtype=np.int64)

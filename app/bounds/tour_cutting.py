@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.bounds.certificate import exact_sum
 from app.bounds.one_tree import SCALE
 from app.bounds.tour_cuts import Cuts
-from app.bounds.certificate import exact_sum
 from app.bounds.tour_lp import TourProgram, constant, pairs_below, places_for
 from app.bounds.tour_proof import CutTree, Duals
 from app.bounds.tour_separation import Point, separate
@@ -27,7 +27,10 @@ from app.rng import stream
 
 METHODS = {False: "cutting planes", True: "branch and cut"}
 NEAREST = 5  # edges of a city to its nearest points, and to those nearest in a 1-tree's weights
-SLOW, PATIENCE = 0.01, {True: 8, False: 2}  # rounds that gain less of what is missing; so many end a root, a case
+SLOW, PATIENCE = (
+    0.01,
+    {True: 8, False: 2},
+)  # rounds that gain less of what is missing; so many end a root, a case
 CASE_ROUNDS = 15
 PRICE_AFTER, PRICE_GROWTH = 15, 1.5  # rounds to the first look at all edges, and from one to the next
 MOST_NEW = 2  # edges that join at once, for each city
@@ -118,7 +121,6 @@ class Cutting:
 
     def _work(self) -> Iterator[bool]:
         """Items: True after each step."""
-        program = self._program
         yield from self._cut_root()
         if self._root is None:
             return
@@ -139,6 +141,7 @@ class Cutting:
             program.drop_idle(FEWEST_IDLE)
             idle = 0 if program.value > value + SLOW * (self.upper - program.value) else idle + 1
             value, rounds = max(value, program.value), rounds + 1
+            yield True
             added = program.add_cuts(self.separate(program))
             yield True
             if added and idle <= PATIENCE[True] and rounds < look:
@@ -198,17 +201,18 @@ class CaseTree:
         self._edge = {edge: place for place, edge in enumerate(zip(self._u.tolist(), self._v.tolist()))}
         old = cutting._program
         kept = np.isin(old.keys, self._u * self._metric.n + self._v)
-        self._program = TourProgram(
-            self._metric, self._cuts, np.column_stack([old.u[kept], old.v[kept]])
-        )
+        self._program = TourProgram(self._metric, self._cuts, np.column_stack([old.u[kept], old.v[kept]]))
         self._program.add_cuts(old.rows)
         self._entries: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of each cut: edges, coefficients
         bound, duals = cutting._root
-        self._split: dict[int, tuple[tuple[int, int], int]] = {}  # of a divided case: edge, number of the first child
+        self._split: dict[
+            int, tuple[tuple[int, int], int]
+        ] = {}  # of a divided case: edge, number of the first child
         self._leaves: dict[int, Duals] = {0: duals}
         self._bytes = 0
         self._settled = self.upper
         self._open = [_Case(bound, 0, {}, duals)]
+        self._case: _Case | None = None  # looked into now
         self.made = 1
 
     @property
@@ -219,9 +223,8 @@ class CaseTree:
     @property
     def lower(self) -> int:
         """The least bound of all cases."""
-        if not self._open:
-            return self._settled
-        return min(self._settled, max(_rounded_up(self._open[0].bound, self._places), 0))
+        waiting = [case.bound for case in (self._case, *self._open[:1]) if case is not None]
+        return min([self._settled, *(max(_rounded_up(bound, self._places), 0) for bound in waiting)])
 
     def lower_upper(self, upper: int) -> None:
         """A shorter tour is known."""
@@ -231,7 +234,9 @@ class CaseTree:
     def work(self) -> Iterator[bool]:
         """Divide the case of the least bound until none is left below the others; items: True."""
         while self._open and self.lower < self._settled and self._bytes < MOST_BYTES:
-            yield from self._look_into(self._open[0])
+            self._case = heapq.heappop(self._open)
+            yield from self._look_into(self._case)
+            self._case = None
 
     def certificate(self, root: tuple[int, Duals], method: str) -> CutTree:
         """The tree of all cases, and what proves each that is not divided."""
@@ -247,14 +252,11 @@ class CaseTree:
         program = self._program
         columns = {edge: column for column, edge in enumerate(zip(program.u.tolist(), program.v.tolist()))}
         program.fix({columns[edge]: value for edge, value in case.fixed.items()})
-        before = case.bound
-        bound, duals, ends = yield from self._tighten(case)
-        assert self._open[0] is case
-        heapq.heappop(self._open)
-        self._keep(case.number, duals)
-        if bound > before:
-            case.bound, case.duals = bound, duals
-        edge = None if self._is_closed(bound) or ends else self._choose(case)
+        case.bound, case.duals, ends = yield from self._tighten(case)
+        self._keep(case.number, case.duals)
+        edge = None
+        if not (ends or self._is_closed(case.bound)):
+            edge = yield from self._choose()
         if edge is None:
             self._settled = min(self._settled, _rounded_up(case.bound, self._places))
             return
@@ -285,6 +287,7 @@ class CaseTree:
             program.drop_idle(FEWEST_IDLE)
             idle = 0 if program.value > value + SLOW * (self.upper - program.value) else idle + 1
             value = max(value, program.value)
+            yield True
             if idle > PATIENCE[False] or not program.add_cuts(self._cutting.separate(program)):
                 break
             yield True
@@ -336,7 +339,7 @@ class CaseTree:
                 break
         return best
 
-    def _choose(self, case: _Case) -> tuple[int, int] | None:
+    def _choose(self) -> Iterator[bool]:
         """The edge whose two cases both raise the program's value most, by tries; None: all are 0 or 1."""
         program, x = self._program, self._program.x
         away = np.minimum(x, 1 - x)
@@ -352,6 +355,7 @@ class CaseTree:
                 gains.append(max(min(gain, self.upper - program.value), LEAST_GAIN * self.upper))
             if gains[0] * gains[1] > most:
                 best, most = (int(program.u[column]), int(program.v[column])), gains[0] * gains[1]
+            yield True
         return best
 
 

@@ -59,7 +59,9 @@ class TourProgram:
         self._pi, self._y = np.zeros(metric.n), np.zeros(0)
         self._solver = _solver(highspy)
         n = metric.n
-        self._solver.addRows(n, np.full(n, 2.0), np.full(n, 2.0), 0, _ints(np.zeros(n)), _ints([]), np.zeros(0))
+        self._solver.addRows(
+            n, np.full(n, 2.0), np.full(n, 2.0), 0, _ints(np.zeros(n)), _ints([]), np.zeros(0)
+        )
         self._places = places_for(metric)
         self._unit = max(float(metric.between(*np.asarray(edges).T).mean()), 1e-9) / COST
         self.add_edges(edges)

@@ -182,7 +182,9 @@ class _Proof:
         self.cost = self.metric.between(self.i, self.j) << tree.places
         self.place = {edge: at for at, edge in enumerate(zip(self.i.tolist(), self.j.tolist()))}
         columns = self.member.tocsc()
-        self.left = sp.csr_array(abs(columns[:, self.i] - columns[:, self.j]))  # [s, edges] 1: the edge leaves
+        self.left = sp.csr_array(
+            abs(columns[:, self.i] - columns[:, self.j])
+        )  # [s, edges] 1: the edge leaves
 
     def _case(self, values: Duals | None, fixed: tuple[tuple[int, int, bool], ...]) -> int:
         """The bound of a case, in multiples of 2^-places."""

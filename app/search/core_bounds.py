@@ -37,6 +37,11 @@ class CoreBounds:
         return self.inner.improve(seconds, best)
 
     @property
+    def closing(self) -> bool:
+        """Whether what works on the bound now may end with a proof that the best solution is optimal."""
+        return getattr(self.inner, "closing", False)
+
+    @property
     def least_seconds(self) -> float:
         """An estimate of the shortest call of `improve`, where it is long."""
         return getattr(self.inner, "least_seconds", 0.0)

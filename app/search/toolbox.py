@@ -83,6 +83,8 @@ class Bounds(Protocol):
     method          how it was found; "": no bound yet
     least_seconds   an estimate of the shortest call of `improve`, where it is long
     check_seconds   an estimate of what `verify` takes
+    closing         whether the work under way may prove a solution optimal; it then gets time to do so; may be
+                    missing: it may not
     """
 
     value: int
@@ -195,6 +197,7 @@ class Toolbox(Protocol):
     usual_steps      of a search where a case sets no limit: about a second on small instances
     left_out         baselines that the instance is too large for, for the log; may be missing
     unasked          why the policy is not asked about the core, for the log, "" where it is; may be missing
+    bounds_follow    whether bounds on a rank without a search want to see the best solutions; may be missing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     """
 

@@ -28,7 +28,7 @@ class TourTools:
     """Tours of one instance; a solution is the order of the nodes."""
 
     words, sense, core_minimises, unit = "tour", "minimise", True, 1.0
-    peels = False
+    peels, bounds_follow = False, True
     hopeless_seconds = 0.0
     usual_steps = 10_000
 

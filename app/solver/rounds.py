@@ -28,6 +28,8 @@ SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
+CLOSING_SHARE = 3.0  # the same for bounds that may prove the best optimal, once searches have settled,
+SETTLED = 2  # which they have after so many times the steps to their best
 TREE_SHARE = 0.4  # of the time of bounds, for the exact search that all ranks share
 NEAR = 0.01  # gap of a near bound
 STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one stand still
@@ -92,6 +94,11 @@ class Rounds:
                 if self.bounds is not None and not self.mine:  # the start is all this rank will see
                     self.bounds.improve(0.0, toolbox.core_value(progress.best), starts[0])
         self.searching = bool(group.max_integer(int(bool(self.mine))))
+        self.follows = (
+            with_bounds and self.bound_rank == self.count and getattr(toolbox, "bounds_follow", False)
+        )
+        self.heard: np.ndarray | None = None  # a solution for bounds on a rank without a search
+        self.last_best = self.followed = None  # values of the round before, of the solution last told
         self.meetings = Meetings(group, self.mine, self.count)
 
     def run(self) -> Outcome:
@@ -107,6 +114,8 @@ class Rounds:
             if self.made:
                 self.meetings.hold(self.steps)
             found, going = self._share()
+            if self.follows and self.searching:
+                self._tell_bounds(found)
             self._take_optimum()
             if self.exact.more:
                 self.exact.share(self.steps, self._room(self.exact.spent))
@@ -205,26 +214,44 @@ class Rounds:
         """A core solution of this rank that is better than those the bounds have seen."""
         values = {search.best: search for search in self.mine.values()}
         if not values:
-            return None
+            heard, self.heard = self.heard, None
+            return heard
         value = min(values, key=lambda v: self._sign() * v)
         if self.told is not None and self._sign() * value >= self._sign() * self.told:
             return None
         self.told = value
         return values[value].solution()
 
+    def _tell_bounds(self, found: np.ndarray) -> None:
+        """Bring a best solution that has stood for a round to the rank of the bounds. Ranks: all call."""
+        winner = self._winner(found)
+        best = int(found[winner, 0])
+        if best == self.last_best and best != self.followed:
+            owner = winner % self.group.size
+            held = self.mine[winner].solution() if self.group.rank == owner else None
+            self.heard, self.followed = self._everywhere(held, owner), best
+        self.last_best = best
+
     def _bound_share(self) -> float:
         """What bounds get of the time of the searches of this rank."""
         gap = self.progress.gap()
         near = gap is not None and gap <= NEAR
+        if near and getattr(self.bounds, "closing", False):
+            return CLOSING_SHARE if self._settled() else BOUND_SHARE
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
         hurried = self.budget.hurried or self.exact.eager or (near and stale)
         return HURRIED_SHARE if hurried else BOUND_SHARE
+
+    def _settled(self) -> bool:
+        """Whether the searches of this rank have long found nothing better."""
+        return self.steps > SETTLED * max(search.found_at for search in self.mine.values())
 
     def _bound_time(self) -> float:
         """Seconds for the bounds now; 0: none."""
         if not self._may_bound():
             return 0.0
-        least = self._least()
+        least, share = self._least(), 1.0
+        closing = getattr(self.bounds, "closing", False)
         if not self.bound_seconds and least <= FIRST_SHARE * self.budget.left():
             return min(FIRST_BOUND, FIRST_SHARE * self.budget.left())
         if not self.made:  # no search is left to wait for
@@ -232,13 +259,14 @@ class Rounds:
         elif self.mine:
             share = self._bound_share() * (1 - TREE_SHARE * self.exact.more)
             wanted = share * self.search_seconds - self.bound_seconds
-        elif least > LONGEST:  # the other ranks wait for this one
+        elif least > LONGEST and not closing:  # the other ranks wait for this one
             wanted = self._bound_share() * self.progress.elapsed() - self.bound_seconds
         else:
             wanted = self._target() * (1 - self._exact_share())
-        if self.made and wanted < (2 if self.bound_seconds else 1) * least:  # it would be mostly overrun
+        patient = self.mine or not closing
+        if self.made and patient and wanted < (2 if self.bound_seconds else 1) * least:  # mostly overrun
             return 0.0
-        return min(wanted, self._bound_room() - least, max(LONGEST, least))
+        return min(wanted, self._bound_room() - least, max(LONGEST * max(share, 1.0), least))
 
     def _bound_room(self) -> float:
         """Seconds that bounds may still use."""
