@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from app.bounds.tour_tree import Branching
 from data import catalogue, data_dir, needs_data
 
 from app.bounds import tour_bounds
@@ -340,109 +339,6 @@ def test_claim_about_another_problem():
     certificate = TourBounds(uniform_points(60, 2)).certificate()
     with pytest.raises(BadCertificate):
         certificate.check(uniform_points(60, 3))
-
-
-# ---- branch and bound
-
-
-def branched(metric, upper, compiled=True):
-    start = TourBounds(metric).certificate()
-    return Branching(metric, start.pi, start.special, upper, compiled)
-
-
-@pytest.mark.parametrize("n", [3, 4, 5, 6, 7])
-def test_branching_finds_the_optimum(n):
-    """Whatever tour is known: the bound ends at the optimum or, where that is longer, at the known length."""
-    for seed in range(8 if n < 7 else 3):
-        metric = random_metric(n, seed)
-        optimum = shortest(metric)
-        for upper in (optimum, optimum + 7, max(1, optimum - 5)):
-            branching = branched(metric, upper)
-            while not branching.closed:
-                before = branching.lower
-                branching.run(1)
-                assert before <= branching.lower <= optimum
-                branching.certificate().check(metric)
-            assert branching.lower == min(upper, optimum)
-
-
-def test_branching_of_the_largest_distances():
-    """What is forbidden gets no longer than 31 bits hold."""
-    matrix = random_metric(6, 3).matrix.astype(np.int64) * (2**31 // 100)
-    metric = explicit("large", matrix)
-    optimum = shortest(metric)
-    branching = branched(metric, optimum)
-    branching.run(1000)
-    assert branching.closed and branching.lower == optimum
-    branching.certificate().check(metric)
-
-
-@needs_kernels
-def test_branching_with_and_without_kernels():
-    metric = uniform_points(25, 9)
-    fast, slow = (branched(metric, 10**8, compiled) for compiled in (True, False))
-    for branching in (fast, slow):
-        branching.run(12)
-    a, b = fast.certificate(), slow.certificate()
-    assert a.lower == b.lower and np.array_equal(a.edges, b.edges) and np.array_equal(a.pi, b.pi)
-
-
-def test_branching_after_the_ascent():
-    """A problem whose 1-tree bound is not the optimum; a better tour may turn up on the way."""
-    metric = uniform_points(30, 7)
-    search = TourSearch(metric, 1)
-    search.run(2000)
-    bounds = TourBounds(metric)
-    bounds.run(2000)
-    assert "branch" not in bounds.method and bounds.lower < search.best
-    bounds.run(3, upper=search.best + 10)
-    assert "branch" in bounds.method and bounds.certificate().method == bounds.method
-    bounds.run(2000, upper=search.best)
-    assert bounds.lower == search.best
-    bounds.certificate().check(metric)
-
-
-def a_case_tree():
-    metric = uniform_points(30, 7)
-    branching = branched(metric, 4_600_000)
-    branching.run(20)
-    return metric, branching.certificate()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda c: {"lower": c.lower + 1}, "the witness proves"),
-        (lambda c: {"pi": c.pi * 0}, "the witness proves"),
-        (lambda c: {"pi": c.pi[:, 1:]}, "do not fit"),
-        (lambda c: {"pi": c.pi[1:]}, "a leaf without weights"),
-        (lambda c: {"pi": c.pi + (1 << 45)}, "a node weight beyond"),
-        (lambda c: {"special": 30}, "do not fit"),
-        (lambda c: {"penalty": -1}, "no penalty"),
-        (lambda c: {"children": c.children * 0}, "has no two cases below it"),
-        (lambda c: {"children": c.children + len(c.leaf)}, "has no two cases below it"),
-        (lambda c: {"edges": c.edges * 0}, "has no two cases below it"),
-        (lambda c: {"edges": np.where(c.edges < 0, c.edges, [[0, 29]])}, "the witness proves"),
-        (lambda c: {"leaf": c.leaf[:-1]}, "do not fit"),
-    ],
-)
-def test_wrong_cases(change, message):
-    metric, certificate = a_case_tree()
-    certificate.check(metric)
-    with pytest.raises(BadCertificate, match=message):
-        replace(certificate, **change(certificate)).check(metric)
-
-
-@needs_data
-@pytest.mark.parametrize("name", ["bayg29", "bays29", "swiss42", "att48", "brazil58", "lin105"])
-def test_proved_optima(name):
-    """Branch and bound closes what the ascent leaves open."""
-    entry = next(entry for entry in PROBLEMS if entry["path"] == f"tsp/{name}.tsp")
-    metric = read_tsplib(str(data_dir() / entry["path"]), Limits())
-    bounds = TourBounds(metric)
-    bounds.run(2000, entry["best_value"])
-    assert bounds.lower == entry["best_value"]
-    bounds.certificate().check(metric)
 
 
 @needs_data

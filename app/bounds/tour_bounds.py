@@ -107,7 +107,7 @@ class TourBounds:
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the longest step: a 1-tree of all edges, at first also the candidates; later a round."""
+        """An estimate of the longest step: a 1-tree, at first also the candidates; later a round."""
         if self._cutting is not None:
             return self._longest
         if not (self.compiled and native.available()):
@@ -124,6 +124,11 @@ class TourBounds:
     def _near(self) -> bool:
         """Whether 1-trees are found and checked without a look at all edges."""
         return self.metric.n > DENSE_POINTS and applies(self.metric)
+
+    @property
+    def optimum(self) -> np.ndarray | None:
+        """A tour [n] that the linear program came upon, shorter than those known to it, or None."""
+        return None if self._cutting is None else self._cutting.tour
 
     def certificate(self) -> OneTree | CutTree:
         """The bound with what proves it."""

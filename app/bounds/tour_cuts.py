@@ -1,11 +1,12 @@
 """Inequalities that every tour satisfies: sets of cities that it enters and leaves, and combs of them.
 
-x_e is 1 on the edges of a tour, 0 on others, and x(delta(S)) the sum over the edges with one end in the set S.
+With x_e = 1 on the edges of a tour, 0 on others, x(delta(S)) the sum over edges with one end in the set S:
     subtour elimination   x(delta(S)) >= 2, S neither empty nor all
-    comb                  x(delta(H)) + sum over k teeth T of x(delta(T)) >= 3k + 1: k odd, at least 3, the teeth
-                          disjoint, each with cities in the handle H and outside it
-A tooth that a tour enters once holds an edge of delta(H), one that it enters more often counts 4 instead of 2;
-delta(H) is even. So the left side is at least 4k - k, and not 3k where all k are entered once.
+    comb                  x(delta(H)) + sum over k teeth T of x(delta(T)) >= 3k + 1: k odd, at least 3, the
+                          teeth disjoint, each with cities in the handle H and outside it
+A tooth that a tour enters once (2) holds an edge of delta(H), one that it enters more often has 4 or more.
+With q teeth of the first kind the left side is at least q + 2q + 4(k - q), so 3k + 1 unless q = k; and then
+delta(H), of which a tour has an even number of edges, holds k + 1 of them.
 
 Sources  Dantzig, Fulkerson and Johnson 1954; Chvatal 1973; Groetschel and Padberg 1979
 """

@@ -1,10 +1,10 @@
 """Branch and cut: cutting planes for the travelling salesman, then cases that use an edge or do not.
 
-The linear program (tour_lp.py) is solved over few edges; cuts that its optimum violates are added (tour_separation.py),
-edges of negative reduced cost join it. What its duals prove over all edges is the bound. Once no cut is found that
-helps, edges that no shorter tour than the known one has are left out for good: a tour with an edge of reduced
-cost r is at least r longer than the bound. The rest is divided: a tour uses an edge or it does not, and each
-case is a program of its own.
+The linear program (tour_lp.py) is solved over few edges; cuts that its optimum violates are added
+(tour_separation.py), edges of negative reduced cost join it. What its duals prove over all edges is the
+bound. Once no cut is found that helps, edges that no tour shorter than the known one has are left out for
+good: a tour with an edge of reduced cost r is at least r longer than the bound. The rest is divided: a tour
+uses an edge or it does not, and each case is a program of its own.
 
 Sources  Dantzig, Fulkerson and Johnson 1954; Padberg and Rinaldi 1991 (branch and cut);
          Applegate, Bixby, Chvatal and Cook 1995 (strong branching)
@@ -40,7 +40,7 @@ FRACTIONAL = 0.01  # an edge this far from 0 and 1 can tell two cases apart
 CANDIDATES, TRIES = 10, 50  # edges tried for that, and steps of the simplex method for each
 LEAST_GAIN = 1e-6
 INTEGRAL = 1e-3  # a value above upper - 1 by this much proves that no tour is shorter
-RAYS = tuple(4.0**power for power in range(12))
+RAYS = (0.5, 1.0, 2.0, 8.0, 64.0)  # lengths of a ray, for what is missing
 MOST_BYTES = 200_000_000  # of the cases' duals
 BACK_TO_ROOT = 3  # rounds at the root without new cuts, each with contractions of its own
 
@@ -61,12 +61,13 @@ class Cutting:
     lower    bound for every tour, 0 before the first look at all edges
     closed   no tour is shorter than `lower`, as none is than the known one
     done     nothing is left that would help
+    tour     [n] a tour shorter than those told, where an optimum of the program is one; else None
     """
 
     def __init__(self, metric: Metric, pi: np.ndarray, upper: int, order: np.ndarray | None) -> None:
         """pi [n]   weights of 1-trees, in multiples of 1/SCALE        order   a tour, where one is at hand"""
         self.metric, self.upper, self.order = metric, upper, order
-        self.done = False
+        self.done, self.tour = False, None
         self._places = places_for(metric)
         self._cuts = Cuts(metric.n)
         self._program = TourProgram(metric, self._cuts, _first_edges(metric, pi, order))
@@ -138,12 +139,16 @@ class Cutting:
         """Rounds until nothing is gained, edges that were missing included."""
         program, value, idle, rounds, look = self._program, -np.inf, 0, 0, PRICE_AFTER
         while program.solve():
+            self.look_at(program)
             program.drop_idle(FEWEST_IDLE)
             idle = 0 if program.value > value + SLOW * (self.upper - program.value) else idle + 1
             value, rounds = max(value, program.value), rounds + 1
             yield True
-            added = program.add_cuts(self.separate(program))
+            cuts, connected = self.separate(program)
+            added = program.add_cuts(cuts)
             yield True
+            if added and not connected:
+                continue
             if added and idle <= PATIENCE[True] and rounds < look:
                 continue
             if added and not program.solve():
@@ -155,8 +160,18 @@ class Cutting:
                 return
             idle = 0 if joined else idle
 
-    def separate(self, program: TourProgram) -> list[int]:
-        """Numbers of cuts that the last optimum violates."""
+    def look_at(self, program: TourProgram) -> None:
+        """Whether the last optimum is a tour shorter than the known one."""
+        chosen = np.flatnonzero(program.x > 1 - FRACTIONAL)
+        if len(chosen) != self.metric.n or int(program.cost[chosen].sum()) >= self.upper:
+            return
+        order = closed_walk(self.metric.n, program.u[chosen], program.v[chosen])
+        if order is not None:
+            self.tour = order
+            self.know(self.metric.length(order), order)
+
+    def separate(self, program: TourProgram) -> tuple[list[int], bool]:
+        """Numbers of cuts that the last optimum violates, and whether it is connected."""
         point = Point.of(self.metric.n, program.u, program.v, program.x)
         return separate(self._cuts, point, self.order, self._random)
 
@@ -277,34 +292,38 @@ class CaseTree:
 
     def _tighten(self, case: _Case) -> Iterator[bool]:
         """Rounds of a case's program; returns (bound, its duals, whether no edge can divide the case)."""
-        program, value, idle = self._program, -np.inf, 0
+        program, value, idle, rounds, cutting = self._program, -np.inf, 0, 0, True
         best = case.bound, case.duals
-        for _ in range(CASE_ROUNDS):
-            if not program.solve():
-                return *self._without_point(case, best), True
-            if program.value > self.upper - 1 + INTEGRAL:
-                break
-            program.drop_idle(FEWEST_IDLE)
-            idle = 0 if program.value > value + SLOW * (self.upper - program.value) else idle + 1
-            value = max(value, program.value)
-            yield True
-            if idle > PATIENCE[False] or not program.add_cuts(self._cutting.separate(program)):
-                break
-            yield True
         while True:
-            if not program.solve():
-                return *self._without_point(case, best), True
-            best, missing = self._proved(case, best, program.duals())
+            possible = program.solve()
             yield True
+            if possible:
+                self._cutting.look_at(program)
+                cutting = cutting and program.value <= self.upper - 1 + INTEGRAL
+            if possible and cutting:
+                program.drop_idle(FEWEST_IDLE)
+                idle = 0 if program.value > value + SLOW * (self.upper - program.value) else idle + 1
+                value, rounds = max(value, program.value), rounds + 1
+                cuts, connected = self._cutting.separate(program)
+                cutting = not (connected and (idle > PATIENCE[False] or rounds > CASE_ROUNDS))
+                if cutting and program.add_cuts(cuts):
+                    continue
+                cutting = False
+            best, missing = (self._proved if possible else self._without_point)(case, best)
             if self._is_closed(best[0]) or not program.add_edges(missing):
-                return *best, False
+                return *best, not possible
 
     def _proved(
-        self, case: _Case, best: tuple[int, Duals], duals: Duals | None
+        self, case: _Case, best: tuple[int, Duals], length: float | None = None
     ) -> tuple[tuple[int, Duals], np.ndarray]:
-        """The better of two bounds and its duals; and edges of the case whose reduced cost is negative."""
+        """The better of two bounds and its duals; and edges of the case whose reduced cost is negative.
+
+        length   of a direction in which the duals grow, see TourProgram.ray; None: those of the optimum
+        """
+        program, nothing = self._program, np.zeros((0, 2), dtype=np.int64)
+        duals = program.duals() if length is None else program.ray(length)
         if duals is None:
-            return best, np.zeros((0, 2), dtype=np.int64)
+            return best, nothing
         reduced = self._reduced(duals)
         counted = np.minimum(reduced, 0)
         for edge, value in case.fixed.items():
@@ -312,6 +331,8 @@ class CaseTree:
             counted[place] = reduced[place] if value else 0
         bound = constant(self._cuts, duals) + exact_sum(counted)
         missing = np.flatnonzero(counted < 0)
+        missing = missing[~np.isin(self._u[missing] * self._metric.n + self._v[missing], program.keys)]
+        missing = missing[np.argsort(counted[missing], kind="stable")[: MOST_NEW * self._metric.n]]
         found = (bound, duals) if bound > best[0] else best
         return found, np.column_stack([self._u[missing], self._v[missing]])
 
@@ -331,13 +352,14 @@ class CaseTree:
             np.subtract.at(reduced, edges, values * np.repeat(duals.y, [len(edges) for edges, _ in entries]))
         return reduced
 
-    def _without_point(self, case: _Case, best: tuple[int, Duals]) -> tuple[int, Duals]:
-        """A bound of a program without a point: its duals grow for ever."""
-        for times in RAYS:
-            best, _ = self._proved(case, best, self._program.ray(times * self.upper))
+    def _without_point(self, case: _Case, best: tuple[int, Duals]) -> tuple[tuple[int, Duals], np.ndarray]:
+        """A bound of a program without a point, whose duals grow for ever, and edges that it may miss."""
+        missing = self.upper - (best[0] >> self._places)
+        for length in RAYS:
+            best, absent = self._proved(case, best, length * missing)
             if self._is_closed(best[0]):
                 break
-        return best
+        return best, absent
 
     def _choose(self) -> Iterator[bool]:
         """The edge whose two cases both raise the program's value most, by tries; None: all are 0 or 1."""
@@ -364,8 +386,25 @@ def _rounded_up(value: int, places: int) -> int:
     return -(-value >> places)
 
 
+def closed_walk(n: int, u: np.ndarray, v: np.ndarray) -> np.ndarray | None:
+    """[n] the cities in the order in which n edges pass through them; None: they form no tour."""
+    near: list[list[int]] = [[] for _ in range(n)]
+    for a, b in zip(u.tolist(), v.tolist()):
+        near[a].append(b)
+        near[b].append(a)
+    if any(len(ends) != 2 for ends in near):
+        return None
+    order, before = [0], -1
+    while True:
+        a, b = near[order[-1]]
+        before, at = order[-1], b if a == before else a
+        if at == 0:
+            return np.array(order) if len(order) == n else None
+        order.append(at)
+
+
 def _first_edges(metric: Metric, pi: np.ndarray, order: np.ndarray | None) -> np.ndarray:
-    """[k, 2] edges to begin with: nearest points, by length and by a 1-tree's weights, and those of a tour."""
+    """[k, 2] edges to begin with: to nearest points, by length and by weights of 1-trees, and a tour's."""
     n = metric.n
     near = metric.neighbours(NEAREST)
     ends = [(np.repeat(np.arange(n), near.shape[1]), near.ravel())]
@@ -376,7 +415,7 @@ def _first_edges(metric: Metric, pi: np.ndarray, order: np.ndarray | None) -> np
         count = min(NEAREST, n - 1)
         nearest = np.argpartition(weight, count - 1, axis=1)[:, :count]
         ends.append((np.repeat(at, count), nearest.ravel()))
-    if order is not None:
-        ends.append((order, np.roll(order, -1)))
+    order = np.arange(n) if order is None else order  # the program has a point at least
+    ends.append((order, np.roll(order, -1)))
     edges = np.concatenate([np.column_stack(pair) for pair in ends]).astype(np.int64)
     return np.unique(np.sort(edges, axis=1), axis=0)

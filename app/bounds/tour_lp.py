@@ -2,7 +2,7 @@
 
     minimise sum of c_e x_e, every city's edges adding up to 2, 0 <= x <= 1, and cuts (tour_cuts.py)
 
-Its dual values prove a bound whatever they are, as long as those of cuts are not negative: with the reduced cost
+Dual values prove a bound whatever they are, as long as those of cuts are not negative: with the reduced cost
     r_e = c_e - pi_u - pi_v - sum over cuts of y times the number of the cut's sets that e leaves
 of the edge e = u-v, a tour is at least as long as
     2 sum pi + sum y least(cut) + sum over edges of min(0, r_e),
@@ -158,16 +158,16 @@ class TourProgram:
         """Those of the last optimum, rounded; None: out of range."""
         return self._rounded(self._pi, self._y)
 
-    def ray(self, times: float) -> Duals | None:
-        """Those of the last optimum and `times` a direction in which they grow for ever; None: none is known.
+    def ray(self, length: float) -> Duals | None:
+        """Those of the last optimum, and a direction in which they grow for ever; None: none is known.
 
-        Where a program has no point, some such direction proves it.
+        Where a program has no point, such a direction proves it. Its largest entry gets this length.
         """
         _, exists, ray = self._solver.getDualRay()
-        ray = np.asarray(ray, dtype=np.float64) * times * self._unit
-        n = self.metric.n
-        if not exists or len(ray) != n + len(self.rows):
+        ray, n = np.asarray(ray, dtype=np.float64), self.metric.n
+        if not exists or len(ray) != n + len(self.rows) or not np.abs(ray).max(initial=0) > 0:
             return None
+        ray = ray * (length / np.abs(ray).max())
         y = np.append(self._y, np.zeros(len(self.rows) - len(self._y)))
         return self._rounded(self._pi + ray[:n], np.maximum(y + ray[n:], 0))
 

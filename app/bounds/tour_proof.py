@@ -33,11 +33,11 @@ class Duals:
 class CutTree(Bound):
     """No tour is shorter than `lower`.
 
-    set_ptr, set_nodes   sets of cities       [s+1] int64, [set_ptr[s]] int32
-    cut_ptr, cut_sets    cuts made of them    [c+1] int64, [cut_ptr[c]] int64: one set, or a handle and its teeth
+    set_ptr, set_nodes   sets of cities       [s+1], [set_ptr[s]] int64
+    cut_ptr, cut_sets    cuts made of them    [c+1], [cut_ptr[c]] int64: one set, or a handle and its teeth
     root                 values that prove a bound over all edges
-    left_out_by          a length: edges that no shorter tour has, by the root's values, are left out; None: no
-                         edge is, and the root's bound is all
+    left_out_by          a length: edges that no shorter tour has, by the root's values, are left out;
+                         None: no edge is, and the root's bound is all
     splits               of each case the edge that tells its children apart, and the number of the child
                          without it, the next one being that with it; None where the case is not divided
     values               of each case that is not divided
@@ -108,7 +108,7 @@ class _Proof:
         _check_lists(tree, tree.set_ptr, tree.set_nodes, self.n, "set")
         sizes = np.diff(tree.set_ptr)
         ones = np.ones(len(tree.set_nodes), dtype=np.int64)
-        matrix = sp.csr_array((ones, tree.set_nodes, tree.set_ptr), shape=(len(sizes), self.n))
+        matrix = sp.csr_array((ones, tree.set_nodes, tree.set_ptr), shape=(len(sizes), self.n), copy=True)
         matrix.sum_duplicates()
         if (sizes >= self.n).any() or matrix.nnz < len(tree.set_nodes):
             raise tree.refuse("a set names a city twice, or all cities")
@@ -172,7 +172,7 @@ class _Proof:
             yield at[i], j, reduced[i, j]
 
     def _keep_edges(self, bound: int) -> None:
-        """The edges that a tour shorter than left_out_by may have; others cost too much more than the bound."""
+        """The edges that a tour shorter than left_out_by may have; others cost too much."""
         tree, pieces = self.tree, []
         most = ((tree.left_out_by - 1) << tree.places) - bound
         for i, j, reduced in self._all_edges(tree.root):
@@ -190,7 +190,8 @@ class _Proof:
         """The bound of a case, in multiples of 2^-places."""
         if values is None:
             raise self.tree.refuse("a case without values")
-        reduced = self.cost - values.pi[self.i] - values.pi[self.j] - self.left.T @ self._weights(values)
+        weights = self._weights(values)
+        reduced = self.cost - values.pi[self.i] - values.pi[self.j] - self.left.T @ weights
         counted = np.minimum(reduced, 0)
         for i, j, with_edge in fixed:
             at = self.place[i, j]

@@ -56,20 +56,23 @@ class Point:
         return np.bincount(self.u, self.x, self.n) + np.bincount(self.v, self.x, self.n)
 
 
-def separate(cuts: Cuts, point: Point, order: np.ndarray | None, random: np.random.Generator) -> list[int]:
+def separate(
+    cuts: Cuts, point: Point, order: np.ndarray | None, random: np.random.Generator
+) -> tuple[list[int], bool]:
     """Numbers of violated cuts: components; of a connected point subtours, known cuts and combs.
 
-    order   [n] a short tour, where one is known
+    order     [n] a short tour, where one is known
+    returns   (cuts, whether the point is connected)
     """
     if found := components(point):
-        return sorted({cuts.subtour(members) for members in found})
+        return sorted({cuts.subtour(members) for members in found}), False
     found = subtours(cuts, point, order)
     boundary = cuts.boundary(point.u, point.v, point.x)
-    return sorted({*found, *violated(cuts, boundary), *combs(cuts, point, boundary, random)})
+    return sorted({*found, *violated(cuts, boundary), *combs(cuts, point, boundary, random)}), True
 
 
 def subtours(cuts: Cuts, point: Point, order: np.ndarray | None) -> list[int]:
-    """Sets that the point enters less than twice: intervals of a tour, and where these are few minimum cuts."""
+    """Sets entered less than twice: intervals of a tour, and where these are few minimum cuts."""
     found = intervals(point, order) if order is not None and point.n <= MOST_TABLE else []
     if len(found) < FEW:
         found += minimum_cuts(point)
@@ -119,7 +122,7 @@ def minimum_cuts(point: Point) -> list[np.ndarray]:
 
 
 def _phase(joined: np.ndarray, alive: np.ndarray, left: int) -> tuple[int, int, float]:
-    """Cities in the order of how they are joined to those before: the last but one, the last, and its degree."""
+    """Cities in the order of what joins them to those before: the last but one, the last, its degree."""
     at = int(alive.argmax())
     joins = np.where(alive, joined[at], -np.inf)
     joins[at] = -np.inf
@@ -133,7 +136,7 @@ def _phase(joined: np.ndarray, alive: np.ndarray, left: int) -> tuple[int, int, 
 
 
 def _safely_contracted(point: Point) -> np.ndarray:
-    """[n] labels: cities joined by half of what one of them has are in no set entered less than twice alone."""
+    """[n] labels: no set entered less than twice parts cities joined by half of what one of them has."""
     label = np.arange(point.n)
     while True:
         small = point.contracted(label)
@@ -161,7 +164,7 @@ def combs(cuts: Cuts, point: Point, boundary: np.ndarray, random: np.random.Gene
 
     boundary   of the sets of `cuts`, see Cuts.boundary
     """
-    found = {cut for cut in blossoms(cuts, point, np.arange(point.n))}
+    found = set(blossoms(cuts, point, np.arange(point.n)))
     if len(found) < ENOUGH:
         for label in contractions(cuts, point, boundary, random):
             found.update(blossoms(cuts, point, label))
@@ -171,7 +174,7 @@ def combs(cuts: Cuts, point: Point, boundary: np.ndarray, random: np.random.Gene
 def contractions(
     cuts: Cuts, point: Point, boundary: np.ndarray, random: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Labels [n]: disjoint sets entered once are one city each, and then paths of edges of value 1 as well."""
+    """Labels [n]: disjoint sets entered once are one city each; then paths of edges of value 1 as well."""
     sizes = np.array([len(members) for members in cuts.sets[: len(boundary)]])
     tight = np.flatnonzero((boundary < 2 + ZERO) & (sizes > 1) & (sizes <= point.n // 2))
     by_size = tight[np.argsort(sizes[tight], kind="stable")]
@@ -189,7 +192,7 @@ def contractions(
 
 
 def _paths_contracted(point: Point, label: np.ndarray) -> np.ndarray:
-    """Labels where the inner edges of paths of value 1 are contracted too; those at their ends may be teeth."""
+    """Labels where the inner edges of paths of value 1 are contracted too: those at the ends may be teeth."""
     small = point.contracted(label)
     one = small.x > 1 - ZERO
     a, b = small.u[one], small.v[one]

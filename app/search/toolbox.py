@@ -83,8 +83,7 @@ class Bounds(Protocol):
     method          how it was found; "": no bound yet
     least_seconds   an estimate of the shortest call of `improve`, where it is long
     check_seconds   an estimate of what `verify` takes
-    closing         whether the work under way may prove a solution optimal; it then gets time to do so; may be
-                    missing: it may not
+    closing         whether the work under way may prove a solution optimal, and gets time to; may be missing
     """
 
     value: int
