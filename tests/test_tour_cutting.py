@@ -16,13 +16,24 @@ from app.bounds.tour_cuts import Cuts, least
 from app.bounds.tour_cutting import CaseTree, Cutting
 from app.bounds.tour_lp import TourProgram, constant, pairs_below, places_for
 from app.bounds.tour_proof import CutTree, Duals
-from app.bounds.tour_separation import Point, components, intervals, minimum_cuts, separate
+from app.bounds.tour_separation import (
+    ONE,
+    Point,
+    components,
+    intervals,
+    minimum_cuts,
+    plain_cut_phases,
+    plain_intervals,
+    separate,
+)
 from app.graphs.metric import explicit, from_points, uniform_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import read_tsplib
+from app.native import tour as native
 from app.search.tour import TourSearch
 
 pytestmark = pytest.mark.mpi_skip
+needs_kernels = pytest.mark.skipif(not native.available(), reason="the kernels are not built")
 LARGE = 2**31 - 1
 PROVED = ("bayg29", "swiss42", "att48", "eil51", "brazil58", "st70", "kroA100", "lin105", "ch150", "a280")
 PROVED += ("lin318",)
@@ -201,6 +212,40 @@ def test_intervals():
     order = np.arange(6)
     assert sorted(min(interval) for interval in intervals(point, order)) == [0, 3]
     assert intervals(point, np.array([0, 3, 1, 4, 2, 5])) == []
+
+
+@needs_kernels
+@pytest.mark.parametrize("n", [3, 4, 5, 17, 64, 65, 200])
+def test_separation_with_and_without_kernels(n):
+    """Values with many ties, and any."""
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        u, v = all_edges(n)
+        kept = random.random(len(u)) < min(1, 4 / n)
+        u, v = u[kept], v[kept]
+        x = random.choice([0.5, 1.0, 0.25], len(u)) if seed % 2 else random.random(len(u))
+        start = np.searchsorted(u, np.arange(n + 1)).astype(np.int64)
+        weight = np.rint(x * ONE).astype(np.int64)
+        for a, b in zip(
+            *(f(start, v.astype(np.int32), weight, ONE) for f in (native.intervals, plain_intervals))
+        ):
+            assert np.array_equal(a, b)
+        joined = np.zeros((n, n))
+        joined[u, v] = joined[v, u] = x
+        for a, b in zip(*(f(joined.copy()) for f in (native.cut_phases, plain_cut_phases))):
+            assert np.array_equal(a, b)
+
+
+def test_intervals_are_the_best_ones():
+    """Every interval tried."""
+    n, random = 9, np.random.default_rng(4)
+    u, v = all_edges(n)
+    weight = random.integers(0, 5, len(u))
+    start = np.searchsorted(u, np.arange(n + 1)).astype(np.int64)
+    excess, end = plain_intervals(start, v.astype(np.int32), weight, 4)
+    for i in range(n - 1):
+        of = {j: weight[(u >= i) & (v <= j)].sum() - 4 * (j - i) for j in range(i + 1, n) if j - i < n - 1}
+        assert excess[i] == max(of.values()) == of[int(end[i])]
 
 
 def test_a_comb_is_found():

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.tour_cuts import Cuts
+from app.native import tour as native
 
 ZERO = 1e-6  # smaller values of x are none
 VIOLATED = 0.02  # cuts that miss less are not worth a row
@@ -24,7 +25,7 @@ ENOUGH = 10  # blossoms: with fewer, combs are looked for
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4)  # edges that are nearer to 0 or 1 do not join handles
 CONTRACTIONS = 6  # ways to contract
 MOST_TIGHT = 400  # sets that are tried for one
-MOST_TABLE = 3000  # cities: a table of their pairs fits
+ONE = 1 << 30  # values of x as whole numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,11 @@ class Point:
 
 
 def separate(
-    cuts: Cuts, point: Point, order: np.ndarray | None, random: np.random.Generator
+    cuts: Cuts,
+    point: Point,
+    order: np.ndarray | None,
+    random: np.random.Generator,
+    compiled: bool = True,
 ) -> tuple[list[int], bool]:
     """Numbers of violated cuts: components; of a connected point subtours, known cuts and combs.
 
@@ -66,16 +71,16 @@ def separate(
     """
     if found := components(point):
         return sorted({cuts.subtour(members) for members in found}), False
-    found = subtours(cuts, point, order)
+    found = subtours(cuts, point, order, compiled and native.available())
     boundary = cuts.boundary(point.u, point.v, point.x)
     return sorted({*found, *violated(cuts, boundary), *combs(cuts, point, boundary, random)}), True
 
 
-def subtours(cuts: Cuts, point: Point, order: np.ndarray | None) -> list[int]:
+def subtours(cuts: Cuts, point: Point, order: np.ndarray | None, compiled: bool) -> list[int]:
     """Sets entered less than twice: intervals of a tour, and where these are few minimum cuts."""
-    found = intervals(point, order) if order is not None and point.n <= MOST_TABLE else []
+    found = intervals(point, order, compiled) if order is not None else []
     if len(found) < FEW:
-        found += minimum_cuts(point)
+        found += minimum_cuts(point, compiled)
     return sorted({cuts.subtour(members) for members in found})
 
 
@@ -85,40 +90,68 @@ def components(point: Point) -> list[np.ndarray]:
     return [] if count == 1 else _groups(label)
 
 
-def intervals(point: Point, order: np.ndarray) -> list[np.ndarray]:
+def intervals(point: Point, order: np.ndarray, compiled: bool = True) -> list[np.ndarray]:
     """For each city the interval of a tour that begins there and is violated most, where one is."""
     n, place = point.n, np.empty(point.n, dtype=np.int64)
     place[order] = np.arange(n)
     first, last = np.minimum(place[point.u], place[point.v]), np.maximum(place[point.u], place[point.v])
-    excess = np.zeros((n, n), dtype=np.float32)
-    excess[first, last] = point.x
-    excess = np.cumsum(np.cumsum(excess[::-1], axis=0)[::-1], axis=1)  # of edges from i on and up to j
-    size = np.arange(n) - np.arange(n)[:, None]
-    excess -= size  # x(E(S)) <= |S| - 1
-    excess[size < 1] = excess[0, n - 1] = -n
-    best = excess.argmax(axis=1)
-    begins = np.flatnonzero(excess[np.arange(n), best] > VIOLATED / 2)
-    return [order[i : best[i] + 1] for i in begins.tolist()]
+    by_first = np.argsort(first, kind="stable")
+    start = np.searchsorted(first[by_first], np.arange(n + 1)).astype(np.int64)
+    weight = np.rint(point.x[by_first] * ONE).astype(np.int64)
+    find = native.intervals if compiled and native.available() else plain_intervals
+    excess, end = find(start, last[by_first].astype(np.int32), weight, ONE)
+    begins = np.flatnonzero(excess > VIOLATED / 2 * ONE)
+    return [order[i : end[i] + 1] for i in begins.tolist()]
 
 
-def minimum_cuts(point: Point) -> list[np.ndarray]:
+def plain_intervals(
+    start: np.ndarray, last: np.ndarray, weight: np.ndarray, one: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What lk_intervals of tour_cuts.c finds: (excess, end) of the best interval from each place on."""
+    n = len(start) - 1
+    inside = np.zeros(n, dtype=np.int64)  # what edges between i and each place add up to, both included
+    excess, end = np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int32)
+    for i in range(n - 2, -1, -1):
+        edges = slice(start[i], start[i + 1])
+        for to, value in zip(last[edges].tolist(), weight[edges].tolist()):
+            inside[to:] += value
+        of = inside[i + 1 : n - (i == 0)] - one * np.arange(1, n - i - (i == 0))  # x(E(S)) <= |S| - 1
+        end[i] = i + 1 + int(of.argmax())
+        excess[i] = of.max()
+    return excess, end
+
+
+def minimum_cuts(point: Point, compiled: bool = True) -> list[np.ndarray]:
     """Sets entered less than twice, one at least where there is one; by Stoer and Wagner's phases."""
     label = _safely_contracted(point)
     small = point.contracted(label)
-    n, members = small.n, _groups(label)
-    joined = np.zeros((n, n))
+    members = _groups(label)
+    if small.n < 3:
+        return []
+    joined = np.zeros((small.n, small.n))
     joined[small.u, small.v] = joined[small.v, small.u] = small.x
-    groups, alive, found = [[city] for city in range(n)], np.ones(n, dtype=bool), []
-    for left in range(n, 2, -1):
-        before, last, value = _phase(joined, alive, left)
+    find = native.cut_phases if compiled and native.available() else plain_cut_phases
+    groups, found = [[city] for city in range(small.n)], []
+    for before, last, value in zip(*(array.tolist() for array in find(joined))):
         if value < 2 - VIOLATED:
             found.append(np.concatenate([members[city] for city in groups[last]]))
-        joined[before] += joined[last]
-        joined[:, before] += joined[:, last]
-        joined[before, before] = 0
-        alive[last] = False
         groups[before] += groups[last]
     return found
+
+
+def plain_cut_phases(joined: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What lk_cut_phases of tour_cuts.c finds: (before, last, value) of each phase; `joined` is merged."""
+    n, found = len(joined), []
+    alive = np.ones(n, dtype=bool)
+    for left in range(n, 2, -1):
+        before, last, value = _phase(joined, alive, left)
+        found.append((before, last, value))
+        joined[before] += joined[last]
+        joined[:, before] = joined[before]
+        joined[before, before] = 0
+        alive[last] = False
+    before, last, value = zip(*found)
+    return np.array(before), np.array(last), np.array(value)
 
 
 def _phase(joined: np.ndarray, alive: np.ndarray, left: int) -> tuple[int, int, float]:

@@ -1,4 +1,4 @@
-"""Metrics, tour searches, insertions and 1-trees for tour.c, insertion.c, one_tree.c and near.c."""
+"""Metrics, tour searches, insertions, 1-trees, cuts: tour.c, insertion.c, one_tree.c, near.c, tour_cuts.c."""
 
 import ctypes
 from dataclasses import replace
@@ -47,13 +47,15 @@ SPARSE = function("lk_sparse_one_tree", Long, *(Pointer,) * 4, Long, Long, *(Poi
 QUADRANTS = function("lk_quadrants", Long, Pointer, Long, Pointer, Pointer, Long, Pointer)
 NEAR_CELLS = function("lk_near_cells", Pointer, Long, Long, Pointer, Pointer, Pointer)
 NEAR_TREE = function("lk_near_tree", M, Pointer, Long, Long, Long, *(Pointer,) * 9, returns=Long)
+INTERVALS = function("lk_intervals", Long, *(Pointer,) * 3, Long, Long, *(Pointer,) * 4)
+CUT_PHASES = function("lk_cut_phases", Long, *(Pointer,) * 7)
 LEAF = 8  # as in near.c
 
 
 def available() -> bool:
     """True where the library was built."""
     tours = DESCEND, RUN, START, INSERT, PLAY, GAINS, FARTHEST
-    return None not in (*tours, ONE_TREE, SPARSE, QUADRANTS, NEAR_CELLS, NEAR_TREE)
+    return None not in (*tours, ONE_TREE, SPARSE, QUADRANTS, NEAR_CELLS, NEAR_TREE, INTERVALS, CUT_PHASES)
 
 
 class NativeMetric:
@@ -174,6 +176,29 @@ def quadrants(points: np.ndarray, count: int) -> np.ndarray:
         n, address(points), cells.first_leaf, address(cells.order), address(cells.box), count, address(near)
     )  # fmt: skip
     return near
+
+
+def intervals(
+    start: np.ndarray, last: np.ndarray, weight: np.ndarray, one: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(excess, end) [n-1], see tour_cuts.c: start [n+1] int64, last [m] int32, weight [m] int64."""
+    n = len(start) - 1
+    size = 1 << max(n - 1, 1).bit_length()
+    most, added = np.empty(2 * size, dtype=np.int64), np.empty(2 * size, dtype=np.int64)
+    excess, end = np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int32)
+    arrays = (address(array) for array in (start, last, weight))
+    INTERVALS(n, *arrays, one, size, *(address(array) for array in (most, added, excess, end)))
+    return excess, end
+
+
+def cut_phases(joined: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(before, last, value) [n-2] of each phase, see tour_cuts.c: joined [n, n] float64 is merged."""
+    n = len(joined)
+    before, last = np.empty(n - 2, dtype=np.int32), np.empty(n - 2, dtype=np.int32)
+    value, joins = np.empty(n - 2), np.empty(n)
+    alive, taken = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint8)
+    CUT_PHASES(n, *(address(array) for array in (joined, before, last, value, alive, taken, joins)))
+    return before, last, value
 
 
 class Cells:
