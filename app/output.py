@@ -1,5 +1,6 @@
 """The output folder of a run: claimed before any work, result.json written last and atomically."""
 
+import contextlib
 import csv
 import importlib.metadata
 import io
@@ -8,7 +9,6 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -88,7 +88,7 @@ class RunFolder:
         with self.placed(name) as file:
             np.savez(file, **arrays)
 
-    @contextmanager
+    @contextlib.contextmanager
     def placed(self, name: str) -> Iterator[IO[bytes]]:
         """A file of this folder to write, whole or not at all (rank 0). Raises OSError, which names it."""
         path = self.file(name)
@@ -175,8 +175,9 @@ def plain(value: Any) -> Any:
 def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[str, Any]:
     """Versions, libraries and devices: what a result depends on besides the case."""
     versions = {}
-    for name in ("numpy", "scipy", "mpi4py", "networkx", "msgspec"):
-        versions[name] = importlib.metadata.version(name)
+    for name in ("numpy", "scipy", "mpi4py", "networkx", "msgspec", "highspy"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # highspy may be missing
+            versions[name] = importlib.metadata.version(name)
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
         "lockstep": VERSION,

@@ -63,6 +63,11 @@ class TourBounds:
         return self._ascent.steps + self._rounds
 
     @property
+    def cases(self) -> int:
+        """Cases of branch and cut, 0 before it divides."""
+        return 0 if self._cutting is None else self._cutting.cases
+
+    @property
     def _best(self) -> Ascent | SparseAscent | Cutting:
         better = self._cutting is not None and self._cutting.lower > self._ascent.lower
         return self._cutting if better else self._ascent
@@ -102,7 +107,7 @@ class TourBounds:
         """An estimate of what checking the certificate takes."""
         n = self.metric.n
         if self._best is self._cutting:
-            return CHECK_PAIRS * n * n + CHECK_CASE * n * self._cutting.cases
+            return CHECK_PAIRS * n * n + CHECK_CASE * n * self.cases
         return TREE_SECONDS * n if self._near else self._plain_seconds
 
     @property

@@ -4,7 +4,7 @@ Nothing here is shared with what finds the bound, but for the cuts' right sides.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,9 +56,24 @@ class CutTree(Bound):
     values: Sequence[Duals | None] = ()
 
     @staticmethod
-    def of(lower: int, method: str, places: int, cuts: Cuts, root: Duals, **cases: object) -> "CutTree":
-        """From the cuts that the values name."""
-        return CutTree(lower, method, places, *_lists(cuts.sets), *_lists(cuts.cuts), root, **cases)
+    def of(
+        lower: int, method: str, places: int, cuts: Cuts, root: Duals, left_out_by: int | None = None,
+        splits: Sequence[Split | None] = (), values: Sequence[Duals | None] = (),
+    ) -> "CutTree":  # fmt: skip
+        """With those cuts alone that have a value somewhere."""
+        named = [root, *(each for each in values if each is not None)]
+        used = np.unique(np.concatenate([each.cuts for each in named])).astype(np.int64)
+        of_sets = [cuts.cuts[cut] for cut in used.tolist()]
+        sets = sorted({number for cut in of_sets for number in cut})
+        place = {number: at for at, number in enumerate(sets)}
+        lists = _lists([cuts.sets[number] for number in sets])
+        lists += _lists([[place[number] for number in cut] for cut in of_sets])
+
+        def among(duals: Duals | None) -> Duals | None:
+            return None if duals is None else replace(duals, cuts=np.searchsorted(used, duals.cuts))
+
+        proofs = [among(each) for each in values]
+        return CutTree(lower, method, places, *lists, among(root), left_out_by, splits, proofs)
 
     def check(self, metric: Metric) -> None:
         """Prove the bound from the distances alone. Raises BadCertificate."""
