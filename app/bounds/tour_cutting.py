@@ -27,10 +27,8 @@ from app.rng import stream
 
 METHODS = {False: "cutting planes", True: "branch and cut"}
 NEAREST = 5  # edges of a city to its nearest points, and to those nearest in a 1-tree's weights
-SLOW, PATIENCE = (
-    0.01,
-    {True: 8, False: 2},
-)  # rounds that gain less of what is missing; so many end a root, a case
+SLOW = 0.01  # a round that gains less of what is missing gains little
+ROOT_PATIENCE, CASE_PATIENCE = 8, 2  # such rounds, one after the other, that end the rounds of a program
 CASE_ROUNDS = 15
 PRICE_AFTER, PRICE_GROWTH = 15, 1.5  # rounds to the first look at all edges, and from one to the next
 MOST_NEW = 2  # edges that join at once, for each city
@@ -38,7 +36,7 @@ MOST_ALIVE = 100  # edges that are left for each city: with more, cases are not 
 FEWEST_IDLE = 20  # rows without use that are worth dropping
 FRACTIONAL = 0.01  # an edge this far from 0 and 1 can tell two cases apart
 CANDIDATES, TRIES = 10, 50  # edges tried for that, and steps of the simplex method for each
-LEAST_GAIN = 1e-6
+LEAST_GAIN = 1e-6  # of the known length: the gain of a case counts as much at least
 INTEGRAL = 1e-3  # a value above upper - 1 by this much proves that no tour is shorter
 RAYS = (0.5, 1.0, 2.0, 8.0, 64.0)  # lengths of a ray, for what is missing
 MOST_BYTES = 200_000_000  # of the cases' duals
@@ -123,7 +121,7 @@ class Cutting:
     def _work(self) -> Iterator[bool]:
         """Items: True after each step."""
         yield from self._cut_root()
-        if self._root is None:
+        if self._root is None or self.closed:
             return
         for _ in range(BACK_TO_ROOT):
             if len(alive := self._alive()) <= MOST_ALIVE * self.metric.n:
@@ -149,14 +147,14 @@ class Cutting:
             yield True
             if added and not connected:
                 continue
-            if added and idle <= PATIENCE[True] and rounds < look:
+            if added and idle <= ROOT_PATIENCE and rounds < look:
                 continue
             if added and not program.solve():
                 return
             look = int(PRICE_GROWTH * max(rounds, look))
             joined = self._price()
             yield True
-            if not joined and (not added or idle > PATIENCE[True]):
+            if not joined and (not added or idle > ROOT_PATIENCE):
                 return
             idle = 0 if joined else idle
 
@@ -180,7 +178,7 @@ class Cutting:
         duals = self._program.duals()
         if duals is None:
             return 0
-        bound, worst = constant(self._cuts, duals), []
+        bound, worst = constant(self._cuts, duals), [np.zeros((0, 3), dtype=np.int64)]
         for i, j, reduced in pairs_below(self.metric, self._cuts, duals, 0):
             bound += exact_sum(reduced)
             worst.append(np.column_stack([reduced, i, j]))
@@ -197,7 +195,7 @@ class Cutting:
         bound, duals = self._root
         most = ((self.upper - 1) << self._places) - bound
         pieces = [np.column_stack([i, j]) for i, j, _ in pairs_below(self.metric, self._cuts, duals, most)]
-        return np.concatenate(pieces)
+        return np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces])
 
 
 class CaseTree:
@@ -305,7 +303,7 @@ class CaseTree:
                 idle = 0 if program.value > value + SLOW * (self.upper - program.value) else idle + 1
                 value, rounds = max(value, program.value), rounds + 1
                 cuts, connected = self._cutting.separate(program)
-                cutting = not (connected and (idle > PATIENCE[False] or rounds > CASE_ROUNDS))
+                cutting = not (connected and (idle > CASE_PATIENCE or rounds > CASE_ROUNDS))
                 if cutting and program.add_cuts(cuts):
                     continue
                 cutting = False

@@ -193,7 +193,7 @@ class _Proof:
         for i, j, reduced in self._all_edges(tree.root):
             kept = reduced <= most
             pieces.append(np.column_stack([i[kept], j[kept]]))
-        self.i, self.j = np.concatenate(pieces).T
+        self.i, self.j = np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces]).T
         self.cost = self.metric.between(self.i, self.j) << tree.places
         self.place = {edge: at for at, edge in enumerate(zip(self.i.tolist(), self.j.tolist()))}
         columns = self.member.tocsc()
