@@ -1,6 +1,7 @@
 """app/solver: budgets, progress, and rounds of searches and bounds that any number of ranks share."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -122,6 +123,60 @@ class Gossip(Walk):
 
     def solution(self):
         return np.array([self.best, self.found_at, self.heard])
+
+
+class Curious(Stairs):
+    """Bounds that keep the solutions they are shown; `closing` ones stay at work."""
+
+    least_seconds, closing = 0.0, True
+
+    def __init__(self, top):
+        super().__init__(top)
+        self.shown, self.seconds = [], 0.0
+
+    def improve(self, seconds, best, solution=None):
+        if solution is not None:
+            self.shown.append(solution)
+        begun = time.perf_counter()
+        time.sleep(max(seconds, 0.001))
+        self.seconds += time.perf_counter() - begun
+        self.value = self.top
+        return True
+
+
+def test_bounds_without_a_search_are_told_the_best_solution(group, monkeypatch):
+    """Those on a rank of their own, and only where the toolbox says that they want to know."""
+    for follows in (False, True):
+        monkeypatch.setattr(Tools, "bounds_follow", follows, raising=False)
+        bounds = Curious(-1)
+        outcome, _ = search(group, 1, Budget.of_case(2000, 0.4, 0.0, 100), bounds)
+        alone = group.size > 1 and group.rank == 1
+        told = [shown.tolist() for shown in bounds.shown if shown is not None]
+        if alone:
+            assert (outcome.solution.tolist() in told) == follows
+        elif group.rank:
+            assert not told
+
+
+@pytest.mark.mpi_skip
+def test_bounds_that_may_close_the_gap_get_most_of_the_time(group, monkeypatch):
+    """Once the search has settled: it has made twice the steps to its best."""
+    shares = {}
+    for closing in (False, True):
+        monkeypatch.setattr(Curious, "closing", closing)
+        progress = Progress(Log(False), "walk", True, 1.0)
+        progress.found(10_000, "start", 0)
+        tools = Tools(Curious(999), 1000)
+        rounds = Rounds(group, tools, [None], [0], Budget.of_case(0, 60.0, 0.0, 100), progress, True)
+        rounds.steps, rounds.search_seconds = 10**6, 1.0
+        rounds.mine[0].best, rounds.mine[0].found_at = 1000, 10
+        progress.found(1000, "search", 10)
+        progress.proved(999, "stairs", 10)
+        rounds.made, rounds.bound_seconds = 1, 0.2
+        shares[closing] = rounds._bound_share()
+        rounds.mine[0].found_at = 10**6 - 1
+        assert rounds._bound_share() == shares[False]
+    assert shares[True] > 1 > shares[False]
 
 
 @pytest.mark.parametrize("starts", [1, 2, 5])

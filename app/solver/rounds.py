@@ -237,7 +237,9 @@ class Rounds:
         gap = self.progress.gap()
         near = gap is not None and gap <= NEAR
         if near and getattr(self.bounds, "closing", False):
-            return CLOSING_SHARE if self._settled() else BOUND_SHARE
+            if self._settled():
+                return CLOSING_SHARE
+            return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
         hurried = self.budget.hurried or self.exact.eager or (near and stale)
         return HURRIED_SHARE if hurried else BOUND_SHARE
