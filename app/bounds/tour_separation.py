@@ -20,6 +20,7 @@ from app.native import tour as native
 
 ZERO = 1e-6  # smaller values of x are none
 VIOLATED = 0.02  # cuts that miss less are not worth a row
+MOST_CONTRACTED = 1500  # cities left by contractions: phases of more take too long
 FEW = 3  # subtours of intervals: with fewer, minimum cuts are looked for
 ENOUGH = 10  # blossoms: with fewer, combs are looked for
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4)  # edges that are nearer to 0 or 1 do not join handles
@@ -122,11 +123,14 @@ def plain_intervals(
 
 
 def minimum_cuts(point: Point, compiled: bool = True) -> list[np.ndarray]:
-    """Sets entered less than twice, one at least where there is one; by Stoer and Wagner's phases."""
+    """Sets entered less than twice, one at least where there is one; by Stoer and Wagner's phases.
+
+    None where too many cities are left after contractions.
+    """
     label = _safely_contracted(point)
     small = point.contracted(label)
     members = _groups(label)
-    if small.n < 3:
+    if not 3 <= small.n <= MOST_CONTRACTED:
         return []
     joined = np.zeros((small.n, small.n))
     joined[small.u, small.v] = joined[small.v, small.u] = small.x
