@@ -287,6 +287,52 @@ def test_the_optimum_is_proved(n):
             assert cutting.lower == min(upper, optimum)
 
 
+def any_metric(seed):
+    """5 to 8 cities: a table of small or the largest distances, points, points with ties, clusters."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(5, 9))
+    centres = random.normal(size=(3, 1, 2)) * 1e6
+    clusters = (centres + random.normal(size=(3, 3, 2)) * 100).reshape(-1, 2)
+    return [
+        lambda: random_metric(n, seed, int(random.integers(1, 200))),
+        lambda: random_metric(n, seed, LARGE),
+        lambda: uniform_points(n, seed),
+        lambda: from_points("grid", random.integers(0, 4, (n, 2)).astype(float)),
+        lambda: from_points("clusters", np.round(clusters[:n])),
+    ][seed % 5]()
+
+
+def prove(seed):
+    """The whole course of a small problem, checked at every step."""
+    random, metric, before = np.random.default_rng(seed), any_metric(seed), 0
+    optimum = shortest(metric)
+    upper = int(max(1, optimum + random.choice([0, 1, 5, optimum // 3, -2])))
+    order = random.permutation(metric.n) if random.integers(2) else None
+    cutting = cutting_of(metric, upper, order, int(random.integers(1, 60)))
+    while not cutting.done:
+        cutting.step()
+        assert before <= cutting.lower <= min(optimum, upper)
+        before = cutting.lower
+    assert cutting.lower == min(optimum, upper)
+    cutting.certificate().check(metric)
+    if cutting.tour is not None:
+        assert sorted(cutting.tour.tolist()) == list(range(metric.n))
+        assert metric.length(cutting.tour) >= optimum
+
+
+@pytest.mark.parametrize("first", range(0, 200, 40))
+def test_small_problems_of_all_kinds(first):
+    for seed in range(first, first + 40):
+        prove(seed)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_many_small_problems_of_all_kinds():
+    for seed in range(200, 6600):
+        prove(seed)
+
+
 def test_cases_are_divided_and_proved():
     """Points whose programs have gaps, and distances of few values with many best tours."""
     divided = 0

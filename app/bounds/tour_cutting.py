@@ -76,8 +76,8 @@ class Cutting:
 
     @property
     def closed(self) -> bool:
-        """Whether no tour is shorter than the known one."""
-        return self.lower >= self.upper
+        """Whether no tour is shorter than the known one; never before the first look at all edges."""
+        return self._root is not None and self.lower >= self.upper
 
     @property
     def lower(self) -> int:

@@ -241,34 +241,36 @@ def _paths_contracted(point: Point, label: np.ndarray) -> np.ndarray:
 def blossoms(cuts: Cuts, point: Point, label: np.ndarray) -> list[int]:
     """Combs whose teeth are edges of the contracted point: handles are components of fractional edges."""
     small, found = point.contracted(label), []
-    members = _groups(label)
+    members, seen = _groups(label), np.zeros(0, dtype=bool)
+    ends = list(zip(small.u.tolist(), small.v.tolist()))
     for threshold in THRESHOLDS:
         low, high = threshold + ZERO, 1 - threshold - ZERO
         fractional = (small.x > low) & (small.x < high)
+        if np.array_equal(fractional, seen):
+            continue
+        seen = fractional
         _, piece = _components(small.n, small.u[fractional], small.v[fractional])
         for number in np.flatnonzero(np.bincount(piece) > 2).tolist():
-            teeth = Teeth(small, piece == number, high)
+            teeth = Teeth(small, ends, piece == number, high)
             if teeth.make() and teeth.violation() > VIOLATED:
                 handle = np.concatenate([members[city] for city in np.flatnonzero(teeth.handle)])
-                pairs = zip(small.u[teeth.edges].tolist(), small.v[teeth.edges].tolist())
-                found.append(cuts.comb(handle, [np.append(members[a], members[b]) for a, b in pairs]))
+                pairs = [np.append(members[a], members[b]) for a, b in (ends[edge] for edge in teeth.edges)]
+                found.append(cuts.comb(handle, pairs))
     return found
 
 
 class Teeth:
     """A handle [n] bool, and edges of high value that leave it, by their numbers: teeth of a blossom."""
 
-    def __init__(self, point: Point, handle: np.ndarray, high: float) -> None:
-        self.point, self.handle = point, handle
+    def __init__(self, point: Point, ends: list[tuple[int, int]], handle: np.ndarray, high: float) -> None:
+        """ends   the cities of each edge of the point"""
+        self.point, self.ends, self.handle = point, ends, handle
         leaving = self._leaving()
         self.edges = leaving[point.x[leaving] >= high].tolist()
 
     def make(self) -> bool:
         """Make the teeth disjoint and their number odd; False: there are too few."""
-        while (city := self._met_twice()) is not None:
-            self.handle[city] = not self.handle[city]  # then both edges are inside, or outside
-            u, v = self.point.u, self.point.v
-            self.edges = [edge for edge in self.edges if city not in (u[edge], v[edge])]
+        self._part()
         if len(self.edges) % 2 == 0:
             self._make_odd()
         return len(self.edges) % 2 == 1 and len(self.edges) >= 3
@@ -276,25 +278,32 @@ class Teeth:
     def violation(self) -> float:
         """What the inequality misses, where every city has degree 2: a tooth has 4 - 2 x."""
         x = self.point.x
-        left = x[self._leaving()].sum() + sum(4 - 2 * x[edge] for edge in self.edges)
+        left = x[self._leaving()].sum() + (4 - 2 * x[self.edges]).sum()
         return 3 * len(self.edges) + 1 - float(left)
 
     def _leaving(self) -> np.ndarray:
         return np.flatnonzero(self.handle[self.point.u] != self.handle[self.point.v])
 
-    def _ends(self) -> np.ndarray:
-        return np.append(self.point.u[self.edges], self.point.v[self.edges]).astype(np.int64)
-
-    def _met_twice(self) -> int | None:
-        twice = np.flatnonzero(np.bincount(self._ends(), minlength=1) > 1)
-        return int(twice[0]) if len(twice) else None
+    def _part(self) -> None:
+        """A city where teeth meet changes sides, after which they are inside the handle, or outside it."""
+        at: dict[int, list[int]] = {}
+        for edge in self.edges:
+            for city in self.ends[edge]:
+                at.setdefault(city, []).append(edge)
+        teeth = set(self.edges)
+        for city in sorted(at):
+            here = teeth.intersection(at[city])
+            if len(here) > 1:
+                self.handle[city] = not self.handle[city]
+                teeth -= here
+        self.edges = sorted(teeth)
 
     def _make_odd(self) -> None:
         """One more tooth, or one less, whichever costs less."""
         u, v, x = self.point.u, self.point.v, self.point.x
         leaving = self._leaving()
         met = np.zeros(self.point.n, dtype=bool)
-        met[self._ends()] = True
+        met[u[self.edges]] = met[v[self.edges]] = True
         free = leaving[~(met[u[leaving]] | met[v[leaving]])]
         more = int(free[x[free].argmax()]) if len(free) else None
         less = min(self.edges, key=lambda edge: x[edge], default=None)
