@@ -96,7 +96,9 @@ def test_no_root_is_searched_twice_at_a_time():
             part.run(1e-5)
         before = [part._active for part in parts]
         exchange(parts)
-        dealt = [set(np.concatenate([part._roots, *(g[0] for g in part._groups)]).tolist()) for part in parts]
+        groups = [[group[0] for group in part._groups] for part in parts]
+        groups = [more if part._roots is None else [part._roots, *more] for part, more in zip(parts, groups)]
+        dealt = [{root for group in dealt_to for root in group.tolist()} for dealt_to in groups]
         assert all(not one & two for one, two in itertools.combinations(dealt, 2))
         assert set().union(*dealt) == set(parts[0].open().tolist()) | {root for root in before if root >= 0}
 
