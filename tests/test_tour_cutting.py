@@ -12,8 +12,9 @@ from app.bounds import tour_lp
 from app.bounds.certificate import BadCertificate
 from app.bounds.one_tree import Ascent
 from app.bounds.tour_bounds import TourBounds
+from app.bounds.tour_cases import CaseTree
 from app.bounds.tour_cuts import Cuts, least
-from app.bounds.tour_cutting import CaseTree, Cutting
+from app.bounds.tour_cutting import Cutting
 from app.bounds.tour_lp import TourProgram, constant, pairs_below, places_for
 from app.bounds.tour_proof import CutTree, Duals
 from app.bounds.tour_separation import (
@@ -374,10 +375,10 @@ def test_a_program_without_a_point_proves_as_much_as_is_asked():
     cutting = cutting_of(metric, search.best)
     while cutting._root is None:
         cutting.step()
-    cases = CaseTree(cutting, np.column_stack(all_edges(12)))
+    cases = CaseTree(cutting.shared, np.column_stack(all_edges(12)), cutting._root, cutting._program)
     program = cases._program
     program.add_edges(np.column_stack(all_edges(12)))
-    program.add_cuts([cutting._cuts.subtour(np.arange(3))])
+    program.add_cuts([cutting.shared.cuts.subtour(np.arange(3))])
     assert program.solve()
     column = {edge: k for k, edge in enumerate(zip(program.u.tolist(), program.v.tolist()))}
     for fixed in ([(0, 1), (0, 2), (0, 3)], [(0, 1), (0, 2), (1, 2)]):
@@ -465,7 +466,7 @@ def a_tree():
         cutting = cutting_of(metric, search.best)
         while not cutting.done:
             cutting.step()
-        if cutting.cases > 3 and any(len(cut) > 1 for cut in cutting._cuts.cuts):
+        if cutting.cases > 3 and any(len(cut) > 1 for cut in cutting.shared.cuts.cuts):
             return metric, cutting.certificate()
 
 
