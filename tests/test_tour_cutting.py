@@ -389,6 +389,21 @@ def test_a_program_without_a_point_proves_as_much_as_is_asked():
         assert cases._is_closed(bound) and (duals.y >= 0).all()
 
 
+def test_no_edge_is_left():
+    """Nothing can be shorter, and the program of the cases has no point."""
+    metric = uniform_points(12, 1)
+    search = TourSearch(metric, 1)
+    search.run(2000)
+    cutting = cutting_of(metric, search.best)
+    while cutting._root is None:
+        cutting.step()
+    nothing = np.zeros((0, 2), dtype=np.int64)
+    cases = CaseTree(cutting.shared, nothing, cutting._root, cutting._program)
+    for _ in cases.work():
+        pass
+    assert cases.lower == search.best
+
+
 def test_bounds_take_up_cutting_planes():
     metric = uniform_points(40, 7)
     search = TourSearch(metric, 1)

@@ -63,7 +63,8 @@ class TourProgram:
             n, np.full(n, 2.0), np.full(n, 2.0), 0, _ints(np.zeros(n)), _ints([]), np.zeros(0)
         )
         self._places = places_for(metric)
-        self._unit = max(float(metric.between(*np.asarray(edges).T).mean()), 1e-9) / COST
+        total = float(metric.between(*np.asarray(edges).T).sum())
+        self._unit = max(total / max(len(edges), 1), 1e-9) / COST
         self.add_edges(edges)
 
     @property
