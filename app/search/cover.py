@@ -1,11 +1,14 @@
 """Local search for minimum vertex cover, hence for maximum independent set: methods, turns, checkpoints.
 
+`swap`     iterated local search by swaps of one node for two (app/search/cover_swap.py)
+`anneal`   simulated annealing (app/search/cover_anneal.py): on sparse graphs the best of all, given time
 `numvc`    NuMVC, the best node of the whole cover leaves (app/search/cover_exchange.py)
-`fast`     FastVC, the best of 50 drawn nodes leaves, edges weigh the same: for large sparse graphs
+`fast`     FastVC, the best of 50 drawn nodes leaves, edges weigh the same
 `penalty`  phased local search on the independent set (app/search/cover_penalty.py), up to 5,000 nodes: for
            graphs whose optimum hides behind nodes of misleading degree
-`auto`     `fast` on large graphs, `fast` and `numvc` by turns on sparse ones, else `numvc` and `penalty`: of
-           these two the one that has come to the better cover by itself has the longer turns
+`auto`     `swap` and `anneal` by turns on more than 5,000 nodes, with `numvc` on sparse graphs of fewer; else
+           `numvc` and `penalty`, where not even one pair in five is an edge with `anneal`: of these the one
+           that has come to the better cover by itself has the longer turns
 """
 
 from dataclasses import dataclass
@@ -15,13 +18,16 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.rng import SplitMix
+from app.search.cover_anneal import Anneal
+from app.search.cover_anneal_plain import PROPOSALS
 from app.search.cover_exchange import Exchange
 from app.search.cover_penalty import LARGEST, PenaltySearch
 from app.search.cover_start import greedy_cover, without_redundant
+from app.search.cover_swap import Swap
+from app.search.independent import IndependentSet
 
-METHODS = ("auto", "numvc", "fast", "penalty")
+METHODS = ("auto", "anneal", "swap", "numvc", "fast", "penalty")
 SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
-SCANNED = 12_000  # nodes up to which `auto` looks at the whole cover
 TURN = 1_000  # steps of a short turn
 LEAD = 7  # such turns for the method that has reached a better cover by itself than the others
 OPENING = 10_000  # steps of the phased search before all turns: it soon gets far from a greedy cover
@@ -30,24 +36,53 @@ LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, 
 WEIGHTED = 8  # times as long takes an exchange of several nodes, as measured
 HEAVIEST = 2**31 - 1
 
+Search = Exchange | PenaltySearch | Anneal | Swap
+
 
 @dataclass
 class _Turn:
-    """One method of a search: its turn lasts `steps` steps of `moves` moves each.
+    """One method of a search: its turn lasts about as long as `steps` moves of the slowest method.
 
+    time      of a move, in ns, as guessed from the graph
+    moves     in a step, while its turn lasts
     reached   the cost of the best cover that the method has come to by itself
     """
 
     name: str
-    search: Exchange | PenaltySearch
+    search: Search
     steps: int
-    moves: int
-    time: int  # of a step, in ns
+    time: int
+    moves: int = 1
     reached: int = HEAVIEST
+
+    def pace(self) -> int:
+        """Nanoseconds of a move, roughly: by what the search has counted, where it counts and has begun."""
+        if self.counted:
+            return max(1, self.search.work // self.search.steps)
+        return self.time
+
+    @property
+    def counts(self) -> bool:
+        """Whether the search counts what its moves cost: on some graphs far more than on others."""
+        return isinstance(self.search, IndependentSet)
+
+    @property
+    def counted(self) -> bool:
+        """Whether it has made enough moves for that."""
+        return self.counts and self.search.steps >= TURN
+
+    def begin(self, slowest: int, steps: int) -> int:
+        """Set `moves` for a turn as long as so many moves that take `slowest` ns; returns its steps."""
+        pace = self.pace()
+        self.moves = max(1, slowest // pace)
+        if not self.counts:
+            return steps
+        even = max(1, steps * slowest // (self.moves * pace))
+        return even if self.counted else min(even, TURN)
 
     def cost(self, total: int) -> int:
         """Cost of its best cover, of nodes that weigh `total` together."""
-        return total - self.search.best if isinstance(self.search, PenaltySearch) else self.search.best
+        return self.search.best if isinstance(self.search, Exchange) else total - self.search.best
 
 
 class CoverSearch:
@@ -86,10 +121,12 @@ class CoverSearch:
         self._solution = self._started(start)
         self.best = self._cost(self._solution)
         self._turns = self._methods(method, SplitMix(seed))
+        self._slowest = max(turn.time for turn in self._turns)
         phased = any(turn.name == "penalty" for turn in self._turns)
         self._apart = len(self._turns) > 1 and phased  # methods that do not go on from each other's covers
         # the opening is the phased search's turn, which comes last
-        self._now, self._left = (len(self._turns) - 1, OPENING) if self._apart else (0, self._turns[0].steps)
+        self._now, steps = (len(self._turns) - 1, OPENING) if self._apart else (0, self._turns[0].steps)
+        self._left = self._turns[self._now].begin(self._slowest, steps)
 
     def _started(self, start: np.ndarray | None) -> np.ndarray:
         """[n] bool, the cover to start from."""
@@ -98,20 +135,25 @@ class CoverSearch:
         return without_redundant(self.graph, self._checked(start), self.weights, self.compiled)
 
     def _methods(self, method: str, draws: SplitMix) -> list[_Turn]:
-        """The methods that take turns. All get about the same time for a step: that of the slowest one."""
+        """The methods that take turns."""
         graph = self.graph
-        shares = _auto(graph.n, len(graph.indices)) if method == "auto" else {method: 1}
-        times = {name: _move_time(name, graph, self.weights is not None) for name in shares}
-        slowest = max(times.values())
+        turns = _auto(graph.n, len(graph.indices)) if method == "auto" else {method: TURN}
         return [
-            _Turn(name, self._search(name, draws.bits()), TURN * share, slowest // times[name], slowest)
-            for name, share in shares.items()
+            _Turn(
+                name,
+                self._search(name, draws.bits()),
+                steps,
+                _move_time(name, graph, self.weights is not None),
+            )
+            for name, steps in turns.items()
         ]
 
-    def _search(self, name: str, random: int) -> Exchange | PenaltySearch:
+    def _search(self, name: str, random: int) -> Search:
         n, common = self.graph.n, (self.graph, self._solution, self.weights, random)
         if name == "penalty":
             return PenaltySearch(*common, self.compiled)
+        if name in ("anneal", "swap"):
+            return (Anneal if name == "anneal" else Swap)(*common, self.compiled)
         if name == "numvc":
             return Exchange(*common, 0, max(n // 2, LEAST_CEILING), self.compiled)
         # Few nodes: a sample as large as the cover would always find the same one.
@@ -128,7 +170,7 @@ class CoverSearch:
             if not self._left:
                 self._next_turn()
             turn = self._turns[self._now]
-            made = min(steps, self._left, max(1, CALL // turn.time))
+            made = min(steps, self._left, max(1, CALL // (turn.moves * turn.pace())))
             self._advance(turn, made)
             steps -= made
 
@@ -138,8 +180,8 @@ class CoverSearch:
         turn = self._turns[self._now]
         others = [other.reached for other in self._turns if other is not turn]
         ahead = self._apart and turn.reached < min(others)
-        self._left = max(turn.steps, LEAD * TURN) if ahead else turn.steps
-        if isinstance(turn.search, Exchange) and self.best < turn.search.best:
+        self._left = turn.begin(self._slowest, max(turn.steps, LEAD * TURN) if ahead else turn.steps)
+        if not isinstance(turn.search, PenaltySearch) and self.best < turn.cost(self._total):
             turn.search.load(self._solution)  # what others found
 
     def _advance(self, turn: _Turn, steps: int) -> None:
@@ -177,7 +219,9 @@ class CoverSearch:
             "best": self.best,
             "found_at": self.found_at,
             "solution": self.solution(),
-            "turn": np.array([self._now, self._left, *(turn.reached for turn in self._turns)]),
+            "turn": np.array([self._now, self._left]),
+            "moves": np.array([turn.moves for turn in self._turns]),
+            "reached": np.array([turn.reached for turn in self._turns]),
         }
         for turn in self._turns:
             state |= {f"{turn.name}.{key}": value for key, value in turn.search.state().items()}
@@ -187,9 +231,9 @@ class CoverSearch:
         """Take over a state() of a search on the same graph with the same weights and method."""
         self.steps, self.best, self.found_at = (int(state[key]) for key in ("steps", "best", "found_at"))
         self._solution = np.array(state["solution"], dtype=bool)
-        self._now, self._left, *reached = np.asarray(state["turn"]).tolist()
-        for turn, cost in zip(self._turns, reached, strict=True):
-            turn.reached = cost
+        self._now, self._left = np.asarray(state["turn"]).tolist()
+        for i, turn in enumerate(self._turns):
+            turn.moves, turn.reached = int(state["moves"][i]), int(state["reached"][i])
             prefix = f"{turn.name}."
             turn.search.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
@@ -213,18 +257,25 @@ def _move_time(name: str, graph: Graph, weighted: bool) -> int:
     """Nanoseconds of a move, roughly: of an exchange two rows and the nodes looked at, else some passes."""
     if name == "penalty":
         return graph.n // 6 + 80
+    if name == "anneal":
+        return PROPOSALS * (8 + min(graph.n // 4096, 24))
+    if name == "swap":
+        return 300 + 50 * graph.edges // max(graph.n, 1) + 40 * min(graph.n // 4096, 24)
     looks = 10 * SAMPLES if name == "fast" else graph.n // 16
     return (5 * graph.edges // max(graph.n, 1) + looks + 100) * (WEIGHTED if weighted else 1)
 
 
 def _auto(n: int, nnz: int) -> dict[str, int]:
     """The methods that `auto` takes for a graph, and how long their turns are."""
-    if n > SCANNED:
-        return {"fast": 1}
-    if n > LARGEST or 20 * nnz < n * n:
-        return {"fast": 1, "numvc": 1}
+    if n > LARGEST:  # after a turn the next method reads all edges, to go on from a better cover
+        turn = TURN + nnz // 16
+        return {"swap": turn, "anneal": turn}
+    if 20 * nnz < n * n:
+        return {"swap": TURN, "anneal": TURN, "numvc": TURN}
     # Penalties help where the graph is dense; elsewhere they only guard against graphs made to mislead.
-    return {"numvc": 1, "penalty": 1} if 5 * nnz >= n * n else {"numvc": 15, "penalty": 1}
+    if 5 * nnz >= n * n:
+        return {"numvc": TURN, "penalty": TURN}
+    return {"numvc": 8 * TURN, "anneal": 7 * TURN, "penalty": TURN}
 
 
 def _check(graph: Graph, weights: np.ndarray | None, method: str) -> None:
