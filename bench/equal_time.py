@@ -3,8 +3,8 @@
     python bench/equal_time.py GRAPH... [--seconds 0.1 1 10] [--seeds 5]
     python bench/equal_time.py GRAPH --target 1100 --seconds 60 --seeds 10     how often numvc gets there
 
-A GRAPH is a file (`.clq`: its complement), or ba:N:D:SEED. Reading is not counted; everything after it is.
-Values are medians over seeds.
+A GRAPH is a file (`.clq`: its complement), ba:N:D:SEED or er:N:DEGREE:SEED (a mean degree). Reading is not
+counted; everything after it is. Values are medians over seeds.
 
 numvc          a faithful NuMVC without learning, reductions or learned start
 search         our searches by turns from the same greedy start
@@ -29,7 +29,7 @@ cli.limit_threads()
 from mpi4py import MPI  # noqa: E402
 
 from app.casefile import build  # noqa: E402
-from app.graphs.generate import barabasi_albert  # noqa: E402
+from app.graphs.generate import barabasi_albert, erdos_renyi  # noqa: E402
 from app.graphs.graph import Graph  # noqa: E402
 from app.graphs.readers import open_edges  # noqa: E402
 from app.log import Log  # noqa: E402
@@ -87,10 +87,11 @@ class Bench:
         return Context(case, open_group(MPI.COMM_SELF, case), Log(False), None)
 
     def read(self, name: str) -> Graph:
-        """A whole graph from a file, or ba:N:D:SEED."""
-        if name.startswith("ba:"):
+        """A whole graph from a file, ba:N:D:SEED or er:N:DEGREE:SEED."""
+        if name.startswith(("ba:", "er:")):
             n, d, seed = map(int, name.split(":")[1:])
-            stream, complement = barabasi_albert(n, d, seed), False
+            made = barabasi_albert(n, d, seed) if name.startswith("ba:") else erdos_renyi(n, d / n, seed)
+            stream, complement = made, False
         else:
             stream, complement = open_edges(name), ".clq" in name
         context = self._context({"graph.path": [], "graph.complement": complement})

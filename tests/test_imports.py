@@ -75,7 +75,7 @@ ONLY = {
     },
     "reductions": {"graphs", "errors", "native"},
     "bounds": {"graphs", "errors", "native", "reductions", "rng"},
-    "search": {"graphs", "errors", "native", "reductions", "bounds", "rng"},
+    "search": {"graphs", "errors", "native", "elementary", "reductions", "bounds", "rng"},
     "problems": {"graphs", "errors", "elementary", "reductions", "bounds", "search", "rng"},
 }
 OWNERS = {

@@ -32,6 +32,7 @@ TURN = 1_000  # steps of a short turn
 LEAD = 7  # such turns for the method that has reached a better cover by itself than the others
 OPENING = 10_000  # steps of the phased search before all turns: it soon gets far from a greedy cover
 CALL = 200_000_000  # nanoseconds that one call of a kernel may take, roughly
+SPARSE = 32  # mean degree up to which swaps are worth their time on few nodes
 LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, but on tiny graphs
 WEIGHTED = 8  # times as long takes an exchange of several nodes, as measured
 HEAVIEST = 2**31 - 1
@@ -271,7 +272,8 @@ def _auto(n: int, nnz: int) -> dict[str, int]:
         turn = TURN + nnz // 16
         return {"swap": turn, "anneal": turn}
     if 20 * nnz < n * n:
-        return {"swap": TURN, "anneal": TURN, "numvc": TURN}
+        others = {"anneal": TURN, "numvc": TURN}
+        return {"swap": TURN} | others if nnz < SPARSE * n else others
     # Penalties help where the graph is dense; elsewhere they only guard against graphs made to mislead.
     if 5 * nnz >= n * n:
         return {"numvc": TURN, "penalty": TURN}
