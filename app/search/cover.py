@@ -137,15 +137,10 @@ class CoverSearch:
 
     def _methods(self, method: str, draws: SplitMix) -> list[_Turn]:
         """The methods that take turns."""
-        graph = self.graph
-        turns = _auto(graph.n, len(graph.indices)) if method == "auto" else {method: TURN}
+        graph, weighted = self.graph, self.weights is not None
+        turns = _auto(graph.n, len(graph.indices), weighted) if method == "auto" else {method: TURN}
         return [
-            _Turn(
-                name,
-                self._search(name, draws.bits()),
-                steps,
-                _move_time(name, graph, self.weights is not None),
-            )
+            _Turn(name, self._search(name, draws.bits()), steps, _move_time(name, graph, weighted))
             for name, steps in turns.items()
         ]
 
@@ -266,11 +261,11 @@ def _move_time(name: str, graph: Graph, weighted: bool) -> int:
     return (5 * graph.edges // max(graph.n, 1) + looks + 100) * (WEIGHTED if weighted else 1)
 
 
-def _auto(n: int, nnz: int) -> dict[str, int]:
+def _auto(n: int, nnz: int, weighted: bool) -> dict[str, int]:
     """The methods that `auto` takes for a graph, and how long their turns are."""
     if n > LARGEST:  # after a turn the next method reads all edges, to go on from a better cover
         turn = TURN + nnz // 16
-        return {"swap": turn, "anneal": turn}
+        return {"swap": turn // 3 if weighted else turn, "anneal": turn}
     if 20 * nnz < n * n:
         others = {"anneal": TURN, "numvc": TURN}
         return {"swap": TURN} | others if nnz < SPARSE * n else others
