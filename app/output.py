@@ -175,8 +175,8 @@ def plain(value: Any) -> Any:
 def describe_environment(group: Group, device: Any, hosts: list[str]) -> dict[str, Any]:
     """Versions, libraries and devices: what a result depends on besides the case."""
     versions = {}
-    for name in ("numpy", "scipy", "mpi4py", "networkx", "msgspec", "highspy"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # highspy may be missing
+    for name in ("numpy", "scipy", "mpi4py", "networkx", "msgspec", "highspy", "python-sat"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # the last two may be missing
             versions[name] = importlib.metadata.version(name)
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {

@@ -16,6 +16,7 @@ from app.bounds.cycle_lp import CyclePacking
 from app.bounds.kernels import Rows
 from app.bounds.lp import relaxed
 from app.bounds.packing import Columns, Packing, joined, nothing, packing
+from app.bounds.selection import ENTRY_SECONDS, MOST_ENTRIES, Selection, available
 from app.graphs.graph import Graph, index_type
 
 NONE, CLIQUES = "none yet", "clique cover"
@@ -35,6 +36,10 @@ SEARCHABLE = 1 << 17  # nodes of a part up to which a search tree is tried
 SEARCHED = 3000  # nodes of a part up to which a search tree has a large share of the time
 STALE = 40  # slices without a better clique cover; where other bounds are better,
 HOPELESS = 4  # so many
+NEAR = (
+    0.01  # so near the best cover has to be, before it is asked whether one attains the bound of the cliques
+)
+SELECTIONS = 25  # slices of that
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +95,9 @@ class CoverBounds:
               given: the bound of the relaxation then comes first
     search    False: without branch and reduce, which the caller does otherwise
     lower     no cover costs less     method   how that was found
-    optimum   [n] bool, a cover that costs `lower`, once one is known by branch and reduce, or because the
-              caller's own cover reached the bound in every component; else None
+    optimum   [n] bool, a cover that costs `lower`, once one is known by branch and reduce, because one was
+              found that attains the bound of the cliques (bounds/selection.py), or because the caller's own
+              cover reached the bound in every component; else None
     """
 
     def __init__(
@@ -126,6 +132,11 @@ class CoverBounds:
         if self._parts and not share:
             return ""
         return " + ".join(sorted(share, key=lambda name: -share[name])) or "no edges"
+
+    @property
+    def closing(self) -> bool:
+        """Whether the work under way looks for a cover that costs `lower`."""
+        return any(part.selecting for part in self._parts)
 
     @property
     def optimum(self) -> np.ndarray | None:
@@ -264,6 +275,7 @@ class _Part:
     best           Packing on the part's own numbers
     next_seconds   an estimate of the next slice, where it may be long
     claimed        the bound rests on a finished search instead
+    selecting      a cover is looked for that attains the bound of the cliques
     optimum        [k] bool or None
     """
 
@@ -279,6 +291,7 @@ class _Part:
         self.best = nothing(self._given, NONE)
         self.lower, self.method = 0, self.best.method
         self.claimed, self.optimum = False, None
+        self.selecting, self._stale = False, 0  # slices since the last better clique cover
         self._known: tuple[int, np.ndarray] | None = None  # cost and cover that the caller knows
         entries = len(self._graph.indices)
         self._partner = None if partner is None or weights is not None else _within(nodes, partner)
@@ -328,7 +341,7 @@ class _Part:
         self.next_seconds = 0.0
         yield True
         for _ in range(2):
-            cliques.run(self._rounds)
+            self._stale = 0 if cliques.run(self._rounds) else self._stale + 1
             yield True
         self._take(self._clique_bound(cliques))
         turns = [
@@ -336,7 +349,12 @@ class _Part:
             _Turn(self._search(), 4.0 if len(self.nodes) <= SEARCHED else 0.5),
             _Turn(self._more_cliques(cliques), 1.0),
         ]
+        asked: list[int] = []
         while turns and self.optimum is None:
+            if cliques.left_out not in asked and self._selectable(1 << len(asked)):
+                asked.append(cliques.left_out)
+                begin = ENTRY_SECONDS * len(self._rows.indices)
+                turns.append(_Turn(self._selections(cliques), 8.0, begin))
             # What is long to begin waits until the others have had as much: it may never fit.
             turn = min(turns, key=lambda each: (each.spent or each.begin_seconds) / each.share)
             if not turn.spent and turn.begin_seconds:
@@ -352,12 +370,36 @@ class _Part:
         return packing(len(self.nodes), columns, value, 1, self._given, CLIQUES)
 
     def _more_cliques(self, cliques: CliqueSearch) -> Iterator[bool]:
-        stale = 0
-        while stale < (STALE if self.method == CLIQUES else HOPELESS):
-            stale = 0 if cliques.run(self._rounds) else stale + 1
-            if stale == 0:
+        while self._stale < (STALE if self.method == CLIQUES else HOPELESS):
+            self._stale = 0 if cliques.run(self._rounds) else self._stale + 1
+            if self._stale == 0:
                 self._take(self._clique_bound(cliques))
             yield True
+
+    def _selectable(self, patience: int) -> bool:
+        """Whether it is worth a question if a cover attains the bound of the cliques.
+
+        patience   slices that have to have passed without a better one
+        """
+        if self.method != CLIQUES or self._known is None or self._stale < patience:
+            return False
+        missing = self._known[0] - self.lower
+        near = 0 < missing <= max(1, NEAR * self.lower)
+        return near and not self.selecting and len(self._rows.indices) <= MOST_ENTRIES and available()
+
+    def _selections(self, cliques: CliqueSearch) -> Iterator[bool]:
+        """Look for a cover that attains the bound of the cliques, until another bound is better."""
+        selection, bound = Selection(self._rows, self._weights, cliques.clique), self.lower
+        self.selecting = True
+        for _ in range(SELECTIONS):
+            if selection.done or self.lower > bound:
+                break
+            yield True
+            selection.run()
+        self.selecting = False
+        selection.close()
+        if selection.found is not None:
+            self.offer(~selection.found)
 
     def _packings(self, cliques: CliqueSearch) -> Iterator[bool]:
         search = CyclePacking(self._graph, self._given, self._compiled)

@@ -1,0 +1,124 @@
+"""Independent sets with a node of every clique: found where there are any, and what bounds make of them."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.bounds import cover
+from app.bounds.cliques import CliqueSearch
+from app.bounds.cover import CLIQUES, CoverBounds
+from app.bounds.kernels import Rows
+from app.bounds.selection import Selection, available
+from app.graphs.graph import from_edges
+from app.search.cover_start import greedy_cover
+
+pytestmark = pytest.mark.mpi_skip
+if not available():
+    pytest.skip("python-sat is not installed", allow_module_level=True)
+
+
+def planted(groups, size, p, seed):
+    """Cliques of `size` nodes, and between them random edges that spare one node of each: a hidden set."""
+    rng = np.random.default_rng(seed)
+    u, v = np.triu_indices(groups * size, 1)
+    hidden = (u % size == 0) & (v % size == 0)
+    keep = (u // size == v // size) | ((rng.random(len(u)) < p) & ~hidden)
+    return from_edges(groups * size, u[keep], v[keep])
+
+
+def answer(graph, weights, clique):
+    """A selection asked to its end: the set, or None."""
+    selection = Selection(Rows(graph), weights, clique)
+    for _ in range(1000):
+        selection.run()
+        if selection.done:
+            break
+    found = selection.found
+    assert selection.done
+    selection.run()  # does nothing more
+    assert selection.found is found
+    selection.close()
+    return found
+
+
+def heaviest_set(graph, weights):
+    """The weight of the heaviest independent set, by looking at all."""
+    rows, columns = graph.row_of(), graph.indices
+    sets = np.array(list(itertools.product([False, True], repeat=graph.n)), dtype=bool)
+    free = ~(sets[:, rows] & sets[:, columns]).any(axis=1)
+    return int((sets[free] @ weights).max())
+
+
+@st.composite
+def weighted_graphs(draw):
+    n = draw(st.integers(1, 9))
+    node = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=3 * n))
+    weights = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    return from_edges(n, [u for u, _ in edges], [v for _, v in edges]), np.array(weights)
+
+
+@given(case=weighted_graphs())
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_a_set_is_found_exactly_where_the_bound_is_attained(case):
+    graph, weights = case
+    cliques = CliqueSearch(Rows(graph), weights)
+    for _ in range(3):
+        cliques.run(5)
+    found = answer(graph, weights, cliques.clique)
+    assert (found is not None) == (heaviest_set(graph, weights) == cliques.left_out)
+    if found is not None:
+        assert int(weights[found].sum()) == cliques.left_out
+        assert not (found[graph.row_of()] & found[graph.indices]).any()
+
+
+def test_equal_questions_have_equal_answers():
+    graph = planted(40, 6, 0.1, 1)
+    clique = np.arange(graph.n) // 6
+    one, other = (answer(graph, np.ones(graph.n, dtype=np.int64), clique) for _ in range(2))
+    assert one.sum() == 40
+    assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+def test_bounds_find_the_cover_that_attains_them(weighted, monkeypatch):
+    """A cover that is near is known; the bounds come to the optimum by themselves, before any search does."""
+    monkeypatch.setattr(cover, "NEAR", 0.1)
+    graph = planted(60, 5, 0.08, 3)
+    weights = np.repeat(np.random.default_rng(4).integers(1, 9, 60), 5) if weighted else None
+    price = np.ones(graph.n, dtype=np.int64) if weights is None else weights
+    start = greedy_cover(graph, weights)
+    hidden = int(price[np.arange(graph.n) % 5 != 0].sum())
+    assert price[start].sum() > hidden
+    bounds = CoverBounds(graph, weights, search=False)
+    closing = False
+    for _ in range(2000):
+        more = bounds.improve(0.001, int(price[start].sum()), start)
+        closing |= bounds.closing
+        if bounds.optimum is not None or not more:
+            break
+    assert closing
+    assert not bounds.closing
+    assert bounds.method == CLIQUES
+    assert bounds.lower == price[bounds.optimum].sum() == hidden
+    assert (bounds.optimum[graph.row_of()] | bounds.optimum[graph.indices]).all()
+    bounds.certificate().check(graph)
+
+
+def test_what_is_not_asked(monkeypatch):
+    """Nothing where the best cover is far from the bound, the graph too large, or the solver missing."""
+    graph = planted(60, 5, 0.08, 3)
+    start = greedy_cover(graph)
+    for name, value in (("NEAR", 0.0), ("MOST_ENTRIES", 10), ("available", lambda: False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(cover, "NEAR", 0.1)
+            patch.setattr(cover, name, value)
+            patch.setattr(cover, "Selection", None)
+            known = np.ones(graph.n, dtype=bool) if name == "NEAR" else start
+            bounds = CoverBounds(graph, search=False)
+            for _ in range(100):
+                bounds.improve(0.001, int(known.sum()), known)
+            assert bounds.optimum is None
