@@ -36,9 +36,8 @@ SEARCHABLE = 1 << 17  # nodes of a part up to which a search tree is tried
 SEARCHED = 3000  # nodes of a part up to which a search tree has a large share of the time
 STALE = 40  # slices without a better clique cover; where other bounds are better,
 HOPELESS = 4  # so many
-NEAR = (
-    0.01  # so near the best cover has to be, before it is asked whether one attains the bound of the cliques
-)
+# So near the best cover has to be, before it is asked whether one attains the bound of the cliques.
+NEAR = 0.01
 SELECTIONS = 25  # slices of that
 
 

@@ -52,9 +52,8 @@ class IndependentSet:
         self.indptr = np.ascontiguousarray(graph.indptr, dtype=np.int64)
         self.indices = np.ascontiguousarray(graph.indices, dtype=np.int32)
         self.node_weight = weights
-        self.unit = (
-            1 if weights is None else -(-int(weights.sum()) // max(n, 1))
-        )  # the mean weight, rounded up
+        # The mean weight, rounded up.
+        self.unit = 1 if weights is None else -(-int(weights.sum()) // max(n, 1))
         self.best_set = np.zeros(n, dtype=np.uint8)
         self.order, self.place, self.moved = (np.zeros(n, dtype=np.int32) for _ in range(3))
         self.size = self.free_size = self.value = self.steps = self.found_at = 0

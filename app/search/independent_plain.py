@@ -6,11 +6,8 @@ import numpy as np
 
 from app.rng import SplitMix
 
-CHANGE, ENTRY, DRAW = (
-    16,
-    3,
-    8,
-)  # ns, roughly: of a change of sides, of an entry of a row, of a draw among nodes
+# Nanoseconds, roughly: of a change of sides, of an entry of a row, of a draw among nodes.
+CHANGE, ENTRY, DRAW = 16, 3, 8
 
 Search = Any
 
