@@ -20,6 +20,7 @@ from app.cuda.device import CudaDevice
 from app.cuda.vendor import VendorDevice
 from app.elementwise import Dropout
 from app.errors import CaseError, NumericsError
+from app.fused import chained_gram, chained_product
 from app.native import attention, distmult, elementwise
 from app.native.attention import HostAttention
 from app.native.distmult import HostDistMult
@@ -37,8 +38,9 @@ LENT_ONES = 1 << 20  # stored values made at a time for SciPy, for a matrix of o
 class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
     """NumPy and SciPy on one core of the host, with the compiled kernels of app/native where they were built.
 
-    portable   True: every sum of products is one float32 chain (multiply, then add), without BLAS: the same
-               bits on every processor, device and with or without compiled kernels
+    portable   True: every sum of products is one float32 chain, without BLAS: in dense products each link is
+               rounded once (fused multiply and add), in sparse ones twice. The same bits on every
+               processor, device and with or without compiled kernels
                False: dense products by BLAS in blocks of 8 rows, which only this kind of processor repeats
     reproducible  False (needs portable False): one BLAS call for a whole product; a row's bits then depend on
                the number of rows
@@ -296,7 +298,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
         r, k = X.shape
         m = W.shape[1]
         if self.portable:
-            return self.native.dense([Part(X)], W, PLAIN) if self.native else _chained_product(X, W)
+            return self.native.dense([Part(X)], W, PLAIN) if self.native else chained_product(X, W)
         if not self.reproducible:
             return np.matmul(X, W)
         if m == 1:  # BLAS would take a matrix-vector path
@@ -312,7 +314,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
         returns [blocks, k*m]; an empty block is zero
         """
         if self.portable:
-            return self.native.gram([Part(X)], D, starts) if self.native else _chained_gram(X, D, starts)
+            return self.native.gram([Part(X)], D, starts) if self.native else chained_gram(X, D, starts)
         k, m = X.shape[1], D.shape[1]
         graphs, blocks = starts.shape[0], starts.shape[1] - 1
         addends = np.zeros((blocks, graphs, k * m), dtype=np.float32)
@@ -363,32 +365,6 @@ def _csr_chain(
     if not (X.flags.c_contiguous and Y.flags.c_contiguous):
         raise NumericsError("sparse product: operands must be row-major")
     _sparsetools.csr_matvecs(n, m, X.shape[1], indptr, indices, data, X.reshape(-1), Y.reshape(-1))
-
-
-def _chained_product(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """X W, each element one chain over the columns of X, through SciPy."""
-    (r, k), m = X.shape, W.shape[1]
-    out = np.zeros((r, m), dtype=np.float32)
-    indptr = np.arange(0, r * k + 1, k, dtype=np.int64)
-    indices = np.broadcast_to(np.arange(k, dtype=np.int64), (r, k)).reshape(-1)
-    _csr_chain(r, k, indptr, indices, X.reshape(-1), np.ascontiguousarray(W), out)
-    return out
-
-
-def _chained_gram(X: np.ndarray, D: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """block_gram as one chain over the rows of each block, graph by graph, through SciPy."""
-    (r, k), m = X.shape, D.shape[1]
-    graphs, blocks = starts.shape[0], starts.shape[1] - 1
-    # Stored rows are graph-major, and a column at a time is added: so a block's chain is in graph order.
-    block_of = np.repeat(
-        np.tile(np.arange(blocks, dtype=np.int64), graphs), np.diff(starts, axis=1).reshape(-1)
-    )
-    indices = (block_of[:, None] * k + np.arange(k)).reshape(-1)
-    indptr = np.arange(0, r * k + 1, k, dtype=np.int64)
-    out = np.zeros((blocks * k, m), dtype=np.float32)
-    flat, D = np.ascontiguousarray(X).reshape(-1), np.ascontiguousarray(D)
-    _sparsetools.csc_matvecs(blocks * k, r, m, indptr, indices, flat, D.reshape(-1), out.reshape(-1))
-    return out.reshape(blocks, k * m)
 
 
 def check_octets(device: Any, widths: tuple[tuple[int, int], ...] = ((16, 16), (40, 16), (24, 32))) -> None:

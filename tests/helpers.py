@@ -1,5 +1,7 @@
 """Small graphs, their row blocks, and what tests ask of them: whole arrays, exact dot products."""
 
+import ctypes
+import ctypes.util
 import itertools
 from functools import partial
 
@@ -157,3 +159,18 @@ def is_clique(graph, inside):
     nodes = np.flatnonzero(inside).tolist()
     near = [set(graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist()) for v in range(graph.n)]
     return all(v in near[u] for u, v in itertools.combinations(nodes, 2))
+
+
+def fmaf(a, b, c):
+    """[n] float32, a b + c with one rounding, by the C library, a number at a time."""
+    function = ctypes.CDLL(ctypes.util.find_library("m")).fmaf
+    function.argtypes, function.restype = [ctypes.c_float] * 3, ctypes.c_float
+    return np.array([function(*each) for each in zip(a.tolist(), b.tolist(), c.tolist())], dtype=np.float32)
+
+
+def fused_chain(column, rows):
+    """[m] float32, column [k] times rows [k, m]: one multiplication and addition after the other from 0."""
+    total = np.zeros(rows.shape[1], dtype=np.float32)
+    for x, row in zip(column, rows):
+        total = fmaf(np.full(len(row), x, dtype=np.float32), row, total)
+    return total

@@ -12,7 +12,7 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "faults", "rng", "elementary", "text", "watchdog"),
+    ("errors", "faults", "rng", "elementary", "fused", "text", "watchdog"),
     ("files",),
     ("attention", "elementwise", "products"),
     ("distmult",),

@@ -37,7 +37,10 @@ def test_products_are_never_contracted():
     """Every product and sum of floats is rounded by name; the option is for what may be overlooked."""
     assert "--fmad=false" in OPTIONS
     for file in KERNELS:
-        assert not re.search(r"\bfmaf?\(|__fmaf", source(file))
+        calls = re.findall(r"\bfmaf?\(|__fmaf\w*", source(file))
+        assert calls == ["__fmaf_rn"]  # that of common.cuh
+        own = (FOLDER / f"{file}.cu").read_text("utf-8")
+        assert ("fused(" in own) == (file in {"dense", "gram"})
 
 
 def test_every_kernel_compiles_without_spills(tmp_path):

@@ -3,6 +3,8 @@
  * X[index[r]]) and scaled by a number per row. Then, in this order and each only where given:
  *   Z = base * base_scale + Z;  Z = max(Z, 0);  Z *= scale;  Z *= (gate > 0);  Z = through <= 0 ? 0 : Z * factor. */
 
+#include <stdlib.h>
+
 #include "vectors.h"
 
 /* What follows the product, for one row and LANES columns. `form`, a constant where this is called: SIMPLE, only relu
@@ -27,90 +29,122 @@ INLINE vec finish(const Dense *d, const int form, int64_t r, int64_t at, int64_t
     return z;
 }
 
-enum { MOST_HIDDEN = 4096, CHUNK = 192, TOGETHER = 6 }; /* a chunk's operands stay in the first-level cache */
+enum { MOST_HIDDEN = 4096, CHUNK = 192 }; /* a chunk's operands stay in the first-level cache */
 
-/* z[i] += (elements of row i) times rows of W, COLUMNS columns; `factor` [R], or null for ones. Scaled elements are made
- * by whole vectors first: one at a time they cost as much as the sum. */
-#define ADD_ROW(R, element)                                                                                   \
+/* Rows that are made together: for each of their elements one vector is read, and their sums must be enough to hide how
+ * long one takes. */
+enum { TOGETHER = LANES == 16 ? 8 : 6, WIDEST = 2 * LANES }; /* and columns */
+
+/* z[i] += (elements of row i) times rows of W, H vectors of columns; `factor` [R], or null for ones. Scaled elements are
+ * made by whole vectors first: one at a time they cost as much as the sum. */
+#define ADD_ROW(R, H, element)                                                                                \
     {                                                                                                         \
-        vec row[HELD];                                                                                        \
-        for (int v = 0; v < HELD; ++v) row[v] = LOAD(w + v * LANES);                                          \
-        for (int i = 0; i < R; ++i)                                                                           \
-            for (int v = 0; v < HELD; ++v) z[i][v] += (element) * row[v];                                     \
+        vec row[H];                                                                                           \
+        for (int v = 0; v < H; ++v) row[v] = LOAD(w + v * LANES);                                             \
+        for (int i = 0; i < R; ++i) {                                                                         \
+            const vec x_ij = (element) - (vec){0};                                                            \
+            for (int v = 0; v < H; ++v) z[i][v] = fused(x_ij, row[v], z[i][v]);                               \
+        }                                                                                                     \
     }
-#define ADD_PART(R)                                                                                           \
-    INLINE void add_part_##R(vec z[R][HELD], const float *const *x, const float *factor, int64_t k,           \
-                             const float *w, int64_t mp) {                                                    \
+#define ADD_PART(R, H)                                                                                        \
+    INLINE void add_part_##R##_##H(vec z[R][H], const float *const *x, const float *factor, int64_t k,        \
+                                   const float *w, int64_t ldw) {                                             \
         float scaled[R][LANES];                                                                               \
         if (!factor)                                                                                          \
-            for (int64_t j = 0; j < k; ++j, w += mp) ADD_ROW(R, x[i][j])                                      \
+            for (int64_t j = 0; j < k; ++j, w += ldw) ADD_ROW(R, H, x[i][j])                                  \
         else                                                                                                  \
             for (int64_t k0 = 0; k0 < k; k0 += LANES) {                                                       \
                 const int64_t width = within(k, k0);                                                          \
                 for (int i = 0; i < R; ++i) STORE(scaled[i], load_part(x[i] + k0, width) * factor[i]);        \
-                for (int64_t j = 0; j < width; ++j, w += mp) ADD_ROW(R, scaled[i][j])                         \
+                for (int64_t j = 0; j < width; ++j, w += ldw) ADD_ROW(R, H, scaled[i][j])                     \
             }                                                                                                 \
     }
-ADD_PART(6)
-ADD_PART(1)
 
 /* What the chains of a row begin with. */
 INLINE const float *start_of(const Dense *d, int64_t r) {
     return d->start + (int64_t)d->start_index[r] * d->mp;
 }
 
-/* R rows `at_row`, all columns. */
-#define DENSE_ROWS(R)                                                                                         \
-    INLINE void dense_##R(const Dense *d, const int form, const int64_t *at_row, float *hidden) {             \
-        for (int64_t at = 0; at < d->mp; at += COLUMNS) {                                                     \
-            vec z[R][HELD];                                                                                   \
+/* R rows `at_row`, H vectors of columns from `at` on. */
+#define DENSE_PANEL(R, H)                                                                                     \
+    INLINE void panel_##R##_##H(const Dense *d, const int form, const int64_t *at_row, float *hidden, int64_t at) { \
+        vec z[R][H];                                                                                          \
+        for (int i = 0; i < R; ++i)                                                                           \
+            for (int v = 0; v < H; ++v)                                                                       \
+                z[i][v] = d->start ? LOAD(start_of(d, at_row[i]) + at + v * LANES) : (vec){0};                \
+        const float *w = d->panels ? d->panels + at * d->k : d->W + at;                                       \
+        const int64_t ldw = d->panels ? H * LANES : d->mp;                                                    \
+        if (form != SIMPLE && d->through)                                                                     \
             for (int i = 0; i < R; ++i)                                                                       \
-                for (int v = 0; v < HELD; ++v)                                                                \
-                    z[i][v] = d->start ? LOAD(start_of(d, at_row[i]) + at + v * LANES) : (vec){0};            \
-            const float *w = d->W + at;                                                                       \
-            if (form != SIMPLE && d->through)                                                                 \
-                for (int i = 0; i < R; ++i)                                                                   \
-                    __builtin_prefetch(d->through + at_row[i] * d->ldthrough + at, 1, 3);                     \
-            for (int64_t p = 0; p < d->parts; ++p) {                                                          \
-                const Part *part = d->part + p;                                                               \
-                const float *x[R];                                                                            \
-                float factor[R];                                                                              \
-                int ones = 1;                                                                                 \
-                for (int i = 0; i < R; ++i) {                                                                 \
-                    const int64_t r = at_row[i];                                                              \
-                    x[i] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;                  \
-                    factor[i] = part->scale ? part->scale[r] : 1.0f;                                          \
-                    ones &= factor[i] == 1.0f;                                                                \
-                }                                                                                             \
-                if (ones) add_part_##R(z, x, 0, part->k, w, d->mp);                                           \
-                else add_part_##R(z, x, factor, part->k, w, d->mp);                                           \
-                w += part->k * d->mp;                                                                         \
+                __builtin_prefetch(d->through + at_row[i] * d->ldthrough + at, 1, 3);                         \
+        for (int64_t p = 0; p < d->parts; ++p) {                                                              \
+            const Part *part = d->part + p;                                                                   \
+            const float *x[R];                                                                                \
+            float factor[R];                                                                                  \
+            int ones = 1;                                                                                     \
+            for (int i = 0; i < R; ++i) {                                                                     \
+                const int64_t r = at_row[i];                                                                  \
+                x[i] = part->X + (part->index ? (int64_t)part->index[r] : r) * part->ld;                      \
+                factor[i] = part->scale ? part->scale[r] : 1.0f;                                              \
+                ones &= factor[i] == 1.0f;                                                                    \
             }                                                                                                 \
-            /* All before the first is stored: rows can be the same, and Z what their elements go through. */         \
-            for (int i = 0; i < R; ++i)                                                                       \
-                for (int v = 0; v < HELD; ++v) {                                                              \
-                    const int64_t from = at + v * LANES, width = form != ANY ? LANES : within(d->m, from);    \
-                    z[i][v] = finish(d, form, at_row[i], from, width, z[i][v]);                               \
-                }                                                                                             \
-            for (int i = 0; i < R; ++i)                                                                       \
-                for (int v = 0; v < HELD; ++v) {                                                              \
-                    const int64_t from = at + v * LANES, width = form != ANY ? LANES : within(d->m, from);    \
-                    const vec done = z[i][v];                                                                 \
-                    if (form != SIMPLE && d->w)                                                               \
-                        STORE(hidden + i * d->mp + from, done * load_part(d->w + from, width));               \
-                    else store_part(d->Z + at_row[i] * d->ldz + from, width, done);                           \
-                }                                                                                             \
+            if (ones) add_part_##R##_##H(z, x, 0, part->k, w, ldw);                                           \
+            else add_part_##R##_##H(z, x, factor, part->k, w, ldw);                                           \
+            w += part->k * ldw;                                                                               \
         }                                                                                                     \
+        /* All before the first is stored: rows can be the same, and Z what their elements go through. */             \
+        for (int i = 0; i < R; ++i)                                                                           \
+            for (int v = 0; v < H; ++v) {                                                                     \
+                const int64_t from = at + v * LANES, width = form != ANY ? LANES : within(d->m, from);        \
+                z[i][v] = finish(d, form, at_row[i], from, width, z[i][v]);                                   \
+            }                                                                                                 \
+        for (int i = 0; i < R; ++i)                                                                           \
+            for (int v = 0; v < H; ++v) {                                                                     \
+                const int64_t from = at + v * LANES, width = form != ANY ? LANES : within(d->m, from);        \
+                if (form != SIMPLE && d->w) STORE(hidden + i * d->mp + from, z[i][v]);                        \
+                else store_part(d->Z + at_row[i] * d->ldz + from, width, z[i][v]);                            \
+            }                                                                                                 \
+    }
+
+/* R rows `at_row`, all columns: H vectors at a time while there are as many, then HELD. */
+#define DENSE_ROWS(R, H)                                                                                      \
+    INLINE void dense_##R(const Dense *d, const int form, const int64_t *at_row, float *hidden) {             \
+        int64_t at = 0;                                                                                       \
+        for (; at + H * LANES <= d->mp; at += H * LANES) panel_##R##_##H(d, form, at_row, hidden, at);         \
+        for (; at < d->mp; at += COLUMNS) PANEL_OF(R, HELD)(d, form, at_row, hidden, at);                     \
         if (form != SIMPLE && d->w) {                                                                         \
             float score[R];                                                                                   \
             for (int i = 0; i < R; ++i) score[i] = 0.0f;                                                      \
             for (int64_t j = 0; j < d->m; ++j)                                                                \
-                for (int i = 0; i < R; ++i) score[i] += hidden[i * d->mp + j];                                \
+                for (int i = 0; i < R; ++i)                                                                   \
+                    score[i] = __builtin_fmaf(hidden[i * d->mp + j], d->w[j], score[i]);                      \
             for (int i = 0; i < R; ++i) d->out[at_row[i]] = score[i];                                         \
         }                                                                                                     \
     }
-DENSE_ROWS(6)
-DENSE_ROWS(1)
+
+#if LANES == 16 /* one vector is all columns of a narrow product; of wider ones two share what is read of X */
+ADD_PART(8, 1)
+ADD_PART(8, 2)
+ADD_PART(1, 1)
+ADD_PART(1, 2)
+DENSE_PANEL(8, 1)
+DENSE_PANEL(8, 2)
+DENSE_PANEL(1, 1)
+DENSE_PANEL(1, 2)
+#define PANEL_OF(R, H) panel_##R##_1
+DENSE_ROWS(8, 2)
+DENSE_ROWS(1, 2)
+#define DENSE_TOGETHER dense_8
+#else
+ADD_PART(6, 2)
+ADD_PART(1, 2)
+DENSE_PANEL(6, 2)
+DENSE_PANEL(1, 2)
+#define PANEL_OF(R, H) panel_##R##_2
+DENSE_ROWS(6, 2)
+DENSE_ROWS(1, 2)
+#define DENSE_TOGETHER dense_6
+#endif
 
 /* Rows lo..hi-1 by what they need: `full`, all of the product; `bare`, only what the chain starts with and what follows
  * it; `none`, zero. Listed without a branch, since which rows they are cannot be predicted. */
@@ -144,7 +178,7 @@ INLINE void dense_full(const Dense *d, const int form, Kinds *kinds, float *hidd
     int64_t i = 0;
     if (!kinds->full) return;
     for (int k = 0; k < TOGETHER; ++k) kinds->full_row[kinds->full + k] = kinds->full_row[kinds->full - 1];
-    for (; i + 1 < kinds->full; i += TOGETHER) dense_6(d, form, kinds->full_row + i, hidden);
+    for (; i + 1 < kinds->full; i += TOGETHER) DENSE_TOGETHER(d, form, kinds->full_row + i, hidden);
     if (i < kinds->full) dense_1(d, form, kinds->full_row + i, hidden);
 }
 
@@ -166,6 +200,19 @@ INLINE void pool_rows(const Dense *d, const Pool *p, int64_t lo, int64_t end, in
     }
 }
 
+/* W in panels of the columns that are made together, or null: its rows in a panel lie side by side then. Rows of a wide W
+ * are powers of two apart, so that those of a panel would share a few sets of the first-level cache. The caller frees it. */
+static float *cut_panels(const Dense *d) {
+    float *panels = d->mp > WIDEST && d->rows >= 64 ? malloc((size_t)(d->k * d->mp) * 4) : 0;
+    if (!panels) return 0;
+    for (int64_t at = 0, width = WIDEST; at < d->mp; at += width) {
+        if (at + width > d->mp) width = COLUMNS;
+        for (int64_t j = 0; j < d->k; ++j)
+            memcpy(panels + at * d->k + j * width, d->W + j * d->mp + at, (size_t)width * 4);
+    }
+    return panels;
+}
+
 /* A row whose `scale` is 0 is 0: it is not computed. Where every part has a scale (the same for all) and that is 0 for a
  * row, the row is what its chain starts with. */
 static void dense(const Dense *given) {
@@ -182,6 +229,9 @@ static void dense(const Dense *given) {
     const int form = copy.m % 16 ? ANY : copy.base || copy.gate || copy.w || copy.through ? WHOLE : SIMPLE;
     Dense bare = copy;
     bare.parts = 0;
+    for (int64_t p = 0; p < copy.parts; ++p) copy.k += part[p].k;
+    float *panels = cut_panels(d);
+    copy.panels = panels;
     const int64_t states = d->lookup ? d->lookup->graph[8] : d->pool ? d->pool->states : 1;
     const int64_t step = CHUNK / states * states; /* whole nodes */
     int64_t block = 0;
@@ -206,5 +256,6 @@ static void dense(const Dense *given) {
         else dense_full(d, ANY, &kinds, hidden);
         if (d->pool) pool_rows(d, d->pool, lo / states, hi / states, &block);
     }
+    free(panels);
 }
 

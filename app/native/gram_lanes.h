@@ -1,10 +1,14 @@
-/* Weight gradients: [parts]^T D by row blocks, each element one chain over the rows of its block (multiply, then add).
+/* Weight gradients: [parts]^T D by row blocks, each element one chain over the rows of its block (fused, see vectors.h).
  * Lanes and registers hold different elements, so their number changes no bit. */
 #include "vectors.h"
 
-/* GRAM_ROWS rows of a block at a time: a panel of 8 elements of each row and one of 16 of each row of D stay in the
- * first-level cache, SLICE elements of each row in the second. */
+/* GRAM_ROWS rows of a block at a time: a panel of TALL elements of each row and one of BROAD of each row of D stay in
+ * the first-level cache, SLICE elements of each row in the second. */
+#if LANES == 16
+enum { GRAM_ROWS = 160, SLICE = 128, TALL = 8, BROAD = 32 };
+#else
 enum { GRAM_ROWS = 256, SLICE = 128, TALL = 8, BROAD = 16 };
+#endif
 
 /* The rows of a chunk that are not left out: where they stand in D, and for one part their elements and scales. */
 typedef struct {
@@ -19,9 +23,8 @@ typedef struct {
 } Packed;
 
 /* out [N][V vectors], rows ldo apart, += over the rows x[0..N-1] times d; both from where `rows` says (from element k0
- * and column `at` of D on), or where it is null packed. One vector of columns where there are registers enough: each x
- * is then an operand of one multiplication, which reads it from memory, where two would need it in a register first. */
-#define GRAM_TILE(name, type, V, N)                                                                           \
+ * and column `at` of D on), or where it is null packed. */
+#define GRAM_TILE(name, type, V, N, fused)                                                                          \
     INLINE void name(const Rows *rows, int64_t k0, const float *D, int64_t ldd, int64_t count,                \
                      const float *packed_x, const float *packed_d, float *out, int64_t ldo) {                 \
         const int64_t lanes = sizeof(type) / 4;                                                               \
@@ -34,32 +37,37 @@ typedef struct {
             type d[V];                                                                                        \
             for (int v = 0; v < V; ++v) d[v] = *(const type *)(from + v * lanes);                             \
             for (int i = 0; i < N; ++i)                                                                       \
-                for (int v = 0; v < V; ++v) acc[i][v] += x[i] * d[v];                                         \
+                for (int v = 0; v < V; ++v) acc[i][v] = fused(x[i] - (type){0}, d[v], acc[i][v]);             \
         }                                                                                                     \
         for (int i = 0; i < N; ++i)                                                                           \
             for (int v = 0; v < V; ++v) *(type *)(out + i * ldo + v * lanes) = acc[i][v];                     \
     }
 #if LANES == 16
-GRAM_TILE(tile_8_16, vec, 1, 8)
-GRAM_TILE(tile_4_16, vec, 1, 4)
-GRAM_TILE(tile_8_8, v8, 1, 8)
-GRAM_TILE(tile_4_8, v8, 1, 4)
+GRAM_TILE(tile_8_32, vec, 2, 8, fused)
+GRAM_TILE(tile_4_32, vec, 2, 4, fused)
+GRAM_TILE(tile_8_16, vec, 1, 8, fused)
+GRAM_TILE(tile_4_16, vec, 1, 4, fused)
+GRAM_TILE(tile_8_8, v8, 1, 8, fused_8)
+GRAM_TILE(tile_4_8, v8, 1, 4, fused_8)
 #elif LANES == 8
-GRAM_TILE(tile_4_16, vec, 2, 4)
-GRAM_TILE(tile_8_8, vec, 1, 8)
-GRAM_TILE(tile_4_8, vec, 1, 4)
+GRAM_TILE(tile_4_16, vec, 2, 4, fused)
+GRAM_TILE(tile_8_8, vec, 1, 8, fused)
+GRAM_TILE(tile_4_8, vec, 1, 4, fused)
 #else
-GRAM_TILE(tile_4_8, vec, 2, 4)
+GRAM_TILE(tile_4_8, vec, 2, 4, fused)
 #endif
 
 /* Part of what is packed; null where nothing is. */
 INLINE const float *packed_from(const float *p, int64_t at) { return p ? p + at : 0; }
 
-/* A tile of n = 4 or 8 rows and width = 8 or 16 columns, in pieces of as many as there are registers for. */
+/* A tile of n = 4 or 8 rows and width = 8, 16 or (where BROAD is) 32 columns, in pieces of as many as there are registers
+ * for. */
 INLINE void whole_tile(const Rows *rows, int64_t k0, const float *D, int64_t ldd, int64_t count, const float *x,
                        const float *d, float *out, int64_t ldo, int64_t n, int64_t width) {
 #if LANES == 16
-    if (n == 8 && width == 16) tile_8_16(rows, k0, D, ldd, count, x, d, out, ldo);
+    if (n == 8 && width == 32) tile_8_32(rows, k0, D, ldd, count, x, d, out, ldo);
+    else if (width == 32) tile_4_32(rows, k0, D, ldd, count, x, d, out, ldo);
+    else if (n == 8 && width == 16) tile_8_16(rows, k0, D, ldd, count, x, d, out, ldo);
     else if (width == 16) tile_4_16(rows, k0, D, ldd, count, x, d, out, ldo);
     else if (n == 8) tile_8_8(rows, k0, D, ldd, count, x, d, out, ldo);
     else tile_4_8(rows, k0, D, ldd, count, x, d, out, ldo);
@@ -80,7 +88,7 @@ INLINE void whole_tile(const Rows *rows, int64_t k0, const float *D, int64_t ldd
 /* n rows and `width` columns of the gradient from packed operands, which are 0 beyond. */
 INLINE void packed_tile(int64_t count, const float *x, const float *d, float *out, int64_t m, int64_t n,
                         int64_t width) {
-    const int64_t tall = n > 4 ? 8 : 4, broad = width > 8 ? 16 : 8;
+    const int64_t tall = n > 4 ? 8 : 4, broad = width > 16 ? BROAD : width > 8 ? 16 : 8;
     if (n == tall && width == broad) {
         whole_tile(0, 0, 0, 0, count, x, d, out, m, tall, broad);
         return;
@@ -123,7 +131,7 @@ INLINE void pack_columns(const Gram *g, const Rows *rows, int64_t at, int64_t wi
             continue;
         }
         memset(to->d[r], 0, sizeof to->d[r]);
-        for (int64_t j = 0; j < width; ++j) to->d[r][j] = d[j];
+        memcpy(to->d[r], d, (size_t)width * 4);
     }
 }
 
@@ -145,10 +153,11 @@ INLINE void gram_packed(const Gram *g, const Rows *rows, int64_t k, const int sc
 
 /* As gram_packed where m is 16 or 32 and k a multiple of 4: every element is read once, and from where it is. */
 INLINE void gram_direct(const Gram *g, const Rows *rows, int64_t k, float *out) {
+    const int64_t width = g->m < BROAD ? g->m : BROAD;
     for (int64_t j = 0; j < k; j += TALL)
-        for (int64_t at = 0; at < g->m; at += BROAD)
+        for (int64_t at = 0; at < g->m; at += width)
             whole_tile(rows, j, g->D + at, g->m, rows->count, 0, 0, out + j * g->m + at, g->m,
-                       k - j < TALL ? 4 : TALL, BROAD);
+                       k - j < TALL ? 4 : TALL, width);
 }
 
 /* Which of rows lo..hi-1 are live and have a scale: a row times 0 adds nothing. */

@@ -73,6 +73,8 @@ typedef struct {
     const float *through;      /* [rows][m], or null: rows ldthrough apart, which may be Z itself */
     int64_t ldthrough;
     float factor;
+    const float *panels; /* of the kernel itself, null in what it is given: W cut into panels, one behind the other */
+    int64_t k;           /* its rows */
 } Dense;
 
 /* See dense_lanes.h. */

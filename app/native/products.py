@@ -36,7 +36,8 @@ class _Dense(ctypes.Structure):
         ("base_scale", Pointer), ("relu", Long), ("scale", Pointer), ("gate", Pointer), ("ldgate", Long),
         ("w", Pointer), ("out", Pointer), ("start", Pointer), ("start_index", Pointer),
         ("gate_index", Pointer), ("lookup", ctypes.POINTER(_Lookup)), ("pool", ctypes.POINTER(_Pool)),
-        ("through", Pointer), ("ldthrough", Long), ("factor", ctypes.c_float),
+        ("through", Pointer), ("ldthrough", Long), ("factor", ctypes.c_float), ("panels", Pointer),
+        ("k", Long),
     )  # fmt: skip
 
 

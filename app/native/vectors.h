@@ -3,6 +3,9 @@
 #define LOCKSTEP_VECTORS_H
 
 #include "lanes.h"
+#if defined(__x86_64__) && LANES > 4
+#include <immintrin.h>
+#endif
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -44,6 +47,22 @@ INLINE void store_part(float *x, int64_t width, vec v) {
     STORE(pad, v);
     memcpy(x, pad, (size_t)width * 4);
 }
+
+/* a b + c, rounded once: the next link of a chain of a dense product. One instruction of the processors that the wider
+ * kernels are for, and of most others; elsewhere the C library makes it. */
+#if defined(__x86_64__) && LANES > 4
+INLINE v8 fused_8(v8 a, v8 b, v8 c) { return (v8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#endif
+#if defined(__x86_64__) && LANES == 16
+INLINE vec fused(vec a, vec b, vec c) { return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif defined(__x86_64__) && LANES == 8
+INLINE vec fused(vec a, vec b, vec c) { return (vec)fused_8((v8)a, (v8)b, (v8)c); }
+#else
+INLINE vec fused(vec a, vec b, vec c) {
+    for (int i = 0; i < LANES; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return c;
+}
+#endif
 
 /* z where the gate is open, else 0 times it. */
 INLINE vec gated(vec z, vec gate) {

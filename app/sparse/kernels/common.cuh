@@ -1,4 +1,4 @@
-/* What all kernels share. Products round before they are added (no contraction), and an output element is one
+/* What all kernels share. Where a product rounds before it is added is said by name, and an output element is one
  * left-to-right chain in one thread, so its bits are those of the CPU path (docs/architecture.md). No kernel has a
  * float atomic or adds across threads: registers, shared memory and lanes hold different outputs or copies of inputs.
  *
@@ -19,7 +19,10 @@ DEVICE float add(float a, float b) { return __fadd_rn(a, b); }
 DEVICE float sub(float a, float b) { return __fsub_rn(a, b); }
 DEVICE float mul(float a, float b) { return __fmul_rn(a, b); }
 
-/* sum + a b: the next link of a chain. */
+/* sum + a b, rounded once: the next link of a chain of a dense product. */
+DEVICE float fused(float sum, float a, float b) { return __fmaf_rn(a, b, sum); }
+
+/* sum + a b, rounded twice: the next link of other chains. */
 DEVICE float link(float sum, float a, float b) { return __fadd_rn(sum, __fmul_rn(a, b)); }
 
 DEVICE float4 add4(float4 a, float4 b) {

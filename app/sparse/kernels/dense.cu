@@ -98,7 +98,7 @@ DEVICE void tile_product(i64 rows, int m, const Part (&parts)[3], const float* W
 #pragma unroll
                 for (int i = 0; i < HIGH; ++i)
 #pragma unroll
-                    for (int j = 0; j < WIDE; ++j) sum[i][j] = link(sum[i][j], a[i], b[j]);
+                    for (int j = 0; j < WIDE; ++j) sum[i][j] = fused(sum[i][j], a[i], b[j]);
             }
             __syncthreads();
         }
@@ -137,7 +137,7 @@ KERNEL __launch_bounds__(256) dense_thin(DENSE_ARGUMENTS) {
     float sum = 0.0f;
 #pragma unroll
     for (int q = 0; q < 3; ++q) {
-        for (int j = 0; j < parts[q].k; ++j) sum = link(sum, element(parts[q], row, j), W[(i64)j * m + col]);
+        for (int j = 0; j < parts[q].k; ++j) sum = fused(sum, element(parts[q], row, j), W[(i64)j * m + col]);
         W += (i64)parts[q].k * m;
     }
     Z[row * ldz + col] = finish(then, row, col, sum);
@@ -176,7 +176,7 @@ KERNEL __launch_bounds__(256, 4)
                 float x;
                 if (q != which) x = element(part, row, d);
                 else x = part.scale ? mul(made[thread - col + d], part.scale[row]) : made[thread - col + d];
-                sum = link(sum, x, *w);
+                sum = fused(sum, x, *w);
             }
         }
         Z[row * ldz + j] = finish(then, row, j, sum);

@@ -55,7 +55,7 @@ template <int TALL, int BROAD, int HIGH, int WIDE> DEVICE void gram_tile(GRAM_AR
 #pragma unroll
                 for (int i = 0; i < HIGH; ++i)
 #pragma unroll
-                    for (int j = 0; j < WIDE; ++j) sum[i][j] = link(sum[i][j], a[i], b[j]);
+                    for (int j = 0; j < WIDE; ++j) sum[i][j] = fused(sum[i][j], a[i], b[j]);
             }
             __syncthreads();
         }
