@@ -1,9 +1,9 @@
 """Chains of dense products where there is no compiled kernel: multiply and add, rounded once.
 
-That is IEEE 754's fusedMultiplyAdd. A product of two float32 numbers is exact in float64. Its sum with a third is
-rounded to 53 bits, and then to 24. One rounding would give the same unless the first one ended halfway between
-two float32 numbers, or in their denormal range: there it is done once more, rounded to odd (Boldo and Melquiond
-2008), after which the second rounding is right.
+That is IEEE 754's fusedMultiplyAdd. A product of two float32 numbers is exact in float64. Its sum with a
+third is rounded to 53 bits, and then to 24. One rounding would give the same unless the first one ended
+halfway between two float32 numbers, or in their denormal range: there it is done once more, rounded to odd
+(Boldo and Melquiond 2008), after which the second rounding is right.
 """
 
 from itertools import pairwise

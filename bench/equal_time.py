@@ -70,9 +70,8 @@ def main() -> None:
                 found[variant].append(run(bench, graph, seed))
         for i, seconds in enumerate(options.seconds):
             cells = [f"{statistics.median(values[i] for values in found[v]):g}" for v in variants]
-            print(
-                f"| {graph.name} | {seconds:g} | " + " | ".join(cells) + f" | {bench.speed:.0f} |", flush=True
-            )
+            pace = f"{bench.speed:.0f}" if bench.speed else "-"
+            print(f"| {graph.name} | {seconds:g} | " + " | ".join([*cells, pace]) + " |", flush=True)
 
 
 class Bench:

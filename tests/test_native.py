@@ -17,6 +17,7 @@ from app import device as device_module
 from app.device import HostDevice
 from app.elementwise import Dropout
 from app.errors import NumericsError
+from app.fused import fused
 from app.native import library
 from app.native.products import TILE_COLUMNS
 from app.native.tiled import BAND, lay_out, tiled_height
@@ -606,13 +607,13 @@ def test_a_base_that_is_one_row_for_all(compiled, width):
 
 
 @everywhere
-def test_a_product_is_a_chain_of_rounded_steps(compiled, width):
-    """Multiply, round, add, round: one with a fused multiply-add has other bits."""
+def test_a_product_is_a_chain_of_fused_steps(compiled, width):
+    """Multiply, add, round: one that rounds products too has other bits."""
     draws = np.random.default_rng(8)
     X, W = normal(draws, 7, 31), normal(draws, 31, width)
     total = np.zeros((7, width), dtype=np.float32)
     for k in range(31):
-        total = total + X[:, k : k + 1] * W[k]
+        total = fused(X[:, k : k + 1], W[k], total)
     same(compiled.dense([Part(X)], W), total)
 
 

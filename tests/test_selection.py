@@ -1,13 +1,18 @@
 """Independent sets with a node of every clique: found where there are any, and what bounds make of them."""
 
 import itertools
+import os
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
+from helpers import random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.bounds import cover
+from app.bounds import cover, selection
 from app.bounds.cliques import CliqueSearch
 from app.bounds.cover import CLIQUES, CoverBounds
 from app.bounds.kernels import Rows
@@ -94,6 +99,7 @@ def test_bounds_find_the_cover_that_attains_them(weighted, monkeypatch):
     hidden = int(price[np.arange(graph.n) % 5 != 0].sum())
     assert price[start].sum() > hidden
     bounds = CoverBounds(graph, weights, search=False)
+    bounds.expect(60.0)
     closing = False
     for _ in range(2000):
         more = bounds.improve(0.001, int(price[start].sum()), start)
@@ -108,6 +114,46 @@ def test_bounds_find_the_cover_that_attains_them(weighted, monkeypatch):
     bounds.certificate().check(graph)
 
 
+def test_a_signal_is_the_programs(monkeypatch):
+    """The solver leaves SIGINT alone: a slice ends, and the program's own handler has been called."""
+    monkeypatch.setattr(selection, "CONFLICTS", 3000)
+    graph = planted(60, 12, 0.35, 7)
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    try:
+        asked = Selection(Rows(graph), np.ones(graph.n, dtype=np.int64), np.arange(graph.n) // 12)
+        for _ in range(2):
+            count = len(heard)
+            timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            asked.run()
+            timer.join()
+            while len(heard) == count:  # a limit of time is the suite's
+                time.sleep(0.01)
+        assert len(heard) == 2
+        asked.close()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_question_ends_with_its_part(monkeypatch):
+    """The caller's own cover reaches the bound of one component meanwhile: nothing is closing any more."""
+    monkeypatch.setattr(cover, "NEAR", 0.1)
+    monkeypatch.setattr(selection, "CONFLICTS", 1)
+    hidden, (n, edges, _) = planted(60, 5, 0.08, 3), random_graph(300, 0.1, 3)
+    both = np.concatenate([np.stack([hidden.row_of(), hidden.indices], axis=1), edges + hidden.n])
+    graph = from_edges(hidden.n + n, both[:, 0], both[:, 1])
+    known = greedy_cover(graph)
+    bounds = CoverBounds(graph, search=False)
+    bounds.expect(60.0)
+    while not bounds.closing:
+        assert bounds.improve(1e-6, int(known.sum()), known)
+    known[: hidden.n] = np.arange(hidden.n) % 5 != 0
+    for _ in range(5):
+        bounds.improve(0.01, int(known.sum()), known)
+    assert not bounds.closing
+
+
 def test_what_is_not_asked(monkeypatch):
     """Nothing where the best cover is far from the bound, the graph too large, or the solver missing."""
     graph = planted(60, 5, 0.08, 3)
@@ -119,6 +165,14 @@ def test_what_is_not_asked(monkeypatch):
             patch.setattr(cover, "Selection", None)
             known = np.ones(graph.n, dtype=bool) if name == "NEAR" else start
             bounds = CoverBounds(graph, search=False)
+            bounds.expect(60.0)
             for _ in range(100):
                 bounds.improve(0.001, int(known.sum()), known)
             assert bounds.optimum is None
+    with monkeypatch.context() as patch:  # without a time limit nobody would take it
+        patch.setattr(cover, "NEAR", 0.1)
+        patch.setattr(cover, "Selection", None)
+        bounds = CoverBounds(graph, search=False)
+        for _ in range(100):
+            bounds.improve(0.001, int(start.sum()), start)
+        assert bounds.optimum is None

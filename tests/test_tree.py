@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.comm.group import Group
 from app.comm.ordered import GATHER_BYTES, sum_tree
 from app.comm.tree import finish_tree, owned_roots, owned_spans, top_level
+from app.fused import fused
 from app.partition.rows import block_starts
 from app.products import Part, merge_span
 
@@ -110,7 +111,7 @@ def test_gradients_and_column_sums_on_these_ranks(group):
     sums = np.zeros((blocks, 5), dtype=np.float32)
     for b in range(blocks):
         for r in range(starts[b], starts[b + 1]):
-            leaves[b] += X[r][:, None] * D[r]
+            leaves[b] = fused(X[r][:, None], D[r], leaves[b])
             sums[b] += D[r]
     for seed in range(3):
         cuts = cut(blocks, group.size, seed)

@@ -116,6 +116,11 @@ class CoverBounds:
         self._turns = list(range(len(self._parts)))  # parts that have more to try
         self._turn, self.lower = 0, 0
 
+    def expect(self, seconds: float) -> None:
+        """Covers that attain a bound may be looked for, too: under a time limit the caller takes them."""
+        for part in self._parts:
+            part.selects = True
+
     @property
     def least_seconds(self) -> float:
         """An estimate of the next slice of the part whose turn it is, where it may be long."""
@@ -274,7 +279,8 @@ class _Part:
     best           Packing on the part's own numbers
     next_seconds   an estimate of the next slice, where it may be long
     claimed        the bound rests on a finished search instead
-    selecting      a cover is looked for that attains the bound of the cliques
+    selects        covers that attain the bound of the cliques may be looked for
+    selecting      one is
     optimum        [k] bool or None
     """
 
@@ -290,7 +296,11 @@ class _Part:
         self.best = nothing(self._given, NONE)
         self.lower, self.method = 0, self.best.method
         self.claimed, self.optimum = False, None
-        self.selecting, self._stale = False, 0  # slices since the last better clique cover
+        self.selects, self.selecting, self._stale = (
+            False,
+            False,
+            0,
+        )  # slices since the last better clique cover
         self._known: tuple[int, np.ndarray] | None = None  # cost and cover that the caller knows
         entries = len(self._graph.indices)
         self._partner = None if partner is None or weights is not None else _within(nodes, partner)
@@ -380,7 +390,7 @@ class _Part:
 
         patience   slices that have to have passed without a better one
         """
-        if self.method != CLIQUES or self._known is None or self._stale < patience:
+        if not self.selects or self.method != CLIQUES or self._known is None or self._stale < patience:
             return False
         missing = self._known[0] - self.lower
         near = 0 < missing <= max(1, NEAR * self.lower)
@@ -390,13 +400,15 @@ class _Part:
         """Look for a cover that attains the bound of the cliques, until another bound is better."""
         selection, bound = Selection(self._rows, self._weights, cliques.clique), self.lower
         self.selecting = True
-        for _ in range(SELECTIONS):
-            if selection.done or self.lower > bound:
-                break
-            yield True
-            selection.run()
-        self.selecting = False
-        selection.close()
+        try:
+            for _ in range(SELECTIONS):
+                if selection.done or self.lower > bound:
+                    break
+                yield True
+                selection.run()
+        finally:  # also where the part is done meanwhile
+            self.selecting = False
+            selection.close()
         if selection.found is not None:
             self.offer(~selection.found)
 

@@ -22,8 +22,8 @@ SOLVER = "glucose4"
 
 
 def available() -> bool:
-    """Whether the solver can be called."""
-    return find_spec("pysat") is not None
+    """Whether the solver can be called. `pysat` would also be the module of another package on PyPI."""
+    return find_spec("pysolvers") is not None
 
 
 class Selection:
@@ -43,10 +43,13 @@ class Selection:
         self._solver = Solver(name=SOLVER, bootstrap_with=_clauses(rows, weights, clique))
 
     def run(self) -> None:
-        """One slice."""
+        """One slice; nothing once there is an answer."""
+        if self.done:
+            return
         self._solver.conf_budget(CONFLICTS)
-        answer = self._solver.solve_limited()
-        if answer is None or self.done:
+        # Else the solver takes SIGINT for itself while it works, raises, and does not give it back.
+        answer = self._solver.solve_limited(expect_interrupt=True)
+        if answer is None:
             return
         self.done = True
         if answer:

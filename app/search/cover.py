@@ -54,7 +54,7 @@ class _Turn:
     steps: int
     time: int
     moves: int = 1
-    reached: int = HEAVIEST
+    reached: int = 1 << 62
 
     def pace(self) -> int:
         """Nanoseconds of a move, roughly: by what the search has counted, where it counts and has begun."""

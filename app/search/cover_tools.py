@@ -16,7 +16,7 @@ from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
 from app.search.baselines import one_hop_rounds, one_hop_single, one_hop_work
 from app.search.core_bounds import CoreBounds
-from app.search.cover import CoverSearch
+from app.search.cover import HEAVIEST, CoverSearch
 from app.search.cover_start import greedy_cover, without_redundant
 from app.search.node_tools import NodeTools
 from app.search.shared_tree import CoverTree, suits
@@ -35,7 +35,7 @@ class CoverTools(NodeTools):
     Reductions   app/reductions/reducer.py    Search   app/search/cover.py    Bounds   app/bounds/cover.py
     """
 
-    peels = core_minimises = True
+    peels = core_minimises = bounds_follow = True  # a SAT solver is asked once the best cover is near
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
@@ -121,8 +121,9 @@ class CoverTools(NodeTools):
         )
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
-        """Edge-weighting local search."""
-        if not self.core.edges:
+        """Local search; none of cores without edges or with weights that kernels cannot hold."""
+        heaviest = 0 if self.core_weights is None else int(self.core_weights.max(initial=0))
+        if not self.core.edges or heaviest > HEAVIEST:
             return None
         return CoverSearch(self.core, seed, start, self.core_weights, compiled=self.instance.compiled)
 

@@ -8,7 +8,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.search.toolbox import Toolbox, Tree
 from app.solver.budget import Budget
-from app.solver.progress import QUICK, Progress
+from app.solver.progress import EXACT, QUICK, Progress
 from app.text import counted, duration
 
 BEGIN_SHARE = 0.05  # of the time that is left: a search that takes longer to begin is left out
@@ -101,7 +101,7 @@ class Exact:
         sign = -1 if self.toolbox.core_minimises else 1
         best = sign * self.group.max_integer(sign * self.tree.best)
         value = self.toolbox.value_of_core(best)
-        if self.budget.seconds and self.progress.found(value, "exact search", steps):
+        if self.budget.seconds and self.progress.found(value, EXACT, steps):
             mine = self.tree.best == best and self.tree.solution() is not None
             self.owner, self.value = self.group.max_integer(self.group.rank if mine else -1), value
         known = self.toolbox.core_value(self.progress.best)

@@ -22,7 +22,7 @@ from app.rng import stream
 from app.search.toolbox import Toolbox
 from app.solver.budget import Budget
 from app.solver.learned import ROLLOUTS, Limits, peel, rollout, rows_of
-from app.solver.progress import Event, Progress
+from app.solver.progress import EXACT, Event, Progress
 from app.solver.rounds import Rounds
 
 # most evaluations, seconds -> core solution, evaluations made
@@ -44,7 +44,8 @@ class Answer:
     source        what found the solution
     verified      the bound was proved again from its witness
     replay        keys that give the same answer again, on any number of ranks and whatever the clock; none
-                  where a time-limited search was stopped and resumed
+                  where a time-limited search was stopped and resumed, and where an exact search, for which
+                  the time sufficed, found the answer
     """
 
     solution: np.ndarray
@@ -114,7 +115,8 @@ class Pipeline:
         return Answer(
             solution, value, progress.bound, progress.method, values.get("learned"), values.get("greedy"),
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
-            progress.elapsed(), progress.trace, self._replay(outcome.steps, resumed=earlier is not None),
+            progress.elapsed(), progress.trace,
+            self._replay(outcome.steps, earlier is not None or progress.source == EXACT),
         )  # fmt: skip
 
     def _check_replicas(self, what: str, core: Graph, solution: np.ndarray | None = None) -> None:
@@ -124,9 +126,9 @@ class Pipeline:
             held |= {} if solution is None else {"solution": solution}
             check_replicas(self.group, held, what)
 
-    def _replay(self, steps: int, resumed: bool) -> list[str]:
-        """Keys that give the same answer; none where it began with what a stopped search had found."""
-        return [] if resumed else ["search.seconds=0", f"search.steps={steps}", *self.replay]
+    def _replay(self, steps: int, by_chance: bool) -> list[str]:
+        """Keys that give the same answer; none where a clock has let it be found."""
+        return [] if by_chance else ["search.seconds=0", f"search.steps={steps}", *self.replay]
 
     def _starts(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, given: np.ndarray | None,

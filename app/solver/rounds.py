@@ -21,7 +21,7 @@ from app.search.toolbox import Bounds, Search, Toolbox
 from app.solver.budget import Budget
 from app.solver.exact import EAGER_SHARE, Exact
 from app.solver.meetings import Meetings
-from app.solver.progress import Progress
+from app.solver.progress import EXACT, Progress
 
 FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
@@ -357,7 +357,7 @@ class Rounds:
         if optimum is not None:
             value[1] = self.toolbox.value(self.toolbox.lift(optimum))
         known, best = self.group.sum_integers(value).tolist()
-        if known and self.progress.found(best, "exact search", self.steps):
+        if known and self.progress.found(best, EXACT, self.steps):
             self.proved_by = self.bound_rank, best
 
     def _finish(self, found: np.ndarray) -> Outcome:
