@@ -8,7 +8,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-# No contraction: a multiply followed by an add must round twice, as NumPy and SciPy do.
+# No contraction: multiply and add round twice, as in NumPy and SciPy; what is fused is so by name.
 FLAGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-g0", "-Wall"]
 FOLDER = Path("app") / "native"
 # app/native/library.py compares this digest with the sources beside the library.

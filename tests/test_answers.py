@@ -74,6 +74,16 @@ def test_an_answer_does_not_depend_on_the_ranks(problem, starts):
     assert together.source == alone.source
 
 
+@pytest.mark.parametrize("problem", CORES)
+def test_every_problem_takes_a_time_limit(problem):
+    """Under which bounds work until the end, on a rank of their own where there is one."""
+    settings = {"problem.name": problem, "search.seconds": 0.3, "search.baselines": False}
+    answer = solve(CORES[problem](), settings=settings, comm=MPI.COMM_WORLD)
+    assert answer.feasible
+    assert answer.bound is not None
+    assert answer.seconds < 30  # only against hangs
+
+
 @pytest.mark.parametrize(
     ("problem", "graph", "steps", "sizes"),
     [

@@ -175,6 +175,9 @@ class DominationBounds:
         """How it was found."""
         return self.best.method
 
+    def expect(self, seconds: float) -> None:
+        """Nothing: every slice is short."""
+
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """One slice of the work, and more while there is time; False when nothing better is to come."""
         begun = time.perf_counter()

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-# Products are rounded by name in the sources (__fmul_rn); the first keeps all else from being contracted.
+# Products are rounded (__fmul_rn) or fused (__fmaf_rn) by name; the first keeps others from being contracted.
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17")
 
 SMALLEST = 'extern "C" __global__ void nothing(int count) {}\n'

@@ -1,5 +1,6 @@
-/* What all kernel files share. Every sum is one left-to-right chain of float32 (multiply, then add); lanes of a
- * vector register are different outputs, so the width of the registers changes no bit. */
+/* What all kernel files share. Every sum is one left-to-right chain of float32: multiply, then add, but in dense
+ * products, which multiply and add with one rounding (fused, in vectors.h). Lanes of a vector register are different
+ * outputs, so the width of the registers changes no bit. */
 #ifndef LOCKSTEP_COMMON_H
 #define LOCKSTEP_COMMON_H
 

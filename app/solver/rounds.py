@@ -261,7 +261,9 @@ class Rounds:
         elif self.mine:
             share = self._bound_share() * (1 - TREE_SHARE * self.exact.more)
             wanted = share * self.search_seconds - self.bound_seconds
-        elif least > LONGEST and not closing:  # the other ranks wait for this one
+        elif (
+            2 * least > LONGEST and not closing
+        ):  # no call of a round's time would do; the other ranks wait for this one
             wanted = self._bound_share() * self.progress.elapsed() - self.bound_seconds
         else:
             wanted = self._target() * (1 - self._exact_share())
