@@ -15,12 +15,12 @@ from app.gnn.parameters import Parameters
 from app.graphs.distances import stream_of_distances
 from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
 from app.graphs.metric import from_points, scaled_points
-from app.graphs.node_memory import ClassNames, numbers_of, splits_of, table_of_arrays
+from app.graphs.node_memory import ClassNames, numbers_of, rows_of_nodes, splits_of, table_of_arrays
 from app.graphs.points import stream_of_metric
 from app.graphs.readers import open_edges
 from app.graphs.source import shown
 from app.partition.load import Loaded, load_stream, ordered, weighted, with_shared_blocks
-from app.partition.nodes import deal_node_table
+from app.partition.nodes import deal_node_table, with_random_splits
 from app.problems.table import WEIGHED, make_problem
 from app.results import Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
@@ -168,11 +168,13 @@ def classify(
 
     graph      a NetworkX graph, a SciPy sparse matrix, a file, or a NumPy array as for `solve`; whether the
                directions of its edges count is said by graph.neighbours of the settings ("both": they do not)
-    features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes; None: one
+    features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
+               of nodes to rows; None: one
                for every node of its own
     labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
                of nodes to classes or names
-    train, val, test   [n] bool, or node numbers; of a NetworkX graph whose labels are no whole numbers, these
+    train, val, test   [n] bool, or node numbers; of a NetworkX graph whose labels are no whole numbers,
+               these; none of them and settings={"graph.splits": "random"}: 60, 20 and 20 of a hundred labelled nodes
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
@@ -187,8 +189,10 @@ def classify(
         if classes.names and context.case.gnn.weights:
             raise CaseError("labels: saved weights know classes by numbers; numbers would be right")
         sets = splits_of({"train": train, "val": val, "test": test}, names)
-        table = table_of_arrays(features, classes.numbers, **sets, n=n)
+        table = table_of_arrays(rows_of_nodes(features, names, n), classes.numbers, **sets, n=n)
     data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
+    if context.case.graph.splits == "random" and not any(each is not None for each in (train, val, test)):
+        data = with_random_splits(context.group, data, loaded, context.case.seed)
     done = classify_nodes(context, loaded, data)
     predicted = gather_predictions(context, loaded, done.classifier)
     if loaded.order_all is not None:
@@ -298,7 +302,10 @@ def _is_square(array: np.ndarray) -> bool:
 
 
 def _installed(context: Context, trained: TrainedPolicy) -> Policy:
-    """A trained policy on this group's device."""
+    """A trained policy on this group's device. Raises CaseError where it is another problem's."""
+    name = context.case.problem.name
+    if trained.problem != name:
+        raise CaseError(f"weights: trained for {trained.problem!r}, not for {name!r}, the problem")
     net = QNetwork(trained.policy, make_problem(trained.problem))
     params = Parameters(context.device, net.shapes())
     params.set(trained.weights)

@@ -19,7 +19,7 @@ from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case
 from app.device import product_rate
-from app.errors import CaseError, DiskFull, Halted, LockstepError, OutOfMemory, Stopped, disk_full
+from app.errors import CaseError, DiskFull, GraphError, Halted, LockstepError, OutOfMemory, Stopped, disk_full
 from app.gnn.rgcn_saved import load_rgcn
 from app.gnn.saved import load_model
 from app.graphs.node_files import check_node_file
@@ -105,6 +105,9 @@ def _run(command: cli.Command, needs: list[str]) -> int:
     folder = RunFolder(group, command.out, command.overwrite, command.resume, command.force_unlock)
     try:
         return _run_in(folder, command, group)
+    except (CaseError, GraphError):
+        folder.withdraw()
+        raise
     finally:
         folder.release()
 

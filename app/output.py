@@ -9,6 +9,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ OWN_FILES = (
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
     "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json", "report.html",
 )  # fmt: skip
+BEGUN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv")  # of a run that only begins
 RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 
 
@@ -68,6 +70,19 @@ class RunFolder:
                 if not found:
                     os.remove(self.file("result.json"))
         return bool(self.group.max_integer(found))
+
+    def withdraw(self) -> None:
+        """Take back what was written for an input that is refused, so that the same command can be given again
+        once it is mended: where there is nothing but a beginning (rank 0).
+        """
+        if self.group.rank or not set(os.listdir(self.path)) <= {*BEGUN_FILES, lock.NAME}:
+            return
+        metrics = self.file("metrics.csv")
+        if os.path.isfile(metrics) and Path(metrics).read_bytes().count(b"\n") > 1:
+            return  # a row beside the head: something was done
+        for name in BEGUN_FILES:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.file(name))
 
     def release(self) -> None:
         """Unlock the folder (rank 0)."""

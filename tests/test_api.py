@@ -132,6 +132,26 @@ def test_a_training_run_takes_graphs_and_a_learner(learner):
     assert covers(graph, solve(graph, weights=policy).nodes)
 
 
+def test_features_by_node_and_random_splits():
+    graph = nx.karate_club_graph()
+    rows = {v: [float(v % 3), float(graph.degree(v))] for v in reversed(list(graph))}
+    labels = [v % 2 for v in graph]
+    settings = {"gnn.epochs": 2, "graph.splits": "random"}
+    found = classify(graph, rows, labels, settings=settings)
+    same = classify(graph, [rows[v] for v in graph], labels, settings=settings)
+    assert found.digest == same.digest
+    assert set(found.scores) == {"train", "val", "test"}
+    del rows[7]
+    with pytest.raises(GraphError, match="features: none of node '?7"):
+        classify(graph, rows, labels, settings=settings)
+
+
+def test_a_policy_solves_the_problem_that_it_was_trained_for():
+    policy = train({"train.steps": 60, "train.graphs.count": 3, "train.graphs.nodes": (12, 16)})
+    with pytest.raises(CaseError, match=r"trained for 'mvc', not for 'mds'"):
+        solve(nx.path_graph(6), "mds", weights=policy)
+
+
 def test_a_training_run_is_refused_as_settings_are():
     with pytest.raises(CaseError, match="training needs graphs"):
         TrainingRun()

@@ -293,7 +293,7 @@ def test_bounds_of_a_sparse_kernel_are_a_colouring_and_what_its_search_leaves_op
 @pytest.mark.mpi_skip
 def test_weights_have_to_be_above_zero():
     graph = random_graph(5, 0.5, 1)
-    with pytest.raises(CaseError, match="for cliques they must be above 0"):
+    with pytest.raises(CaseError, match="for cliques weights above 0"):
         tools_of(graph, np.array([1, 2, 0, 1, 1]))
 
 

@@ -93,9 +93,13 @@ class Programs:
 
     def fits(self, n_own: int, limit: int) -> bool:
         """Whether `allocate` would find a plan for n_own rows under a limit in bytes; 0: there is none."""
+        return self.least(n_own, limit) <= limit // LINE * LINE
+
+    def least(self, n_own: int, limit: int) -> int:
+        """Bytes of the least limit that works for n_own rows, 0 where `limit` holds all of their buffers."""
         if not 0 < limit < 4 * n_own * self.plan.columns:
-            return True
-        return least_bytes(self.recorded, self._lives, n_own) <= limit // LINE * LINE
+            return 0
+        return least_bytes(self.recorded, self._lives, n_own)
 
     def plans(self, limit: int) -> dict[str, Plan]:
         """For each recorded program the moves that keep its rows below a limit in bytes."""

@@ -14,6 +14,7 @@ from app.comm.group import Group
 from app.comm.guard import check_replicas, raise_together
 from app.comm.ordered import sum_tree
 from app.config import GnnCase
+from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import Features, make_features
 from app.gnn.inputs import input_rows
@@ -128,6 +129,14 @@ class Classifier:
             self.scores_own()
             self.embed_own()
         with raise_together(self.group, "planning the memory of an epoch"):
+            least = self.engine.least(self.engine.n_own, budget.limit) if budget else 0
+        least = self.group.max_integer(least)
+        with raise_together(self.group, "planning the memory of an epoch"):
+            if budget and self.group.size > 1 and least > budget.limit:
+                raise CaseError(
+                    f"memory limit of {budget.limit:,} bytes: an operation alone touches {least:,} bytes of "
+                    f"a rank, which is the least limit that works (memory.fast_mb={least / 1e6})"
+                )
             self.engine.allocate(budget)
         self._narrow()
         self._tile(budget)

@@ -111,6 +111,20 @@ def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
     return [found.get(node, none) for node in nodes]
 
 
+def rows_of_nodes(features: Any, nodes: list[Any] | None, n: int) -> Any:
+    """A mapping of nodes to rows of features as rows in the order of the nodes; others pass. Raises GraphError."""
+    if not hasattr(features, "keys"):
+        return features
+    order, found = list(range(n)) if nodes is None else nodes, dict(features.items())
+    numbers_of(found, order, "features")
+    for node in order:
+        if node not in found:
+            raise GraphError(
+                f"features: none of node {shown(repr(node))}; a row for each node would be right"
+            )
+    return [found[node] for node in order]
+
+
 def _refusal(name: str) -> Refuse:
     return lambda text: GraphError(f"{name}: {text}")
 

@@ -127,10 +127,16 @@ class GraphGym(gymnasium.Env):
             seen["weights"][: edges.shape[1]] = 1 if weights is None else weights
         return seen
 
+    def _objective(self) -> float:
+        """In the units of the graphs: of points that were scaled, of theirs."""
+        found = self.problem.objective(self.env.chosen, self.env.totals)
+        metric = self.env.block.metric
+        return found if metric is None or metric.unit == 1 else found * metric.unit
+
     def _info(self, accepted: bool) -> dict[str, Any]:
         return {
             "action_mask": self.action_masks().astype(np.int8),
-            "objective": self.problem.objective(self.env.chosen, self.env.totals),
+            "objective": self._objective(),
             "graph": self.graph,
             "accepted": accepted,
         }

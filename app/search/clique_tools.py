@@ -13,7 +13,6 @@ import numpy as np
 
 from app.bounds.clique_roots import METHOD, RootSearch
 from app.bounds.degeneracy import CliqueBound, coloured
-from app.errors import CaseError
 from app.graphs.derived import complement, induced
 from app.graphs.graph import Graph
 from app.search.clique_kernel import SPARSE, CliqueKernel
@@ -41,11 +40,7 @@ class CliqueTools(NodeTools):
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         graph = self.graph
-        if self.weights is not None and graph.n and self.weights.min() <= 0:
-            raise CaseError(
-                f"{graph.name}: a node weight is 0 or less, or nothing beside the largest; for cliques they "
-                "must be above 0"
-            )
+        self.require_weights()
         self._names = _allowed(graph, instance.inside, instance.outside)  # of the rest, in the graph
         rest = induced(graph, self._names)
         weights = None if self.weights is None else self.weights[self._names]

@@ -10,7 +10,6 @@ import numpy as np
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.cover import CoverBounds
-from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.reductions.reducer import CoverReducer
 from app.reductions.verify import verify_log
@@ -41,8 +40,7 @@ class CoverTools(NodeTools):
         super().__init__(instance, problem)
         graph = self.graph
         self.independent = problem.sense == "maximise"
-        if self.weights is not None and graph.n and self.weights.min() <= 0:
-            raise CaseError(f"{graph.name}: node weights must be above 0 for vertex covers")
+        self.require_weights()
         self.total = graph.n if self.weights is None else int(self.weights.sum())
         inside, outside = instance.inside, instance.outside
         if self.independent:

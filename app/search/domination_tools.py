@@ -32,11 +32,7 @@ class DominationTools(NodeTools):
 
     def _price(self) -> np.ndarray | None:
         """[n] node weights, or None: all one. Raises CaseError."""
-        if self.weights is not None and self.graph.n and self.weights.min() <= 0:
-            raise CaseError(
-                f"{self.graph.name}: a node weight is 0, or nothing beside the largest; for dominating sets "
-                "they must be above 0"
-            )
+        self.require_weights()
         return self.weights
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.bounds.certificate import Bound
+from app.errors import CaseError
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
 from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
@@ -30,6 +31,16 @@ class NodeTools:
         self.weights, self.unit = instance.whole_weights, 1.0
         if self.weights is None and graph.node_weights is not None:
             self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
+
+    def require_weights(self) -> None:
+        """Refuse weights of 0, and those that are nothing beside the largest. Raises CaseError."""
+        bad = np.flatnonzero(self.weights <= 0) if self.weights is not None else []
+        if len(bad):
+            node = self.graph.node_ids(bad[:1])[0]
+            raise CaseError(
+                f"{self.graph.name}: the weight of node {node} is 0, or nothing beside the largest; for "
+                f"{self.words}s weights above 0 would be right"
+            )
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
