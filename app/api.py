@@ -174,7 +174,7 @@ def classify(
     labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
                of nodes to classes or names
     train, val, test   [n] bool, or node numbers; of a NetworkX graph whose labels are no whole numbers,
-               these; none of them and settings={"graph.splits": "random"}: 60, 20 and 20 of a hundred labelled nodes
+               these; none of them and settings={"graph.splits": "random"}: 60 : 20 : 20 of the labelled ones
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """

@@ -72,8 +72,8 @@ class RunFolder:
         return bool(self.group.max_integer(found))
 
     def withdraw(self) -> None:
-        """Take back what was written for an input that is refused, so that the same command can be given again
-        once it is mended: where there is nothing but a beginning (rank 0).
+        """Take back what was written for an input that is refused, so that the same command can be given
+        again once it is mended: where there is nothing but a beginning (rank 0).
         """
         if self.group.rank or not set(os.listdir(self.path)) <= {*BEGUN_FILES, lock.NAME}:
             return

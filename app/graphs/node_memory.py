@@ -112,7 +112,7 @@ def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
 
 
 def rows_of_nodes(features: Any, nodes: list[Any] | None, n: int) -> Any:
-    """A mapping of nodes to rows of features as rows in the order of the nodes; others pass. Raises GraphError."""
+    """A mapping of nodes to rows as rows in the order of the nodes; others pass. Raises GraphError."""
     if not hasattr(features, "keys"):
         return features
     order, found = list(range(n)) if nodes is None else nodes, dict(features.items())
