@@ -10,8 +10,15 @@ from itertools import pairwise
 
 import numpy as np
 
-LOW_BITS, HALFWAY = (1 << 29) - 1, 1 << 28  # of float64: what float32 has not, and half of its last place
-DENORMAL = 2.0**-125  # below it float32 has fewer than 24 bits, or nearly so
+LOW_BITS, HALFWAY = (
+    np.uint64((1 << 29) - 1),
+    np.uint64(1 << 28),
+)  # of float64: what float32 has not, and half of its last place
+SIZE = np.uint64((1 << 63) - 1)  # all bits of float64 but the sign
+DENORMAL = np.float64(2.0**-125).view(np.uint64) - np.uint64(
+    1
+)  # below 2^-125 float32 has, or nearly, fewer bits
+ONE = np.uint64(1)
 PIECE = 1 << 15  # outputs of a product that are made at a time: they stay in the cache
 
 
@@ -24,14 +31,16 @@ class Chains:
     def __init__(self, sums: np.ndarray) -> None:
         self.sums = sums
         self._total = np.empty(sums.shape, dtype=np.float64)
-        self._bits = np.empty(sums.shape, dtype=np.int64)
+        self._bits = np.empty(sums.shape, dtype=np.uint64)
 
     def add(self, a: np.ndarray, b: np.ndarray) -> None:
         """sums = a b + sums, rounded once; a and b float64 arrays of float32 numbers, broadcast to sums."""
         total = np.multiply(a, b, out=self._total)
         total += self.sums
-        np.bitwise_and(total.view(np.int64), LOW_BITS, out=self._bits)
-        if (self._bits == HALFWAY).any() or (np.abs(total) < DENORMAL).any():
+        halfway = np.bitwise_and(total.view(np.uint64), LOW_BITS, out=self._bits) == HALFWAY
+        size = np.bitwise_and(total.view(np.uint64), SIZE, out=self._bits)
+        size -= ONE  # so that zero, which is exact, is the largest
+        if halfway.any() or (size < DENORMAL).any():
             total = _to_odd(np.broadcast_to(a, total.shape) * b, self.sums, total)
         with np.errstate(over="ignore"):
             self.sums[...] = total
