@@ -135,6 +135,9 @@ DENSE_PANEL(1, 2)
 DENSE_ROWS(8, 2)
 DENSE_ROWS(1, 2)
 #define DENSE_TOGETHER dense_8
+#define WIDE_PANEL panel_8_2
+#define LAST_PANEL panel_8_1
+#define LAST_ONE panel_1_1
 #else
 ADD_PART(6, 2)
 ADD_PART(1, 2)
@@ -144,6 +147,9 @@ DENSE_PANEL(1, 2)
 DENSE_ROWS(6, 2)
 DENSE_ROWS(1, 2)
 #define DENSE_TOGETHER dense_6
+#define WIDE_PANEL panel_6_2
+#define LAST_PANEL panel_6_2
+#define LAST_ONE panel_1_2
 #endif
 
 /* Rows lo..hi-1 by what they need: `full`, all of the product; `bare`, only what the chain starts with and what follows
@@ -173,11 +179,25 @@ INLINE void list_kinds(int64_t lo, int64_t hi, const float *scale, const float *
     to->none = none;
 }
 
-/* The groups of TOGETHER are full: where rows are missing the last one is made again. */
+/* PANEL columns of all rows from `at` on. */
+#define ALL_ROWS(PANEL, ONE)                                                                                  \
+    {                                                                                                         \
+        int64_t i = 0;                                                                                        \
+        for (; i + 1 < kinds->full; i += TOGETHER) PANEL(d, form, kinds->full_row + i, hidden, at);           \
+        if (i < kinds->full) ONE(d, form, kinds->full_row + i, hidden, at);                                   \
+    }
+
+/* The groups of TOGETHER are full: where rows are missing the last one is made again. A panel of W stays in the
+ * first-level cache while all rows go through it, where no row's columns are needed at once. */
 INLINE void dense_full(const Dense *d, const int form, Kinds *kinds, float *hidden) {
-    int64_t i = 0;
+    int64_t i = 0, at = 0;
     if (!kinds->full) return;
     for (int k = 0; k < TOGETHER; ++k) kinds->full_row[kinds->full + k] = kinds->full_row[kinds->full - 1];
+    if (d->panels && (form == SIMPLE || !d->w)) {
+        for (; at + WIDEST <= d->mp; at += WIDEST) ALL_ROWS(WIDE_PANEL, panel_1_2)
+        for (; at < d->mp; at += COLUMNS) ALL_ROWS(LAST_PANEL, LAST_ONE)
+        return;
+    }
     for (; i + 1 < kinds->full; i += TOGETHER) DENSE_TOGETHER(d, form, kinds->full_row + i, hidden);
     if (i < kinds->full) dense_1(d, form, kinds->full_row + i, hidden);
 }
