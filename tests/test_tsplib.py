@@ -15,6 +15,7 @@ from app.graphs.metric import Metric, explicit, from_points, scaled_points, unif
 from app.graphs.points import read_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import FORMATS, read_tour, read_tsplib
+from app.search.solution_text import read_order
 
 pytestmark = pytest.mark.mpi_skip
 LIMITS = Limits()
@@ -133,6 +134,15 @@ def test_display_data(written):
     metric = read_tsplib(written(EXPLICIT), LIMITS)
     assert metric.points.tolist() == [[0, 0], [1, 1], [2, 2]]
     assert metric.matrix.tolist() == [[0, 5, 6], [5, 0, 7], [6, 7, 0]]
+
+
+def test_a_tour_file_is_a_solution(written):
+    """As a plain list of the same stops is; cities are the graph's ids."""
+    path = written(TOUR, "four.opt.tour")
+    assert read_order(path, np.arange(1, 5)).tolist() == [1, 3, 0, 2]
+    assert read_order(written("2\n4\n1\n3\n", "plain.txt"), np.arange(1, 5)).tolist() == [1, 3, 0, 2]
+    with pytest.raises(GraphError, match="node 4 is not in the graph"):
+        read_order(path, np.arange(1, 4))
 
 
 @pytest.mark.parametrize(

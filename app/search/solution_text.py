@@ -1,13 +1,17 @@
 """Solutions as text by the file's ids: one line per chosen node, per node and side, or per stop of a tour."""
 
+import itertools
 import os
 from collections.abc import Iterator
 
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.source import Limits
+from app.graphs.tsplib import read_tour
 
 LARGEST_FILE = 1 << 32  # bytes
+TOUR_HEAD = ("NAME", "TYPE", "COMMENT", "DIMENSION", "TOUR_SECTION")  # first words of TSPLIB tour files
 
 
 def nodes_text(chosen: np.ndarray, ids: np.ndarray) -> str:
@@ -53,10 +57,10 @@ def read_sides(path: str, ids: np.ndarray) -> np.ndarray:
 
 
 def read_order(path: str, ids: np.ndarray) -> np.ndarray:
-    """[n] int64: the stops of a tour, one id per line. Raises GraphError."""
+    """[n] int64: the stops of a tour, one id per line, or of a TSPLIB tour file. Raises GraphError."""
     numbers = _Numbers(path, ids)
     order, met = [], np.zeros(len(ids), dtype=bool)
-    for line, words in _lines(path):
+    for line, words in _stops(path):
         node = numbers.of(line, words, 1)
         if met[node]:
             raise GraphError(f"{path}:{line}: node {words[0]} is named twice; a tour visits it once")
@@ -64,6 +68,15 @@ def read_order(path: str, ids: np.ndarray) -> np.ndarray:
         order.append(node)
     _complete(path, ids, met)
     return np.array(order, dtype=np.int64)
+
+
+def _stops(path: str) -> Iterator[tuple[int, list[str]]]:
+    """(line number, words) of a list of stops; of a TSPLIB tour file the cities of its first tour."""
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is not None and first[1][0].rstrip(":").upper() in TOUR_HEAD:
+        return ((first[0], [str(city + 1)]) for city in read_tour(path, Limits(LARGEST_FILE)).tolist())
+    return itertools.chain([] if first is None else [first], lines)
 
 
 class _Numbers:
