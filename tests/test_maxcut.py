@@ -414,7 +414,7 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
         block = make_block(group, graph)
         assert rollout(group, net, params, block, Limits(0.01, 0, 0.0)) == (None, 0, 0.01)
         with monkeypatch.context() as patch:
-            patch.setattr(learned._Clock, "rings", rings_after(7))
+            patch.setattr(learned.Clock, "rings", rings_after(7))
             solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 1.0))
         assert evaluations == 7
         assert (solution is None) == (name == "mds")

@@ -93,7 +93,7 @@ def peel(
     if fraction > LARGEST_PART:
         return made
     while True:
-        clock = _Clock(group, limits, seconds - (time.perf_counter() - begun))
+        clock = Clock(group, limits, seconds - (time.perf_counter() - begun))
         most = limits.evaluations - made.evaluations + made.told if limits.evaluations else 1 << 62
         one = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange, most, clock)
         made.evaluations += one.evaluations
@@ -132,7 +132,7 @@ class _Pass:
 
 def _peel_once(
     group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str, most: int,
-    clock: "_Clock",
+    clock: "Clock",
 ) -> _Pass:  # fmt: skip
     """Take the best `fraction` of the candidates by the policy, reduce, and so on until nothing is left.
 
@@ -198,7 +198,7 @@ def rollout(
               first
     Ranks     all call; identical on all
     """
-    clock, most = _Clock(group, limits, TIME_SHARE * limits.seconds), limits.evaluations
+    clock, most = Clock(group, limits, TIME_SHARE * limits.seconds), limits.evaluations
 
     def tell(evaluations: int, env: Environment) -> None:
         limits.tell(evaluations)
@@ -229,7 +229,7 @@ def insertion(
 ROLLOUTS = {"tour": insertion}  # by dynamics; others choose one node at a time
 
 
-class _Clock:
+class Clock:
     """Rank 0's clock, where there is a limit; each question is a look at what may stop the run, too."""
 
     def __init__(self, group: Group, limits: Limits, seconds: float) -> None:
