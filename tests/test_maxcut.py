@@ -428,9 +428,12 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
 def test_moves_on_large_graphs_are_limited(group, monkeypatch):
-    """By the graph alone, where no limit is set; of problems that come to an end by themselves they are not."""
+    """By the graph alone, where no limit is set; those that come to an end by themselves are not."""
     assert learned.most_moves(make_problem("maxcut"), learned.UNCUT, 1 << 40) == 0
-    most = [learned.most_moves(make_problem("maxcut"), learned.UNCUT + 1, edges) for edges in (10**4, 10**5, 1 << 40)]
+    most = [
+        learned.most_moves(make_problem("maxcut"), learned.UNCUT + 1, edges)
+        for edges in (10**4, 10**5, 1 << 40)
+    ]
     assert most == sorted(most, reverse=True) and most[0] > learned.UNCUT and most[-1] == 1
     assert learned.most_moves(make_problem("maxcut_once"), 1 << 30, 1 << 40) == 0
     graph, told = random_graph(90, 0.05, 1), []

@@ -340,7 +340,7 @@ def rings_after(asked):
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_plain_greedy_decides_what_a_limit_leaves(group, solo, name, graph, monkeypatch):
-    """After as many choices of the policy the same rest, on any ranks, whether a clock or a count ended them."""
+    """After as many choices of the policy the same rest, on any ranks, whether clock or count ended them."""
     monkeypatch.setattr(compact, "SMALLEST", 8)
     A, feasible, found = dense(graph)[0], REFERENCES[name][1], []
     for ranks, exchange, limit in [

@@ -79,9 +79,7 @@ def seconds_of_bounds(case: Case, used: float) -> float:
     return max(search.seconds - used, 0.0) if search.seconds else search.bound_seconds
 
 
-def bound_of(
-    context: Context, toolbox: Toolbox, best: int, seconds: float
-) -> tuple[int | None, str, bool]:
+def bound_of(context: Context, toolbox: Toolbox, best: int, seconds: float) -> tuple[int | None, str, bool]:
     """A bound within so many seconds, its method, and whether it was verified. Ranks: all call.
 
     The rank after the first works where there are several, and tells the others.

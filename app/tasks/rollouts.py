@@ -24,7 +24,9 @@ from app.tasks.context import Context
 from app.tasks.policy import Policy
 
 COMPARED_NODES = 1024  # larger graphs have no rollout beside the pipeline
-TIME_SHARE = 0.75  # of a time limit, for the policy and the greedy that decides the rest: then come the bounds
+TIME_SHARE = (
+    0.75  # of a time limit, for the policy and the greedy that decides the rest: then come the bounds
+)
 REST_SECONDS = 1.5e-7  # of that greedy, for each node and entry
 SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual graphs are worth compacting
 
