@@ -317,7 +317,10 @@ class SearchCase(Table, frozen=True):
     ] = "full"
     seconds: Annotated[
         Amount,
-        about("wall time for each graph after reading, s; 0: steps decide, the same bits anywhere"),
+        about(
+            "wall time for each graph after reading, s; 0: steps decide, the same bits anywhere; plain "
+            "heuristics come on top (search.baselines)"
+        ),
     ] = 0.0
     steps: Annotated[
         int,
@@ -342,7 +345,11 @@ class SearchCase(Table, frozen=True):
         about("passes of reduce and peel, each with smaller parts; 0: as long as they need few evaluations"),
     ] = 0
     evaluations: Annotated[
-        Count, about("most policy evaluations of a learned start, the rest is greedy; 0: any number")
+        Count,
+        about(
+            "most policy evaluations of a learned start, and of the policy alone, the rest is greedy; 0: any "
+            "number; of a cut's moves on graphs of over 4,096 nodes a bounded work"
+        ),
     ] = 0
     inside: Annotated[str, about('a file with ids of nodes that the solution must hold; "": none')] = ""
     outside: Annotated[str, about('a file with ids of nodes that it must not hold; "": none')] = ""
@@ -350,7 +357,13 @@ class SearchCase(Table, frozen=True):
         Amount, about("what bounds may take beyond the time of the search, where seconds is 0, s")
     ] = 2.0
     drop_redundant: Annotated[bool, about("drop chosen nodes that the solution does not need")] = True
-    baselines: Annotated[bool, about("also run the classical heuristics, for comparison")] = True
+    baselines: Annotated[
+        bool,
+        about(
+            "also run the classical heuristics, for comparison; under a limit of seconds they come after it: "
+            "none begins once they have had as long again (at least 1 s), the last is finished; false: none"
+        ),
+    ] = True
     bounds: Annotated[bool, about("prove how far from optimal the answer can be")] = True
 
 

@@ -30,7 +30,7 @@ from app.model.fits import refuse_too_large
 from app.model.plan import memory_line, plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
-from app.summary import advice, places, say_end, say_start
+from app.summary import advice, places, remarks, say_end, say_start
 from app.tasks.check import run_check
 from app.tasks.classify import run_classify
 from app.tasks.context import Context, check_names, open_group
@@ -174,6 +174,7 @@ def _work(context: Context, said: list[str]) -> None:
     seconds = time.perf_counter() - start
     phases = phase_table(group, log.seconds)
     phases["advice"] = advice(group, case, where, phases, seconds)
+    phases["remarks"] = remarks(case, result)
     whole = log.earlier_s + seconds
     folder.finish(
         {

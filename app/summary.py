@@ -14,10 +14,13 @@ from app.config import Case
 from app.errors import LockstepError
 from app.log import Log
 from app.model.plan import plan_lines
+from app.problems.table import make_problem
 
 NAMED = 3  # hosts and estimates that are listed
 LISTED = 0.005  # share of the run from which on a phase has a line
 WAITING = 0.5  # share of the time in MPI calls from which on ranks are too many
+NOTABLE = 0.1  # share of the run from which on a phase is named in advice
+WHOLE = ("search", "bounds", "baselines")  # phases whose work ranks do not share row by row
 STAGED = 0.2  # share of the time in MPI calls from which on staging is worth a word
 UNEVEN = 1.25  # slowest rank against the mean
 BRIEF = 2.0  # s: a shorter run needs no advice
@@ -93,13 +96,13 @@ def _memory_lines(case: Case, group: Group) -> Iterator[str]:
 
 
 def say_end(log: Log, phases: dict[str, Any], seconds: float) -> None:
-    """The phases of a run as a table, bytes below it, and the advice where there is one."""
+    """The phases of a run as a table, bytes below it, advice and remarks where there are any."""
     if not log.speaks:
         return
     for line in phase_lines(phases, seconds):
         log.info("%s", line)
-    if phases.get("advice"):
-        log.info("%s", f"advice: {phases['advice']}")
+    for line in filter(None, (phases.get("advice"), *phases.get("remarks", ()))):
+        log.info("%s", f"advice: {line}")
 
 
 def phase_lines(phases: dict[str, Any], seconds: float) -> Iterator[str]:
@@ -158,6 +161,8 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
             f"{_count(idle, 'rank')} of {group.size} had no search; search.starts={group.size} gives each "
             "one, and those for cuts and tours share what they find"
         )
+    if group.size > 1 and waiting > WAITING and (said := _whole_pieces(group, case, times, seconds)):
+        return f"ranks waited for each other {100 * waiting:.0f} % of the time: {said}"
     if group.size > 1 and waiting > WAITING:
         return (
             f"MPI calls took {100 * waiting:.0f} % of the time: this work is too small for {group.size} "
@@ -175,6 +180,74 @@ def _without_search(group: Group, case: Case) -> int:
     if case.run.task != "solve" or search.solver != "full" or not search.seconds:
         return 0
     return max(group.size - max(search.starts, case.parallel.data) - int(search.bounds), 0)
+
+
+def _whole_pieces(group: Group, case: Case, times: dict[str, dict[str, float]], seconds: float) -> str:
+    """Where most of a run is work dealt to ranks in whole pieces: what gives more of them some; else ""."""
+    dealt = {name: times[name]["mean_s"] / seconds for name in WHOLE if name in times}
+    if case.run.task != "solve" or sum(dealt.values()) <= WAITING:
+        return ""
+    names = [name for name, share in dealt.items() if share > NOTABLE]
+    remedies = []
+    if "search" in names and max(case.search.starts, case.parallel.data) < group.size:
+        remedies.append(f"search.starts={group.size} gives each rank a search")
+    if "baselines" in names:
+        remedies.append("search.baselines=false leaves the baselines out")
+    right = ", ".join(remedies) or "fewer ranks would be as fast"
+    return f"the work of {' and '.join(names)} comes in whole pieces, and some ranks had none; {right}"
+
+
+def remarks(case: Case, result: dict[str, Any]) -> list[str]:
+    """What is to be said of a task's result: plain heuristics that did better. The same on all ranks.
+
+    result   the task's part of result.json
+    """
+    beaten = list(filter(None, (_beaten(case, entry) for entry in result.get("instances", ()))))
+    more = len(beaten) - NAMED
+    return [
+        *beaten[:NAMED], *([f"so it is on {_count(more, 'other graph')}"] if more > 0 else ()),
+        *(_poor_training(case, result) if "best_step" in result else ()),
+    ]  # fmt: skip
+
+
+def _beaten(case: Case, entry: dict[str, Any]) -> str:
+    """Of an instance, the baseline that is better than its answer, and what may be done; "" for none."""
+    label, value = _best(entry.get("sense"), entry.get("baselines") or {})
+    if not label or not _is_better(entry["sense"], value, entry["objective"]):
+        return ""
+    longer = "a longer search.seconds" if case.search.seconds else "more search.steps"
+    right = longer if case.search.solver == "full" else 'search.solver="full"'
+    return (
+        f'{entry["name"]}: the baseline "{label}" found {value}, better than the answer, '
+        f"{entry['objective']}; {right} may find more"
+    )
+
+
+def _poor_training(case: Case, result: dict[str, Any]) -> Iterator[str]:
+    """Whether a training has learned nothing, or less than all plain rules know."""
+    if result["best_step"] == 0 and case.train.steps:
+        yield (
+            "the best weights are those of step 0: on the held-back graphs training has made none better; "
+            "more train.steps, or another agent.learning_rate, may"
+        )
+    held_back, sense = result["held_back"], make_problem(case.problem.name).sense
+    rules = {label: value for label, value in held_back.items() if label not in ("graphs", "learned")}
+    label, value = _best(sense, rules)
+    if label and all(_is_better(sense, each, held_back["learned"]) for each in rules.values()):
+        yield (
+            f"every plain rule is better than what was learned, {held_back['learned']} on the held-back "
+            f'graphs, best of all "{label}" with {value}; more train.steps may help'
+        )
+
+
+def _best(sense: str | None, values: dict[str, Any]) -> tuple[str, Any]:
+    """The label and value of the best; ("", None) of none."""
+    choose = max if sense == "maximise" else min
+    return choose(values.items(), key=lambda item: item[1]) if values else ("", None)
+
+
+def _is_better(sense: str, value: float, than: float) -> bool:
+    return value > than if sense == "maximise" else value < than
 
 
 def crowded_host(where: list[Place]) -> str:

@@ -13,7 +13,9 @@ from mpi4py import MPI
 
 from app import TrainingRun, api, classify, solve, train
 from app.errors import CaseError, GraphError
+from app.rl import rollout
 from app.rl.learners import LEARNERS
+from app.tasks import rollouts
 
 TINY = {
     "train.graphs.generator": "ba",
@@ -567,3 +569,42 @@ def test_tours_of_few_points_by_distances():
         assert sorted(answer.nodes) == list(range(n)) and answer.optimal
     assert solve(np.zeros((5, 5)), "tsp").objective == 0
     assert solve(np.array([[0, 0.5], [0.5, 0]]).view(np.matrix), "tsp").objective == 1
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique"])
+def test_the_policy_alone_keeps_a_time_limit(problem, monkeypatch):
+    """When the clock rings a plain greedy decides the rest; the evaluations made give the answer again."""
+    graph, settings = nx.gnp_random_graph(80, 0.15, seed=3), {"search.solver": "policy", "seed": 5}
+    whole = solve(graph, problem, settings=settings)
+    asked = []
+
+    def rings(clock):
+        asked.append(clock.seconds)
+        return np.isfinite(clock.seconds) and len(asked) > 1
+
+    monkeypatch.setattr(rollouts.Clock, "rings", rings)
+    monkeypatch.setattr(rollout, "MOST_STEPS", 1)
+    cut = solve(graph, problem, search_seconds=60, settings=settings)
+    assert 1 <= cut.policy_evaluations < whole.policy_evaluations and cut.feasible
+    assert len(asked) > 1 and 0.6 * 60 < asked[0] < 60  # time is kept for what comes after
+    limit = {"search.evaluations": cut.policy_evaluations}
+    assert solve(graph, problem, settings=settings | limit).nodes == cut.nodes
+
+
+def test_a_time_limit_of_the_policy_alone_is_that_of_its_bounds_and_baselines(monkeypatch):
+    seen = {}
+
+    def bound_of(context, toolbox, best, seconds):
+        seen["bounds"] = seconds
+        return None, "", False
+
+    def baseline_values(context, toolbox, name, seconds):
+        seen["baselines"] = seconds
+        return {}
+
+    monkeypatch.setattr(rollouts, "bound_of", bound_of)
+    monkeypatch.setattr(rollouts, "baseline_values", baseline_values)
+    for limit, bounds, baselines in ((50.0, (0.0, 50.0), 50.0), (None, (2.0, 2.0), float("inf"))):
+        solve(nx.path_graph(9), search_seconds=limit, settings={"search.solver": "policy"})
+        assert bounds[0] <= seen["bounds"] <= bounds[1]
+        assert seen["baselines"] == baselines

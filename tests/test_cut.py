@@ -133,6 +133,18 @@ def test_a_settled_part_is_cut_perfectly(kind):
     assert settled_some
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_are_settled_alike_compiled_and_plain(kind):
+    for seed in range(120):
+        draws = np.random.default_rng(seed)
+        graph = random_graph(seed, kind, int(draws.integers(1, 30)))
+        fixed = np.where(draws.random(graph.n) < 0.2, draws.integers(0, 2, graph.n), -1).astype(np.int8)
+        weights = cut_weights(graph)[0]
+        for given in (fixed, np.full(graph.n, -1, dtype=np.int8)):
+            one, two = (perfect_sides(graph, weights, given, compiled) for compiled in (True, False))
+            np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_bipartite_graph_gets_all_edges_at_once(compiled):
     side = np.arange(50) % 2

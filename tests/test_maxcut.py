@@ -414,7 +414,7 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
         block = make_block(group, graph)
         assert rollout(group, net, params, block, Limits(0.01, 0, 0.0)) == (None, 0, 0.01)
         with monkeypatch.context() as patch:
-            patch.setattr(learned._Clock, "rings", rings_after(7))
+            patch.setattr(learned.Clock, "rings", rings_after(7))
             solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 1.0))
         assert evaluations == 7
         assert (solution is None) == (name == "mds")
@@ -424,6 +424,31 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
         if name == "maxcut":
             assert solution.shape == (90,)
             assert more == 180
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+def test_moves_on_large_graphs_are_limited(group, monkeypatch):
+    """By the graph alone, where no limit is set; those that come to an end by themselves are not."""
+    assert learned.most_moves(make_problem("maxcut"), learned.UNCUT, 1 << 40) == 0
+    most = [
+        learned.most_moves(make_problem("maxcut"), learned.UNCUT + 1, edges)
+        for edges in (10**4, 10**5, 1 << 40)
+    ]
+    assert most == sorted(most, reverse=True) and most[0] > learned.UNCUT and most[-1] == 1
+    assert learned.most_moves(make_problem("maxcut_once"), 1 << 30, 1 << 40) == 0
+    graph, told = random_graph(90, 0.05, 1), []
+    net, params = network("maxcut", group.device, head="mixing")
+    block = make_block(group, graph)
+    limits = Limits(0.01, 0, math.inf, tell=lambda evaluations, of: told.append((evaluations, of)))
+    monkeypatch.setattr(learned, "UNCUT", 50)
+    monkeypatch.setattr(learned, "MOVE_WORK", 20 * (block.n + 2 * len(graph[1])))
+    solution, evaluations, _ = rollout(group, net, params, block, limits)
+    assert (solution.shape, evaluations) == ((90,), 20)
+    assert all(of == "about 20" for _, of in told)
+    given = rollout(group, net, params, block, Limits(0.01, 30, math.inf))
+    assert given[1] == 30
+    same, *_ = rollout(group, net, params, block, Limits(0.01, 20, math.inf))
+    assert np.array_equal(same, solution)
 
 
 def small_training(name, **agent):

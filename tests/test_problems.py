@@ -331,6 +331,33 @@ def test_compaction_changes_nothing(group, monkeypatch, name, rule):
     assert len(made) > 1
 
 
+def rings_after(asked):
+    """Whether a rollout is to stop: no so many times, then yes."""
+    answers = itertools.count()
+    return lambda: next(answers) >= asked
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_plain_greedy_decides_what_a_limit_leaves(group, solo, name, graph, monkeypatch):
+    """After as many choices of the policy the same rest, on any ranks, whether clock or count ended them."""
+    monkeypatch.setattr(compact, "SMALLEST", 8)
+    A, feasible, found = dense(graph)[0], REFERENCES[name][1], []
+    for ranks, exchange, limit in [
+        (solo, "auto", {"most": 3}), (solo, "auto", {"stop": rings_after(3)}), (group, "halo", {"most": 3}),
+        (group, "gather", {"stop": rings_after(3)}),
+    ]:  # fmt: skip
+        net, params = network(name, ranks.device)
+        block = make_block(ranks, graph, exchange)
+        cover = cover_graph(ranks, net, params, block, "adaptive", 0.1, finish=True, **limit)
+        inside = whole_rows(ranks, block, cover.cover_own)
+        chosen_at = whole_rows(ranks, block, cover.chosen_at_own)
+        assert feasible(A, inside) and cover.objective == inside.sum()
+        assert cover.evaluations <= 3 and cover.rest == (chosen_at >= cover.evaluations).sum()
+        found.append((cover.evaluations, cover.rest, chosen_at.tolist()))
+    assert found[1:] == found[:-1]
+
+
 @pytest.mark.parametrize("policy", [{}, {"head": "mixing", "edge_weights": True}], ids=["default", "mixing"])
 @pytest.mark.parametrize("name", REFERENCES)
 def test_side_by_side_equals_one_by_one(group, solo, name, policy):

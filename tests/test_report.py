@@ -190,7 +190,7 @@ def hostile(runs, tmp_path):
     result = json.loads((runs / "solve" / "result.json").read_text())
     result["instances"] = [poisoned(entry) for entry in result["instances"]]
     result["phases"] = poisoned(result["phases"])
-    result["phases"]["advice"] = EVIL
+    result["phases"]["advice"], result["phases"]["remarks"] = EVIL, [EVIL, 5]
     (folder / "result.json").write_text(json.dumps(result))
     environment = json.loads((runs / "solve" / "environment.json").read_text())
     (folder / "environment.json").write_text(json.dumps(poisoned(environment)))

@@ -12,7 +12,7 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.log import Log, ToGo
 from app.output import phase_table
-from app.summary import Place, advice, crowded_host, phase_lines, places, say_end, say_start
+from app.summary import Place, advice, crowded_host, phase_lines, places, remarks, say_end, say_start
 
 CASE = build({"graph.generator": "ba", "graph.nodes": 100})
 
@@ -54,13 +54,14 @@ def test_the_log_ends_with_the_phases(group):
     with log.phase("a phase whose name is much longer than its column"):
         group.sum_integers(np.arange(5))
     table = phase_table(group, log.seconds)
-    table["advice"] = "word " * 40
+    table["advice"], table["remarks"] = "word " * 40, ["a remark"]
     printed = io.StringIO()
     with redirect_stdout(printed):
         say_end(log, table, log.seconds["a phase whose name is much longer than its column"])
     lines = printed.getvalue().splitlines()
     assert max(map(len, lines), default=0) <= 80
     assert (len(lines) > 3 and lines[1].startswith("a phase whose name")) == (group.rank == 0)
+    assert lines[-1:] == ["advice: a remark"] * (group.rank == 0)
 
 
 @pytest.mark.mpi_skip
@@ -118,6 +119,74 @@ def test_ranks_without_a_search_are_told_how_to_get_one(settings, said):
     case = build({"run.task": "solve", **settings})
     where = [place(host) for host in "abcd"]
     assert said in advice(group_of(4), case, where, phases(comm__sum=(6.0,)), 10.0)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("times", "settings", "said"),
+    [
+        ({"search": (7.0,)}, {}, ["the work of search comes", "search.starts=2 gives each rank a search"]),
+        (
+            {"search": (4.0,), "baselines": (5.0,)},
+            {},
+            ["of search and baselines comes", "search.baselines=false"],
+        ),
+        ({"baselines": (9.0,)}, {"search.starts": 2}, ["of baselines comes", "; search.baselines=false"]),
+        ({"search": (9.0,)}, {"search.starts": 2}, ["fewer ranks would be as fast"]),
+        ({"policy": (9.0,), "baselines": (0.5,)}, {}, ["too small for 2 ranks"]),
+        ({"search": (9.0,)}, {"run.task": "train", "train.steps": 5}, ["too small for 2 ranks"]),
+    ],
+)
+def test_ranks_that_had_no_piece_of_the_work(times, settings, said):
+    case = build(
+        {"run.task": "solve", "graph.generator": "ba", "graph.nodes": 9, "search.seconds": 9.0, **settings}
+    )
+    where = [place("a"), place("b")]
+    found = advice(group_of(2), case, where, phases(**times, comm__sum=(6.0,)), 10.0)
+    assert all(each in found for each in said), found
+
+
+def entry(name, objective, sense="minimise", **baselines):
+    return {"name": name, "sense": sense, "objective": objective, "baselines": baselines}
+
+
+@pytest.mark.mpi_skip
+def test_baselines_that_beat_the_answer_are_named():
+    full, policy = (build({"run.task": "solve", "search.solver": each}) for each in ("full", "policy"))
+    for case in (full, policy):
+        assert remarks(case, {"instances": [entry("a", 5, descent=5, tabu=7), entry("b", 5)]}) == []
+    (said,) = remarks(full, {"instances": [entry("a", 5, descent=4, tabu=3), entry("b", 5, descent=6)]})
+    assert 'a: the baseline "tabu" found 3, better than the answer, 5; more search.steps' in said
+    (said,) = remarks(policy, {"instances": [entry("a", 5, "maximise", descent=6, tabu=3)]})
+    assert '"descent" found 6' in said and 'search.solver="full"' in said
+    many = remarks(full, {"instances": [entry(str(i), 5, rule=4) for i in range(9)]})
+    assert len(many) == 4 and "6 other graphs" in many[-1]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("problem", "learned", "best_step", "said"),
+    [
+        ("mvc", 90, 40, []), ("mvc", 99, 40, []), ("mvc", 101, 40, ['"max degree" with 98']),
+        ("mvc", 90, 0, ["those of step 0"]), ("mvc", 101, 0, ["those of step 0", '"max degree" with 98']),
+        ("mis", 90, 40, ['"min degree" with 100']), ("mis", 99, 40, []),
+    ],
+)  # fmt: skip
+def test_a_training_that_was_of_no_use_is_told(problem, learned, best_step, said):
+    held_back = {"graphs": 3, "learned": learned, "max degree": 98, "min degree": 100}
+    case = build(
+        {
+            "run.task": "train",
+            "problem.name": problem,
+            "graph.generator": "ba",
+            "graph.nodes": 9,
+            "train.steps": 50,
+        }
+    )
+    found = remarks(case, {"instances": [], "best_step": best_step, "held_back": held_back})
+    assert len(found) == len(said)
+    assert all(part in line for part, line in zip(said, found))
+    assert remarks(case, {"best_step": 9, "held_back": {"graphs": 3, "learned": 5}}) == []
 
 
 @pytest.mark.mpi_skip

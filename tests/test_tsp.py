@@ -17,6 +17,7 @@ from app.graphs.points import generate_points, stream_of_metric
 from app.partition.load import share_blocks
 from app.problems.table import make_problem
 from app.problems.tsp import DETOURS, DISTANCES, GAINS, TourTotals
+from app.rl import tour_rollout
 from app.rl.agent import Agent
 from app.rl.dynamics import begin_environment
 from app.rl.env import step_together
@@ -27,6 +28,7 @@ from app.rl.tour_rollout import FRACTIONS, choose_cities, evaluations_of, insert
 from app.rl.training import train_policy
 from app.search.insertion import InsertionState, cheapest_insertion
 from app.search.tour_baselines import farthest_insertion
+from app.solver import learned
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
@@ -240,9 +242,30 @@ def test_cities_taken_together_keep_their_distances(group):
 def test_no_time_is_no_tour(group):
     net, params = network(group.device)
     (block,) = blocks_of(group, [METRICS["uniform"]])
-    assert insert_tour(group, net, params, block, 0.0, 1e-6) == (None, 2, 0.0)
+    inserting = tour_rollout.INSERT_SECONDS * block.n**2
+    assert insert_tour(group, net, params, block, 0.0, 0.9 * inserting) == (None, 0, 0.0)
+    assert insert_tour(group, net, params, block, 0.0, inserting + 1e-6) == (None, 2, 0.0)
     order, *_ = insert_tour(group, net, params, block, 0.0, 1e6)
     assert len(order) == block.n
+
+
+def test_a_tour_that_takes_too_long_is_given_up(group, monkeypatch):
+    """After the evaluation at which the clock rings; it is asked after each, on all ranks."""
+    net, params = network(group.device)
+    (block,) = blocks_of(group, [METRICS["uniform"]])
+    told, clocks = [], []
+
+    def rings(clock):
+        clocks.append(clock.seconds)
+        return len(clocks) == 4
+
+    monkeypatch.setattr(learned.Clock, "rings", rings)
+    limits = learned.Limits(0.01, 0, 500.0, tell=lambda evaluations, of: told.append((evaluations, of)))
+    order, evaluations, _ = learned.insertion(group, net, params, block, limits)
+    assert order is None
+    assert evaluations == 6  # with the two that tell how long one takes
+    assert told == [(k, f"about {block.n}") for k in range(3, 7)]
+    assert clocks == [learned.PATIENCE * learned.TIME_SHARE * 500.0] * 4
 
 
 @pytest.mark.mpi_skip

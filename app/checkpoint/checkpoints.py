@@ -424,9 +424,9 @@ class Checkpoints:
         """Raise Stopped. Ranks: all call."""
         why = "--max-hours" if wish == HOURS else STOPPING[wish - FIRST_SIGNAL].name
         if not self._valid:
-            raise LockstepError(f"stopped at step {self._step} by {why}; no checkpoint could be written")
+            raise LockstepError(f"stopped by {why}; no checkpoint could be written")
         where = f"checkpoint {self.path}/{self._valid}" + ("" if written else " (an earlier one)")
-        raise Stopped(f"stopped at step {self._step} by {why}; {where}; go on with: {self.stops.again}")
+        raise Stopped(f"stopped by {why}; {where}; go on with: {self.stops.again}")
 
 
 def _is_finite(array: np.ndarray) -> bool:

@@ -1,4 +1,5 @@
-/* Simulated annealing by single flips for the maximum cut of a graph with signed whole weights.
+/* Simulated annealing by single flips for the maximum cut of a graph with signed whole weights, and what of a cut can
+ * be read off.
  * app/search/cut_plain.py has the same trials and random numbers. Integers only: a gain is compared with
  * temperature * -ln(u), both in fixed point, u one of LEVELS values. */
 #include "random.h"
@@ -90,4 +91,61 @@ int64_t lk_cut_anneal(CutState *s, int64_t steps) {
         if (to == s->free) end_sweep(s);
     }
     return steps - left;
+}
+
+/* ---- parts whose sides can be read off -------------------------------------------------------------------- */
+
+/* Sets of nodes of which the sides are known relative to each other (union by find, with halved paths). */
+typedef struct {
+    int32_t *above; /* [n+1] a node of the same set, a lower one; the lowest is its own */
+    uint8_t *turned; /* [n+1] whether the node is on the other side than that one */
+    uint8_t *torn;   /* [n+1] of lowest nodes: whether an edge of the set asks for something else */
+} Sides;
+
+/* The lowest node of v's set; *side: whether v is on the other side. */
+INLINE int32_t lowest(Sides *s, int32_t v, uint8_t *side) {
+    *side = 0;
+    while (s->above[v] != v) {
+        const int32_t next = s->above[v];
+        s->turned[v] ^= s->turned[next];
+        s->above[v] = s->above[next];
+        *side ^= s->turned[v];
+        v = s->above[v];
+    }
+    return v;
+}
+
+INLINE void join(Sides *s, int32_t a, int32_t b, uint8_t apart) {
+    uint8_t side_a, side_b;
+    a = lowest(s, a, &side_a);
+    b = lowest(s, b, &side_b);
+    apart ^= side_a ^ side_b;
+    if (a == b) {
+        s->torn[a] |= apart;
+        return;
+    }
+    const int32_t low = a < b ? a : b, high = a < b ? b : a;
+    s->above[high] = low;
+    s->turned[high] = apart;
+    s->torn[low] |= s->torn[high];
+}
+
+/* perfect_sides of app/search/cut.py: node n, on side 0, is tied to all nodes whose side is fixed (0, 1; -1: free). */
+void lk_cut_perfect(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights,
+                    const int8_t *fixed, int32_t *above, uint8_t *turned, uint8_t *torn, uint8_t *settled,
+                    uint8_t *sides) {
+    Sides s = {above, turned, torn};
+    uint8_t of_last, side;
+    for (int32_t v = 0; v <= n; v++) above[v] = v, turned[v] = torn[v] = 0;
+    for (int32_t v = 0; v < n; v++) {
+        for (int64_t e = indptr[v]; e < indptr[v + 1]; e++)
+            if (indices[e] < v && weights[e]) join(&s, v, indices[e], weights[e] > 0);
+        if (fixed[v] >= 0) join(&s, v, (int32_t)n, (uint8_t)fixed[v]);
+    }
+    const int32_t last = lowest(&s, (int32_t)n, &of_last);
+    for (int32_t v = 0; v < n; v++) {
+        const int32_t low = lowest(&s, v, &side);
+        settled[v] = !torn[low];
+        sides[v] = settled[v] && (low == last ? side ^ of_last : side);
+    }
 }

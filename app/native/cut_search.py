@@ -1,4 +1,4 @@
-"""Annealing rounds for the maximum cut, compiled; app/search/cut_plain.py is the same without kernels."""
+"""Annealing rounds and settled parts of cuts, compiled; cut_plain.py and cut.py of app/search do the same."""
 
 import ctypes
 
@@ -18,12 +18,27 @@ class _State(ctypes.Structure):
 
 
 BEGIN = function("lk_cut_begin", ctypes.POINTER(_State))
+PERFECT = function("lk_cut_perfect", Long, *(Pointer,) * 9)
 ANNEAL = function("lk_cut_anneal", ctypes.POINTER(_State), Long, returns=Long)
 
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (BEGIN, ANNEAL)
+    return None not in (BEGIN, ANNEAL, PERFECT)
+
+
+def perfect_sides(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray], fixed: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """settled, sides [n] bool: see app/search/cut.py.
+
+    rows   indptr [n+1] int64, indices [nnz] int32, weights [nnz] int64; fixed [n] int8
+    """
+    n = len(fixed)
+    above, marks = np.empty(n + 1, dtype=np.int32), np.empty((2, n + 1), dtype=np.uint8)
+    found = np.empty((2, n), dtype=np.uint8)
+    PERFECT(n, *(address(array) for array in (*rows, fixed, above, *marks, *found)))
+    return found[0].astype(bool), found[1].astype(bool)
 
 
 def bind(

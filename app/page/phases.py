@@ -99,8 +99,11 @@ def _tables(run: Run) -> Iterator[Markup]:
 def _advice(runs: Sequence[Run]) -> Iterator[Markup]:
     """What the runs said of themselves at their end."""
     for run in runs:
-        said = mapping(run.result.get("phases")).get("advice")
-        if isinstance(said, str) and said:
+        phases = mapping(run.result.get("phases"))
+        remarks = phases.get("remarks")
+        for said in (phases.get("advice"), *(remarks if isinstance(remarks, list) else ())):
+            if not (isinstance(said, str) and said):
+                continue
             yield tag("p", f"{run.label}: {said}" if len(runs) > 1 else said, class_="note")
 
 

@@ -92,6 +92,10 @@ class MinimumDominatingSet(SetProblem):
         gains = (mark + field) > 0
         return (gains * (FIRST_ALIVE + 2 * field + mark)).astype(np.int32)
 
+    def plain(self, code: np.ndarray) -> np.ndarray:
+        """The nodes that each would dominate."""
+        return (code - 1) // 2
+
     def entries(self, max_degree: int) -> int:
         """Fields 0..max_degree with both marks, after the two codes of no embedding."""
         return FIRST_ALIVE + 2 * (max_degree + 1)

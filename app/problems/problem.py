@@ -156,6 +156,13 @@ class Problem(Protocol):
         """
         ...
 
+    def plain(self, code: np.ndarray) -> np.ndarray:
+        """[k] integers by which a plain greedy takes candidates of codes [k], the largest first.
+
+        Of problems whose last state alone is a solution: it decides what a policy has no time for.
+        """
+        ...
+
     def entries(self, max_degree: int) -> int:
         """Codes 0..entries-1 occur in graphs of at most this degree."""
         ...

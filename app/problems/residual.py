@@ -46,6 +46,10 @@ class ResidualProblem(SetProblem):
             return (real * (1 + mark * (1 + field))).astype(np.int32)
         return ((field > 0) * (FIRST_ALIVE + field)).astype(np.int32)
 
+    def plain(self, code: np.ndarray) -> np.ndarray:
+        """The largest degree first; where neighbours go too, the smallest."""
+        return -code if self.closed else code
+
     def entries(self, max_degree: int) -> int:
         """Codes 0, 1, and one for each degree."""
         return FIRST_ALIVE + max_degree + 1

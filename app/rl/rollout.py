@@ -13,6 +13,7 @@ from app.rl.agent import score_environments
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
+from app.rl.plain_rest import play_rest
 from app.rl.qnet import QNetwork
 from app.rl.redundant import REDUNDANCY
 from app.rl.select import Share, best_nodes, find_rule
@@ -112,8 +113,10 @@ class Cover:
 
     chosen_at_own    [n_own] int32   the transition at which a node was chosen, negative: not
     cover_own        [n_real] bool   the solution (a cover, an independent set) on this rank's rows
+    evaluations      of the policy, one for each of its choices
     objective        of the whole graph; before_dropping: with redundant nodes
     counted          True: the objective is the number of nodes in the solution
+    rest             nodes that a plain greedy chose after the policy
     """
 
     problem: Problem
@@ -124,6 +127,7 @@ class Cover:
     objective: int
     before_dropping: int
     counted: bool = True
+    rest: int = 0
 
 
 def finished_cover(
@@ -147,6 +151,7 @@ def cover_graph(
     full: bool = False,
     stop: Callable[[], bool] = lambda: False,
     most: int = 0,
+    finish: bool = False,
 ) -> Cover:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -158,6 +163,7 @@ def cover_graph(
     stop       asked before every selection (of `piece_steps` at once: before these), the same on all ranks;
                when true the solution is what it is so far
     most       selections after which it stops likewise; 0: any number
+    finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, piece_steps([block])
@@ -185,9 +191,12 @@ def cover_graph(
             residual = compact.compact(group, residual)
             piece = piece_steps([residual.env.block])
             scores = make_scores(group, net, params, residual.env, full)
-    residual.write_back(chosen_at_own)
     evaluations = residual.first_step + residual.env.steps
-    return finished_cover(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
+    if finish and residual.env.value is None:
+        residual = play_rest(group, residual, chosen_at_own, stop)
+    residual.write_back(chosen_at_own)
+    cover = finished_cover(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
+    return replace(cover, rest=count_cover(group, chosen_at_own >= evaluations)) if cover.counted else cover
 
 
 def make_scores(group: Group, net: QNetwork, params: Any, env: Environment, full: bool = False) -> Scores:

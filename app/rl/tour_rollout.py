@@ -14,7 +14,8 @@ from app.sparse.rowblock import RowBlock
 
 MOST_EVALUATIONS = 150  # planned; more where good cities lie close together
 FRACTIONS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3)  # of the cities outside, taken at once
-LARGEST = 20_000  # cities: insertion takes time in the square of their number
+LARGEST = 20_000  # cities: insertion takes time in the square of their number,
+INSERT_SECONDS = 1.2e-8  # about, for each pair of them
 
 
 def insert_tour(
@@ -24,32 +25,37 @@ def insert_tour(
     block: RowBlock,
     least: float,
     seconds: float,
-    look: Callable[[int], None] = lambda evaluations: None,
+    look: Callable[[int, int], bool] = lambda evaluations, planned: False,
 ) -> tuple[np.ndarray | None, int, float]:
     """A tour by learned insertion.
 
     block     rows of the nearest-neighbour graph, with its metric
     least     at least this fraction of the cities outside is taken at once
-    look      called with the evaluations made, after each
-    seconds   infinite, or a limit: what one evaluation costs decides how many cities each has to choose
-    returns   order [n] int64 (None: too large, or not even a few evaluations fit), the evaluations made, the
-              fraction taken at once
+    seconds   infinite, or a limit: what an evaluation costs, after what all insertions do, decides how many
+              cities each has to choose
+    look      called after each evaluation with those made and the number expected; where it returns true, the
+              same on all ranks, the tour is given up
+    returns   order [n] int64 (None: too large, not even a few evaluations fit, or given up), the evaluations
+              made, the fraction taken at once
     Ranks     all call; identical on all
     """
-    if block.n > LARGEST:
+    fraction, n = _planned(block.n, MOST_EVALUATIONS, least), block.n
+    seconds -= INSERT_SECONDS * n * n
+    if n > LARGEST or fraction is None or not _from_first(group, seconds > 0):
         return None, 0, least
     env = TourEnv(group, block, net.problem)
-    scores = FullScores(group, net, params, env)
-    fraction, evaluations = _planned(block.n, MOST_EVALUATIONS, least), 0
-    if fraction is not None and np.isfinite(seconds):
+    scores, evaluations = FullScores(group, net, params, env), 0
+    if np.isfinite(seconds):
         scores.keys_own()
         begun = time.perf_counter()  # of an evaluation whose code and data are warm
         scores.keys_own()
-        fraction, evaluations = _affordable(group, block.n, fraction, time.perf_counter() - begun, seconds), 2
-    while not env.done and fraction is not None:
+        fraction, evaluations = _affordable(group, n, fraction, time.perf_counter() - begun, seconds), 2
+    stop = fraction is None
+    planned = 0 if stop else evaluations + evaluations_of(n, fraction)
+    while not env.done and not stop:
         scores.remove(choose_cities(group, scores.keys_own(), env, fraction))
         evaluations += 1
-        look(evaluations)
+        stop = look(evaluations, planned)
     return (env.tour.order.astype(np.int64) if env.done else None), evaluations, fraction or least
 
 
@@ -86,5 +92,10 @@ def _planned(n: int, most: float, least: float = 0.0) -> float | None:
 def _affordable(group: Group, n: int, fraction: float, each: float, seconds: float) -> float | None:
     """A fraction whose evaluations, `each` s long, fit the time by rank 0's clock. Ranks: all call."""
     fits = _planned(n, seconds / max(each, 1e-9), fraction)
-    found = group.broadcast(np.array([-1.0 if fits is None else fits]))[0]
-    return None if found < 0 else float(found)
+    found = _from_first(group, -1.0 if fits is None else fits)
+    return None if found < 0 else found
+
+
+def _from_first(group: Group, number: float) -> float:
+    """Rank 0's number. Ranks: all call."""
+    return float(group.broadcast(np.array([number], dtype=np.float64))[0])

@@ -9,7 +9,9 @@ from scipy.sparse.csgraph import connected_components
 
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
+from app.native import cut_search
 from app.rng import SplitMix
+from app.search.cover_start import rows_of_kernels
 from app.search.cut_plain import Annealer
 from app.search.cut_pool import Pool, Recombiner
 
@@ -32,7 +34,9 @@ def cut_value(graph: Graph, sides: np.ndarray) -> int | float:
     return value * int(unit) if unit >= 1 else value * unit
 
 
-def perfect_sides(graph: Graph, weights: np.ndarray, fixed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def perfect_sides(
+    graph: Graph, weights: np.ndarray, fixed: np.ndarray, compiled: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """Parts of the graph whose sides can be read off: every positive edge is cut there and no negative one.
 
     That is possible where no cycle has an odd number of positive edges (a balanced signed graph, Harary 1953;
@@ -41,8 +45,10 @@ def perfect_sides(graph: Graph, weights: np.ndarray, fixed: np.ndarray) -> tuple
     such a part are different components. One more node, on side 0, is tied to all fixed nodes.
 
     weights  [nnz] int64; fixed [n] int8, -1 or a side
-    returns  settled [n] bool, sides [n] bool; an isolated node is settled
+    returns  settled [n] bool, sides [n] bool, side 0 elsewhere; an isolated node is settled
     """
+    if compiled and cut_search.available():
+        return cut_search.perfect_sides((*rows_of_kernels(graph), weights), fixed)
     n = graph.n
     kept = weights != 0
     u, v, apart = graph.row_of()[kept], graph.indices[kept].astype(np.int64), weights[kept] > 0
@@ -56,7 +62,7 @@ def perfect_sides(graph: Graph, weights: np.ndarray, fixed: np.ndarray) -> tuple
     settled = name[:n, 0] != name[:n, 1]
     # Components are numbered by their first copy; the one with side 0 of the extra node agrees with `fixed`.
     ties = name[:n, 1] == name[n, 0], name[:n, 0] == name[n, 0]
-    return settled, np.where(ties[0], True, np.where(ties[1], False, name[:n, 1] < name[:n, 0]))
+    return settled, settled & np.where(ties[0], True, np.where(ties[1], False, name[:n, 1] < name[:n, 0]))
 
 
 class CutSearch:
@@ -85,7 +91,7 @@ class CutSearch:
         weights, self.unit = cut_weights(graph)
         self._graph, self._weights = graph, weights
         fixed = _checked(graph, start, fixed)
-        settled, sides = perfect_sides(graph, weights, fixed)
+        settled, sides = perfect_sides(graph, weights, fixed, compiled)
         self._frozen = settled | (fixed >= 0)
         self._given_sides = np.where(fixed >= 0, fixed == 1, sides)
         self._near = max(1, int((~self._frozen).sum()) // 100)
@@ -93,7 +99,7 @@ class CutSearch:
         self._target = int(weights[weights > 0].sum()) // 2
         self._random = SplitMix(seed)
         self._annealer = Annealer(
-            (graph.indptr, graph.indices.astype(np.int32), weights),
+            (*rows_of_kernels(graph), weights),
             self._frozen, HOT * self._field, self._target, self._random.bits(), compiled,
         )  # fmt: skip
         self._recombiner = Recombiner(graph, weights, self._frozen)

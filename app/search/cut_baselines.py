@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
@@ -50,13 +51,16 @@ class _Rows:
         """indptr, indices and weights as the kernels take them."""
         return (*rows_of_kernels(self.graph), np.ascontiguousarray(self.weights, dtype=np.int64))
 
+    @cached_property
+    def matrix(self) -> sp.csr_array:
+        """The weights as a matrix."""
+        n = self.graph.n
+        return sp.csr_array((self.weights, self.graph.indices, self.graph.indptr), shape=(n, n))
+
     def gains(self, sides: np.ndarray) -> np.ndarray:
         """[n] int64, what flipping each node adds to the cut."""
-        rows = self.graph.row_of()
-        cut = sides[rows] != sides[self.graph.indices]
-        gains = np.zeros(self.graph.n, dtype=np.int64)
-        np.add.at(gains, rows, np.where(cut, -self.weights, self.weights))
-        return gains
+        marks = np.where(sides, np.int64(1), np.int64(-1))
+        return marks * (self.matrix @ marks)
 
     def value(self, sides: np.ndarray) -> int:
         """The cut in units."""

@@ -1,5 +1,7 @@
 """A pool of good cuts, and the recombination of two of them."""
 
+from functools import cached_property
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
@@ -21,12 +23,18 @@ class Recombiner:
     def __init__(self, graph: Graph, weights: np.ndarray, frozen: np.ndarray) -> None:
         self._rows, self._cols, self._weights = graph.row_of(), graph.indices, weights
         self._free = ~frozen
-        # Turning over a whole connected part of the free nodes changes nothing where no neighbour is frozen.
-        inner = self._free[self._rows] & self._free[self._cols]
-        self._parts, self._part = self._pieces(inner)
-        bound = np.zeros(self._parts, dtype=bool)
-        bound[self._part[self._rows[frozen[self._cols]]]] = True
-        self._turnable = ~bound
+
+    @cached_property
+    def _whole(self) -> tuple[int, np.ndarray, np.ndarray]:
+        """The number of connected parts of the free nodes, [n] each node's, and which of them are turnable.
+
+        Turning over a whole part changes nothing where no neighbour is frozen. Not asked for before the end
+        of a first round, which large graphs may have no time for.
+        """
+        count, part = self._pieces(self._free[self._rows] & self._free[self._cols])
+        bound = np.zeros(count, dtype=bool)
+        bound[part[self._rows[~self._free[self._cols]]]] = True
+        return count, part, ~bound
 
     def _pieces(self, kept: np.ndarray) -> tuple[int, np.ndarray]:
         """Number of connected pieces, and [n] each node's piece, of the entries `kept`."""
@@ -37,11 +45,10 @@ class Recombiner:
 
     def difference(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """[n] bool: where a and b differ, each part of b turned over where that makes it nearer to a."""
-        differs = a != b
-        size = np.bincount(self._part, minlength=self._parts)
-        count = np.bincount(self._part[differs], minlength=self._parts)
-        turned = self._turnable & (2 * count > size)
-        return (differs ^ turned[self._part]) & self._free
+        differs, (parts, part, turnable) = a != b, self._whole
+        size, count = np.bincount(part, minlength=parts), np.bincount(part[differs], minlength=parts)
+        turned = turnable & (2 * count > size)
+        return (differs ^ turned[part]) & self._free
 
     def combine(self, a: np.ndarray, b: np.ndarray, random: SplitMix) -> np.ndarray:
         """[n] bool, the best combination of a and b [n] bool; pieces that make no difference at random."""

@@ -13,6 +13,7 @@ from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
 from app.partition.rows import block_count, block_starts, partition_rows
+from app.problems.problem import Problem
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment
 from app.rl.incremental import FullScores
@@ -30,6 +31,8 @@ HURRIED_SHARE = 0.03  # of a short one, for reduce and peel
 MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
 ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 6e-8  # about what a round of reduce and peel takes, at least
+UNCUT, MOVE_WORK = 4096, 1 << 28  # nodes of graphs whose moves are all made; nodes and entries, times moves
+PATIENCE = 2.0  # times the seconds planned for a tour by insertion
 LARGEST_PART = 0.5  # of the candidates: where more would have to be taken at once the policy is not asked
 
 
@@ -52,14 +55,15 @@ def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = N
 class Limits:
     """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds.
 
-    keeper   where it may be stopped     tell   called with the evaluations made now and then
+    keeper   where it may be stopped
+    tell     called now and then with the evaluations made and, in words or "", how many there will be
     """
 
     fraction: float
     evaluations: int
     seconds: float
     keeper: Keeper = NOTHING_KEPT
-    tell: Callable[[int], None] = lambda evaluations: None
+    tell: Callable[[int, str], None] = lambda evaluations, of: None
 
 
 @dataclass
@@ -93,7 +97,7 @@ def peel(
     if fraction > LARGEST_PART:
         return made
     while True:
-        clock = _Clock(group, limits, seconds - (time.perf_counter() - begun))
+        clock = Clock(group, limits, seconds - (time.perf_counter() - begun))
         most = limits.evaluations - made.evaluations + made.told if limits.evaluations else 1 << 62
         one = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange, most, clock)
         made.evaluations += one.evaluations
@@ -132,7 +136,7 @@ class _Pass:
 
 def _peel_once(
     group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str, most: int,
-    clock: "_Clock",
+    clock: "Clock",
 ) -> _Pass:  # fmt: skip
     """Take the best `fraction` of the candidates by the policy, reduce, and so on until nothing is left.
 
@@ -143,7 +147,7 @@ def _peel_once(
     while (rest := peeler.rest) is not None and evaluations < most and not clock.rings():
         largest = max(largest, _take_part(group, net, params, peeler, rest, fraction, exchange))
         evaluations += 1
-        clock.tell(evaluations)
+        clock.tell(evaluations, "")
     return _Pass(peeler.solution(), evaluations, largest, rest is not None)
 
 
@@ -198,10 +202,12 @@ def rollout(
               first
     Ranks     all call; identical on all
     """
-    clock, most = _Clock(group, limits, TIME_SHARE * limits.seconds), limits.evaluations
+    clock = Clock(group, limits, TIME_SHARE * limits.seconds)
+    most = limits.evaluations or most_moves(net.problem, block.n, block.edges)
 
     def tell(evaluations: int, env: Environment) -> None:
-        limits.tell(evaluations)
+        expected = evaluations + env.problem.left(env.totals)[0]
+        limits.tell(evaluations, f"about {min(expected, most or expected)}")
 
     cover = cover_graph(group, net, params, block, "single", 1.0, tell, stop=clock.rings, most=most)
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it
@@ -213,15 +219,30 @@ def rollout(
     return solution.astype(bool), cover.evaluations, limits.fraction
 
 
+def most_moves(problem: Problem, n: int, edges: int) -> int:
+    """Evaluations of a rollout whose moves may be undone, which has no early end; 0: as many as it takes.
+
+    Each is of the whole graph: on large ones they come to MOVE_WORK.
+    """
+    if not problem.ordered or n <= UNCUT:
+        return 0
+    return max(1, MOVE_WORK // (n + 2 * edges))
+
+
 def insertion(
     group: Group, net: Any, params: Any, block: RowBlock, limits: Limits
 ) -> tuple[np.ndarray | None, int, float]:
-    """A tour by learned insertion (rl/tour_rollout.py), for TIME_SHARE of a time limit. Ranks: all call."""
-    seconds = TIME_SHARE * limits.seconds
+    """A tour by learned insertion (rl/tour_rollout.py), planned to take TIME_SHARE of a time limit.
 
-    def look(evaluations: int) -> None:
-        limits.keeper.at(0)
-        limits.tell(evaluations)
+    Where it takes PATIENCE times as long it is given up.
+    Ranks     all call
+    """
+    seconds = TIME_SHARE * limits.seconds
+    clock = Clock(group, limits, PATIENCE * seconds)
+
+    def look(evaluations: int, planned: int) -> bool:
+        limits.tell(evaluations, f"about {max(planned, evaluations)}")
+        return clock.rings()
 
     return insert_tour(group, net, params, block, limits.fraction, seconds, look)
 
@@ -229,7 +250,7 @@ def insertion(
 ROLLOUTS = {"tour": insertion}  # by dynamics; others choose one node at a time
 
 
-class _Clock:
+class Clock:
     """Rank 0's clock, where there is a limit; each question is a look at what may stop the run, too."""
 
     def __init__(self, group: Group, limits: Limits, seconds: float) -> None:

@@ -181,8 +181,9 @@ class Pipeline:
             self.replay = [*before, "search.start=greedy"]
         return core, evaluations
 
-    def _tell(self, name: str, evaluations: int) -> None:
-        self.log.progress("%s: the policy's start: evaluation %d", name, evaluations)
+    def _tell(self, name: str, evaluations: int, of: str) -> None:
+        expected = f" of {of}" if of else ""
+        self.log.progress("%s: the policy's start: evaluation %d%s", name, evaluations, expected)
 
     @staticmethod
     def _allowed(toolbox: Toolbox, core: np.ndarray | None) -> np.ndarray | None:

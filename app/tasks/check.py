@@ -34,7 +34,7 @@ def run_check(context: Context, path: str) -> None:
     )
     if context.case.search.bounds:
         toolbox.reduce(partial(context.keeper.at, 0))
-        bound, method, verified = bound_of(context, toolbox, value)
+        bound, method, verified = bound_of(context, toolbox, value, context.case.search.bound_seconds)
         if bound is not None:
             _say_bound(context, toolbox, value, bound, method + (", verified" if verified else ""))
 

@@ -73,17 +73,25 @@ def seconds_of_baselines(case: Case) -> float:
     return max(case.search.seconds, LEAST_SECONDS) if case.search.seconds else math.inf
 
 
-def bound_of(context: Context, toolbox: Toolbox, best: int) -> tuple[int | None, str, bool]:
-    """A bound within search.bound_seconds, its method, and whether it was verified. Ranks: all call.
+def seconds_of_bounds(case: Case, used: float) -> float:
+    """What bounds may take after an answer of the policy alone that took so long."""
+    search = case.search
+    return max(search.seconds - used, 0.0) if search.seconds else search.bound_seconds
+
+
+def bound_of(context: Context, toolbox: Toolbox, best: int, seconds: float) -> tuple[int | None, str, bool]:
+    """A bound within so many seconds, its method, and whether it was verified. Ranks: all call.
 
     The rank after the first works where there are several, and tells the others.
     """
-    group, seconds = context.group, context.case.search.bound_seconds
+    group = context.group
     worker = 1 % group.size
     words, method = np.zeros(3, dtype=np.int64), ""
     with raise_together(group, "bounds"):
         bounds = toolbox.bounds() if group.rank == worker else None
         if bounds is not None:
+            if context.case.search.seconds:
+                bounds.expect(context.case.search.seconds)
             bounds.improve(seconds, toolbox.core_value(best))
             if bounds.method:
                 words[:] = True, toolbox.value_of_core(bounds.value), bounds.verify()

@@ -1,26 +1,33 @@
 """The policy alone (RL4GO Alg. 2): rollouts on row partitions of any size, each checked and accounted for."""
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, LockstepError
+from app.graphs.graph import Graph
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.problem import Problem
 from app.rl.env import Environment
 from app.rl.rollout import Cover, cover_graph, drop_redundant, finished_cover, one_at_a_time
-from app.solver.learned import ROLLOUTS
+from app.solver.learned import ROLLOUTS, Clock, Limits
 from app.solver.progress import relative_gap
 from app.sparse.rowblock import RowBlock
 from app.tasks.answer import Solved, in_unit, make_toolbox
-from app.tasks.compare import baseline_values, bound_of, whole_graph
+from app.tasks.compare import baseline_values, bound_of, seconds_of_baselines, seconds_of_bounds, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 
 COMPARED_NODES = 1024  # larger graphs have no rollout beside the pipeline
+TIME_SHARE = (
+    0.75  # of a time limit, for the policy and the greedy that decides the rest: then come the bounds
+)
+REST_SECONDS = 1.5e-7  # of that greedy, for each node and entry
 SIDE_BY_SIDE_NODES = 4096  # larger graphs are solved alone: their residual graphs are worth compacting
 
 
@@ -96,6 +103,8 @@ def _solve_all(
 ) -> Iterator[tuple[Loaded, Cover, float]]:
     """(graph, solution, seconds) in order: small generated graphs side by side, others one by one.
 
+    Under a limit of seconds or evaluations, which are those of each graph, all of them one by one.
+
     todo   id(loaded) of the graphs to solve
     """
     case, group = context.case, context.group
@@ -103,7 +112,7 @@ def _solve_all(
     small = [g for g in generated if g.graph.n <= SIDE_BY_SIDE_NODES]
     together: dict[int, Environment] = {}
     start = time.perf_counter()
-    if case.select.rule == "single" and small:
+    if case.select.rule == "single" and small and not (case.search.seconds or case.search.evaluations):
         blocks = [context.state_rows(loaded, policy.net.problem) for loaded in small]
         with context.log.phase("policy"):
             envs = _solve_side_by_side(context, policy, blocks)
@@ -140,11 +149,8 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     if mode in ("halo", "staged") and not problem.complemented:
         loaded.release()  # the block has numbered the columns anew
 
-    made = 0
-
-    def look() -> bool:
-        context.keeper.at(made)
-        return False
+    made, start = 0, time.perf_counter()
+    stop = _stop(context, graph, lambda: made)
 
     def progress(evaluations: int, env: Environment) -> None:
         nonlocal made
@@ -157,18 +163,34 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
             "%s: evaluation %d, %d candidates and %d %s left", graph.name, evaluations, candidates, left, what
         )
 
-    start = time.perf_counter()
     with log.phase("policy"):
         cover = cover_graph(
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
-            stop=look,
+            stop=stop, most=case.search.evaluations, finish=True,
         )  # fmt: skip
+    rest = f", the last {cover.rest} by a plain greedy: the limit was reached" if cover.rest else ""
     log.info(
-        "%s: %s of %.10g%s, %d evaluations, exchange %s",
+        "%s: %s of %.10g%s, %d evaluations%s, exchange %s",
         graph.name, cover.problem.solution, cover.objective, " nodes" if cover.counted else "",
-        cover.evaluations, mode,
+        cover.evaluations, rest, mode,
     )  # fmt: skip
     return _finish(context, cover), time.perf_counter() - start
+
+
+def _stop(context: Context, graph: Graph, made: Callable[[], int]) -> Callable[[], bool]:
+    """What is asked before every choice: whether the policy's share of a time limit is over.
+
+    It never is before the first choice: a replay has at least one. Each question is a look at signals too.
+    """
+    limit = context.case.search.seconds
+    seconds = TIME_SHARE * limit - REST_SECONDS * (graph.n + 2 * graph.edges) if limit else math.inf
+    clock, asked = Clock(context.group, Limits(1.0, 0, seconds), seconds), count()
+
+    def stop() -> bool:
+        context.keeper.at(made())
+        return next(asked) > 0 and clock.rings()
+
+    return stop
 
 
 def _finish(context: Context, cover: Cover) -> Cover:
@@ -189,6 +211,7 @@ def _account(context: Context, problem: Problem, loaded: Loaded, cover: Cover, s
         "sense": problem.sense, "bound": None, "bound_method": None, "gap": None, "bound_is_weak": False,
         "bound_verified": False, "optimal": False, "feasible": True, "source": "policy",
         "learned": cover.objective, "policy_evaluations": cover.evaluations, "steps": 0,
+        "replay": ["search.seconds=0", f"search.evaluations={cover.evaluations}"], "by_greedy": cover.rest,
         "seconds": round(seconds, 4), "before_dropping": cover.before_dropping, "baselines": {},
         "digest": digest(
             {
@@ -238,7 +261,8 @@ def _compare(
     entry["objective"] = entry["learned"] = in_unit(toolbox, value)
     if context.case.search.bounds:
         with context.log.phase("bounds"):
-            bound, method, verified = bound_of(context, toolbox, value)
+            seconds = seconds_of_bounds(context.case, entry["seconds"])
+            bound, method, verified = bound_of(context, toolbox, value, seconds)
         if bound is not None:
             gap = relative_gap(value, bound)
             entry.update(
@@ -247,7 +271,7 @@ def _compare(
             )  # fmt: skip
     if context.case.search.baselines:
         with context.log.phase("baselines"):
-            values = baseline_values(context, toolbox, whole.name)
+            values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(context.case))
         entry["baselines"] = {label: in_unit(toolbox, each) for label, each in values.items()}
 
 

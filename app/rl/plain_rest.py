@@ -1,0 +1,42 @@
+"""The rest of a rollout without the policy: by a plain greedy, on row partitions of any size."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.comm.group import Group
+from app.rl import compact
+from app.rl.compact import Residual
+from app.rl.env import Environment, step_together
+from app.rl.select import independent, make_keys, top_nodes
+
+SHARE = 0.05  # of the candidates, taken at once
+
+
+def play_rest(
+    group: Group, residual: Residual, chosen_at_own: np.ndarray, look: Callable[[], object]
+) -> Residual:
+    """Take the best candidates of the problem's plain greedy (Problem.plain) until nothing is left.
+
+    chosen_at_own   [n_own of the first graph] int32, where the choices of earlier residuals stand; changes
+    look            called before every step
+    returns         what is left, done
+    Ranks           all call; identical on any number of them
+    """
+    while not residual.env.done:
+        look()
+        env = residual.env
+        wanted = max(1, int(SHARE * env.totals.candidates))
+        nodes = top_nodes(group, group.device, group.device.put(_keys_own(env)), wanted)
+        step_together(group, [env], [independent(group, env.block, nodes)])
+        if compact.worth_compacting(residual):
+            residual.write_back(chosen_at_own)
+            residual = compact.compact(group, residual)
+    return residual
+
+
+def _keys_own(env: Environment) -> np.ndarray:
+    """[n_own] uint64 keys of own candidates, 0 of other rows."""
+    keys, rows = np.zeros(env.block.n_own, dtype=np.uint64), env.candidates_own()
+    keys[rows] = make_keys(np, env.problem.plain(env.codes_own(rows)).astype(np.float32), env.block.lo + rows)
+    return keys
