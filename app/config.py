@@ -328,9 +328,12 @@ class SearchCase(Table, frozen=True):
         about("of each local search; -1: as many as fit the seconds, a second's work without a limit"),
     ] = -1
     starts: Annotated[
-        Positive,
-        about("local searches, dealt to the ranks: the best one counts; those for cuts and tours meet"),
-    ] = 1
+        Count,
+        about(
+            "local searches, dealt to the ranks: the best one counts; those for cuts and tours meet; 0: one, "
+            "under a time limit one for each rank but that of the bounds"
+        ),
+    ] = 0
     start: Annotated[
         str, about("where the searches begin: learned, greedy, or a file with a solution (ids, one per line)")
     ] = "learned"

@@ -177,9 +177,10 @@ def advice(group: Group, case: Case, where: list[Place], phases: dict[str, Any],
 def _without_search(group: Group, case: Case) -> int:
     """Ranks that only wait while others search and bound under a time limit."""
     search = case.search
-    if case.run.task != "solve" or search.solver != "full" or not search.seconds:
+    told = max(search.starts, case.parallel.data if case.parallel.data > 1 else 0)
+    if case.run.task != "solve" or search.solver != "full" or not search.seconds or not told:
         return 0
-    return max(group.size - max(search.starts, case.parallel.data) - int(search.bounds), 0)
+    return max(group.size - told - int(search.bounds), 0)
 
 
 def _whole_pieces(group: Group, case: Case, times: dict[str, dict[str, float]], seconds: float) -> str:

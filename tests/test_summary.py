@@ -107,7 +107,8 @@ def test_advice_names_what_is_off(group, where, times, said):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"search.seconds": 9.0}, "2 ranks of 4 had no search; search.starts=4"),
+        ({"search.seconds": 9.0, "search.starts": 1}, "2 ranks of 4 had no search; search.starts=4"),
+        ({"search.seconds": 9.0}, "too small for 4 ranks"),
         ({"search.seconds": 9.0, "search.starts": 2}, "1 rank of 4 had no search"),
         ({"search.seconds": 9.0, "search.starts": 2, "search.bounds": False}, "2 ranks of 4 had no search"),
         ({"search.seconds": 9.0, "search.starts": 3}, "too small for 4 ranks"),

@@ -193,11 +193,20 @@ class Pipeline:
         core = toolbox.restrict(toolbox.lift(core))
         return core if toolbox.fault(toolbox.lift(core)) is None else None
 
+    def _searches(self) -> int:
+        """How many searches there are: a function of the ranks only where a clock ends them."""
+        search = self.case.search
+        if search.starts or not search.seconds:
+            return max(search.starts, 1)
+        count = max(self.group.size - int(search.bounds), 1)
+        self.replay.append(f"search.starts={count}")
+        return count
+
     def _search(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray
     ) -> tuple[Any, bool]:
         """Local searches and bounds from the best start; whether the bound was checked."""
-        count = self.case.search.starts
+        count = self._searches()
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):

@@ -71,6 +71,8 @@ def run_solve(context: Context) -> dict[str, Any]:
 
 def with_searches(case: Case) -> Case:
     """The case of a single graph: parallel.data independent searches of it, where search.starts are fewer."""
+    if case.parallel.data == 1:
+        return case
     starts = max(case.search.starts, case.parallel.data)
     return structs.replace(case, search=structs.replace(case.search, starts=starts))
 
