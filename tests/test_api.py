@@ -571,9 +571,9 @@ def test_tours_of_few_points_by_distances():
     assert solve(np.array([[0, 0.5], [0.5, 0]]).view(np.matrix), "tsp").objective == 1
 
 
-@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique"])
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique", "maxcut"])
 def test_the_policy_alone_keeps_a_time_limit(problem, monkeypatch):
-    """When the clock rings a plain greedy decides the rest; the evaluations made give the answer again."""
+    """A plain greedy decides what the clock leaves (a cut stays); as many evaluations give it again."""
     graph, settings = nx.gnp_random_graph(80, 0.15, seed=3), {"search.solver": "policy", "seed": 5}
     whole = solve(graph, problem, settings=settings)
     asked = []

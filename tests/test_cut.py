@@ -247,6 +247,20 @@ def test_slices_change_nothing():
     assert (whole.best, whole.found_at) == (sliced.best, sliced.found_at)
 
 
+def test_a_search_tells_for_how_long_trials_cost_the_same(monkeypatch):
+    """Of large graphs to the end of a round, then for less than a sweep; small ones have no use for it."""
+    search = CutSearch(sparse_graph(40, 120, 3), 5)
+    assert search.even_steps > 1 << 60
+    monkeypatch.setattr("app.search.cut.LONG", 1)
+    whole = search.even_steps
+    search.run(7)
+    assert search.even_steps == whole - 7
+    search.run(whole - 7)
+    assert search.even_steps == 40 // 4  # the round is over
+    search.run(10)
+    assert search.even_steps == 10 * whole - 10  # 500 sweeps after 50
+
+
 @needs_kernels
 def test_searches_that_meet(monkeypatch):
     """What others found joins the pool, alike with kernels and without, however steps are cut."""

@@ -200,6 +200,27 @@ def test_searches_meet_at_steps_of_their_own(group, starts, steps, monkeypatch):
     assert (best.heard > 0) == (starts > 1 and steps >= 30)
 
 
+@pytest.mark.mpi_skip
+def test_slices_end_where_steps_begin_to_cost_more(group, monkeypatch):
+    """A search says how long its steps stay even; what it finds does not depend on that."""
+    seen = []
+
+    class Uneven(Walk):
+        @property
+        def even_steps(self):
+            return 50 - self.steps % 50
+
+        def run(self, steps):
+            seen.append((self.steps, steps))
+            super().run(steps)
+
+    plain, _ = search(group, 1, Budget.of_case(700, 0.0, 0.0, 100))
+    monkeypatch.setattr(Tools, "search", lambda self, seed, start: Uneven(seed))
+    outcome, _ = search(group, 1, Budget.of_case(700, 0.0, 0.0, 100))
+    assert outcome.solution.tolist() == plain.solution.tolist()
+    assert all(begun % 50 + steps <= 50 for begun, steps in seen[1:])
+
+
 def test_a_closed_gap_ends_the_search(group):
     bounds = Stairs(3)
     outcome, progress = search(group, 2, Budget.of_case(1 << 40, 60.0, 0.0, 100), bounds, floor=3)

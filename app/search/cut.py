@@ -19,6 +19,7 @@ SLICE = 1 << 22  # trials of one call of the kernel: some hundredths of a second
 POOL, PATIENCE = 16, 2  # cuts kept; a pool ends after PATIENCE * POOL rounds in a row that added nothing
 FIRST_SWEEPS = 50  # of the first round: an answer soon, however large the graph
 SWEEPS, MOST_SWEEPS = 500, 1 << 24  # of the others; twice as many after every pool
+LONG, PROBE = 1 << 18, 4  # entries from which on a round takes long; the share of a sweep that tells how long
 HOT, WARM = 0.6, 0.25  # first temperatures of random cuts and of combined ones, in units of `field`
 
 cut_weights = integer_weights
@@ -138,6 +139,16 @@ class CutSearch:
     def solution(self) -> np.ndarray:
         """[n] bool, the sides of the best cut."""
         return self._annealer.best_sides() if self._annealer.best > self._best else self._sides.copy()
+
+    @property
+    def even_steps(self) -> int:
+        """Trials that cost about what the last ones did: a hot round takes many times what a cold one does.
+
+        Where rounds are long: the rest of this one; before the next a few, which tell what they cost.
+        """
+        if len(self._graph.indices) < LONG:
+            return 1 << 62
+        return self._annealer.left or max(1, len(self._frozen) // PROBE)
 
     @property
     def meeting_steps(self) -> int:

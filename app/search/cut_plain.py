@@ -71,6 +71,12 @@ class Annealer:
         return bool(self._number[SWEEP] >= self._number[SWEEPS])
 
     @property
+    def left(self) -> int:
+        """Trials that the round still has."""
+        number = self._number
+        return int((number[SWEEPS] - number[SWEEP]) * len(self._constants["order"]) - number[PLACE])
+
+    @property
     def steps(self) -> int:
         """Trials of all rounds."""
         return int(self._number[STEPS])

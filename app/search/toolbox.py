@@ -58,6 +58,8 @@ class Search(Protocol):
     found_at   the step at which it was found
     done       nothing better can exist
 
+    One whose steps do not all cost about the same may have `even_steps`, for how many more they do.
+
     One that can use what others found also has `meeting_steps`, the steps between two meetings, join(count)
     for the number of searches, news() -> [k, n] integers to tell, meet(others) with the news of the others.
     """

@@ -331,7 +331,8 @@ class Rounds:
             return max(self.slice, FIRST_SLICE)
         each = self.last / (self.made * len(self.mine)) + 1e-9
         target = self._target() * (1 - EAGER_SHARE if self.exact.eager else 1)
-        return max(1, min(int(target / (each * len(self.mine))), 4 * self.slice, 1 << 40))
+        even = min(getattr(search, "even_steps", 1 << 40) for search in self.mine.values())
+        return max(1, min(int(target / (each * len(self.mine))), 4 * self.slice, even, 1 << 40))
 
     def _announce(self, found: np.ndarray) -> None:
         winner = self._winner(found)

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -150,7 +149,7 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
         loaded.release()  # the block has numbered the columns anew
 
     made, start = 0, time.perf_counter()
-    stop = _stop(context, graph, lambda: made)
+    stop = _Stop(context, graph, lambda: made)
 
     def progress(evaluations: int, env: Environment) -> None:
         nonlocal made
@@ -168,29 +167,41 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
             stop=stop, most=case.search.evaluations, finish=True,
         )  # fmt: skip
-    rest = f", the last {cover.rest} by a plain greedy: the limit was reached" if cover.rest else ""
     log.info(
         "%s: %s of %.10g%s, %d evaluations%s, exchange %s",
         graph.name, cover.problem.solution, cover.objective, " nodes" if cover.counted else "",
-        cover.evaluations, rest, mode,
+        cover.evaluations, _limited(stop, cover, case.search.evaluations), mode,
     )  # fmt: skip
     return _finish(context, cover), time.perf_counter() - start
 
 
-def _stop(context: Context, graph: Graph, made: Callable[[], int]) -> Callable[[], bool]:
+class _Stop:
     """What is asked before every choice: whether the policy's share of a time limit is over.
 
     It never is before the first choice: a replay has at least one. Each question is a look at signals too.
+
+    made   tells the choices made
     """
-    limit = context.case.search.seconds
-    seconds = TIME_SHARE * limit - REST_SECONDS * (graph.n + 2 * graph.edges) if limit else math.inf
-    clock, asked = Clock(context.group, Limits(1.0, 0, seconds), seconds), count()
 
-    def stop() -> bool:
-        context.keeper.at(made())
-        return next(asked) > 0 and clock.rings()
+    def __init__(self, context: Context, graph: Graph, made: Callable[[], int]) -> None:
+        limit = context.case.search.seconds
+        seconds = TIME_SHARE * limit - REST_SECONDS * (graph.n + 2 * graph.edges) if limit else math.inf
+        self.clock, self.asked = Clock(context.group, Limits(1.0, 0, seconds), seconds), False
+        self.keeper, self.made = context.keeper, made
 
-    return stop
+    def __call__(self) -> bool:
+        """True when the time is up. Ranks: all call; identical on all."""
+        self.keeper.at(self.made())
+        before, self.asked = self.asked, True
+        return before and self.clock.rings()
+
+
+def _limited(stop: _Stop, cover: Cover, most: int) -> str:
+    """What a limit of time or of `most` evaluations did to a rollout, for the log."""
+    if cover.rest:
+        return f", the last {cover.rest} by a plain greedy: the limit was reached"
+    ended = not cover.counted and (stop.clock.rang or cover.evaluations == most)
+    return ": the limit was reached" if ended else ""
 
 
 def _finish(context: Context, cover: Cover) -> Cover:
