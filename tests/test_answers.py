@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import tempfile
+from importlib.util import find_spec
 
 import networkx as nx
 import numpy as np
@@ -82,6 +83,22 @@ def test_every_problem_takes_a_time_limit(problem):
     assert answer.feasible
     assert answer.bound is not None
     assert answer.seconds < 30  # only against hangs
+
+
+@pytest.mark.skipif(find_spec("highspy") is None, reason="needs highspy")
+@pytest.mark.parametrize("starts", [1, 2])
+def test_dominating_sets_are_proved_optimal_on_any_ranks(starts):
+    """By branch and cut, which has a rank of its own where there is one."""
+    graph = nx.disjoint_union(nx.gnp_random_graph(60, 0.1, seed=1), nx.barabasi_albert_graph(60, 4, seed=3))
+    settings = {"problem.name": "mds", "search.seconds": 60.0, "search.baselines": False}
+    answers = [
+        solve(graph, settings=settings | {"search.starts": starts}, comm=comm)
+        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD)
+    ]
+    for answer in answers:
+        assert answer.optimal
+        assert nx.is_dominating_set(graph, answer.nodes)
+    assert answers[0].objective == answers[1].objective
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""Lower bounds on dominating sets: fractional packings of closed neighbourhoods."""
+"""Lower bounds on dominating sets: fractional packings of closed neighbourhoods, and the exact search."""
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate, Bound
+from app.bounds.domination_exact import ExactDomination, fits
 from app.bounds.first_order import PackingProgram
 from app.graphs.graph import Graph
 
@@ -18,6 +20,10 @@ STEPS, RESTART, MOST = 20, 8, 2_000  # of the first-order method: in a slice; sl
 CHECK_SECONDS = 1e-7  # of a packing, for each node and entry
 MARGIN = 1e-9  # of a packing's values: more than rounding can add up to
 CLOSE = 2e-4  # of the optimum: nearer it is not improved
+FIRST_SHARE = 0.01  # of a time limit, for packings before the exact search
+SHARE = 0.3  # of all time, for packings beside it
+TURN = 0.05  # s: of the exact search
+NEAR, FAR = 0.01, 0.1  # gaps from which its end can be expected; where it has little left
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,41 +154,73 @@ def _filled(
 
 
 class DominationBounds:
-    """Packings of one graph, ever better ones; the protocol is Bounds of app/search/toolbox.py.
+    """Bounds of one graph, ever better ones; the protocol is Bounds of app/search/toolbox.py.
 
     A first-order method comes within a few thousandths of the linear program's optimum soon, on graphs of any
     size (3,000 nodes, mean degree 9: in 0.1 s as high as HiGHS in 23 s); small programs are solved exactly
-    after it.
+    after it. Under a time limit there is an exact search beside them (domination_exact.py), whose bound
+    stands where it is higher than that of the packings, and which knows of fixed nodes.
 
     best   the best Packing so far
     """
 
     least_seconds = 0.0
 
-    def __init__(self, graph: Graph, weights: np.ndarray | None = None) -> None:
-        """weights   [n] int64 prices above 0, or None: all one"""
+    def __init__(
+        self, graph: Graph, weights: np.ndarray | None = None, inside: np.ndarray | None = None,
+        outside: np.ndarray | None = None, most_bytes: float = math.inf,
+    ) -> None:  # fmt: skip
+        """weights   [n] int64 prices above 0, or None: all one
+
+        inside, outside   [n] bool, nodes that have to be, must not be in the set; None: there are none
+        most_bytes        what the exact search may take
+        """
         self.graph, self.weights, self.best = graph, weights, nothing(graph)
+        none = np.zeros(graph.n, dtype=bool)
+        self._fixed = none if inside is None else inside, none if outside is None else outside
+        self._most_bytes = most_bytes
         self.check_seconds = CHECK_SECONDS * (graph.n + len(graph.indices))
         self._slices = self._work()
+        self._exact: ExactDomination | None = None
 
     @property
     def value(self) -> int:
         """The best bound, 0 before the first."""
-        return self.best.lower
+        return self._exact.lower if self._claimed else self.best.lower
 
     @property
     def method(self) -> str:
         """How it was found."""
-        return self.best.method
+        return self._exact.method if self._claimed else self.best.method
+
+    @property
+    def closing(self) -> bool:
+        """Whether branch and cut is at work."""
+        return self._exact is not None and bool(self._exact.method) and not self._exact.done
+
+    @property
+    def near(self) -> float:
+        """The gap from which its end can be expected."""
+        return NEAR if self._exact is None or self._exact.wide else FAR
+
+    @property
+    def _claimed(self) -> bool:
+        """Whether the bound rests on the exact search."""
+        return self._exact is not None and self._exact.lower > self.best.lower
 
     def expect(self, seconds: float) -> None:
-        """Nothing: every slice is short."""
+        """Under a time limit there is an exact search too, where memory and time are enough to begin it."""
+        if not fits(self.graph, seconds, self._most_bytes):
+            return
+        price = np.ones(self.graph.n, dtype=np.int64) if self.weights is None else self.weights
+        self._exact = ExactDomination(self.graph, price, *self._fixed, seconds)
+        self._turns = _Turns(self.graph, self.weights, FIRST_SHARE * seconds)
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """One slice of the work, and more while there is time; False when nothing better is to come."""
         begun = time.perf_counter()
-        for found in self._slices:
-            if not self.method or found.lower > self.value:
+        for found in self._slices if self._exact is None else self._turns.work(self._exact, solution):
+            if found is not None and (not self.best.method or found.lower > self.best.lower):
                 self.best = found
             if self.value >= best:
                 return False
@@ -191,18 +229,62 @@ class DominationBounds:
         return False
 
     def optimum(self) -> np.ndarray | None:
-        """None: these bounds find no solutions."""
-        return None
+        """[n] bool, a set that costs `value`, which the exact search has found; or None."""
+        return None if self._exact is None else self._exact.optimum()
+
+    def close(self) -> None:
+        """Work no more; what is known stays."""
+        if self._exact is not None:
+            self._exact.close()
 
     def verify(self) -> bool:
-        """Check the witness."""
+        """Check the witness; False where the bound rests on the exact search, which has none."""
+        if self._claimed:
+            return False
         self.best.check(self.graph)
         return True
 
     def _work(self) -> Iterator[Packing]:
         yield from improving_packings(self.graph, self.weights)
-        if self.graph.n + len(self.graph.indices) <= LARGEST_PROGRAM:
-            yield linear_program(self.graph, self.weights)
+        yield from solved_program(self.graph, self.weights)
+
+
+class _Turns:
+    """Packings and the exact search by turns: first packings, for a while, as they can be checked."""
+
+    def __init__(self, graph: Graph, weights: np.ndarray | None, first: float) -> None:
+        """first   seconds that packings have for themselves"""
+        self._left = [improving_packings(graph, weights), solved_program(graph, weights)]
+        self._first, self._packed, self._searched = first, 0.0, 0.0
+        self._known: np.ndarray | None = None
+
+    def work(self, exact: ExactDomination, solution: np.ndarray | None) -> Iterator[Packing | None]:
+        """Turn after turn, each item a packing or None, until nothing is left."""
+        self._known = self._known if solution is None else solution
+        while exact.optimum() is None and (self._left or not exact.done):
+            begun = time.perf_counter()
+            if exact.done or self._packings_turn():
+                found = next(self._left[0], None)
+                if found is None:
+                    del self._left[0]
+                self._packed += time.perf_counter() - begun
+                yield found
+            else:
+                exact.run(TURN, self._known)
+                self._searched += time.perf_counter() - begun
+                yield None
+
+    def _packings_turn(self) -> bool:
+        """Whether packings have had less than their share of the time, or their first seconds."""
+        if not self._packed or (len(self._left) > 1 and self._packed < self._first):
+            return True
+        return bool(self._left) and self._packed < SHARE * (self._packed + self._searched)
+
+
+def solved_program(graph: Graph, weights: np.ndarray | None) -> Iterator[Packing]:
+    """The packing of the linear program, where that is small."""
+    if graph.n + len(graph.indices) <= LARGEST_PROGRAM:
+        yield linear_program(graph, weights)
 
 
 def improving_packings(graph: Graph, weights: np.ndarray | None = None) -> Iterator[Packing]:

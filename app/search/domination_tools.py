@@ -16,6 +16,8 @@ from app.search.toolbox import Baseline, Bounds, Instance, Search
 class DominationTools(NodeTools):
     """Dominating sets of one graph, of least total weight where nodes have weights."""
 
+    bounds_follow = True  # the exact search begins from the best set
+
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         graph = self.graph
@@ -55,8 +57,9 @@ class DominationTools(NodeTools):
         return greedy_order(self.graph, self._price(), chosen, self.fixed == OUTSIDE, self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
-        """Packings of neighbourhoods (app/bounds/domination.py)."""
-        return DominationBounds(self.graph, self._price())
+        """Packings of neighbourhoods, under a time limit an exact search too (app/bounds/domination.py)."""
+        fixed = self.fixed == INSIDE, self.fixed == OUTSIDE
+        return DominationBounds(self.graph, self._price(), *fixed, self.instance.most_bytes)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics, by gain for the price; none where nodes are fixed."""

@@ -86,6 +86,7 @@ class Bounds(Protocol):
     least_seconds   an estimate of the shortest call of `improve`, where it is long
     check_seconds   an estimate of what `verify` takes
     closing         whether the work under way may prove a solution optimal, and gets time to; may be missing
+    near            the gap, over the bound, from which on it does; may be missing: a hundredth
     """
 
     value: int
@@ -107,6 +108,10 @@ class Bounds(Protocol):
 
     def optimum(self) -> np.ndarray | None:
         """An optimal core solution, where the bounds' own search has found one."""
+        ...
+
+    def close(self) -> None:
+        """No more calls of `improve` will come; may be missing. What is known stays."""
         ...
 
     def verify(self) -> bool:

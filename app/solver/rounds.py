@@ -103,6 +103,13 @@ class Rounds:
 
     def run(self) -> Outcome:
         """Rounds until the budget is spent or the best is proved optimal. Ranks: all call."""
+        try:
+            return self._run()
+        finally:
+            if hasattr(self.bounds, "close"):
+                self.bounds.close()
+
+    def _run(self) -> Outcome:
         found = np.zeros((self.count, 3), dtype=np.int64)
         for number in count():
             # Where steps decide, a stopped search begins anew and takes the same course.
@@ -236,13 +243,17 @@ class Rounds:
         """What bounds get of the time of the searches of this rank."""
         gap = self.progress.gap()
         near = gap is not None and gap <= NEAR
-        if near and getattr(self.bounds, "closing", False):
+        if getattr(self.bounds, "closing", False) and self._in_sight(gap):
             if self._settled():
                 return CLOSING_SHARE
             return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
         hurried = self.budget.hurried or self.exact.eager or (near and stale)
         return HURRIED_SHARE if hurried else BOUND_SHARE
+
+    def _in_sight(self, gap: float | None) -> bool:
+        """Whether the end of closing bounds may be near, by the gap."""
+        return gap is not None and gap <= getattr(self.bounds, "near", NEAR)
 
     def _settled(self) -> bool:
         """Whether the searches of this rank have long found nothing better."""

@@ -1,0 +1,135 @@
+"""Smallest and cheapest dominating sets: reductions, then branch and cut on what they leave, part by part."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from app.bounds.cover_program import METHOD, Program, available
+from app.bounds.domination_kernel import Kernel
+from app.bounds.feasible import undominated_node
+from app.bounds.paced import Paced
+from app.graphs.graph import Graph
+
+MOST_ENTRIES = 1 << 23  # nodes and stored entries of a graph that is reduced, and of
+MOST_PROGRAM = 1 << 19  # the table that branch and cut gets
+ENTRY_BYTES = 160  # of memory, at most, for each node and entry
+ENTRY_SECONDS, BEGIN_SHARE = 1e-6, 0.125  # of reductions, for each; of a time limit, for them
+LONG = 10_000  # columns left: with more the end is far even where the gap is not
+REDUCED = "reductions"  # the method where they leave nothing
+
+
+def fits(graph: Graph, seconds: float, most_bytes: float) -> bool:
+    """Whether it is begun: HiGHS can be called, memory and the time limit are enough for reductions."""
+    entries = graph.n + len(graph.indices)
+    room = entries <= MOST_ENTRIES and ENTRY_BYTES * entries <= most_bytes
+    return room and ENTRY_SECONDS * entries <= BEGIN_SHARE * seconds and bool(graph.n) and available()
+
+
+class ExactDomination:
+    """The search for one graph's optimum; it works while `run` waits, and what it tells changes there alone.
+
+    lower    no dominating set costs less; 0: nothing is known yet
+    method   how that was found
+    done     it has ended, with the optimum or without
+    wide     what is left is so large that its end cannot be expected
+    """
+
+    def __init__(
+        self, graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray, seconds: float
+    ) -> None:
+        """price [n] int64, above 0     inside, outside [n] bool, fixed nodes     seconds   until the end"""
+        self.lower, self.method, self.done, self.wide = 0, "", False, True
+        self._optimum: np.ndarray | None = None
+        self._course = _Course(graph, price, inside, outside, time.perf_counter() + seconds)
+        self._paced = Paced(self._course.run)
+
+    def optimum(self) -> np.ndarray | None:
+        """[n] bool, a dominating set that costs `lower`, once there is one."""
+        return self._optimum
+
+    def run(self, seconds: float, solution: np.ndarray | None = None) -> None:
+        """Work for about so long, knowing maybe a dominating set [n] bool that holds to the fixed nodes."""
+        course = self._course
+        if solution is not None:
+            course.known = solution.astype(bool)
+        self._paced.run(seconds)
+        self.done = self._paced.done  # the thread may end later than the call: what it leaves is taken first
+        if course.programs is None:
+            return
+        self.wide = course.wide
+        if course.optimum is not None:
+            self._optimum, self.lower = course.optimum
+        elif self._optimum is None:
+            self.lower = max(self.lower, course.lower())
+        self.method = METHOD if course.programs else REDUCED
+
+    def close(self) -> None:
+        """Work no more; what is known stays."""
+        self._paced.close()
+
+
+class _Course:
+    """What the thread does.
+
+    programs   of the parts that are left, None before reductions have ended
+    optimum    a dominating set and its price, once it is checked
+    known      [n] bool, the caller's best dominating set
+    """
+
+    def __init__(
+        self, graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray, end: float
+    ) -> None:
+        self._graph, self._price, self._inside, self._outside = graph, price, inside, outside
+        self._end = end
+        self.programs: list[Program] | None = None
+        self.optimum: tuple[np.ndarray, int] | None = None
+        self.known: np.ndarray | None = None
+        self.wide = True
+        self._paid = 0
+
+    def lower(self) -> int:
+        """No dominating set costs less."""
+        return self._paid + sum(program.lower for program in self.programs)
+
+    def run(self, look: Callable[[], bool]) -> None:
+        """Reductions, every part in a share of the time that is left, then those without a proof again."""
+        try:
+            kernel = Kernel(self._graph, self._price, self._inside, self._outside, look)
+            if look():
+                return
+            self._paid, self.programs = kernel.paid, [Program.of(part) for part in kernel.parts]
+            self.wide = sum(len(part.columns) for part in kernel.parts) > LONG
+            while (left := self._open()) and not look() and time.perf_counter() < self._end:
+                for place, program in enumerate(left):
+                    self._solve(kernel, program, left[place:], look)
+        except MemoryError:  # what is known stays
+            return
+        if all(program.solved for program in self.programs):
+            self._finish(kernel)
+
+    def _open(self) -> list[Program]:
+        return [
+            each for each in self.programs
+            if not (each.done or each.solved) and each.part.table.nnz <= MOST_PROGRAM
+        ]  # fmt: skip
+
+    def _solve(self, kernel: Kernel, program: Program, left: list[Program], look: Callable[[], bool]) -> None:
+        """One part, in its share, by entries, of the time for all that are left."""
+        seconds = self._end - time.perf_counter()
+        if seconds <= 0 or look():
+            return
+        if self.known is not None:
+            program.offer(kernel.followed(program.part, self.known))
+        share = program.part.table.nnz / sum(each.part.table.nnz for each in left)
+        program.run(max(seconds * share, min(seconds, 1.0)), look)
+
+    def _finish(self, kernel: Kernel) -> None:
+        """The optimum, if it is one: independent code checks that it dominates and what it costs."""
+        chosen = kernel.chosen.copy()
+        for program in self.programs:
+            chosen[program.part.columns[program.taken]] = True
+        fixed = chosen[self._inside].all() and not chosen[self._outside].any()
+        cost = int(self._price[chosen].sum())
+        if fixed and undominated_node(self._graph, chosen) is None and cost == self.lower():
+            self.optimum = chosen, cost

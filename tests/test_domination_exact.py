@@ -1,0 +1,265 @@
+"""Exact dominating sets: what they claim is what trying all sets finds, whatever interrupts or lacks."""
+
+import importlib.util
+import itertools
+import threading
+import time
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pytest
+from helpers import graph_of
+from test_domination_search import checked_value, sets_of, tools_of
+
+from app import solve
+from app.bounds import cover_program, domination_exact
+from app.bounds.certificate import BadCertificate
+from app.bounds.cover_program import Program
+from app.bounds.domination import DominationBounds
+from app.bounds.domination_exact import ExactDomination, fits
+from app.bounds.domination_kernel import Kernel, covers
+from app.bounds.paced import Paced
+from app.search.domination_search import INSIDE, OUTSIDE
+
+pytestmark = [
+    pytest.mark.mpi_skip,
+    pytest.mark.skipif(importlib.util.find_spec("highspy") is None, reason="needs highspy"),
+]
+LONG = 60.0  # s, a limit against hangs only
+
+
+def drawn_instance(seed, most=12):
+    """A small graph, prices, which are all one, small, or large, and who is fixed; all sets that dominate."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, most))
+    kinds = (
+        lambda: nx.gnp_random_graph(n, float(random.uniform(0.05, 0.5)), seed=seed),
+        lambda: nx.random_labeled_tree(n, seed=seed),
+        lambda: nx.cycle_graph(n) if n > 2 else nx.path_graph(n),
+        lambda: nx.disjoint_union(nx.path_graph(n // 2), nx.gnp_random_graph(n - n // 2, 0.5, seed=seed)),
+    )
+    graph = graph_of(kinds[seed % len(kinds)]())
+    largest = (1, 6, 1000, 1 << 17, 1 << 36)[seed % 5]
+    price = random.integers(1, largest + 1, n)
+    fixed = random.choice(3, n, p=[1, 0, 0] if seed % 3 else [0.8, 0.1, 0.1]).astype(np.uint8)
+    if not len(sets_of(graph, fixed)):
+        fixed[:] = 0
+    return graph, price, fixed, sets_of(graph, fixed)
+
+
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_optima_are_those_of_trying_all(first):
+    for seed in range(first, first + 50):
+        graph, price, fixed, all_sets = drawn_instance(seed)
+        wanted = int((all_sets @ price).min())
+        exact = ExactDomination(graph, price, fixed == INSIDE, fixed == OUTSIDE, LONG)
+        while not exact.done:
+            exact.run(LONG, all_sets[seed % len(all_sets)] if seed % 2 else None)
+            assert exact.lower <= wanted
+        if exact.optimum() is None:  # prices too fine to tell optima
+            assert price.max() > 1 << 20
+            assert wanted * (1 - 1e-6) - 1 <= exact.lower <= wanted
+            continue
+        assert exact.lower == wanted == checked_value(graph, price, fixed, exact.optimum())
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_reductions_keep_an_optimum(first):
+    """With what is chosen, an optimal choice of every part is optimal; what follows a set is no dearer."""
+    for seed in range(first, first + 50):
+        graph, price, fixed, all_sets = drawn_instance(seed + 1000)
+        kernel = Kernel(graph, price, fixed == INSIDE, fixed == OUTSIDE, lambda: False)
+        chosen, spent = kernel.chosen.copy(), kernel.paid
+        given = all_sets[seed % len(all_sets)]
+        for part in kernel.parts:
+            choices = itertools.product((False, True), repeat=len(part.columns))
+            able = [np.array(each) for each in choices if covers(part.table, np.array(each))]
+            best = min(able, key=lambda each: part.price[each].sum())
+            chosen[part.columns[best]] = True
+            first_choice = Program.of(part)
+            assert covers(part.table, first_choice.taken)
+            followed = kernel.followed(part, given)
+            assert covers(part.table, followed)
+            spent += int(part.price[followed].sum())
+            first_choice.offer(followed)
+            assert first_choice.cost <= part.price[followed].sum()
+        assert checked_value(graph, price, fixed, chosen) == (all_sets @ price).min()
+        assert spent <= price[given].sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_grow_to_the_optimum_in_slices(seed):
+    """In calls of any length every bound stands, and an optimum costs what the bound says."""
+    drawn = (
+        nx.barabasi_albert_graph(120, 4, seed=1), nx.gnp_random_graph(60, 0.1, seed=1),
+        nx.disjoint_union_all([nx.grid_2d_graph(6, 6), nx.grid_2d_graph(7, 7), nx.path_graph(20)]),
+    )[seed]  # fmt: skip
+    graph = graph_of(nx.convert_node_labels_to_integers(drawn))
+    bounds, values = DominationBounds(graph), []
+    bounds.expect(LONG)
+    while bounds.improve(1e-3, graph.n) and len(values) < 100_000:
+        values.append(bounds.value)
+        if (found := bounds.optimum()) is not None:
+            assert checked_value(graph, None, np.zeros(graph.n), found) == bounds.value
+    assert values == sorted(values)
+    assert bounds.optimum().sum() == bounds.value >= max(values)
+    assert not bounds.improve(1e-3, graph.n)
+    if seed == 1:
+        assert (bounds.method, bounds.verify(), bounds.closing) == (cover_program.METHOD, False, False)
+    again = DominationBounds(graph)
+    again.expect(LONG)
+    assert not again.improve(LONG, bounds.value, bounds.optimum())
+    assert again.value == bounds.value
+
+
+def test_without_a_time_limit_there_is_none():
+    graph = graph_of(nx.barabasi_albert_graph(60, 3, seed=1))
+    bounds = DominationBounds(graph)
+    while bounds.improve(0.0, graph.n):
+        assert not bounds.closing
+    assert (bounds.optimum(), bounds.verify()) == (None, True)
+    bounds.close()
+
+
+def test_without_highs_all_stays_as_it_was(monkeypatch):
+    monkeypatch.setattr(domination_exact, "available", lambda: False)
+    graph = graph_of(nx.barabasi_albert_graph(60, 3, seed=1))
+    plain, limited = DominationBounds(graph), DominationBounds(graph)
+    limited.expect(LONG)
+    for bounds in (plain, limited):
+        while bounds.improve(0.0, graph.n):
+            pass
+    assert (plain.value, plain.method) == (limited.value, limited.method)
+    assert (limited.optimum(), limited.verify(), limited.closing) == (None, True, False)
+
+
+def test_what_takes_too_long_or_too_much_is_not_begun(monkeypatch):
+    graph = graph_of(nx.barabasi_albert_graph(60, 3, seed=1))
+    entries = graph.n + len(graph.indices)
+    assert fits(graph, LONG, 1e9)
+    assert not fits(graph, 1e-9, 1e9)
+    assert not fits(graph, LONG, entries)
+    assert not fits(graph_of(nx.empty_graph(0)), LONG, 1e9)
+    monkeypatch.setattr(domination_exact, "MOST_ENTRIES", entries - 1)
+    assert not fits(graph, LONG, 1e9)
+
+
+def test_a_table_that_is_too_large_is_left_alone(monkeypatch):
+    monkeypatch.setattr(domination_exact, "MOST_PROGRAM", 1)
+    graph = graph_of(nx.barabasi_albert_graph(80, 4, seed=1))
+    none = np.zeros(80, dtype=bool)
+    exact = ExactDomination(graph, np.ones(80, dtype=np.int64), none, none, LONG)
+    exact.run(LONG)
+    assert exact.done
+    assert exact.optimum() is None
+
+
+def test_it_ends_where_the_caller_does():
+    """Closed, forgotten, and at the run's time limit; a bound that was told stays."""
+    graph = graph_of(nx.gnp_random_graph(300, 0.05, seed=1))
+    none, price = np.zeros(300, dtype=bool), np.ones(300, dtype=np.int64)
+    before = threading.active_count()
+    closed = ExactDomination(graph, price, none, none, LONG)
+    while not closed.lower:
+        closed.run(0.02)
+    closed.close()
+    forgotten = ExactDomination(graph, price, none, none, LONG)
+    forgotten.run(0.02)
+    del forgotten
+    short = ExactDomination(graph, price, none, none, 0.3)
+    short.run(LONG)
+    assert short.done
+    assert 0 < closed.lower <= 300
+    closed.run(LONG)
+    assert closed.done
+    assert closed.optimum() is None
+    ended = time.monotonic() + LONG
+    while threading.active_count() > before and time.monotonic() < ended:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_work_goes_on_while_its_owner_waits_and_at_no_other_time():
+    made = []
+
+    def work(look):
+        while not look():
+            made.append(1)
+            time.sleep(1e-4)
+
+    paced = Paced(work)
+    for _ in range(3):
+        paced.run(0.02)
+        time.sleep(0.05)
+        count = len(made)
+        time.sleep(0.05)
+        assert len(made) == count
+    paced.close()
+    paced.run(LONG)
+    assert paced.done
+
+    def fails(look):
+        raise ArithmeticError("said")
+
+    with pytest.raises(ArithmeticError, match="said"):
+        Paced(fails).run(LONG)
+
+
+def test_a_bound_above_a_choice_is_refused():
+    kernel = Kernel(
+        graph_of(nx.cycle_graph(7)), np.ones(7, dtype=np.int64), *2 * [np.zeros(7, dtype=bool)], lambda: False
+    )
+    program = Program.of(kernel.parts[0])
+    program.taken, program.cost, program.lower = np.ones(7, dtype=bool), 7, 5
+    with pytest.raises(BadCertificate, match="says at least 5, where a choice costs 3"):
+        program.offer(np.isin(np.arange(7), [0, 3, 6]))
+
+
+@pytest.mark.parametrize("largest", [1, 1 << 10, 1 << 19, 1 << 23, 1 << 40])
+def test_bounds_are_rounded_with_a_margin(largest):
+    """One above a whole number, by less than HiGHS can tell, is that number; no bound passes the optimum."""
+    price = np.array([largest, largest + 1, 3 * largest])
+    units = cover_program._Units(price * 4, 4 * largest)
+    assert units.unit == 4
+    for wanted in (1, largest // 2 + 1, largest):
+        for off in (-1e-6, 0.0, 1e-6):
+            told = units.whole((wanted + off) / units.step)
+            assert told <= 4 * wanted
+            assert told == 4 * wanted or largest > 1 << 20
+    assert units.whole(float("inf")) == units.whole(float("nan")) == 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_solve_with_fixed_nodes_is_closed(weighted):
+    graph = nx.barabasi_albert_graph(80, 3, seed=4)
+    if weighted:
+        nx.set_node_attributes(graph, {v: 1 + v % 7 for v in graph}, "weight")
+    settings = {"problem.name": "mds", "search.seconds": 20.0, "search.baselines": False}
+    free = solve(graph, settings=settings)
+    out = free.nodes[:2]
+    bound = solve(graph, settings=settings, outside=out)
+    for answer in (free, bound):
+        assert answer.optimal
+        assert answer.feasible
+    assert not set(out) & set(bound.nodes)
+    assert free.objective <= bound.objective
+    assert tools_of(graph_of(graph), outside=out).fault(np.isin(np.arange(80), bound.nodes)) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "lower"), [("Optimal", 3.0, 3), ("Optimal", 2.0, 0), ("TimeLimit", 2.0, 2)]
+)
+def test_an_optimum_that_no_choice_attains_is_not_believed(status, told, lower):
+    """A choice of 3 is known: HiGHS's optimum is that, its bound at the time limit may be less."""
+    none = np.zeros(7, dtype=bool)
+    kernel = Kernel(graph_of(nx.cycle_graph(7)), np.ones(7, dtype=np.int64), none, none, lambda: False)
+    program = Program.of(kernel.parts[0])
+    program.offer(np.isin(np.arange(7), [0, 3, 6]))
+    kinds = SimpleNamespace(kOptimal="Optimal", kTimeLimit="TimeLimit", kInterrupt="Interrupt")
+    solver = SimpleNamespace(
+        getModelStatus=lambda: status, getSolution=lambda: SimpleNamespace(col_value=[0.0] * 7),
+        getInfo=lambda: SimpleNamespace(mip_dual_bound=told),
+    )  # fmt: skip
+    program._take(solver, kinds, cover_program._Units(program.part.price, program.cost))
+    assert (program.lower, program.done) == (lower, status == "Optimal")
