@@ -336,7 +336,7 @@ def test_a_stop_writes_a_checkpoint_and_says_how_to_go_on(tmp_path):
     made = keeper(tmp_path, Stops(asked, again="run it --resume"))
     made.at(3, "train", state(3))
     asked.asked = "SIGTERM"
-    with pytest.raises(Stopped, match=r"step 4 by SIGTERM; .*step-000004; go on with: run it --resume") as e:
+    with pytest.raises(Stopped, match=r"stopped by SIGTERM; .*step-000004; go on with: run it --resume") as e:
         made.at(4, "train", state(4))
     assert e.value.exit_code == 3
     again = keeper(tmp_path)
@@ -357,7 +357,7 @@ def test_ranks_that_work_apart_stop_and_all_write_what_is_finished(tmp_path):
         asked.asked = "SIGUSR1"
         with pytest.raises(Halted):
             apart.at(1, "search", state(1))
-        with pytest.raises(Stopped, match=r"step 1 by SIGUSR1; .*; go on with: run it --resume"):
+        with pytest.raises(Stopped, match=r"stopped by SIGUSR1; .*; go on with: run it --resume"):
             outer.halt()
         asked.asked = ""
     again = keeper(tmp_path)
