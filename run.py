@@ -18,9 +18,9 @@ def main(arguments: list[str]) -> int:
         cli.say(command.rstrip("\n"))
         return 0
 
-    from app.main import run
+    from app.main import leave, run
 
-    return run(command)
+    return leave(run(command))
 
 
 if __name__ == "__main__":

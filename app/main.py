@@ -10,6 +10,7 @@ from typing import Any
 from mpi4py import MPI
 
 from app import cli
+from app.bounds.paced import at_work
 from app.casefile import named_files
 from app.casetext import to_toml
 from app.checkpoint.checkpoints import Checkpoints, Stops
@@ -76,6 +77,16 @@ def run(command: cli.Command) -> int:
         raise
     finally:
         cli.end_output()
+
+
+def leave(code: int) -> int:
+    """The exit code; where a library still works for a search that has been closed, and hears nobody, the
+    process ends here, since Python would wait for it.
+    """
+    if at_work():
+        MPI.Finalize()
+        os._exit(code)
+    return code
 
 
 def _advice(error: LockstepError, case: Case) -> list[str]:

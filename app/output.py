@@ -46,8 +46,10 @@ class RunFolder:
     ) -> None:
         """resume   an earlier run's files stay: this run goes on with them"""
         self.group, self.path, self.said = group, path, ""
+        self._held = False  # files that were there before stay in it (rank 0)
         with raise_together(group, f"preparing {path}"):
             if group.rank == 0:
+                self._held = resume and os.path.isdir(path) and bool(set(os.listdir(path)) - {lock.NAME})
                 self.said = _claim(path, overwrite, resume, force_unlock)
 
     def check_same_run(self, case: Case) -> None:
@@ -75,7 +77,7 @@ class RunFolder:
         """Take back what was written for an input that is refused, so that the same command can be given
         again once it is mended: where there is nothing but a beginning (rank 0).
         """
-        if self.group.rank or not set(os.listdir(self.path)) <= {*BEGUN_FILES, lock.NAME}:
+        if self.group.rank or self._held or not set(os.listdir(self.path)) <= {*BEGUN_FILES, lock.NAME}:
             return
         metrics = self.file("metrics.csv")
         if os.path.isfile(metrics) and Path(metrics).read_bytes().count(b"\n") > 1:

@@ -190,7 +190,8 @@ def _whole_pieces(group: Group, case: Case, times: dict[str, dict[str, float]], 
         return ""
     names = [name for name, share in dealt.items() if share > NOTABLE]
     remedies = []
-    if "search" in names and max(case.search.starts, case.parallel.data) < group.size:
+    told = case.search.starts or not case.search.seconds
+    if told and "search" in names and max(case.search.starts, case.parallel.data) < group.size:
         remedies.append(f"search.starts={group.size} gives each rank a search")
     if "baselines" in names:
         remedies.append("search.baselines=false leaves the baselines out")

@@ -188,6 +188,22 @@ def test_a_command_can_be_given_again_once_its_file_is_mended(tmp_path, ranks):
     assert result_of(out)["status"] == "complete"
 
 
+def test_what_is_refused_takes_nothing_with_it(tmp_path):
+    """A user's own file in the folder, which is no earlier run's, stays."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "case.toml").write_text('[run]\ntask = "solve"\n[problem]\nname = "mvc"\n')
+    before = files_of(tmp_path)
+    code, _ = lockstep(out / "case.toml", f"graph.path={tmp_path / 'none.txt'}", "--out", out, "--resume")
+    assert (code, files_of(tmp_path)) == (2, before)
+    code, printed = lockstep(
+        "inputs/mvc.toml", "graph.generator=ba", "graph.nodes=9", "--out", out, "--resume"
+    )
+    assert code == 2
+    assert "belongs to another run" in printed
+    assert files_of(tmp_path) == before
+
+
 # ---- what is not spoiled ----------------------------------------------------------------------------------
 
 

@@ -126,7 +126,12 @@ def test_ranks_without_a_search_are_told_how_to_get_one(settings, said):
 @pytest.mark.parametrize(
     ("times", "settings", "said"),
     [
-        ({"search": (7.0,)}, {}, ["the work of search comes", "search.starts=2 gives each rank a search"]),
+        (
+            {"search": (7.0,)},
+            {"search.starts": 1},
+            ["the work of search comes", "search.starts=2 gives each rank a search"],
+        ),
+        ({"search": (7.0,)}, {}, ["the work of search comes", "fewer ranks would be as fast"]),
         (
             {"search": (4.0,), "baselines": (5.0,)},
             {},

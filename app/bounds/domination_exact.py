@@ -101,8 +101,10 @@ class _Course:
             self._paid, self.programs = kernel.paid, [Program.of(part) for part in kernel.parts]
             self.wide = sum(len(part.columns) for part in kernel.parts) > LONG
             while (left := self._open()) and not look() and time.perf_counter() < self._end:
-                for place, program in enumerate(left):
-                    self._solve(kernel, program, left[place:], look)
+                entries = sum(program.part.table.nnz for program in left)
+                for program in left:
+                    self._solve(kernel, program, program.part.table.nnz / entries, look)
+                    entries -= program.part.table.nnz
         except MemoryError:  # what is known stays
             return
         if all(program.solved for program in self.programs):
@@ -114,14 +116,13 @@ class _Course:
             if not (each.done or each.solved) and each.part.table.nnz <= MOST_PROGRAM
         ]  # fmt: skip
 
-    def _solve(self, kernel: Kernel, program: Program, left: list[Program], look: Callable[[], bool]) -> None:
+    def _solve(self, kernel: Kernel, program: Program, share: float, look: Callable[[], bool]) -> None:
         """One part, in its share, by entries, of the time for all that are left."""
         seconds = self._end - time.perf_counter()
         if seconds <= 0 or look():
             return
         if self.known is not None:
             program.offer(kernel.followed(program.part, self.known))
-        share = program.part.table.nnz / sum(each.part.table.nnz for each in left)
         program.run(max(seconds * share, min(seconds, 1.0)), look)
 
     def _finish(self, kernel: Kernel) -> None:

@@ -63,6 +63,7 @@ class Kernel:
         self._choose(np.flatnonzero(inside))
         self._keep_columns(~outside[self._columns])
         self._reduce()
+        self._moved: tuple[np.ndarray, np.ndarray] | None = None  # a solution, and the columns it comes to
         self.paid = int(price[self.chosen].sum())
         self.parts = self._parts()
 
@@ -70,10 +71,14 @@ class Kernel:
         """[c] bool, a choice of a part's columns no dearer than what a dominating set [n] spends on it; None:
         it is none of this graph.
         """
-        nodes = np.flatnonzero(solution)
-        while (moved := self._stands[nodes] >= 0).any():
-            nodes = np.where(moved, self._stands[nodes], nodes)
-        taken = np.isin(part.columns, nodes)
+        if self._moved is None or self._moved[0] is not solution:
+            nodes = np.flatnonzero(solution)
+            while (moved := self._stands[nodes] >= 0).any():
+                nodes = np.where(moved, self._stands[nodes], nodes)
+            there = np.zeros(len(solution), dtype=bool)
+            there[nodes] = True
+            self._moved = solution, there
+        taken = self._moved[1][part.columns]
         return taken if covers(part.table, taken) else None
 
     def _reduce(self) -> None:
@@ -130,10 +135,12 @@ class Kernel:
         size = np.bincount(label[rows:], minlength=count)
         group = _joined(size)
         of_row, of_column = group[label[:rows]], group[label[rows:]]
-        parts = []
+        parts, in_order = [], np.argsort(of_row, kind="stable")
+        ends = np.append(0, np.cumsum(np.bincount(of_row, minlength=int(of_column.max()) + 1)))
         for each in np.split(np.argsort(of_column, kind="stable"), np.cumsum(np.bincount(of_column))[:-1]):
             if len(each):
-                own = np.flatnonzero(of_row == of_column[each[0]])
+                number = of_column[each[0]]
+                own = in_order[ends[number] : ends[number + 1]]
                 nodes = self._columns[each]
                 parts.append(Part(_sorted(self._table[own][:, each]), self._price[nodes], nodes))
         return sorted(parts, key=lambda part: len(part.columns))

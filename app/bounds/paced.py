@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
+NAME = "paced"  # of the threads
 TICK = 0.05  # s: signals are heard, the end of the program is seen, so soon
 
 
@@ -43,12 +44,17 @@ class _Gate:
             self.condition.notify_all()
 
 
+def at_work() -> bool:
+    """Whether a thread of this process has not come to an end yet, as long as what it calls does not look."""
+    return any(thread.name == NAME and thread.is_alive() for thread in threading.enumerate())
+
+
 class Paced:
     """Work that calls `look` often: that waits while it is not its turn, and is True where it has to end."""
 
     def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
         self._gate = _Gate()
-        self._thread = threading.Thread(target=self._gate.run, args=(work,), name="paced")
+        self._thread = threading.Thread(target=self._gate.run, args=(work,), name=NAME)
         self._begun = False
 
     def __del__(self) -> None:
@@ -68,9 +74,11 @@ class Paced:
         with gate.condition:
             gate.open = True
             gate.condition.notify_all()
-            while not gate.done and (left := end - time.perf_counter()) > 0:
-                gate.condition.wait(min(left, TICK))
-            gate.open = False
+            try:
+                while not gate.done and (left := end - time.perf_counter()) > 0:
+                    gate.condition.wait(min(left, TICK))
+            finally:
+                gate.open = False
         if gate.error is not None:
             error, gate.error = gate.error, None
             raise error

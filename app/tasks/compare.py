@@ -90,12 +90,16 @@ def bound_of(context: Context, toolbox: Toolbox, best: int, seconds: float) -> t
     with raise_together(group, "bounds"):
         bounds = toolbox.bounds() if group.rank == worker else None
         if bounds is not None:
-            if context.case.search.seconds:
-                bounds.expect(context.case.search.seconds)
-            bounds.improve(seconds, toolbox.core_value(best))
-            if bounds.method:
-                words[:] = True, toolbox.value_of_core(bounds.value), bounds.verify()
-                method = bounds.method
+            try:
+                if context.case.search.seconds:
+                    bounds.expect(context.case.search.seconds)
+                bounds.improve(seconds, toolbox.core_value(best))
+                if bounds.method:
+                    words[:] = True, toolbox.value_of_core(bounds.value), bounds.verify()
+                    method = bounds.method
+            finally:
+                if hasattr(bounds, "close"):
+                    bounds.close()
     known, value, verified = group.sum_integers(words).tolist()
     return (value if known else None), group.broadcast_text(method, worker), bool(verified)
 
