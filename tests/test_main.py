@@ -192,7 +192,7 @@ def test_what_is_refused_takes_nothing_with_it(tmp_path):
     """A user's own file in the folder, which is no earlier run's, stays."""
     out = tmp_path / "out"
     out.mkdir()
-    (out / "case.toml").write_text('[run]\ntask = "solve"\n[problem]\nname = "mvc"\n')
+    (out / "case.toml").write_text('[run]\ntask = "solve"\n[graph]\ngenerator = "ba"\nnodes = 5\n')
     before = files_of(tmp_path)
     code, _ = lockstep(out / "case.toml", f"graph.path={tmp_path / 'none.txt'}", "--out", out, "--resume")
     assert (code, files_of(tmp_path)) == (2, before)
