@@ -100,8 +100,7 @@ class Program:
 
         def called(kind: int, message: str, found: Any, answer: Any, data: Any) -> None:
             try:
-                if units.step == 1:
-                    self._raise(units.whole(found.mip_dual_bound))
+                self._raise(units.whole(found.mip_dual_bound))
                 stop = look() or self.solved
             except BaseException as error:  # not through HiGHS
                 raised.append(error)
@@ -124,11 +123,7 @@ class Program:
         if len(values) == len(self.taken) and covers(self.part.table, values > 0.5):
             self.offer(values > 0.5)
         bound = units.whole(solver.getInfo().mip_dual_bound)
-        if units.step > 1:
-            bound = min(
-                bound, self.cost - units.unit
-            )  # finer prices are not told apart: no optimum is claimed
-        elif ended == status.kOptimal and bound != self.cost:
+        if ended == status.kOptimal and units.step == 1 and bound != self.cost:
             return  # an optimum that no choice attains is none
         if ended in (status.kOptimal, status.kTimeLimit, status.kInterrupt):
             self._raise(bound)
