@@ -5,23 +5,28 @@ from typing import Any
 
 import numpy as np
 
+from app.bounds.certificate import BadCertificate
 from app.bounds.cut_bounds import CutBounds
 from app.graphs.fixed_point import integer_weights
+from app.reductions.cut_reducer import CutKernel, CutReducer, fixed_sides, kernel_of
+from app.reductions.cut_verify import verify_log
 from app.search.core_bounds import CoreBounds
 from app.search.cut import CutSearch
 from app.search.cut_baselines import greedy_descent
 from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 LARGE = 1 << 20  # entries
+FEW = 3  # neighbours of a node that a rule asks for; else for nodes with the same neighbours
+REDUCE_SECONDS = 4e-7  # of reductions, for each node and entry
+LOG_SECONDS = 1e-5  # of the check of reductions, for each word of their log
 
 
 class CutTools:
-    """Cuts of one graph with weighted, signed edges; nothing is reduced: the core is the graph."""
+    """Cuts of one graph with weighted, signed edges."""
 
     words, sense, core_minimises = "cut", "maximise", False
     metric = None
     peels = False
-    hopeless_seconds = 0.0
     usual_steps = 10_000_000  # trials of a flip
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -29,30 +34,57 @@ class CutTools:
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
         self.weights, self.unit = integer_weights(self.graph)
         self.fixed = None
+        self.kernel: CutKernel | None = None  # None: the core is the graph
         if len(instance.inside) or len(instance.outside):
             self.fixed = np.full(self.graph.n, -1, dtype=np.int8)
             self.fixed[instance.inside], self.fixed[instance.outside] = 1, 0
 
+    @property
+    def hopeless_seconds(self) -> float:
+        """Most rules ask for nodes with few neighbours, the others for nodes that share all neighbours."""
+        graph = self.graph
+        if not graph.n or graph.degrees().min() <= FEW:
+            return 0.0
+        return REDUCE_SECONDS * (graph.n + len(graph.indices))
+
     def reduce(self, look: Callable[[], None]) -> str:
-        """Nothing: the search starts from the whole graph."""
-        return ""
+        """Apply all exact reductions; of nodes with given sides the core has one, on either side."""
+        given = self.instance
+        self.reducer = CutReducer(self.graph, self.weights, given.inside, given.outside, given.compiled)
+        self.reducer.reduce(look)
+        used = ", ".join(f"{name} {count}" for name, count in self.reducer.counts.items() if count)
+        if not used and self.graph.degrees().all():
+            return "no reduction applies"
+        self.kernel = self.reducer.kernel()
+        self.core = core = self.kernel.graph
+        return (
+            f"reduced to {core.n} of {self.graph.n} nodes, {core.edges} of {self.graph.edges} edges"
+            f" ({used or 'nodes without edges'})"
+        )
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
-        """The same."""
-        return core_solution
+        """[n] bool, the cut that a cut of the core stands for."""
+        return core_solution if self.kernel is None else self.reducer.lift(self.kernel, core_solution)
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
-        """The same, fixed nodes on their sides."""
+        """The sides of the core's nodes, where fixed nodes are on theirs."""
         sides = solution.copy()
         if self.fixed is not None:
             sides[self.fixed >= 0] = self.fixed[self.fixed >= 0]
-        return sides
+        return sides if self.kernel is None else sides[self.kernel.nodes]
 
     def value_of_core(self, value: int) -> int:
-        """The same."""
-        return value
+        """What a lifted cut is worth, for the value (bound) of a cut of the core."""
+        return value if self.kernel is None else self.kernel.value_of(value)
 
-    core_value = value_of_core
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value if self.kernel is None else self.kernel.value_in(value)
+
+    @property
+    def _core_fixed(self) -> np.ndarray | None:
+        """[n of the core] the given sides, -1: none; or None."""
+        return self.fixed if self.kernel is None else None
 
     def value(self, solution: np.ndarray) -> int:
         """The weight between the sides, in units."""
@@ -72,20 +104,81 @@ class CutTools:
 
     def start(self) -> np.ndarray:
         """What the search itself starts from; of a large graph a greedy cut, which that is far from."""
-        if len(self.graph.indices) >= LARGE:
-            return self.restrict(greedy_descent(self.graph, self.instance.compiled))
-        return self.search(0, None).solution()
+        if len(self.core.indices) >= LARGE:
+            sides, fixed = greedy_descent(self.core, self.instance.compiled), self._core_fixed
+            return sides if fixed is None else np.where(fixed >= 0, fixed == 1, sides)
+        return CutSearch(self.core, 0, None, self._core_fixed, compiled=self.instance.compiled).solution()
 
     def search(self, seed: int, start: np.ndarray | None) -> Search | None:
-        """Tabu search with perturbation."""
-        return CutSearch(self.graph, seed, start, self.fixed, compiled=self.instance.compiled)
+        """Annealing and combination; none of a core without nodes."""
+        if not self.core.n:
+            return None
+        return CutSearch(self.core, seed, start, self._core_fixed, compiled=self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
         """Upper bounds by eigenvalues, semidefinite programming and odd cycles."""
-        return CoreBounds(CutBounds(self.graph, self.instance.compiled), self.graph, "upper")
+        bounds = CutBounds(self.core, self.instance.compiled)
+        if self.kernel is None:
+            return CoreBounds(bounds, self.core, "upper")
+        return KernelCutBounds(bounds, self.kernel, self)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics of max cut; none where nodes are fixed."""
         if self.fixed is not None:
             return {}
         return {name: rule_of(self.instance, rule) for name, rule in self.problem.baselines.items()}
+
+
+class KernelCutBounds(CoreBounds):
+    """Upper bounds on the cuts of what reductions leave, whose unit may be half of the graph's."""
+
+    def __init__(self, inner: CutBounds, kernel: CutKernel, tools: CutTools) -> None:
+        super().__init__(inner, kernel.graph, "upper")
+        self.kernel, self.tools = kernel, tools
+
+    @property
+    def value(self) -> int:
+        """The best bound so far, less what no cut can be worth."""
+        return self._attainable(self.inner.upper)
+
+    def _attainable(self, value: int) -> int:
+        """The largest value of a lifted cut that is at most `value`, about."""
+        return self.kernel.value_in(self.kernel.value_of(value))
+
+    @property
+    def method(self) -> str:
+        """How the bound was found, reductions included."""
+        if not self.subject.n:
+            return "reductions"
+        return f"reductions, {self.inner.method}" if len(self.tools.reducer.log) else self.inner.method
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """As CoreBounds; a bound less than one unit of the graph above the best cut is as good as equal."""
+        if not self.subject.n:
+            return False
+        above = self.kernel.value_in(self.kernel.value_of(best) + 1) - 1
+        return self.inner.improve(seconds, max(best, above))
+
+    @property
+    def check_seconds(self) -> float:
+        """The reductions are replayed on dictionaries of the neighbours that they meet."""
+        return super().check_seconds + LOG_SECONDS * len(self.tools.reducer.log)
+
+    def verify(self) -> bool:
+        """Check the reductions step by step, and the witness of the kernel's bound."""
+        tools, kernel = self.tools, self.kernel
+        fixed = fixed_sides(tools.instance.inside, tools.instance.outside)
+        offset, rows = verify_log(tools.graph, tools.weights, tools.reducer.log, kernel.places, fixed)
+        if not _same(kernel_of(tools.graph.name, rows, offset, kernel.places), kernel):
+            raise BadCertificate(
+                f"{tools.graph.name}: the reductions lead to another graph than the solver's"
+            )
+        return super().verify()
+
+
+def _same(proved: CutKernel, kernel: CutKernel) -> bool:
+    """Whether two kernels are equal."""
+    arrays = (
+        (each.nodes, each.graph.indptr, each.graph.indices, each.graph.weights) for each in (proved, kernel)
+    )
+    return proved[2:] == kernel[2:] and all(map(np.array_equal, *arrays))

@@ -43,7 +43,7 @@ def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = N
     rows = partition_rows(graph.n, group.size, np.diff(starts) + np.diff(ends))
     lo, hi = rows.range_of(group.rank)
     first, last = int(graph.indptr[lo]), int(graph.indptr[hi])
-    weights = None if graph.weights is None else graph.weights[first:last]
+    weights = None if graph.weights is None else graph.weights[first:last].astype(np.float32)
     mine = Graph(
         graph.name, graph.n, lo, hi, graph.indptr[lo : hi + 1] - first, graph.indices[first:last].copy(),
         graph.edges, weights,

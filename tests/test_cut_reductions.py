@@ -1,0 +1,239 @@
+"""Reductions of maximum cut: every cut keeps its worth, both paths agree, and the log proves the kernel."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from data import data_dir, needs_data
+from test_cut import all_sides, brute_values, random_graph, sparse_graph
+
+from app.api import solve
+from app.graphs.fixed_point import integer_weights
+from app.graphs.graph import from_edges
+from app.graphs.readers import open_edges
+from app.graphs.whole import whole_graph
+from app.problems.table import make_problem
+from app.reductions import cut_compiled
+from app.reductions.cut_log import CLIQUE, MERGE, TRIANGLE, TWIN, triangle
+from app.reductions.cut_reducer import CutReducer, kernel_of
+from app.reductions.cut_verify import verify_log
+from app.reductions.log import entries
+from app.reductions.verify import BadReduction
+from app.search.toolbox import Instance
+
+pytestmark = pytest.mark.mpi_skip
+needs_kernels = pytest.mark.skipif(not cut_compiled.available(), reason="the compiled kernels were not built")
+KINDS = ("plain", "signs", "whole", "binary", "float")
+
+
+def fixed_nodes(graph, seed):
+    """Some nodes for each side; mostly none."""
+    draws = np.random.default_rng(seed)
+    some = draws.permutation(graph.n)[: draws.choice([0, 0, 1, 3])]
+    half = int(draws.integers(0, len(some) + 1))
+    return some[:half], some[half:]
+
+
+def reduced(graph, fixed=((), ()), compiled=True):
+    """The reducer and the kernel."""
+    reducer = CutReducer(graph, integer_weights(graph)[0], *fixed, compiled=compiled)
+    reducer.reduce()
+    return reducer, reducer.kernel()
+
+
+def value(graph, sides):
+    """The cut in units."""
+    weights, _ = integer_weights(graph)
+    return int(weights[sides[graph.row_of()] != sides[graph.indices]].sum()) // 2
+
+
+def same_kernels(a, b):
+    arrays = ((k.nodes, k.graph.indptr, k.graph.indices, k.graph.weights) for k in (a, b))
+    return a[2:] == b[2:] and all(map(np.array_equal, *arrays))
+
+
+def replayed(graph, reducer):
+    """The kernel that the log alone leads to."""
+    weights, _ = integer_weights(graph)
+    offset, rows = verify_log(graph, weights, reducer.log, reducer.places, reducer.fixed)
+    return kernel_of(graph.name, rows, offset, reducer.places)
+
+
+def communities(seed, count=6):
+    """Cliques that few nodes leave, twins and leaves: what CLIQUE and TWIN ask for."""
+    draws = np.random.default_rng(seed)
+    edges, n = [], 0
+    for _ in range(count):
+        size = int(draws.integers(3, 8))
+        edges += [(n + i, n + j) for i in range(size) for j in range(i)]
+        edges += [(n + int(draws.integers(size)), int(draws.integers(n))) for _ in range(2) if n]
+        n += size
+    hubs = draws.integers(0, n, (4, 5))
+    for k, near in enumerate(hubs):
+        edges += [(n + 2 * k + twin, int(x)) for twin in (0, 1) for x in set(near.tolist())]
+    u, v = np.array(edges).T
+    return from_edges(n + 8, u, v)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(40))
+def test_optimum_stays(seed, kind):
+    graph = random_graph(seed, kind)
+    fixed = fixed_nodes(graph, seed)
+    _, kernel = reduced(graph, fixed)
+    sides = all_sides(graph.n)
+    kept = sides[:, fixed[0]].all(axis=1) & ~sides[:, fixed[1]].any(axis=1)
+    inner = brute_values(kernel.graph, all_sides(kernel.graph.n)).max()
+    assert kernel.value_of(int(inner)) == brute_values(graph, sides[kept]).max()
+
+
+def mixed_case(seed):
+    """A graph of a hundred nodes or so, of one kind or another."""
+    if seed % 3 == 0:
+        return communities(seed)
+    return sparse_graph(80, 130, seed, signed=True) if seed % 3 == 1 else random_graph(seed, "float", 40)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_cut_keeps_its_worth(seed):
+    graph, draws = mixed_case(seed), np.random.default_rng(seed)
+    reducer, kernel = reduced(graph, fixed_nodes(graph, seed))
+    for _ in range(5):
+        core = draws.random(kernel.graph.n) < 0.5
+        sides = reducer.lift(kernel, core)
+        assert all(sides[v] == side for v, side in reducer.fixed)
+        assert value(graph, sides) == kernel.value_of(value(kernel.graph, core))
+        assert kernel.value_in(value(graph, sides)) == value(kernel.graph, core)
+
+
+@needs_kernels
+@pytest.mark.parametrize("seed", range(60))
+def test_plain_path_is_the_same(seed):
+    graph = mixed_case(seed)
+    fixed = fixed_nodes(graph, seed)
+    (fast, fast_kernel), (plain, plain_kernel) = (reduced(graph, fixed, each) for each in (True, False))
+    assert np.array_equal(fast.log, plain.log) and fast.counts == plain.counts
+    assert same_kernels(fast_kernel, plain_kernel)
+    core = np.random.default_rng(seed).random(fast_kernel.graph.n) < 0.5
+    assert np.array_equal(fast.lift(fast_kernel, core), plain.lift(plain_kernel, core))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_log_proves_the_kernel(seed):
+    graph = mixed_case(seed)
+    reducer, kernel = reduced(graph, fixed_nodes(graph, seed))
+    assert same_kernels(replayed(graph, reducer), kernel)
+
+
+def test_all_rules_are_met():
+    found = dict.fromkeys(("tie", "merge", "twin", "triangle", "clique"), 0)
+    for seed in range(30):
+        graph = mixed_case(seed)
+        for rule, count in reduced(graph, fixed_nodes(graph, seed))[0].counts.items():
+            found[rule] += count
+    assert all(found.values()), found
+
+
+def test_what_each_rule_leaves():
+    path = from_edges(5, [0, 1, 2, 3], [1, 2, 3, 4])
+    _, kernel = reduced(path)
+    assert not kernel.graph.n and kernel.value_of(0) == 4
+    # Two cliques of five with one node in common, and a clique of four outside: all gone.
+    u, v = np.triu_indices(5, 1)
+    both = from_edges(9, np.append(u, u + 4), np.append(v, v + 4))
+    _, kernel = reduced(both)
+    assert not kernel.graph.n and kernel.value_of(0) == 12
+    # K_{4,4}, whose halves are twins.
+    left, right = np.divmod(np.arange(16), 4)
+    reducer, kernel = reduced(from_edges(8, left, right + 4))
+    assert not kernel.graph.n and kernel.value_of(0) == 16 and reducer.counts["twin"]
+    # A triangular prism with a node in the middle of nothing: every node has three neighbours.
+    prism = from_edges(6, [0, 1, 2, 3, 4, 5, 0, 1, 2], [1, 2, 0, 4, 5, 3, 3, 4, 5])
+    reducer, kernel = reduced(prism)
+    assert reducer.counts["triangle"] and not kernel.graph.n and kernel.value_of(0) == 7
+
+
+@pytest.mark.parametrize("weights", [(1, 1, 1), (2, 2, 2), (-3, 1, 2), (5, -1, -2), (4, 3, -2)])
+def test_triangle_stands_for_a_star(weights):
+    found = triangle(*(2 * w for w in weights))
+    base, (ab, ac, bc) = found
+    for a, b, c in all_sides(3).tolist():
+        star = max(
+            sum(2 * w for w, side in zip(weights, (a, b, c)) if side != middle) for middle in (False, True)
+        )
+        assert base + ab * (a != b) + ac * (a != c) + bc * (b != c) == star
+
+
+def test_halves_are_left_alone():
+    assert triangle(1, 1, 1) is None and triangle(2, 2, 2) == (6, (-1, -1, -1))
+
+
+def spoiled(log, change):
+    """The log with one of its entries changed."""
+    parts = [[rule, len(words), *words] for rule, words in entries(log)]
+    change(parts)
+    return np.array([word for part in parts for word in part], dtype=np.int64)
+
+
+def damage(kind):
+    """What makes a false entry of a true one of a rule."""
+
+    def change(parts):
+        part = next(part for part in parts if part[0] == kind)
+        if kind == TRIANGLE:
+            part[4] += 1  # a weight
+        elif kind == CLIQUE:
+            part[2] += 1  # the weight
+        else:
+            part[4] ^= 1  # the side
+
+    return change
+
+
+@pytest.mark.parametrize("rule", [MERGE, TWIN, TRIANGLE, CLIQUE])
+def test_false_logs_are_refused(rule):
+    seed = next(s for s in range(100) if any(r == rule for r, _ in entries(reduced(mixed_case(s))[0].log)))
+    graph = mixed_case(seed)
+    reducer, _ = reduced(graph)
+    with pytest.raises(BadReduction, match=r"step \d+"):
+        verify_log(graph, integer_weights(graph)[0], spoiled(reducer.log, damage(rule)), reducer.places, [])
+
+
+def test_a_log_without_its_ties_is_refused():
+    graph = sparse_graph(80, 130, 1)
+    reducer, _ = reduced(graph, ([3, 5], [7]))
+    log = spoiled(reducer.log, lambda parts: parts.__delitem__(0))
+    with pytest.raises(BadReduction):
+        verify_log(graph, integer_weights(graph)[0], log, reducer.places, reducer.fixed)
+
+
+def test_nothing_left_is_an_answer():
+    graph = from_edges(40, *np.array([(i, i // 2) for i in range(1, 40)]).T)
+    toolbox = make_problem("maxcut").toolbox(Instance(graph))
+    assert "reduced to 0 of 40 nodes" in toolbox.reduce(lambda: None)
+    assert toolbox.search(0, None) is None
+    sides, bounds = toolbox.lift(toolbox.start()), toolbox.bounds()
+    assert toolbox.value(sides) == 39 == toolbox.value_of_core(bounds.value)
+    assert bounds.method == "reductions" and bounds.verify()
+
+
+@pytest.mark.parametrize("settings", [{"search.steps": 20_000}, {"search.seconds": 3}])
+@pytest.mark.parametrize("kind", ["plain", "whole", "float"])
+def test_answers_with_fixed_nodes(kind, settings):
+    graph = random_graph(8, kind, 9)
+    fixed = np.array([0, 3]), np.array([2])
+    sides = all_sides(graph.n)
+    kept = sides[:, fixed[0]].all(axis=1) & ~sides[:, fixed[1]].any(axis=1)
+    best = brute_values(graph, sides[kept]).max() * integer_weights(graph)[1]
+    weights = np.ones(len(graph.indices)) if graph.weights is None else graph.weights
+    matrix = sp.csr_array((weights, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+    answer = solve(matrix, "maxcut", inside=fixed[0], outside=fixed[1], settings=settings)
+    assert answer.objective == best
+    assert answer.bound is None or answer.bound >= best
+
+
+@needs_data
+def test_a_power_grid():
+    graph, _ = whole_graph(open_edges(str(data_dir() / "mvc/power.graph.gz")))
+    reducer, kernel = reduced(graph)
+    assert kernel.graph.n < 500 and kernel.graph.edges < 1300
+    assert same_kernels(replayed(graph, reducer), kernel)
