@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from app.bounds.cut_cycles import CutCycles, CycleCertificate
+from app.bounds.cut_cycles import CycleCertificate
+from app.bounds.cut_packing import CutPacking
 from app.bounds.cut_sdp import MixingMethod, smallest_eigenvalue
 from app.bounds.cut_verify import CutCertificate, can_factor, dual_value, positive_semidefinite
 from app.graphs.fixed_point import integer_weights
@@ -17,9 +18,10 @@ BATCH = 10  # sweeps between two looks at the clock
 SETTLED = 1e-7  # the relaxation has converged when a batch gains less than this share
 TRIES = 6  # shifts tried until a factorisation ends
 FLOPS = 1.5e10  # of a factorisation, per second
-MOST_EDGES, MOST_PER_NODE = 200_000, 8  # of a program of odd cycles; with more a node it is long, and weak
+MOST_EDGES = 5_000_000  # of a packing of odd cycles
+MOST_PER_NODE = 8  # edges; with more the packing is weak, and worth its time only where
+LONG = 5.0  # s: a factorisation takes more
 LONGEST_SHARE = 0.15  # of a time limit: the relaxation is left to odd cycles where one step takes more
-SHORT = 0.2  # s: a program that is never put off
 END = object()
 Witness = CutCertificate | CycleCertificate
 
@@ -45,10 +47,11 @@ class CutBounds:
         self._mixing: MixingMethod | None = None
         self._value = 0.0
         self._places = _places(self._matrix)
-        self._cycles: CutCycles | None = None
+        self._cycles: CutPacking | None = None
         self._slices: Iterator[None] | None = None
-        if cycles and 0 < graph.edges <= min(MOST_EDGES, MOST_PER_NODE * graph.n):
-            self._cycles = CutCycles(graph, self._weights, compiled)
+        worth = graph.edges <= MOST_PER_NODE * graph.n or self._factor_seconds > LONG
+        if cycles and worth and 0 < graph.edges <= MOST_EDGES:
+            self._cycles = CutPacking(graph, self._weights, compiled)
             self._slices = self._cycles.slices()
         self._spent = {"relaxation": 0.0, "cycles": 0.0}
 
@@ -69,13 +72,13 @@ class CutBounds:
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`: a factorisation, or else a program."""
-        return self._factor_seconds if self._possible else self._program_seconds
+        """An estimate of the shortest call of `improve`, where it may be a factorisation."""
+        return self._factor_seconds if self._possible else 0.0
 
     @property
-    def _program_seconds(self) -> float:
-        """An estimate of the next program of odd cycles, 0 where another slice comes before it, or none."""
-        return self._cycles.next_seconds if self._slices is not None else 0.0
+    def closing(self) -> bool:
+        """Whether odd cycles are at work, which often meet the best cut of a sparse graph."""
+        return self._slices is not None
 
     @property
     def check_seconds(self) -> float:
@@ -101,14 +104,13 @@ class CutBounds:
         stop, swept = time.perf_counter() + seconds, False
         while self._goes_on(lower):
             begun = time.perf_counter()
-            turn = self._turn(stop - begun)
+            turn = self._turn()
             if turn == "cycles":
                 self._separate()
             else:
                 swept = self._relax(stop, lower)
             self._spent[turn] += time.perf_counter() - begun
-            # A program that the relaxation cannot be done instead of begins a call of its own.
-            if time.perf_counter() + (0.0 if self._possible else self._program_seconds) >= stop:
+            if time.perf_counter() >= stop:
                 break
         if swept and self._mixing is not None:
             begun = time.perf_counter()
@@ -120,12 +122,11 @@ class CutBounds:
         """Whether there is something left to do, and to gain."""
         return (self._possible or self._slices is not None) and (lower is None or self.upper > lower)
 
-    def _turn(self, left: float) -> str:
-        """Who works next: of two the one that has had less time, but no program longer than the time left."""
+    def _turn(self) -> str:
+        """Who works next: of two the one that has had less time."""
         if self._slices is None or not self._possible:
             return "relaxation" if self._possible else "cycles"
-        long = self._program_seconds > max(SHORT, left)
-        return "relaxation" if long or self._spent["relaxation"] <= self._spent["cycles"] else "cycles"
+        return "relaxation" if self._spent["relaxation"] <= self._spent["cycles"] else "cycles"
 
     def _separate(self) -> None:
         """A slice of the odd cycles."""

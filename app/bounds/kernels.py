@@ -45,8 +45,8 @@ CLIQUES = function(
 CUT_CYCLES = function(
     "lk_cut_cycles",
     Long,
-    *[Pointer] * 3,
-    *[Long] * 4,
+    *[Pointer] * 4,
+    *[Long] * 5,
     Pointer,
     Long,
     *[Pointer] * 4,
@@ -145,31 +145,36 @@ def cliques(
 
 def cut_cycles(
     rows: Rows,
-    value: np.ndarray,
+    same: np.ndarray,
+    other: np.ndarray,
     one: int,
     roots: np.ndarray,
     used: np.ndarray,
     share: int,
     margin: int,
+    most: int,
     compiled: bool = True,
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], int]:
     """Cycles C with a set F of an odd number of their edges, at most one from each root, for which
-    sum over F of (1 - x) + sum over C - F of x is below 1 by more than `margin`: every cut has at least 1.
+    sum over F of `other` + sum over C - F of `same` is below 1 by more than `margin`. With other = 1 - x and
+    same = x that is at least 1 for every cut x.
 
-    value   [nnz] int64 x of the edge of each entry, in units of 1/one     roots [k] int32
+    same, other   [nnz] int64 of the edge of each entry, in units of 1/one; not used where one or more
+    roots   [k] int32
     used    [n] int32, in and out: cycles by node     share   a root on so many cycles is passed over
+    most    states that one search may settle
     returns the cycles: nodes [L] int32, and [L] uint8 whether the edge to the next node is in F; how many
             roots were looked at
     """
     hop = max(one >> 12, 1)
     if not (compiled and CUT_CYCLES):
-        return plain.cut_cycles(rows, value, one, hop, margin, share, roots, used), len(roots)
+        return plain.cut_cycles(rows, (same, other), one, hop, margin, most, share, roots, used), len(roots)
     ptr, nodes, done = _output(rows.n, len(roots))
     over = np.empty(len(nodes), dtype=np.uint8)
     found = CUT_CYCLES(
-        rows.n, address(rows.indptr), address(rows.indices), address(value), one, hop, margin, share,
-        address(roots), len(roots), address(used), address(ptr), address(nodes), address(over), len(nodes),
-        address(done),
+        rows.n, address(rows.indptr), address(rows.indices), address(same), address(other), one, hop, most,
+        margin, share, address(roots), len(roots), address(used), address(ptr), address(nodes), address(over),
+        len(nodes), address(done),
     )  # fmt: skip
     return list(zip(_lists(found, ptr, nodes), _lists(found, ptr, over))), int(done[0])
 

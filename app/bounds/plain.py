@@ -186,21 +186,24 @@ def cliques(
 
 
 def _closest_over(
-    entries: list[list[tuple[int, int]]], one: int, hop: int, limit: int, root: int
+    entries: list[list[tuple[int, int, int]]], hop: int, limit: int, most: int, root: int
 ) -> tuple[int, int, dict[int, int]] | None:
     """The shortest walk from the root to its other side: the states that meet, and the one before each."""
     dist, parent = {2 * root: 0}, {2 * root: -1}
-    heap, best, ends = [(0, 2 * root)], limit, None
+    heap, best, ends, settled = [(0, 2 * root)], limit, None, 0
     while heap:
         d, state = heapq.heappop(heap)
         if 2 * d >= best:
             break
         if d != dist[state]:
             continue
-        for v, value in entries[state >> 1]:
+        if settled >= most:
+            break
+        settled += 1
+        for v, *lengths in entries[state >> 1]:
             for over in (0, 1):
                 after = 2 * v + (state & 1) ^ over
-                far = d + hop + (one - value if over else value)
+                far = d + hop + lengths[over]
                 if after ^ 1 in dist and far + dist[after ^ 1] < best:
                     best, ends = far + dist[after ^ 1], (state, after)
                 if 2 * far >= best or dist.get(after, far + 1) <= far:
@@ -236,19 +239,20 @@ def _cycle_over(end: int, after: int, parent: dict[int, int]) -> list[int]:
 
 def cut_cycles(
     rows: "Rows",
-    value: np.ndarray,
+    lengths: tuple[np.ndarray, np.ndarray],
     one: int,
     hop: int,
     margin: int,
+    most: int,
     share: int,
     roots: np.ndarray,
     used: np.ndarray,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """As kernels.cut_cycles."""
-    entries = list(zip(rows.indices.tolist(), value.tolist()))
+    """As kernels.cut_cycles; lengths: same, other."""
+    entries = list(zip(rows.indices.tolist(), *(each.tolist() for each in lengths)))
     near, out = [entries[a:b] for a, b in pairwise(rows.indptr.tolist())], []
     for root in roots.tolist():
-        met = None if used[root] >= share else _closest_over(near, one, hop, one - margin, root)
+        met = None if used[root] >= share else _closest_over(near, hop, one - margin, most, root)
         if met is None:
             continue
         states = np.array(_cycle_over(*met), dtype=np.int64)

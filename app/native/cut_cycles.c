@@ -5,10 +5,11 @@
 
 #include "heap.h"
 
-/* A state is 2 v + side. An edge of value x is gone along to the same side for x and to the other for 1 - x. */
+/* A state is 2 v + side. An edge is gone along to the same side for one length and to the other for another. */
 typedef struct {
-    int64_t n, one, hop;            /* values are multiples of 1/one; hop: added for each edge */
-    const int64_t *indptr, *value;  /* value [nnz] of the edge of each entry */
+    int64_t n, one, hop, most;             /* lengths are multiples of 1/one; hop: added for each edge; most: states
+                                              that one search settles */
+    const int64_t *indptr, *same, *other;  /* [nnz] lengths of the edge of each entry, to either side */
     const int32_t *indices;
     int64_t *dist;                  /* [2n] */
     int32_t *stamp, *parent;        /* [2n] the search that dist is of; the state before */
@@ -23,6 +24,7 @@ typedef struct {
 static int closest(Search *s, int32_t root, int32_t round, int64_t limit, int32_t *ends) {
     const int64_t states = 2 * s->n, start = 2 * (int64_t)root;
     int64_t best = limit;
+    int64_t settled = 0;
     int found = 0;
     s->heap.count = 0;
     s->dist[start] = 0;
@@ -33,10 +35,11 @@ static int closest(Search *s, int32_t root, int32_t round, int64_t limit, int32_
         const int64_t key = heap_pop(&s->heap), d = key / states, state = key % states;
         if (2 * d >= best) break;
         if (d != s->dist[state]) continue;
+        if (settled++ >= s->most) break;
         for (int64_t j = s->indptr[state >> 1]; j < s->indptr[(state >> 1) + 1]; ++j) {
-            const int64_t same = 2 * (int64_t)s->indices[j] + (state & 1);
-            for (int64_t next = same, over = 0; over < 2; next = same ^ 1, ++over) {
-                const int64_t far = d + s->hop + (over ? s->one - s->value[j] : s->value[j]);
+            const int64_t along = 2 * (int64_t)s->indices[j] + (state & 1);
+            for (int64_t next = along, over = 0; over < 2; next = along ^ 1, ++over) {
+                const int64_t far = d + s->hop + (over ? s->other[j] : s->same[j]);
                 if (s->stamp[next ^ 1] == round && far + s->dist[next ^ 1] < best) {
                     best = far + s->dist[next ^ 1];
                     ends[0] = (int32_t)state;
@@ -87,16 +90,17 @@ static int64_t simple_cycle(Search *s, const int32_t *ends, int32_t *nodes, uint
 }
 
 /* Simple cycles of which the edges that change sides, an odd number, and the others, have a length below one - margin;
- * at most one from each root; a root that lies on `share` cycles is passed over. value [nnz], in units of 1/one.
+ * at most one from each root; a root that lies on `share` cycles is passed over. same, other [nnz], in units of 1/one;
+ * an edge is not gone along where its length is one or more.
  * used [n] counts cycles by node, in and out. out_ptr [count+1]; nodes, over [room], where it stops when one would
  * not fit. Returns the number of cycles, -1 without memory; *next: roots done. */
-int64_t lk_cut_cycles(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *value, int64_t one,
-                      int64_t hop, int64_t margin, int64_t share, const int32_t *roots, int64_t count, int32_t *used,
+int64_t lk_cut_cycles(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *same,
+                      const int64_t *other, int64_t one, int64_t hop, int64_t most, int64_t margin, int64_t share, const int32_t *roots, int64_t count, int32_t *used,
                       int64_t *out_ptr, int32_t *nodes, uint8_t *over, int64_t room, int64_t *next) {
     int64_t *dist = malloc((size_t)(2 * n + 2) * sizeof *dist), found = 0, i = 0;
     int32_t *marks = calloc((size_t)(12 * n + 16), sizeof *marks), *cycle = malloc((size_t)(n + 1) * sizeof *cycle);
     uint8_t *sides = malloc((size_t)(n + 1));
-    Search s = {n, one, hop, indptr, value, indices, dist, marks, marks + 2 * n, marks + 4 * n, marks + 8 * n + 8,
+    Search s = {n, one, hop, most, indptr, same, other, indices, dist, marks, marks + 2 * n, marks + 4 * n, marks + 8 * n + 8,
                 marks + 9 * n + 8, {malloc(1024 * sizeof *dist), 0, 1024}};
     int32_t ends[2];
     if (!dist || !marks || !cycle || !sides || !s.heap.key) found = -1;

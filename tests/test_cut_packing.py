@@ -2,19 +2,19 @@
 
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
-import scipy.optimize
 from scipy.spatial import Delaunay
 from test_cut import KINDS, optimum, random_graph
 
-from app.bounds import cut_cycles, kernels
+from app.bounds import cut_packing, kernels
 from app.bounds.certificate import BadCertificate
 from app.bounds.cut_bounds import CutBounds
-from app.bounds.cut_cycles import ONE, CutCycles, entry_of
+from app.bounds.cut_cycles import entry_of
+from app.bounds.cut_packing import CutPacking, EdgeNumbers, keys_of
+from app.bounds.packing import ONE
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
 
@@ -32,8 +32,8 @@ def weighted(graph, seed, signs=True):
 
 
 def worked_out(graph, compiled=True):
-    """The cycles of a graph, as far as they lead."""
-    cycles = CutCycles(graph, integer_weights(graph)[0], compiled)
+    """The packing of a graph, as far as it leads."""
+    cycles = CutPacking(graph, integer_weights(graph)[0], compiled)
     for _ in cycles.slices():
         pass
     return cycles
@@ -87,13 +87,13 @@ def test_on_planar_graphs_it_is_the_optimum(compiled):
 def test_of_two_bounds_the_better_one_counts():
     torus = weighted(nx.grid_2d_graph(4, 4, periodic=True), 5)
     dense = weighted(nx.complete_graph(18), 5)
-    for graph, method in ((torus, "odd cycles"), (dense, "semidefinite relaxation")):
+    for graph, method in ((torus, "packing of odd cycles"), (dense, "semidefinite relaxation")):
         bounds = CutBounds(graph)
         while bounds.improve(0.05, lower=optimum(graph)):
             pass
         assert bounds.method == method and bounds.upper >= optimum(graph)
         bounds.certificate().check(graph)
-        assert (bounds.check_seconds == 0) == (method == "odd cycles")
+        assert (bounds.check_seconds == 0) == (method == "packing of odd cycles")
 
 
 def test_where_a_limit_is_short_no_factorisation_is_waited_for():
@@ -105,51 +105,21 @@ def test_where_a_limit_is_short_no_factorisation_is_waited_for():
     before = bounds.upper
     while bounds.improve(0.1) and bounds.upper == before:
         pass
-    assert bounds.upper < before and bounds.method == "odd cycles"
+    assert bounds.upper < before and bounds.method == "packing of odd cycles"
     patient = CutBounds(graph)
     patient.expect(1000.0)
     assert patient.least_seconds > 1
 
 
-def test_a_program_that_fails_ends_the_work(monkeypatch):
-    graph = weighted(nx.complete_graph(9), 1, signs=False)
-    monkeypatch.setattr(cut_cycles, "MOST_VALUE", 0.0)
-    assert worked_out(graph).best is None
-    bounds = CutBounds(graph)
-    while bounds.improve(0.05):
-        pass
-    assert bounds.method == "semidefinite relaxation"
-
-
-def test_a_program_that_takes_longer_than_estimated_is_put_off(monkeypatch):
-    """Until there is twice the time; the bound is what it would have been."""
-    graph = weighted(planar(3), 3)
-    wanted, solve, calls = worked_out(graph).best.upper, scipy.optimize.linprog, []
-
-    def slow(*arguments, options, **more):
-        calls.append(options["time_limit"])
-        if len(calls) in (1, 2, 4):
-            time.sleep(0.05)
-            return SimpleNamespace(status=1)
-        return solve(*arguments, options=options, **more)
-
-    monkeypatch.setattr(scipy.optimize, "linprog", slow)
-    cycles, longest = CutCycles(graph, integer_weights(graph)[0]), 0.0
-    for _ in cycles.slices():
-        longest = max(longest, cycles.next_seconds)
-    assert cycles.best.upper == wanted and len(calls) > 4
-    assert longest >= 0.1 and calls[1] >= calls[0] + 4 * 0.09
-
-
 def test_slices_are_short_where_searches_are_long(monkeypatch):
-    sizes, real = [], cut_cycles.cut_cycles
+    sizes, real = [], cut_packing.cut_cycles
 
-    def slow(rows, value, one, roots, *rest, **keys):
+    def slow(rows, same, other, one, roots, *rest, **keys):
         sizes.append(len(roots))
-        time.sleep(cut_cycles.SLICE_SECONDS / 4 * len(roots))
-        return real(rows, value, one, roots, *rest, **keys)
+        time.sleep(cut_packing.SLICE_SECONDS / 4 * len(roots))
+        return real(rows, same, other, one, roots, *rest, **keys)
 
-    monkeypatch.setattr(cut_cycles, "cut_cycles", slow)
+    monkeypatch.setattr(cut_packing, "cut_cycles", slow)
     graph = weighted(nx.grid_2d_graph(4, 8), 1, signs=False)  # no odd cycle
     assert worked_out(graph).best is None
     assert sum(sizes) == graph.n and sizes[0] == 1 and max(sizes) <= 4
@@ -176,8 +146,8 @@ def test_cycles_are_simple_odd_and_violated(compiled):
         draws = np.random.default_rng(seed)
         x = both_directions(graph, draws.choice([0, ONE // 3, ONE // 2, ONE], len(graph.indices)))
         roots, used = np.arange(graph.n, dtype=np.int32), np.zeros(graph.n, dtype=np.int32)
-        rows = kernels.Rows(graph)
-        cycles, done = kernels.cut_cycles(rows, x, ONE, roots, used, 99, 0, compiled=compiled)
+        rows, most = kernels.Rows(graph), 2 * graph.n
+        cycles, done = kernels.cut_cycles(rows, x, ONE - x, ONE, roots, used, 99, 0, most, compiled=compiled)
         assert done == graph.n
         for nodes, over in cycles:
             assert len(nodes) >= 3 and len(set(nodes.tolist())) == len(nodes) and over.sum() % 2 == 1
@@ -199,9 +169,52 @@ def test_compiled_cycles_are_those_of_plain_python():
         roots, results = draws.permutation(graph.n).astype(np.int32), []
         for compiled in (True, False):
             used, rows = np.zeros(graph.n, dtype=np.int32), kernels.Rows(graph)
-            found, _ = kernels.cut_cycles(rows, x, ONE, roots, used, 3, ONE >> 10, compiled=compiled)
+            found, _ = kernels.cut_cycles(
+                rows, x, ONE - x, ONE, roots, used, 3, ONE >> 10, 5 + seed, compiled=compiled
+            )
             results.append(([(n.tolist(), o.tolist()) for n, o in found], used.tolist()))
         assert results[0] == results[1]
+
+
+def test_edges_are_numbered_by_their_entries():
+    graph = weighted(nx.gnp_random_graph(30, 0.3, seed=1), 1)
+    numbers, rows = EdgeNumbers(graph), graph.row_of()
+    assert len(numbers.entries) == graph.edges
+    for u, v, edge in zip(rows.tolist(), graph.indices.tolist(), numbers.edge.tolist()):
+        entry = numbers.entries[edge]
+        assert {rows[entry], graph.indices[entry]} == {u, v}
+
+
+def test_each_search_finds_other_cycles(monkeypatch):
+    """Those in the packing are not found again, nor one cycle twice in a round."""
+    found, real = [], CutPacking._extend
+
+    def noted(self, cycles):
+        found.append((len(cycles), real(self, cycles)))
+        return found[-1][1]
+
+    monkeypatch.setattr(CutPacking, "_extend", noted)
+    monkeypatch.setattr(cut_packing, "LEAST_ROOTS", 1)
+    graph = weighted(nx.random_regular_graph(4, 60, seed=2), 2, signs=False)
+    cycles = worked_out(graph)
+    assert sum(count for count, _ in found) == sum(new for _, new in found) > 50
+    keys = keys_of(cycles._cycles)
+    assert len(np.unique(keys)) == len(keys)
+
+
+def test_values_of_cycles_keep_to_the_weights():
+    """Nothing but the edges' weights is asked of a packing: the bound follows."""
+    graph = weighted(nx.random_regular_graph(3, 40, seed=4), 4)
+    best = worked_out(graph).best
+    weights, _ = integer_weights(graph)
+    heads = np.concatenate([np.roll(best.nodes[a:b], -1) for a, b in zip(best.ptr, best.ptr[1:])])
+    entries, load = entry_of(graph, best.nodes, heads), np.zeros(graph.n**2)
+    pairs = np.minimum(best.nodes, heads) * graph.n + np.maximum(best.nodes, heads)
+    np.add.at(load, pairs, np.repeat(best.values, np.diff(best.ptr)))
+    assert (load[pairs] <= np.abs(weights[entries]) * 2.0**best.places).all()
+    assert (best.over == (weights[entries] > 0)).all()
+    positive = int(weights[weights > 0].sum()) // 2
+    assert best.upper == positive - -(-int(best.values.sum()) >> best.places)
 
 
 # ---- witnesses --------------------------------------------------------------------------------------------

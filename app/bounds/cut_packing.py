@@ -1,0 +1,234 @@
+"""The bound of odd cycles on the cut of large sparse graphs, from the side of its dual: a packing of cycles."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.bounds.cut_cycles import CycleCertificate, heads_of
+from app.bounds.first_order import PackingProgram
+from app.bounds.kernels import Rows, cut_cycles
+from app.bounds.packing import ONE, Columns, denominator, repaired
+from app.graphs.graph import Graph
+
+METHOD = "packing of odd cycles"
+STEPS, MOST_LONGER = (
+    50,
+    6,
+)  # of the first-order method between two separations, at least; and times that at most
+SLICE = 10_000_000  # entries of the program that one slice goes through, at most
+SLICE_SECONDS = 0.1  # that the searches of a slice are to take
+PARTS, LEAST_ROOTS = 32, 64  # of the nodes, which searches start from; of a part
+REACH = 100  # states that one search settles at first; later more
+SHARE = 3  # a node that lies on so many new cycles starts no search of its own
+MARGIN, LEAST_MARGIN = ONE // 50, ONE // 50
+FEW = 0.02  # of the cycles: where fewer are new, those that are violated less are looked for
+IDLE = 1e-4  # cycles with smaller values are dropped, in units of the mean weight
+PATIENCE = 24  # rounds without a better bound
+
+
+@dataclass(frozen=True, eq=False)
+class Cycles(Columns):
+    """Cycles as columns over the edges: `nodes` are numbers of edges, each cycle is needed once.
+
+    path [ptr[k]] int32   the node where each edge is gone along from
+    """
+
+    path: np.ndarray
+
+    @property
+    def need(self) -> np.ndarray:
+        """[k] ones: of the edges of a cycle every cut pays for one at least."""
+        return np.ones(len(self), dtype=np.int64)
+
+    def taken(self, keep: np.ndarray) -> "Cycles":
+        """The cycles of `keep` [k] bool."""
+        kept = Columns(self.ptr, self.nodes, self.clique).taken(keep)
+        return Cycles(kept.ptr, kept.nodes, kept.clique, self.path[np.repeat(keep, self.sizes)])
+
+
+class CutPacking:
+    """Cutting planes for maximum cut, from the side of their dual.
+
+    A cut pays |w| for each edge of positive weight that it leaves inside a side and for each of negative
+    weight that lies across: it is worth the sum of the positive weights less what it pays. On a cycle with an
+    odd number of positive edges it pays for one edge at least, for it has an even number of edges across. So
+    with values y >= 0 of such cycles that add up to at most |w| on every edge, no cut is worth more than the
+    sum of the positive weights less that of the values. The best such packing is as good as the program of
+    all inequalities of odd cycles (cut_cycles.py), since prices that obey those of such cycles, and no lower
+    ones do, obey the others, too.
+
+    Rounds of: values and prices by a first-order method, the values made exact, which is a bound; then the
+    cycles whose edges have prices below 1 together, by shortest paths between the two sides of a node
+    (Barahona and Mahjoub 1986).
+
+    best   the best certificate so far, None at first
+    """
+
+    def __init__(self, graph: Graph, weights: np.ndarray, compiled: bool = True) -> None:
+        """graph: whole; weights [nnz] int64 of its entries."""
+        self._graph, self._compiled = graph, compiled
+        self._rows, self._columns = Rows(graph), EdgeNumbers(graph)
+        once = self._columns.entries
+        self._size, self._above = np.abs(weights[once]), weights[once] > 0
+        self._most = int(weights[once][self._above].sum())
+        self._one = denominator(self._size)
+        self._mean = max(float(self._size.mean()) if len(once) else 1.0, 1e-300)
+        none = np.zeros(0, dtype=np.int32)
+        self._cycles = Cycles(np.zeros(1, dtype=np.int64), none, np.zeros(0, dtype=bool), none)
+        self._keys = np.zeros(0, dtype=np.uint64)
+        self._x, self._y = np.zeros(len(once)), np.zeros(0)
+        self._roots, self._margin, self._reach, self._searched = 1, MARGIN, REACH, 0.0
+        self.best: CycleCertificate | None = None
+
+    def slices(self) -> Iterator[None]:
+        """The work, cut into slices; ends when nothing more is found or gained."""
+        idle = 0
+        while idle < PATIENCE:
+            before, found = self.best, (yield from self._separate())
+            if not len(self._cycles):
+                return
+            yield from self._solve(STEPS << idle // 6)
+            idle = 0 if self.best is not before else idle + 1
+            if found < FEW * len(self._cycles):
+                self._margin, self._reach = max(self._margin // 2, LEAST_MARGIN), 4 * self._reach
+
+    def _separate(self) -> Iterator[None]:
+        """Add cycles that the prices violate; returns how many.
+
+        Prices are raised first where those of a known cycle are below 1 together, and then along the cycles
+        that are found, so that each search finds others.
+        """
+        price, added, at = self._x.copy(), 0, 0
+        self._searched = 0.0
+        _raise(price, self._cycles)
+        used = np.zeros(self._graph.n, dtype=np.int32)
+        while at < self._graph.n:
+            roots = np.arange(at, min(at + self._roots, self._graph.n), dtype=np.int32)
+            begun = time.perf_counter()
+            whole = np.clip(np.rint(price * ONE), 0, ONE).astype(np.int64)
+            # An edge of positive weight is paid for where it stays on a side, which no cycle may cross.
+            other, same = (
+                np.where(each, whole, ONE)[self._columns.edge] for each in (self._above, ~self._above)
+            )
+            found, done = cut_cycles(
+                self._rows,
+                same,
+                other,
+                ONE,
+                roots,
+                used,
+                SHARE,
+                self._margin,
+                self._reach,
+                compiled=self._compiled,
+            )
+            at += done
+            if found:
+                new = self._columns_of([nodes for nodes, _ in found])
+                _raise(price, new)
+                added += self._extend(new)
+            spent = max(time.perf_counter() - begun, 1e-9)
+            self._searched += spent
+            most = min(4 * len(roots), max(self._graph.n // PARTS, LEAST_ROOTS))
+            self._roots = max(1, min(int(len(roots) * SLICE_SECONDS / spent), most))
+            yield
+        return added
+
+    def _columns_of(self, paths: list[np.ndarray]) -> Cycles:
+        """Cycles, each a list of its nodes, as columns."""
+        ptr, path = np.cumsum([0, *map(len, paths)], dtype=np.int64), np.concatenate(paths)
+        edges = self._columns.between(path, heads_of(ptr, path)).astype(np.int32)
+        return Cycles(ptr, edges, np.zeros(len(paths), dtype=bool), path)
+
+    def _extend(self, found: Cycles) -> int:
+        """Add the cycles that are new; returns how many."""
+        keys, first = np.unique(keys_of(found), return_index=True)
+        first = first[~np.isin(keys, self._keys)]
+        new = np.zeros(len(found), dtype=bool)
+        new[first] = True
+        self._keys = np.concatenate([self._keys, keys_of(found)[new]])
+        self._cycles = _joined(self._cycles, found.taken(new))
+        self._y = np.concatenate([self._y, np.zeros(len(first))])
+        return len(first)
+
+    def _solve(self, steps: int) -> Iterator[None]:
+        """Steps of the first-order method, more of them where the searches took longer; bounds from where they
+        led, and the cycles of no use dropped.
+        """
+        columns = self._cycles.matrix(len(self._size)), self._cycles.need
+        program = PackingProgram(*columns, self._size, self._x, self._y)
+        at_once = min(max(SLICE // (2 * program.entries + 1), 1), steps)
+        made, spent = 0, 0.0
+        while made < steps or (made < MOST_LONGER * steps and spent < self._searched):
+            begun = time.perf_counter()
+            program.run(at_once)
+            made, spent = made + at_once, spent + time.perf_counter() - begun
+            yield
+        last = program.y
+        self._bound(last)
+        yield
+        program.restart()
+        self._x, self._y = program.x, program.y
+        self._bound(self._y)
+        yield
+        keep = np.maximum(last, self._y) > IDLE
+        self._cycles, self._y, self._keys = self._cycles.taken(keep), self._y[keep], self._keys[keep]
+
+    def _bound(self, y: np.ndarray) -> None:
+        """The bound of values y [k] in units of the mean weight, made exact."""
+        value = repaired(self._cycles, y * self._mean, self._size, self._one, self._compiled)
+        upper = (self._most * self._one - int(value.sum())) // self._one
+        if self.best is None or upper < self.best.upper:
+            kept = self._cycles.taken(value > 0)
+            over, places = self._above[kept.nodes].astype(np.uint8), self._one.bit_length() - 1
+            self.best = CycleCertificate(upper, METHOD, kept.ptr, kept.path, over, value[value > 0], places)
+
+
+class EdgeNumbers:
+    """The edges of a whole graph, numbered by their entries (u, v) with u < v.
+
+    entries [m] int64   those entries
+    edge [nnz] int64    the edge of each entry
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        rows, columns, self._n = graph.row_of(), graph.indices, graph.n
+        self.entries = np.flatnonzero(rows < columns)
+        self._keys = rows[self.entries] * self._n + columns[self.entries]
+        self.edge = self.between(rows, columns)
+
+    def between(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """[k] the edges u[i]-v[i], all of which there are."""
+        return self._keys.searchsorted(np.minimum(u, v) * np.int64(self._n) + np.maximum(u, v))
+
+
+def _raise(price: np.ndarray, cycles: Cycles) -> None:
+    """Raise prices [m] where those of a cycle are below 1 together, each in proportion: then none are."""
+    if not len(cycles):
+        return
+    edges, sizes = cycles.nodes, cycles.sizes
+    paid = np.repeat(np.add.reduceat(price[edges], cycles.ptr[:-1]), sizes)
+    even = np.repeat(1.0 / sizes, sizes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = np.where(paid > 0, price[edges] / np.minimum(paid, 1.0), even)
+    np.maximum.at(price, edges, wanted)
+
+
+def keys_of(cycles: Cycles) -> np.ndarray:
+    """[k] uint64, the same for cycles of the same edges, and for others by a chance of 2^-64."""
+    z = cycles.nodes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.add.reduceat(z ^ (z >> np.uint64(31)), cycles.ptr[:-1])
+
+
+def _joined(a: Cycles, b: Cycles) -> Cycles:
+    """The cycles of both."""
+    return Cycles(
+        np.concatenate([a.ptr, a.ptr[-1] + b.ptr[1:]]),
+        np.concatenate([a.nodes, b.nodes]),
+        np.concatenate([a.clique, b.clique]),
+        np.concatenate([a.path, b.path]),
+    )
