@@ -13,6 +13,7 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.graphs.distances import stream_of_distances
+from app.graphs.ids import ids_of_names, named
 from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
 from app.graphs.metric import from_points, scaled_points
 from app.graphs.node_memory import ClassNames, numbers_of, rows_of_nodes, splits_of, table_of_arrays
@@ -244,7 +245,9 @@ def _loaded(
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
             limit = int(case.memory.max_decompressed_gb * 1e9)
-            source = open_edges(graph, case.graph.format, limit) if group.rank == 0 else None
+            source = (
+                open_edges(graph, case.graph.format, limit, ids=case.graph.ids) if group.rank == 0 else None
+            )
         elif case.problem.name == "tsp" and not (isinstance(graph, np.ndarray) and not _is_square(graph)):
             source, labels = stream_of_distances(graph)
         elif case.problem.name == "tsp":
@@ -274,23 +277,26 @@ def _with_fixed(
         for name, nodes in (("inside", inside), ("outside", outside)):
             if nodes is not None and getattr(search, name):
                 raise CaseError(f"{name}: given here and in search.{name}; one of them would be right")
-            found.append(None if nodes is None else _ids_of(nodes, labels, name))
+            texts = named(loaded.graph.ids)
+            found.append(None if nodes is None else _ids_of(nodes, labels, name, texts))
         both = [] if inside is None or outside is None else np.intersect1d(*found).tolist()
         for node in both[:1]:
-            shown_node = node if labels is None else labels[node]
+            shown_node = labels[node] if labels is not None else node.decode() if texts else node
             raise GraphError(
                 f"inside, outside: node {shown_node!r} is in both; in one of them would be right"
             )
     return replace(loaded, inside=found[0], outside=found[1])
 
 
-def _ids_of(nodes: Any, labels: list[Any] | None, name: str) -> np.ndarray:
-    """[k] int64, the ids of nodes that a caller names. Raises GraphError."""
+def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.ndarray:
+    """[k] the ids of nodes that a caller names: int64, or those of names. Raises GraphError."""
     right = "a list of nodes would be right"
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise GraphError(f"{name}: found {nodes!r}; {right}")
     if labels is not None:
         return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
+    if texts:
+        return ids_of_names(list(nodes), name)
     array = np.asarray(list(nodes))
     if len(array) and (array.dtype.kind not in "iu" or array.ndim != 1):
         raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")

@@ -91,6 +91,10 @@ class GraphCase(Table, frozen=True):
         ],
         about("of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets"),
     ] = "auto"
+    ids: Annotated[
+        Literal["numbers", "names"],
+        about('of the nodes of an edge list; names: any text, such as "TP53 MDM2"'),
+    ] = "numbers"
     features: Annotated[
         str, about('file of node features: .npy, .npz or text, a row for each node; "": those in graph.path')
     ] = ""

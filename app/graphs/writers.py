@@ -13,6 +13,7 @@ import numpy as np
 
 from app.errors import CaseError, GraphError
 from app.graphs.graph import Graph
+from app.graphs.ids import named
 from app.graphs.metric import COORDINATE_KINDS, Metric
 from app.graphs.source import graph_suffix, shown
 from app.graphs.written import (
@@ -65,7 +66,7 @@ def losses(graph: Graph, metric: Metric | None, format: str) -> list[str]:
     alone = int(np.count_nonzero(graph.degrees() == 0))
     if alone and format in ("edges", "csv"):
         found.append(f"{alone} nodes without edges are left out: a list of edges has no place for them")
-    if graph.ids is not None and format not in WITH_IDS and not _consecutive(graph.ids):
+    if graph.ids is not None and format not in WITH_IDS and (named(graph.ids) or not _consecutive(graph.ids)):
         found.append("nodes are numbered 1..n in ascending order of their ids; --ids FILE writes the ids")
     if graph.node_weights is not None and format not in WITH_NODE_WEIGHTS:
         found.append(f"node weights are left out; {' and '.join(WITH_NODE_WEIGHTS)} hold them")

@@ -10,6 +10,7 @@ from app.bounds.certificate import Bound
 from app.errors import CaseError
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
+from app.graphs.ids import one_id
 from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 
@@ -36,7 +37,7 @@ class NodeTools:
         """Refuse weights of 0, and those that are nothing beside the largest. Raises CaseError."""
         bad = np.flatnonzero(self.weights <= 0) if self.weights is not None else []
         if len(bad):
-            node = self.graph.node_ids(bad[:1])[0]
+            node = one_id(self.graph.node_ids(bad[:1]), 0)
             raise CaseError(
                 f"{self.graph.name}: the weight of node {node} is 0, or nothing beside the largest; for "
                 f"{self.words}s weights above 0 would be right"
