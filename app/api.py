@@ -13,7 +13,7 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.graphs.distances import stream_of_distances
-from app.graphs.ids import ids_of_names, named
+from app.graphs.ids import ids_of_names, named, plain_ids
 from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
 from app.graphs.metric import from_points, scaled_points
 from app.graphs.node_memory import ClassNames, numbers_of, rows_of_nodes, splits_of, table_of_arrays
@@ -184,6 +184,7 @@ def classify(
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=2)
     loaded, names = _loaded(context, graph)
+    names = names or _names_of_file(context, loaded)
     n = loaded.graph.n
     with raise_together(context.group, "reading the node data"):
         classes = ClassNames(labels, names, n)
@@ -206,6 +207,13 @@ def classify(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
     )  # fmt: skip
+
+
+def _names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
+    """The names of a file's nodes in ascending order; None where it has numbers. Ranks: all call."""
+    if not named(loaded.graph.ids):
+        return None
+    return sorted(plain_ids(all_ids(context, loaded)))
 
 
 def _names_neighbours(settings: dict[str, Any]) -> bool:
@@ -245,9 +253,8 @@ def _loaded(
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
             limit = int(case.memory.max_decompressed_gb * 1e9)
-            source = (
-                open_edges(graph, case.graph.format, limit, ids=case.graph.ids) if group.rank == 0 else None
-            )
+            if group.rank == 0:
+                source = open_edges(graph, case.graph.format, limit, ids=case.graph.ids)
         elif case.problem.name == "tsp" and not (isinstance(graph, np.ndarray) and not _is_square(graph)):
             source, labels = stream_of_distances(graph)
         elif case.problem.name == "tsp":

@@ -105,6 +105,13 @@ class GraphCase(Table, frozen=True):
             'file of the nodes to train on, validate and test; random: 60 : 20 : 20; "": those in graph.path'
         ),
     ] = ""
+    node_data_by: Annotated[
+        Literal["order", "id"],
+        about(
+            "features, labels, splits; order: a line for each node, in the order of the ids; id: lines of "
+            "text in any order that begin with an id"
+        ),
+    ] = "order"
     neighbours: Annotated[
         Literal["both", "in", "out"],
         about(

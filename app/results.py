@@ -125,7 +125,7 @@ class Classification:
     """What a graph network says of every node, and how it was trained.
 
     predicted   [n] classes, or [n, labels] bool where a node may have several, in the order of `nodes`
-    nodes       the labels of a NetworkX graph, or row numbers
+    nodes       the labels of a NetworkX graph, the names of a file, or row numbers
     scores      accuracy, micro and macro F1 by split, of labelled nodes
     """
 

@@ -1,15 +1,19 @@
 """Node ids that are names: read, numbered, kept, written and read back, the same on any number of ranks."""
 
+import gzip
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import ROOT, mpirun, run_job
+from mpi4py import MPI
 from test_loading import bits, load_kept, write
 
 import app
+from app.comm.group import Group
 from app.commands.convert import convert
 from app.config import Case, GraphCase
 from app.device import HostDevice
@@ -21,6 +25,7 @@ from app.graphs.whole import whole_graph
 from app.graphs.writers import write_graph
 from app.partition.assemble import gather_whole
 from app.partition.load import load_graphs
+from app.partition.nodes import load_node_data
 from app.search.solution_text import nodes_text, order_text, read_nodes, read_order, read_sides, sides_text
 
 ALICE = "alice,bob,3.5\nbob,carol,1\ncarol,dave,2\n"
@@ -277,3 +282,130 @@ def test_plain_lines_are_what_they_are_one_by_one(tmp_path, monkeypatch, between
     monkeypatch.setattr("app.graphs.named_edges._plain_rows", lambda *_: None)
     slow = whole_graph(open_edges(str(tmp_path / "g.txt"), ids="names"))[0]
     assert bits(plain) == bits(slow) and bits(odd)[1:] == bits(slow)[1:]
+
+
+# ---- features, labels and splits by id ---------------------------------------------------------------------
+
+ROWS = {
+    "é 1": 3,
+    "b,c": 0,
+    "a": 5,
+    "d": 1,
+}  # the class of each node; its features are 10 times that and one more
+NODE_EDGES = "a\tb,c\nb,c\td\nd\té 1\n"
+SETS = {"é 1": "train", "b,c": "val", "a": "none", "d": "train"}
+
+
+def node_files(group, folder, rows):
+    """Files of three kinds, each in another order of the lines."""
+    order = [[*rows], [*rows][::-1], sorted(rows)]
+    kinds = [
+        ("x.csv", lambda node: f'"{node}",{10 * rows[node]},{10 * rows[node] + 1}'),
+        ("y.txt", lambda node: f"{node}\t{rows[node]}"),
+        ("s.txt.gz", lambda node: f"{node}\t{SETS.get(node, 'test')}"),
+    ]
+    for (name, line), nodes in zip(kinds, order):
+        text = "# a comment\n\n" + "".join(f"{line(node)}\n" for node in nodes)
+        write(group, folder / name, gzip.compress(text.encode()) if name.endswith(".gz") else text)
+    keys = ("features", "labels", "splits")
+    return {key: str(folder / name) for key, (name, _) in zip(keys, kinds)} | {"node_data_by": "id"}
+
+
+@pytest.mark.parametrize("order", ["natural", "random"])
+@pytest.mark.parametrize("ids", ["names", "numbers"])
+def test_node_data_by_id(group, shared_path, order, ids):
+    rows = ROWS if ids == "names" else {str(7 * i + 1): i % 5 for i in range(23)}
+    edges = NODE_EDGES if ids == "names" else "".join(f"{7 * i + 1} {7 * i + 8}\n" for i in range(22))
+    path = write(group, shared_path / "g.txt", edges)
+    table = GraphCase(path=path, ids=ids, order=order, **node_files(group, shared_path, rows))
+    item = load_graphs(group, table, "x", Case())[0]
+    item = replace(item, paths=(path,))
+    data = load_node_data(group, table, item, Case())
+    own = item.graph.hi - item.graph.lo
+    for at, node in enumerate(plain_ids(item.graph.node_ids(np.arange(item.graph.lo, item.graph.hi)))):
+        kind = rows[str(node)]
+        assert data.features[at].tolist() == [10 * kind, 10 * kind + 1]
+        assert data.class_ids[data.labels[at]] == kind
+        assert data.train[at] == (SETS.get(node) == "train") and data.val[at] == (SETS.get(node) == "val")
+    assert not data.features[own:].any()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nobody\t1", ":3: found node nobody; a node of g would be right"),
+        ("a\t1", ":3: found node a again, after line 2; one line for each node would be right"),
+        (
+            "d",
+            ":3: found nothing after the id in 'd'; a node id and what is known of the node would be right",
+        ),
+        ("d\t# 1", ":3: found nothing after the id in 'd\\\\t# 1'"),
+        ("d\t1", "found no line of node b,c; one for each of the 4 nodes of g would be right"),
+        ("d\tx", "found no line of node b,c"),
+        ("d\x01\t1", ":3: found the control character '\\\\x01'"),
+    ],
+)
+@pytest.mark.parametrize("key", ["features", "labels", "splits"])
+def test_wrong_node_data_by_id_are_named(group, shared_path, key, line, said):
+    path = write(group, shared_path / "g.txt", NODE_EDGES)
+    file = write(group, shared_path / "x.txt", f"é 1\t2\na\t3\n{line}\n")
+    table = GraphCase(path=path, ids="names", node_data_by="id", **{key: file})
+    item = replace(load_graphs(group, table, "x", Case())[0], paths=(path,))
+    with pytest.raises(GraphError) as caught:
+        load_node_data(group, table, item, Case())
+    assert said.replace("\\\\", "\\") in str(caught.value)
+
+
+def test_what_is_wrong_after_the_ids_has_its_line(group, shared_path):
+    path = write(group, shared_path / "g.txt", "1 2\n")
+    for text, said in (
+        ("2 1 x\n1 2 3\n", "x.txt:1: found 'x'; a number"),
+        ("2 1\n1 2 3\n", "x.txt:2: found 2 fields"),
+    ):
+        file = write(group, shared_path / "x.txt", text)
+        table = GraphCase(path=path, node_data_by="id", features=file)
+        item = replace(load_graphs(group, table, "x", Case())[0], paths=(path,))
+        with pytest.raises(GraphError) as caught:
+            load_node_data(group, table, item, Case())
+        assert said in str(caught.value)
+    if group.rank == 0:
+        np.save(shared_path / "x.npy", np.zeros((2, 1)))
+    group.barrier()
+    table = GraphCase(path=path, node_data_by="id", features=str(shared_path / "x.npy"))
+    with pytest.raises(GraphError, match="found arrays, in which nodes are not named by their ids; text, or"):
+        load_node_data(group, table, item, Case())
+
+
+@pytest.mark.mpi_skip
+def test_a_classify_run_of_names(tmp_path):
+    node_files(Group(MPI.COMM_SELF, HostDevice()), tmp_path, ROWS)
+    (tmp_path / "g.txt").write_text(NODE_EDGES)
+    keys = [f"graph.{key}={tmp_path / name}" for key, name in zip(
+        ("path", "features", "labels", "splits"), ("g.txt", "x.csv", "y.txt", "s.txt.gz")
+    )]  # fmt: skip
+    keys += ["graph.ids=names", "graph.node_data_by=id", "gnn.epochs=3", "output.plots=false"]
+    written = []
+    for ranks in (1, 2):
+        out = tmp_path / f"out{ranks}"
+        command = [*mpirun(ranks), sys.executable, "run.py", "inputs/gcn.toml", *keys, "--out", out]
+        code, printed = run_job(command, cwd=ROOT)
+        assert code == 0, printed
+        written.append((out / "predictions/g.txt").read_text(encoding="utf-8"))
+    assert written[0] == written[1]
+    assert [line.split("\t")[0] for line in written[0].splitlines()] == ["a", "b,c", "d", "é 1"]
+    code, printed = run_job([*command[len(mpirun(2)) :], "--dry-run"], cwd=ROOT)
+    assert code == 0, printed
+
+
+def test_classify_of_names_from_python(group, shared_path):
+    path = write(group, shared_path / "g.txt", NODE_EDGES)
+    features = {node: [float(kind), 1.0] for node, kind in ROWS.items()}
+    for order in ("natural", "random"):
+        found = app.classify(
+            path,
+            features,
+            ROWS,
+            train=["a", "d"],
+            settings={"graph.ids": "names", "graph.order": order, "gnn.epochs": 2},
+        )
+        assert found.nodes == ["a", "b,c", "d", "é 1"] and len(found.predicted) == 4
