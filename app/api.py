@@ -1,5 +1,6 @@
 """The Python interface: train, solve and classify without case files, in notebooks, scripts, MPI programs."""
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,7 +54,7 @@ class TrainingRun:
         policy = TrainingRun(graphs=list_of_networkx_graphs, learner="ppo", train={"steps": 2000}).run()
 
     problem    as problem.name
-    graphs     NetworkX graphs, SciPy matrices or names of files, of which some are held back to judge the
+    graphs     graphs as `solve` takes them, of which some are held back to judge the
                weights by; or the keys of [train.graphs]
     learner    as agent.learner, or a class of one's own (app/rl/learner.py) that has a `name`
     comm       default: MPI.COMM_WORLD; all its ranks run, the result is identical on all
@@ -87,7 +88,7 @@ class TrainingRun:
 
 
 def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
-    """A Gymnasium environment (app/rl/gym.py) on NetworkX graphs, SciPy matrices or files, of one rank.
+    """A Gymnasium environment (app/rl/gym.py) on graphs as `solve` takes them, of one rank.
 
     options   shaping, penalty, most: see GraphGym
     """
@@ -118,8 +119,10 @@ def solve(
     mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
     of nodes, maxcut and tsp of edges. What is lost of weights is a Python warning: they are kept in 32 bits.
 
-    graph      a NetworkX graph, a SciPy sparse matrix, the name of a file (docs/formats.md), or an array:
-               [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates, whose distances
+    graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
+               DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
+               [n, n] adjacency, else [m, 2] pairs of node numbers, [m, 3] pairs and weights (a square one is
+               always an adjacency matrix); for a tour [n, 2] coordinates, whose distances
                are rounded to whole numbers (TSPLIB's EUC_2D) only where they are integers, or symmetric
                distances: [n, n], or the edge attributes `weight` of a complete NetworkX graph. Those that are
                no whole numbers are kept to 10^-7 of the largest
@@ -129,8 +132,8 @@ def solve(
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
                None: the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of
                the file that graph.node_weights of the settings names, or all one
-    inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, ids of a
-               file, or row numbers; of a cut: nodes of side 1 and of side 0
+    inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
+               DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
@@ -167,8 +170,9 @@ def classify(
 ) -> Classification:
     """Train a graph network on the nodes of a graph, full batch; or apply saved weights (gnn.weights).
 
-    graph      a NetworkX graph, a SciPy sparse matrix, a file, or a NumPy array as for `solve`; whether the
-               directions of its edges count is said by graph.neighbours of the settings ("both": they do not)
+    graph      a NetworkX graph, a SciPy sparse matrix, a file, an array or a DataFrame as for `solve`, whose
+               nodes are in ascending order; graph.neighbours of the settings says whether the directions of
+               edges count ("both": they do not)
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
                of nodes to rows; None: one
                for every node of its own
@@ -250,6 +254,7 @@ def _loaded(
     """
     group, case = context.group, context.case
     source, labels = None, None
+    graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
             limit = int(case.memory.max_decompressed_gb * 1e9)
