@@ -14,7 +14,8 @@ import numpy as np
 from app.errors import CaseError, GraphError
 from app.graphs.graph import Graph
 from app.graphs.ids import named
-from app.graphs.metric import COORDINATE_KINDS, Metric
+from app.graphs.lengths import COORDINATE_KINDS
+from app.graphs.metric import Metric
 from app.graphs.source import graph_suffix, shown
 from app.graphs.written import (
     write_csv,
@@ -139,8 +140,8 @@ def _tsplib(metric: Metric) -> Iterator[bytes]:
     )
     if metric.kind in COORDINATE_KINDS:
         yield f"{head}NODE_COORD_SECTION\n".encode("ascii")
-        for at, (x, y) in enumerate(metric.points.tolist(), 1):
-            yield f"{at} {_coordinate(x)} {_coordinate(y)}\n".encode("ascii")
+        for at, point in enumerate(metric.points.tolist(), 1):
+            yield f"{at} {' '.join(map(_coordinate, point))}\n".encode("ascii")
     else:
         yield f"{head}EDGE_WEIGHT_FORMAT : FULL_MATRIX\nEDGE_WEIGHT_SECTION\n".encode("ascii")
         for row in metric.matrix:
