@@ -24,7 +24,7 @@ from app.graphs.readers import open_edges
 from app.graphs.whole import whole_graph
 from app.graphs.writers import write_graph
 from app.partition.assemble import gather_whole
-from app.partition.load import load_graphs
+from app.partition.load import load_graphs, with_shared_blocks
 from app.partition.nodes import load_node_data
 from app.search.solution_text import nodes_text, order_text, read_nodes, read_order, read_sides, sides_text
 
@@ -98,6 +98,18 @@ def test_numbers_read_as_names_are_another_kept_graph(group, shared_path):
     other = load_kept(group, path, folder, ids="names")
     assert other.source == "file"
     assert plain_ids(gather_whole(group, other.graph, other.rows).ids) == ["10", "8", "9"]
+
+
+def test_names_move_with_their_rows(group, shared_path):
+    """Beside a graph of numbers, to cuts that both share."""
+    names = loaded(group, write(group, shared_path / "g.txt", FILES["blanks.txt"]))
+    numbers = load_graphs(
+        group, GraphCase(path=write(group, shared_path / "n.txt", "5 9\n9 77\n")), "x", Case()
+    )
+    shared = with_shared_blocks(group, [names, *numbers], largest=100)
+    for before, after in zip((names, *numbers), shared):
+        moved = gather_whole(group, after.graph, after.rows)
+        assert bits(moved) == bits(gather_whole(group, before.graph, before.rows))
 
 
 LONG = "x" * (LONGEST + 1)

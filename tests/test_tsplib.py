@@ -352,11 +352,9 @@ def test_steps_in_the_plane_and_in_space(written, kind, tmp_path):
     assert again.kind == kind and np.array_equal(again.matrix, metric.matrix)
     part = metric.restrict(np.array([7, 3, 9]))
     assert part.between(0, 1) == metric.between(7, 3) and part.points.shape == (3, wide)
-    with pytest.raises(GraphError, match=f"20001 points of kind {kind}; at most 20000 would be right"):
+    with pytest.raises(GraphError, match=f"20001 points of kind {kind}"):
         from_points("p", np.zeros((20001, wide)), kind)
-    with pytest.raises(
-        GraphError, match="p.tsp:5: found 20001 points of type|p.tsp:3: found 20001 points of"
-    ):
+    with pytest.raises(GraphError, match="3: found 20001 points of type"):
         read_tsplib(written(file_of(points, kind).replace("DIMENSION : 25", "DIMENSION : 20001")), LIMITS)
 
 

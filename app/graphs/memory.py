@@ -33,8 +33,8 @@ def stream_of_object(
     An array is an adjacency matrix where it is square: [n, n] weights, zero for no edge; else [m, 2] pairs of
     node numbers, or [m, 3] with a weight. So two edges without and three with weights have no form as an
     array; a DataFrame or a SciPy matrix does.
-    A DataFrame has two columns of nodes, whole numbers or texts, and perhaps one of weights: its nodes are those
-    that occur, in ascending order.
+    A DataFrame has two columns of nodes, whole numbers or texts, and perhaps one of weights: its nodes are
+    those that occur, in ascending order.
     NetworkX edge attributes `weight` become edge weights where every edge has one. An entry [i, j], a pair
     and an edge of a directed graph go from i to j, which counts where graph.neighbours says so.
 
