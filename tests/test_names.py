@@ -252,6 +252,24 @@ def test_wrong_node_weights_are_named(group, shared_path, line, said):
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("case", "solution", "said"),
+    [
+        ("mvc", "ATM\n10\n", "the cover leaves edge MDM2-TP53 uncovered"),
+        ("mis", "ATM\nÉlan\n", "holds both ends of edge ATM-\\xc9lan"),
+        ("mds", "ATM\n", "the dominating set leaves node 10 undominated"),
+        ("clique", "ATM\nTP53\nÉlan\n", "holds nodes TP53 and \\xc9lan, which no edge joins"),
+    ],
+)
+def test_what_is_wrong_with_a_solution_is_said_by_name(tmp_path, case, solution, said):
+    (tmp_path / "g.txt").write_text(FILES["blanks.txt"], encoding="utf-8")
+    (tmp_path / "s.txt").write_text(solution, encoding="utf-8")
+    keys = [f"graph.path={tmp_path / 'g.txt'}", "graph.ids=names", "--check", tmp_path / "s.txt"]
+    code, printed = run_job([sys.executable, "run.py", f"inputs/{case}.toml", *keys], cwd=ROOT)
+    assert code == 2 and said in printed, printed
+
+
+@pytest.mark.mpi_skip
 def test_runs_write_check_start_and_resume_by_name(tmp_path):
     edges = "".join(f"node {i}\tnode {(7 * i + 3) % 60}\t{i % 5 + 1}\n" for i in range(60) if i != 40)
     (tmp_path / "g.tsv").write_text(edges + "node 1\tÅ, b\t2\n")

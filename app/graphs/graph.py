@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.graphs.ids import one_id
+
 
 def index_type(largest: int) -> type:
     """The narrowest of int32 and int64 that holds `largest`."""
@@ -63,6 +65,12 @@ class Graph:
     def node_ids(self, rows: np.ndarray) -> np.ndarray:
         """[k] int64 or names, the file's ids of global rows `rows` [k], all of them held."""
         return rows + self.first_id if self.ids is None else self.ids[rows - self.lo]
+
+    def called(self, *rows: int) -> str:
+        """Nodes for a message, by the file's ids where these are held: "5", or "5-7" of an edge."""
+        held = self.ids is None or all(self.lo <= row < self.hi for row in rows)
+        ids = self.node_ids(np.array(rows, dtype=np.int64)) if held else np.array(rows)
+        return "-".join(one_id(ids, i) for i in range(len(rows)))
 
 
 def from_edges(
