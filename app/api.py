@@ -1,5 +1,6 @@
 """The Python interface: train, solve and classify without case files, in notebooks, scripts, MPI programs."""
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.graphs.distances import stream_of_distances
+from app.graphs.ids import ids_of_names, named, plain_ids
 from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
 from app.graphs.metric import from_points, scaled_points
 from app.graphs.node_memory import ClassNames, numbers_of, rows_of_nodes, splits_of, table_of_arrays
@@ -52,7 +54,7 @@ class TrainingRun:
         policy = TrainingRun(graphs=list_of_networkx_graphs, learner="ppo", train={"steps": 2000}).run()
 
     problem    as problem.name
-    graphs     NetworkX graphs, SciPy matrices or names of files, of which some are held back to judge the
+    graphs     graphs as `solve` takes them, of which some are held back to judge the
                weights by; or the keys of [train.graphs]
     learner    as agent.learner, or a class of one's own (app/rl/learner.py) that has a `name`
     comm       default: MPI.COMM_WORLD; all its ranks run, the result is identical on all
@@ -86,7 +88,7 @@ class TrainingRun:
 
 
 def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:
-    """A Gymnasium environment (app/rl/gym.py) on NetworkX graphs, SciPy matrices or files, of one rank.
+    """A Gymnasium environment (app/rl/gym.py) on graphs as `solve` takes them, of one rank.
 
     options   shaping, penalty, most: see GraphGym
     """
@@ -117,8 +119,10 @@ def solve(
     mvc, mis, mds and clique of nodes with weights ask for the least (mis, clique: the largest) total weight
     of nodes, maxcut and tsp of edges. What is lost of weights is a Python warning: they are kept in 32 bits.
 
-    graph      a NetworkX graph, a SciPy sparse matrix, the name of a file (docs/formats.md), or an array:
-               [n, n] adjacency, [m, 2] pairs of node numbers; for a tour [n, 2] coordinates, whose distances
+    graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
+               DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
+               [n, n] adjacency, else [m, 2] pairs of node numbers, [m, 3] pairs and weights (a square one is
+               always an adjacency matrix); for a tour [n, 2] coordinates, whose distances
                are rounded to whole numbers (TSPLIB's EUC_2D) only where they are integers, or symmetric
                distances: [n, n], or the edge attributes `weight` of a complete NetworkX graph. Those that are
                no whole numbers are kept to 10^-7 of the largest
@@ -128,8 +132,8 @@ def solve(
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds and clique;
                None: the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of
                the file that graph.node_weights of the settings names, or all one
-    inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, ids of a
-               file, or row numbers; of a cut: nodes of side 1 and of side 0
+    inside, outside   nodes that the answer must hold, and must not: labels of a NetworkX graph, nodes of a
+               DataFrame, ids or names of a file, or row numbers; of a cut: nodes of side 1 and of side 0
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
@@ -166,8 +170,9 @@ def classify(
 ) -> Classification:
     """Train a graph network on the nodes of a graph, full batch; or apply saved weights (gnn.weights).
 
-    graph      a NetworkX graph, a SciPy sparse matrix, a file, or a NumPy array as for `solve`; whether the
-               directions of its edges count is said by graph.neighbours of the settings ("both": they do not)
+    graph      a NetworkX graph, a SciPy sparse matrix, a file, an array or a DataFrame as for `solve`, whose
+               nodes are in ascending order; graph.neighbours of the settings says whether the directions of
+               edges count ("both": they do not)
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
                of nodes to rows; None: one
                for every node of its own
@@ -183,6 +188,7 @@ def classify(
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=2)
     loaded, names = _loaded(context, graph)
+    names = names or _names_of_file(context, loaded)
     n = loaded.graph.n
     with raise_together(context.group, "reading the node data"):
         classes = ClassNames(labels, names, n)
@@ -205,6 +211,13 @@ def classify(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
     )  # fmt: skip
+
+
+def _names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
+    """The names of a file's nodes in ascending order; None where it has numbers. Ranks: all call."""
+    if not named(loaded.graph.ids):
+        return None
+    return sorted(plain_ids(all_ids(context, loaded)))
 
 
 def _names_neighbours(settings: dict[str, Any]) -> bool:
@@ -241,10 +254,12 @@ def _loaded(
     """
     group, case = context.group, context.case
     source, labels = None, None
+    graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
             limit = int(case.memory.max_decompressed_gb * 1e9)
-            source = open_edges(graph, case.graph.format, limit) if group.rank == 0 else None
+            if group.rank == 0:
+                source = open_edges(graph, case.graph.format, limit, ids=case.graph.ids)
         elif case.problem.name == "tsp" and not (isinstance(graph, np.ndarray) and not _is_square(graph)):
             source, labels = stream_of_distances(graph)
         elif case.problem.name == "tsp":
@@ -274,23 +289,26 @@ def _with_fixed(
         for name, nodes in (("inside", inside), ("outside", outside)):
             if nodes is not None and getattr(search, name):
                 raise CaseError(f"{name}: given here and in search.{name}; one of them would be right")
-            found.append(None if nodes is None else _ids_of(nodes, labels, name))
+            texts = named(loaded.graph.ids)
+            found.append(None if nodes is None else _ids_of(nodes, labels, name, texts))
         both = [] if inside is None or outside is None else np.intersect1d(*found).tolist()
         for node in both[:1]:
-            shown_node = node if labels is None else labels[node]
+            shown_node = labels[node] if labels is not None else node.decode() if texts else node
             raise GraphError(
                 f"inside, outside: node {shown_node!r} is in both; in one of them would be right"
             )
     return replace(loaded, inside=found[0], outside=found[1])
 
 
-def _ids_of(nodes: Any, labels: list[Any] | None, name: str) -> np.ndarray:
-    """[k] int64, the ids of nodes that a caller names. Raises GraphError."""
+def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.ndarray:
+    """[k] the ids of nodes that a caller names: int64, or those of names. Raises GraphError."""
     right = "a list of nodes would be right"
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise GraphError(f"{name}: found {nodes!r}; {right}")
     if labels is not None:
         return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
+    if texts:
+        return ids_of_names(list(nodes), name)
     array = np.asarray(list(nodes))
     if len(array) and (array.dtype.kind not in "iu" or array.ndim != 1):
         raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")

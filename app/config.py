@@ -91,6 +91,10 @@ class GraphCase(Table, frozen=True):
         ],
         about("of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets"),
     ] = "auto"
+    ids: Annotated[
+        Literal["numbers", "names"],
+        about('of the nodes of an edge list; names: any text, such as "TP53 MDM2"'),
+    ] = "numbers"
     features: Annotated[
         str, about('file of node features: .npy, .npz or text, a row for each node; "": those in graph.path')
     ] = ""
@@ -101,6 +105,13 @@ class GraphCase(Table, frozen=True):
             'file of the nodes to train on, validate and test; random: 60 : 20 : 20; "": those in graph.path'
         ),
     ] = ""
+    node_data_by: Annotated[
+        Literal["order", "id"],
+        about(
+            "features, labels, splits; order: a line for each node, in the order of the ids; id: lines of "
+            "text in any order that begin with an id"
+        ),
+    ] = "order"
     neighbours: Annotated[
         Literal["both", "in", "out"],
         about(

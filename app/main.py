@@ -226,7 +226,7 @@ def _check_inputs(case: Case, out: str) -> None:
     else:
         for table in tables:
             for path in table.path:
-                open_edges(path, table.format, limit)
+                open_edges(path, table.format, limit, ids=table.ids)
             for path in (table.features, table.labels, table.splits):
                 check_node_file(path, Limits(limit))
     if case.gnn.weights:
@@ -257,7 +257,8 @@ def _print_plan(group: Group, command: cli.Command) -> None:
     print(f"# ranks: {group.size}, {group.device.describe()}")
     print(f"# results would go to {printable(command.out)}")
     for path in [] if is_relational(case) else case.graph.path:
-        source = open_edges(path, case.graph.format, int(case.memory.max_decompressed_gb * 1e9))
+        limit = int(case.memory.max_decompressed_gb * 1e9)
+        source = open_edges(path, case.graph.format, limit, ids=case.graph.ids)
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")
     for line in plan_lines(case, group.size, group.device):

@@ -114,7 +114,7 @@ def plot_solves(folder: RunFolder, log: Log, solved: list[Any], name: str = "sol
     for (left, right), each in zip(panels, solved):
         _draw_course(left, each)
         right.set_axis_off()
-        if each.metric is not None and each.metric.points is not None and len(each.solution) <= MOST_POINTS:
+        if each.metric is not None and each.metric.plane is not None and len(each.solution) <= MOST_POINTS:
             _draw_tour(right, each)
         elif each.metric is None and each.graph.n <= DRAWN_NODES:
             _draw_graph(right, each)
@@ -137,7 +137,7 @@ def _draw_course(axes: Any, solved: Any) -> None:
 
 def _draw_tour(axes: Any, solved: Any) -> None:
     """The closed tour."""
-    points = solved.metric.points[[*solved.solution.tolist(), int(solved.solution[0])]]
+    points = solved.metric.plane[[*solved.solution.tolist(), int(solved.solution[0])]]
     axes.plot(points[:, 0], points[:, 1], lw=0.8, marker=".", ms=3)
     axes.set_aspect("equal")
 

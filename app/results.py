@@ -28,7 +28,7 @@ class Solution:
     """An answer, checked, with a bound; the fields are those of an instance in result.json.
 
     nodes   the chosen nodes, the nodes on side 1 of a cut, or all nodes in the order of a tour: the labels of
-            a NetworkX graph, the ids of a file, or row numbers
+            a NetworkX graph, the nodes of a DataFrame, the ids or names of a file, or row numbers
     trace   (seconds, objective, bound) whenever one of them got better; None before there is one
     """
 
@@ -125,7 +125,8 @@ class Classification:
     """What a graph network says of every node, and how it was trained.
 
     predicted   [n] classes, or [n, labels] bool where a node may have several, in the order of `nodes`
-    nodes       the labels of a NetworkX graph, or row numbers
+    nodes       the labels of a NetworkX graph, the nodes of a DataFrame, the names of a file, or
+                row numbers
     scores      accuracy, micro and macro F1 by split, of labelled nodes
     """
 

@@ -29,8 +29,10 @@ from app.gnn.archive import save_archive
 from app.gnn.model import Model
 from app.gnn.rgcn_saved import ARCHITECTURE, load_rgcn
 from app.gnn.saved import SavedModel, load_model, save_model
+from app.graphs.ids import name_array
 from app.graphs.label_tables import read_label_tables
 from app.graphs.node_files import read_features, read_labels, read_splits
+from app.graphs.node_keyed import Nodes
 from app.graphs.node_weights import read_node_weights
 from app.graphs.nodedata import NodeTable
 from app.graphs.planetoid import read_planetoid
@@ -49,7 +51,7 @@ from app.partition.nodes import deal_node_table, load_node_data
 from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
 from app.rl.weights import load_weights, save_weights
-from app.search.solution_text import read_nodes, read_order, read_sides
+from app.search.solution_text import nodes_text, read_nodes, read_order, read_sides
 from app.tasks.answers import read_catalogue
 
 ROOT = Path(__file__).parent.parent
@@ -151,6 +153,25 @@ def read_graph(path: str, draw: random.Random) -> None:
     loaded = load_united(solo(), table, CASE)
     if path.endswith(".npz"):
         load_node_data(solo(), table, loaded, CASE)
+
+
+@cache
+def named_samples() -> list[Sample]:
+    """Edge lists of names, in every form."""
+    tabs = "".join(f"node {u}\tå {v}\t{u - v}.5\n" for u, v in PAIRS)
+    quoted = "".join(f'"{u}, ""x""",{v}é\n' for u, v in PAIRS)
+    return [
+        one("g.txt", EDGES), one("g.tsv", tabs.encode()), one("g.csv", b"source,target\n" + quoted.encode()),
+        one("g.txt.gz", gzip.compress(tabs.encode(), mtime=0)), one("w.csv", SMALL["w.csv"]),
+    ]  # fmt: skip
+
+
+def read_named(path: str, _: random.Random) -> None:
+    """The rows of a graph of names, which are written as a solution and read again."""
+    graph = load_united(solo(), GraphCase(path=[path], ids="names", format="edges"), CASE).graph
+    again = Path(path).with_name("solution")
+    again.write_text(nodes_text(np.ones(graph.n, bool), graph.ids), encoding="utf-8")
+    assert read_nodes(str(again), graph.ids).all()
 
 
 def read_graph_set(path: str, _: random.Random) -> None:
@@ -279,6 +300,22 @@ def read_beside(part: str, read: Callable[[str], object]) -> Callable[[str, rand
         deal_node_table(solo(), NodeTable(**{part: read(path)}), ring())
 
     return dealt
+
+
+NAMES = name_array([f"å {i}".encode() for i in range(N)])
+
+
+@cache
+def keyed_samples() -> list[Sample]:
+    """A line of numbers for each node by name, in another order."""
+    tabs, commas = ("".join(f"å {i}{between}{i},1,0.5\n" for i in reversed(range(N))) for between in "\t,")
+    return [one("x.txt", tabs.encode()), one("x.csv", commas.encode())]
+
+
+def read_keyed(path: str, _: random.Random) -> None:
+    """Features by name, dealt to the rows of `ring`."""
+    features = read_features(path, LIMITS, Nodes(NAMES, "ring"))
+    deal_node_table(solo(), NodeTable(features=features), ring())
 
 
 @cache
@@ -481,6 +518,8 @@ def read_case(path: str, draw: random.Random) -> None:
 
 TARGETS = {
     "graph": Target(read_graph, graph_samples),
+    "named": Target(read_named, named_samples),
+    "features_by_name": Target(read_keyed, keyed_samples),
     "graph_set": Target(read_graph_set, set_samples),
     "ogb": Target(read_folder, ogb_samples),
     "ppi": Target(read_folder, ppi_samples),

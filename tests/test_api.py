@@ -206,7 +206,12 @@ def test_arrays_are_graphs():
     [
         (np.zeros((3, 4)), "mvc", "float64 of shape"),
         (np.zeros((5, 2)), "mvc", "2. integers"),
-        (np.array([[0, -1], [1, 2], [0, 2]]), "mvc", "node number -1"),
+        (np.array([[0, -1], [1, 2], [0, 2]]), "mvc", "node number -1; node numbers from 0"),
+        (np.array([[0, 1.5, 1], [1, 2, 1]]), "mvc", "node number 1.5; .m, 3. holds two and a weight"),
+        (np.array([[0, 1, np.inf], [1, 2, 1]]), "maxcut", "the weight of edge 0-1 is NaN or infinite"),
+        (np.array([[0, 1, np.nan], [1, 2, 1]]), "maxcut", "the weight of edge 0-1 is NaN or infinite"),
+        (np.zeros((2, 3), bool), "mvc", "bool of shape"),
+        (np.zeros((3, 1), int), "mvc", "int64 of shape"),
         (np.array([[0, np.nan], [np.nan, 0]]), "mvc", "NaN"),
         (np.zeros((5, 3)), "tsp", "coordinates"),
         (np.array([["a", "b"]]), "mvc", "shape"),
@@ -215,6 +220,85 @@ def test_arrays_are_graphs():
 def test_arrays_that_are_no_graphs_are_refused(array, problem, said):
     with pytest.raises(GraphError, match=said):
         solve(array, problem)
+
+
+def test_edges_with_weights_are_arrays(recwarn):
+    edges = np.array([[0, 1, 2.5], [1, 2, 1], [2, 3, 4], [3, 0, 1.5], [1, 0, 2.5]])
+    assert solve(edges, "maxcut").objective == 9
+    assert not recwarn.list
+    assert solve(np.array([[0, 1, 2], [1, 2, 3]]), "maxcut").objective == 5
+    # A square array is an adjacency matrix, whatever it looks like.
+    assert solve(np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0]]), "maxcut").objective == 5
+    edges[4, 2] = 3
+    with pytest.warns(UserWarning, match="of parallel edges the one of largest weight counts"):
+        assert solve(edges, "maxcut").objective == 9.5
+
+
+class Frame:
+    """As much of a DataFrame as is asked of one: columns by name, each an array."""
+
+    def __init__(self, **columns):
+        self.columns, self.held = list(columns), {name: np.array(v) for name, v in columns.items()}
+
+    def __getitem__(self, name):
+        return self.held[name]
+
+    def to_numpy(self):
+        return np.stack([self.held[name].astype(object) for name in self.columns], axis=1)
+
+
+def pandas_frame(**columns):
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def polars_frame(**columns):
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+@pytest.mark.parametrize("frame", [Frame, pandas_frame, polars_frame])
+def test_tables_are_graphs(frame):
+    """Nodes by name and by number, those that occur; weights; nodes as these are named in all arguments."""
+    named = frame(a=["TP53", "MDM2", "ATM", "\u00c9lan"], b=["MDM2", "ATM", "TP53", "ATM"])
+    assert solve(named).nodes in (["ATM", "MDM2"], ["ATM", "TP53"])
+    assert solve(named, inside=["TP53"], outside=["MDM2"]).nodes == ["ATM", "TP53"]
+    weights = {"TP53": 1, "MDM2": 1, "ATM": 9, "\u00c9lan": 1}
+    assert solve(named, node_weights=weights).nodes == ["MDM2", "TP53", "\u00c9lan"]
+    numbers = frame(a=[1001, -7, 30], b=[30, 1001, 5], w=[1.5, 2.5, -1])
+    assert solve(numbers, "maxcut").objective == 4
+    assert set(solve(numbers, "mis", inside=[-7]).nodes) in ({-7, 5}, {-7, 30})
+    found = classify(
+        named, {name: [1.0, i] for i, name in enumerate(weights)}, dict.fromkeys(weights, 1), train=["ATM"],
+        settings={"gnn.epochs": 2},
+    )  # fmt: skip
+    assert found.nodes == ["ATM", "MDM2", "TP53", "\u00c9lan"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"a": [1, 2]}, "found a table of 1 columns .a.; two columns of nodes"),
+        ({"a": [1], "b": [2], "c": [3], "d": [4]}, "found a table of 4 columns"),
+        ({"a": [1, 2], "b": ["x", "y"]}, "found whole numbers and texts as nodes; all of one kind"),
+        ({"a": [1.5, 2], "b": [1, 2]}, "found 1.5 in row 0 of column 'a'; a whole number or a text"),
+        ({"a": ["x", "y"], "b": [None, "x"]}, "found None in row 0 of column 'b'"),
+        ({"a": [True, False], "b": [1, 2]}, "found True in row 0 of column 'a'"),
+        ({"a": [1, 2], "b": [2, 3], "w": ["x", "y"]}, "the weight of edge 1-2 is .*'x'.*; a number"),
+        ({"a": [1, 2], "b": [2, 3], "w": [1, np.nan]}, "the weight of edge 2-3 is NaN or infinite"),
+    ],
+)
+def test_tables_that_are_no_graphs_are_refused(columns, said):
+    with pytest.raises(GraphError, match=said):
+        solve(Frame(**columns), "maxcut")
+
+
+def test_a_path_is_a_file(shared_path):
+    path = shared_path / "g.txt"
+    if MPI.COMM_WORLD.rank == 0:
+        path.write_text("1 2\n2 3\n")
+    MPI.COMM_WORLD.barrier()
+    assert solve(path).nodes == solve(str(path)).nodes == [2]
+    with pytest.raises(GraphError, match="no-such-file"):
+        solve(shared_path / "no-such-file")
 
 
 def test_a_communicator_of_ones_own():

@@ -146,10 +146,10 @@ def test_a_file_that_one_rank_does_not_find_is_dealt(group, shared_path, any_siz
     path = write(group, shared_path / "g.txt", FILES["plain.txt"])
     wanted = first_reads(group, path)[0]
 
-    def elsewhere(name, *rest):
+    def elsewhere(name, *rest, **more):
         if group.rank == group.size - 1 > 0:
             raise GraphError("no such file")
-        return open_edges(name, *rest)
+        return open_edges(name, *rest, **more)
 
     monkeypatch.setattr(load, "open_edges", elsewhere)
     source, everywhere = load._open(group, GraphCase(path=path), [path], 10**9)

@@ -18,7 +18,8 @@ from app.bounds.tour_ascent import (
 )
 from app.bounds.tour_bounds import TourBounds
 from app.bounds.tree_check import minimum_tree_weight
-from app.graphs.metric import PLANE, Metric, explicit, from_points, uniform_points
+from app.graphs.lengths import PLANE
+from app.graphs.metric import Metric, explicit, from_points, uniform_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import read_tsplib
 from app.native import tour as native

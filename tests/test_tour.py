@@ -7,7 +7,8 @@ import pytest
 from data import catalogue, data_dir, needs_data
 
 from app import solve
-from app.graphs.metric import PLANE, Metric, explicit, from_points, uniform_points
+from app.graphs.lengths import PLANE
+from app.graphs.metric import Metric, explicit, from_points, uniform_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import read_tsplib
 from app.native import tour as native

@@ -3,18 +3,23 @@
 import itertools
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
 from data import catalogue, data_dir, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jobs import ROOT, mpirun, run_job
 
+import app
 from app.errors import GraphError
+from app.graphs.lengths import dimensions, largest_coordinate
 from app.graphs.metric import Metric, explicit, from_points, scaled_points, uniform_points
 from app.graphs.points import read_points
 from app.graphs.source import Limits
 from app.graphs.tsplib import FORMATS, read_tour, read_tsplib
+from app.graphs.writers import write_graph
 from app.search.solution_text import read_order
 
 pytestmark = pytest.mark.mpi_skip
@@ -160,7 +165,10 @@ def test_a_tour_file_is_a_solution(written):
         ("DIMENSION : 4\n", "", "p.tsp: found no DIMENSION; a number"),
         ("DIMENSION : 4", "DIMENSION 4", "p.tsp:4: found 'DIMENSION 4'; a TSPLIB keyword would be right"),
         ("COMMENT : a test", "TYPE : TSP", "p.tsp:3: found 'TYPE : TSP' again; one TYPE would be right"),
-        ("EUC_2D", "EUC_3D", "p.tsp:5: found EDGE_WEIGHT_TYPE 'EUC_3D'; EUC_2D or CEIL_2D or ATT or GEO or"),
+        ("EUC_2D", "XRAY1", "p.tsp:5: found EDGE_WEIGHT_TYPE 'XRAY1'; EUC_2D or CEIL_2D or ATT or GEO or"),
+        ("EUC_2D", "EUC_3D", "p.tsp:7: found 3 fields in NODE_COORD_SECTION; 'NUMBER X Y Z' would be right"),
+        ("EUC_2D", "FUNCTION", "p.tsp:5: found EDGE_WEIGHT_TYPE 'FUNCTION'; EUC_2D or"),
+        (": TSP", ": HCP", "p.tsp:2: found TYPE 'HCP'; TSP would be right"),
         ("NODE_COORD_SECTION\n", "", "p.tsp:6: found '1 0 0'; 'KEYWORD : VALUE' would be right"),
         ("2 3.0 4.0", "1 3.0 4.0", "p.tsp:8: found 1 twice among the node numbers; once would be right"),
         ("2 3.0 4.0", "5 3.0 4.0", "p.tsp:8: found 5 among the node numbers; 1..4 would be right"),
@@ -174,7 +182,7 @@ def test_a_tour_file_is_a_solution(written):
         ),
         ("EOF", "NODE_COORD_SECTION\n1 0 0\n", "p.tsp:11: found 'NODE_COORD_SECTION' again; one"),
         ("EOF", "TOUR_SECTION\n1\n", "p.tsp:11: found TOUR_SECTION; NODE_COORD_SECTION or DISPLAY_DATA"),
-        ("EOF", "FIXED_EDGES_SECTION\n1 2\n", "p.tsp:11: found 'FIXED_EDGES_SECTION'; a TSPLIB keyword"),
+        ("EOF", "FIXED_EDGES_SECTION\n1 2\n", "p.tsp:11: found FIXED_EDGES_SECTION: no edge can be made"),
     ],
 )
 def test_mistakes(written, old, new, message):
@@ -311,6 +319,84 @@ def test_geo():
         (a, b), (c, d) = map(radians, points[i]), map(radians, points[j])
         q1, q2, q3 = math.cos(b - d), math.cos(a - c), math.cos(a + c)
         assert metric.matrix[i, j] == int(6378.388 * math.acos(0.5 * ((1 + q1) * q2 - (1 - q1) * q3)) + 1.0)
+
+
+STEPS = {
+    "EUC_3D": lambda *d: int(math.sqrt(sum(x * x for x in d)) + 0.5),
+    "MAN_2D": lambda *d: int(sum(map(abs, d)) + 0.5),
+    "MAX_2D": lambda *d: max(int(abs(x) + 0.5) for x in d),
+}
+STEPS |= {"MAN_3D": STEPS["MAN_2D"], "MAX_3D": STEPS["MAX_2D"]}
+
+
+def file_of(points, kind):
+    lines = [f"{i} {' '.join(map(str, point))}\n" for i, point in enumerate(points.tolist(), 1)]
+    head = f"NAME : p\nTYPE : TSP\nDIMENSION : {len(points)}\nEDGE_WEIGHT_TYPE : {kind}\n"
+    return f"{head}NODE_COORD_SECTION\n{''.join(lines)}EOF\n"
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_steps_in_the_plane_and_in_space(written, kind, tmp_path):
+    """As the TSPLIB document's formulas in plain Python; written and read back; refused where too many."""
+    rng, wide = np.random.default_rng(5), int(kind[4])
+    points = np.round(rng.uniform(-90, 90, (25, wide)), 1)
+    points[3] = points[4]
+    metric = read_tsplib(written(file_of(points, kind)), LIMITS)
+    for i, j in itertools.product(range(25), repeat=2):
+        assert metric.matrix[i, j] == STEPS[kind](*(points[i] - points[j]))
+    assert metric.points.shape == (25, wide) and (metric.plane is None) == (wide == 3)
+    assert np.array_equal(metric.neighbours(6), nearest_by_sorting(metric.matrix, 6))
+    with open(tmp_path / "again.tsp", "wb") as file:
+        write_graph(file, metric.neighbour_graph(5), "tsplib", metric=metric)
+    again = read_tsplib(str(tmp_path / "again.tsp"), LIMITS)
+    assert again.kind == kind and np.array_equal(again.matrix, metric.matrix)
+    part = metric.restrict(np.array([7, 3, 9]))
+    assert part.between(0, 1) == metric.between(7, 3) and part.points.shape == (3, wide)
+    with pytest.raises(GraphError, match=f"20001 points of kind {kind}"):
+        from_points("p", np.zeros((20001, wide)), kind)
+    with pytest.raises(GraphError, match="3: found 20001 points of type"):
+        read_tsplib(written(file_of(points, kind).replace("DIMENSION : 25", "DIMENSION : 20001")), LIMITS)
+
+
+@pytest.mark.parametrize("kind", [*STEPS, "EUC_2D"])
+def test_no_distance_passes_31_bits(kind):
+    most = largest_coordinate(kind)
+    far = np.array([[-most] * dimensions(kind), [most] * dimensions(kind)])
+    formula = STEPS.get(kind, STEPS["EUC_3D"])
+    assert from_points("p", far, kind).matrix[0, 1] == formula(*(far[1] - far[0]))
+    with pytest.raises(GraphError, match=r"coordinates of at most [35](.5)?e\+08 would be right"):
+        from_points("p", far * 1.01, kind)
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_tours_of_these_distances_are_searched_proved_and_checked(written, kind, tmp_path):
+    """On 1 and 2 ranks; the optimum is that of the same distances as a matrix; a tour file is a solution."""
+    points = np.random.default_rng(6).integers(-300, 300, (40, int(kind[4])))
+    path = written(file_of(points, kind))
+    matrix = read_tsplib(path, LIMITS).matrix
+    wanted = app.solve(matrix.astype(np.int64), "tsp")
+    found = app.solve(path, "tsp")
+    assert found.optimal and wanted.optimal and found.objective == wanted.objective
+    for ranks in (1, 2):
+        out = tmp_path / f"out{ranks}"
+        run = [sys.executable, "run.py", "inputs/tsp.toml", f"graph.path={path}"]
+        code, printed = run_job([*mpirun(ranks), *run, "--out", out], cwd=ROOT)
+        assert code == 0, printed
+        solution = out / "solution/p.txt"
+        code, printed = run_job([*run, "--check", solution], cwd=ROOT)
+        assert code == 0 and f"objective {found.objective}" in printed, printed
+    stops = solution.read_text()
+    tour = written(f"NAME : p\nTYPE : TOUR\nDIMENSION : 40\nTOUR_SECTION\n{stops}-1\nEOF\n", "p.tour")
+    code, printed = run_job([*run, "--check", tour], cwd=ROOT)
+    assert code == 0 and "optimal" in printed, printed
+
+
+def test_a_matrix_with_points_in_space(written):
+    text = EXPLICIT.replace("DISPLAY_DATA", "NODE_COORD")
+    text = text.replace("TYPE: TSP", "TYPE: TSP\nNODE_COORD_TYPE: THREED_COORDS")
+    text = re.sub(r"(?m)^(\d) (\d) (\d)$", r"\1 \2 \3 7", text)
+    metric = read_tsplib(written(text), LIMITS)
+    assert metric.points.tolist() == [[0, 0, 7], [1, 1, 7], [2, 2, 7]] and metric.plane is None
 
 
 @pytest.mark.parametrize("kind", ["EUC_2D", "CEIL_2D", "ATT"])

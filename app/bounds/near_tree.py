@@ -10,7 +10,8 @@ Sources  Boruvka 1926; Prim 1957; k-d trees: Bentley 1975
 import numpy as np
 
 from app.bounds.one_tree import SCALE, two_spokes
-from app.graphs.metric import PLANE, Metric
+from app.graphs.lengths import PLANE
+from app.graphs.metric import Metric
 from app.native import tour as native
 
 

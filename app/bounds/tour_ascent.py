@@ -20,7 +20,8 @@ import numpy as np
 from app.bounds import near_tree
 from app.bounds.near_tree import NearTrees
 from app.bounds.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, rounded_up
-from app.graphs.metric import PLANE, Metric
+from app.graphs.lengths import PLANE
+from app.graphs.metric import Metric
 from app.native import tour as native
 
 NEAREST, IN_QUADRANT = 8, 2  # candidates of a point: nearest ones, and nearest ones in each quadrant

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
-from app.graphs.metric import PLANE, Metric, rounded_length
+from app.graphs.lengths import PLANE, rounded_length
+from app.graphs.metric import Metric
 
 BOX_POINTS = 4  # of a smallest box, about
 AT_ONCE = 1 << 14  # points whose boxes are looked at together

@@ -104,7 +104,9 @@ class Group:
 
     def gather_host(self, part: np.ndarray, counts: list[int], phase: str = "gather") -> np.ndarray:
         """gather_rows for a host array, whatever the device. Ranks: all call."""
-        return part if self.size == 1 else self._gather(np.ascontiguousarray(part), counts, None, phase)
+        if self.size == 1:
+            return part
+        return _typed(self._gather(_octets(part), counts, None, phase), part.dtype)
 
     def exchange_rows(
         self,
@@ -134,7 +136,7 @@ class Group:
         """exchange_rows for a host array, whatever the device. Ranks: all call."""
         if self.size == 1:
             return send
-        return self._exchange(np.ascontiguousarray(send), send_counts, recv_counts, None, phase)
+        return _typed(self._exchange(_octets(send), send_counts, recv_counts, None, phase), send.dtype)
 
     def exchange_counts(self, counts: list[int]) -> list[int]:
         """counts[r] goes to rank r; returns what each rank sent here. Ranks: all call."""
@@ -398,6 +400,17 @@ class _Clock:
 
 def _mpi_type(array: Array) -> MPI.Datatype:
     return MPI.Datatype.fromcode(array.dtype.char)
+
+
+def _octets(array: np.ndarray) -> np.ndarray:
+    """A host array row-major; texts of one length, which MPI has no type for, as bytes [k, length]."""
+    array = np.ascontiguousarray(array)
+    return array.view(np.uint8).reshape(-1, array.itemsize) if array.dtype.kind == "S" else array
+
+
+def _typed(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """What `_octets` made of texts as texts again."""
+    return array.reshape(-1).view(kind) if kind.kind == "S" else array
 
 
 def _row_size(X: Array) -> int:

@@ -8,7 +8,8 @@ from app.files import whole_file
 from app.text import printable, shorten
 
 HELP = """\
-usage: python -m app convert IN OUT [--from FORMAT] [--to FORMAT] [--ids FILE] [--overwrite]
+usage: python -m app convert IN OUT [--from FORMAT] [--to FORMAT] [--ids FILE] [--names]
+                             [--overwrite]
 
 Reads a graph in any format that a case can name, checks it, and writes it in another one.
 Self loops are dropped, repeated edges and the two directions of an edge become one, the
@@ -24,6 +25,7 @@ largest weight is kept; it says how many. What a format cannot hold is named, to
   --from, --to FORMAT   where content or suffix do not tell it: edges, csv, matrix_market,
                metis, dimacs, gset, npz, tsplib (to read also: ogb, ppi, networkx)
   --ids FILE   also write the ids that IN gave its nodes, one a line, in the order of OUT's nodes
+  --names      IN is an edge list whose nodes have names, as graph.ids = "names" reads it
   --overwrite  replace OUT where it exists
 
   python -m app convert facebook.txt.gz facebook.mtx
@@ -77,10 +79,13 @@ def packing_of(path: str) -> str:
 
 def convert(arguments: list[str]) -> str:
     """Read, check and write a graph; returns the lines that say what was written."""
-    options = sort_arguments(arguments, ("--from", "--to", "--ids"), ("--overwrite",))
+    options = sort_arguments(arguments, ("--from", "--to", "--ids"), ("--names", "--overwrite"))
     if len(options.files) != 2:
         raise CaseError("convert: IN and OUT are needed; --help says more")
-    from app.graphs.readers import open_edges  # NumPy is imported where it is needed
+    import numpy as np  # where it is needed
+
+    from app.graphs.ids import plain_ids
+    from app.graphs.readers import open_edges
     from app.graphs.whole import whole_graph
     from app.graphs.writers import format_of, losses, write_graph
 
@@ -93,7 +98,8 @@ def convert(arguments: list[str]) -> str:
     for path in (out, options.values.get("--ids", "")):
         refuse_existing(path, "--overwrite" in options.flags)
     named = options.values.get("--from", "auto")
-    stream = open_edges(source, "edges" if named == "csv" else named)
+    ids = "names" if "--names" in options.flags else "numbers"
+    stream = open_edges(source, "edges" if named == "csv" else named, ids=ids)
     graph, merged = whole_graph(stream)
     with whole_file(out) as file:
         write_graph(file, graph, format, packing_of(out), stream.metric)
@@ -104,11 +110,6 @@ def convert(arguments: list[str]) -> str:
         with whole_file(options.values["--ids"]) as file:
             for at in range(0, graph.n, 1 << 16):
                 rows = range(at, min(at + (1 << 16), graph.n))
-                file.write("".join(f"{each}\n" for each in _ids(graph, rows)).encode("ascii"))
+                ids = plain_ids(graph.node_ids(np.arange(rows.start, rows.stop)))
+                file.write("".join(f"{each}\n" for each in ids).encode())
     return "\n".join([*lines, f"{printable(out)}: {format}, {graph.n} nodes, {graph.edges} edges"])
-
-
-def _ids(graph: object, rows: range) -> list[int]:
-    """The ids of some rows."""
-    first = graph.first_id
-    return [row + first for row in rows] if graph.ids is None else graph.ids[rows.start : rows.stop].tolist()

@@ -9,6 +9,7 @@ from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.text import Layout, blank_out, fields_of, read_rows
 
 COMMENTS = re.compile(rb"(?m)^[ \t]*[#%].*$")
+NAMES = ' (graph.ids = "names" would read names)'
 NUMBER_START = re.compile(rb"[+-]?\.?[0-9]|[+-]?(nan|inf)", re.IGNORECASE)
 
 
@@ -23,7 +24,7 @@ def read_edge_list(path: str, limits: Limits) -> EdgeStream:
             source.warnings.append(f"{source.where}:1: skipped the first line '{shown(content)}'")
             continue
         return _stream(source, content, number - 1)
-    raise source.empty("lines of two node ids")
+    raise source.empty(f"lines of two node ids{NAMES if source.warnings else ''}")
 
 
 def _is_title(content: bytes) -> bool:
@@ -35,7 +36,9 @@ def _is_title(content: bytes) -> bool:
 def _stream(source: Source, content: bytes, skip: int) -> EdgeStream:
     comma = b"," in content
     found = len(fields_of(content, comma))
-    layout = Layout(columns=3 if found == 3 else 2, comma=comma, comments=b"#%", prepare=_without_comments)
+    layout = Layout(
+        columns=3 if found == 3 else 2, comma=comma, comments=b"#%", hint=NAMES, prepare=_without_comments
+    )
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
         for text, line in source.pieces(skip):

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.graphs.ids import one_id
+
 
 def index_type(largest: int) -> type:
     """The narrowest of int32 and int64 that holds `largest`."""
@@ -24,7 +26,8 @@ class Graph:
     indptr        [hi-lo+1] int64    row offsets
     indices       [nnz]              global neighbour numbers 0..n-1, ascending within a row
     weights       [nnz] float32      edge weights, or None: all one
-    ids           [hi-lo] int64      the file's own node ids, or None: row number + first_id
+    ids           [hi-lo]            the file's own node ids, int64 or names (graphs/ids.py), or None:
+                                     row number + first_id
     node_weights  [hi-lo] float32    or None: all one
     n, edges      of the whole graph, whatever rows are held; an edge counts once
     arcs          [nnz] uint8        HEARD, TOLD or their sum; None: the graph is undirected
@@ -60,8 +63,14 @@ class Graph:
         return np.repeat(np.arange(self.lo, self.hi, dtype=np.int64), np.diff(self.indptr))
 
     def node_ids(self, rows: np.ndarray) -> np.ndarray:
-        """[k] int64, the file's ids of global rows `rows` [k], all of them held."""
+        """[k] int64 or names, the file's ids of global rows `rows` [k], all of them held."""
         return rows + self.first_id if self.ids is None else self.ids[rows - self.lo]
+
+    def called(self, *rows: int) -> str:
+        """Nodes for a message, by the file's ids where these are held: "5", or "5-7" of an edge."""
+        held = self.ids is None or all(self.lo <= row < self.hi for row in rows)
+        ids = self.node_ids(np.array(rows, dtype=np.int64)) if held else np.array(rows)
+        return "-".join(one_id(ids, i) for i in range(len(rows)))
 
 
 def from_edges(

@@ -1,4 +1,4 @@
-"""Graphs that are already in memory as edge streams: of NetworkX, SciPy and NumPy, and Graph objects."""
+"""Graphs already in memory as edge streams: of NetworkX, SciPy, NumPy and DataFrames, and Graph objects."""
 
 from collections.abc import Callable
 from numbers import Real
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.frames import columns_of, is_frame, number_nodes
 from app.graphs.graph import Graph
 from app.graphs.stream import EdgeStream
 from app.graphs.weights import kept_weights
@@ -27,9 +28,13 @@ def stream_of(graph: Graph) -> EdgeStream:
 def stream_of_object(
     graph: Any, name: str = "graph", counts: str = ""
 ) -> tuple[EdgeStream, list[Any] | None]:
-    """The edges of a NetworkX graph, a SciPy matrix or a NumPy array, and the node labels in row order.
+    """The edges of a NetworkX graph, a SciPy matrix, a NumPy array or a DataFrame, and labels.
 
-    An array is an adjacency matrix [n, n] of weights, zero for no edge, or [m, 2] pairs of node numbers.
+    An array is an adjacency matrix where it is square: [n, n] weights, zero for no edge; else [m, 2] pairs of
+    node numbers, or [m, 3] with a weight. So two edges without and three with weights have no form as an
+    array; a DataFrame or a SciPy matrix does.
+    A DataFrame has two columns of nodes, whole numbers or texts, and perhaps one of weights: its nodes are
+    those that occur, in ascending order.
     NetworkX edge attributes `weight` become edge weights where every edge has one. An entry [i, j], a pair
     and an edge of a directed graph go from i to j, which counts where graph.neighbours says so.
 
@@ -43,7 +48,9 @@ def stream_of_object(
         return _scipy(graph, name, counts), None
     if isinstance(graph, np.ndarray):
         return _array(graph, name, counts), None
-    needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array or a file name is needed"
+    if is_frame(graph):
+        return _frame(graph, name, counts)
+    needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame or a file name is needed"
     raise GraphError(f"graph: {needed}, got {type(graph)}")
 
 
@@ -64,19 +71,49 @@ def _kind(array: np.ndarray) -> str:
 
 
 def _array(array: np.ndarray, name: str, counts: str) -> EdgeStream:
-    """A dense adjacency matrix, or pairs of node numbers."""
+    """A dense adjacency matrix, or pairs of node numbers, perhaps with weights."""
     square = array.ndim == 2 and array.shape[0] == array.shape[1]
     if square and array.dtype.kind in "iufb":
         rows, columns = np.nonzero(array)
         directed = bool(((array != array.T) & (array != 0) & (array.T != 0)).any())
         return _matrix(name, len(array), rows, columns, array[rows, columns], directed, counts)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        right = "[n, n] numbers, or [m, 2] integers, would be right"
+    kinds = {2: "iu", 3: "iuf"}.get(array.shape[1], "") if array.ndim == 2 else ""
+    if array.dtype.kind not in (kinds or " "):
+        right = "[n, n] numbers, [m, 2] integers, or [m, 3] numbers, would be right"
         raise GraphError(f"graph: found {_kind(array)}; {right}")
-    if len(array) and (array.min() < 0 or array.max() > LARGEST_NUMBER):
-        raise GraphError(f"graph: found node number {array.min() if array.min() < 0 else array.max()}")
-    u, v = array.astype(np.int64).T
-    return _stream(name, int(array.max(initial=-1)) + 1, u, v, None)
+    ends = array[:, :2]
+    wrong = ~((ends >= 0) & (ends <= LARGEST_NUMBER) & (ends == np.floor(ends)))
+    if wrong.any():
+        right = "node numbers from 0 would be right" if kinds == "iu" else "[m, 3] holds two and a weight"
+        raise GraphError(f"graph: found node number {ends[wrong][0]}; {right}")
+    ends = ends.astype(np.int64)
+    weights = None if kinds == "iu" else array[:, 2]
+    return _listed(name, int(ends.max(initial=-1)) + 1, ends, weights, lambda i: i, counts)
+
+
+def _frame(frame: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]]:
+    """A table of edges, and its nodes."""
+    names, values = columns_of(frame)
+    ends, nodes = number_nodes(names[:2], values[:2])
+    weights = values[2] if len(values) == 3 else None
+    return _listed(name, len(nodes), np.stack(ends, axis=1), weights, lambda i: nodes[i], counts), nodes
+
+
+def _listed(
+    name: str, n: int, ends: np.ndarray, weights: Any, node: Callable[[int], Any], counts: str
+) -> EdgeStream:
+    """A list of edges.
+
+    ends   [m, 2] node numbers     weights   [m] or None     node   what a number is called
+    """
+    said: list[str] = []
+    w = None
+    if weights is not None:
+        w = as_weights(weights, lambda i: f"edge {node(ends[i, 0])}-{node(ends[i, 1])}", said)
+        said += _lost_of_parallel_edges(False, ends, w) if counts == "edges" else []
+    stream = _stream(name, n, ends[:, 0], ends[:, 1], w)
+    stream.warnings += said if counts == "edges" else []
+    return stream
 
 
 def _matrix(
@@ -101,7 +138,7 @@ def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]
     said: list[str] = []
     w = _edge_weights(graph, counts == "edges", said)
     if counts == "edges":
-        said += _lost_of_parallel_edges(graph, ends, w)
+        said += _lost_of_parallel_edges(graph.is_multigraph(), ends, w)
     stream = _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w)
     stream.warnings += said if counts == "edges" else []
     stream.undirected = not graph.is_directed()
@@ -124,12 +161,15 @@ def _edge_weights(graph: Any, count: bool, said: list[str]) -> np.ndarray | None
     return as_weights(weights, lambda i: "edge {}-{}".format(*pairs[i]), said)
 
 
-def _lost_of_parallel_edges(graph: Any, ends: np.ndarray, weights: np.ndarray | None) -> list[str]:
-    """A warning where edges between the same two nodes are merged and weights are lost by that."""
+def _lost_of_parallel_edges(several: bool, ends: np.ndarray, weights: np.ndarray | None) -> list[str]:
+    """A warning where edges between the same two nodes are merged and weights are lost by that.
+
+    several   the graph is meant to have several edges between two nodes
+    """
     _, pair = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
     pair = pair.reshape(-1)
     repeated = len(pair) and int(pair.max()) + 1 < len(pair)
-    if not repeated or not (graph.is_multigraph() or _differ(pair, weights)):
+    if not repeated or not (several or _differ(pair, weights)):
         return []
     which = "one" if weights is None else "the one of largest weight"
     return [f"graph: of parallel edges {which} counts; one edge with the sum of their weights may be meant"]

@@ -1,7 +1,4 @@
-"""Metric: whole-number distances between the points of a travelling salesman problem.
-
-Source   TSPLIB (Reinelt 1991): nint(x) is floor(x + 0.5); GEO has pi = 3.141592 and a radius of 6378.388 km
-"""
+"""Metric: whole-number distances between the points of a travelling salesman problem."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,27 +8,24 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.graph import Graph, from_edges
+from app.graphs.lengths import PLANE, TABLED, dimensions, largest_coordinate, lengths, squares
 from app.rng import stream
 
-PLANE = ("EUC_2D", "CEIL_2D", "ATT")  # a length in the plane, rounded: what is shorter is not rounded to more
-COORDINATE_KINDS = (*PLANE, "GEO")
 TABLE_POINTS = 3000  # up to here all distances are kept: 36 MB
 MOST_TABLE_POINTS = 20_000  # kinds that are never computed pair by pair: 1.6 GB
-LARGEST_COORDINATE = 5e8  # so that every distance fits 31 bits
 NEAREST = 10  # neighbours of a point, in the graph that a policy sees
 PIECE = 1 << 22  # distances computed at a time
 SAMPLE = 300  # points whose distances are looked at
 LARGEST_DIGITS = 300  # of a scale
-EARTH_RADIUS, GEO_PI = 6378.388, 3.141592
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
     """Symmetric distances between n points, whole numbers from 0 to 2^31-1.
 
-    kind     EUC_2D, CEIL_2D, ATT, GEO: computed from points as TSPLIB says; EXPLICIT: the matrix
-    points   [n, 2] float64; for EXPLICIT what the file gives for display, or None
-    matrix   [n, n] int32; of the computed kinds up to TABLE_POINTS points (GEO always), else None
+    kind     one of COORDINATE_KINDS: computed from points as TSPLIB says; EXPLICIT: the matrix
+    points   [n, 2] float64, in space [n, 3]; for EXPLICIT what the file gives for display, or None
+    matrix   [n, n] int32; of the kinds in PLANE up to TABLE_POINTS points, else None
     unit     what a distance of 1 stands for, where points were scaled
     """
 
@@ -46,24 +40,27 @@ class Metric:
         """Distances (int64) of index arrays that broadcast."""
         if self.matrix is not None:
             return self.matrix[i, j].astype(np.int64)
-        return _computed(self.kind, self.points[i], self.points[j])
+        return lengths(self.kind, self.points[i], self.points[j])
 
     def length(self, order: np.ndarray) -> int:
         """The length of the closed tour order [n]."""
         order = np.asarray(order)
         return int(self.between(order, np.roll(order, -1)).sum())
 
+    @property
+    def plane(self) -> np.ndarray | None:
+        """[n, 2] points to draw, or to lay a curve through; None where there are none, or only in space."""
+        return None if self.points is None or self.points.shape[1] != 2 else self.points
+
     def neighbours(self, k: int) -> np.ndarray:
         """[n, min(k, n-1)] int32, the nearest points of each, nearest first, ties to the lowest number.
 
-        Near is meant before rounding for EUC_2D, CEIL_2D and ATT, by the whole numbers for GEO and EXPLICIT.
+        Near is meant before rounding for EUC_2D, CEIL_2D and ATT, by the whole numbers for all others.
         """
         k = min(k, self.n - 1)
         if k <= 0:
             return np.zeros((self.n, 0), dtype=np.int32)
-        if self.kind in ("GEO", "EXPLICIT"):
-            return self._scan(np.arange(self.n), k)
-        return self._near_points(k)
+        return self._near_points(k) if self.kind in PLANE else self._scan(np.arange(self.n), k)
 
     def neighbour_graph(self, k: int) -> Graph:
         """The graph that joins each point to its k nearest, float32 weights = distances; may fall apart."""
@@ -87,9 +84,9 @@ class Metric:
     def places(self) -> tuple[np.ndarray, np.ndarray] | None:
         """(firsts, place): the first of all equal points, ascending, and which of them each point [n] equals.
 
-        None where no two points are equal, or where equal points are not 0 apart from each other by the kind.
+        None where no two points are equal, or the kind is none of PLANE: those of GEO are not 0 apart.
         """
-        if self.kind in ("GEO", "EXPLICIT"):
+        if self.kind not in PLANE:
             return None
         order = np.lexsort((self.points[:, 1], self.points[:, 0]))
         new = np.ones(self.n, dtype=bool)
@@ -160,9 +157,9 @@ class Metric:
 
     def _nearness(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """What `neighbours` compares, float64: squares of distances, or the distances themselves."""
-        if self.kind in ("GEO", "EXPLICIT"):
+        if self.kind not in PLANE:
             return self.between(i, j).astype(np.float64)
-        return _squares(self.points[i], self.points[j])
+        return squares(self.points[i], self.points[j])
 
 
 def explicit(name: str, matrix: np.ndarray, points: np.ndarray | None = None) -> Metric:
@@ -171,14 +168,17 @@ def explicit(name: str, matrix: np.ndarray, points: np.ndarray | None = None) ->
 
 
 def from_points(name: str, points: np.ndarray, kind: str = "EUC_2D") -> Metric:
-    """The metric of points [n, 2] by one of COORDINATE_KINDS; raises GraphError for what cannot be held."""
-    points = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, 2)
-    n = len(points)
-    if not (np.abs(points) <= LARGEST_COORDINATE).all():
-        raise GraphError(f"{name}: coordinates of at most {LARGEST_COORDINATE:.0e} would be right")
-    if kind == "GEO" and n > MOST_TABLE_POINTS:
-        raise GraphError(f"{name}: {n} points of kind GEO; at most {MOST_TABLE_POINTS} would be right")
-    keep = n <= TABLE_POINTS or kind == "GEO"
+    """The metric of points [n, dimensions(kind)] by one of COORDINATE_KINDS.
+
+    Raises GraphError for what cannot be held.
+    """
+    points = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, dimensions(kind))
+    n, largest = len(points), largest_coordinate(kind)
+    if not (np.abs(points) <= largest).all():
+        raise GraphError(f"{name}: coordinates of at most {largest:.2g} would be right")
+    if kind in TABLED and n > MOST_TABLE_POINTS:
+        raise GraphError(f"{name}: {n} points of kind {kind}; at most {MOST_TABLE_POINTS} would be right")
+    keep = n <= TABLE_POINTS or kind in TABLED
     return Metric(name, n, kind, points, _table(points, kind) if keep else None)
 
 
@@ -199,12 +199,12 @@ def scaled_points(name: str, points: np.ndarray) -> Metric:
 
 def rounds_badly(metric: Metric) -> bool:
     """Whether most distances between different points are rounded to 0 or 1."""
-    if metric.kind not in PLANE or metric.n < 2:
+    if metric.kind in ("GEO", "EXPLICIT") or metric.n < 2:
         return False
     step = max(1, metric.n // SAMPLE)
     i = np.arange(0, metric.n, step)
     a, b = i[:, None], i[None, :]
-    apart = _squares(metric.points[a], metric.points[b]) > 0
+    apart = squares(metric.points[a], metric.points[b]) > 0
     return bool(apart.any() and (metric.between(a, b)[apart] <= 1).mean() > 0.5)
 
 
@@ -220,47 +220,6 @@ def _table(points: np.ndarray, kind: str) -> np.ndarray:
     table = np.empty((n, n), dtype=np.int32)
     size = max(1, PIECE // max(n, 1))
     for at in range(0, n, size):
-        table[at : at + size] = _computed(kind, points[at : at + size, None], points[None, :])
+        table[at : at + size] = lengths(kind, points[at : at + size, None], points[None, :])
     np.fill_diagonal(table, 0)  # GEO of a point to itself is 1 by the formula
     return table
-
-
-def _computed(kind: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Distances (int64) between points a and b [..., 2]."""
-    if kind == "GEO":
-        return _geographical(a, b)
-    return rounded_length(kind, a[..., 0] - b[..., 0], a[..., 1] - b[..., 1])
-
-
-def rounded_length(kind: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Lengths (int64) of steps in the plane; kind is one of PLANE."""
-    square = x * x + y * y
-    if kind == "EUC_2D":
-        return np.floor(np.sqrt(square) + 0.5).astype(np.int64)
-    if kind == "CEIL_2D":
-        return np.ceil(np.sqrt(square)).astype(np.int64)
-    root = np.sqrt(square / 10.0)
-    whole = np.floor(root + 0.5)
-    return (whole + (whole < root)).astype(np.int64)
-
-
-def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Squared Euclidean distances."""
-    x, y = a[..., 0] - b[..., 0], a[..., 1] - b[..., 1]
-    return x * x + y * y
-
-
-def _geographical(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Kilometres on the globe, rounded down; coordinates are latitude and longitude as DDD.MM."""
-    a, b = _radians(a), _radians(b)
-    q1 = np.cos(a[..., 1] - b[..., 1])
-    q2 = np.cos(a[..., 0] - b[..., 0])
-    q3 = np.cos(a[..., 0] + b[..., 0])
-    cosine = np.clip(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3), -1.0, 1.0)
-    return (EARTH_RADIUS * np.arccos(cosine) + 1.0).astype(np.int64)
-
-
-def _radians(points: np.ndarray) -> np.ndarray:
-    """Degrees and minutes DDD.MM to radians, the degrees cut off towards zero."""
-    degrees = np.trunc(points)
-    return GEO_PI * (degrees + 5.0 * (points - degrees) / 3.0) / 180.0

@@ -13,6 +13,7 @@ from app.graphs.node_arrays import (
     dense_features,
     table_of_archive,
 )
+from app.graphs.node_keyed import Nodes, keyed
 from app.graphs.node_text import text_features, text_labels, text_splits
 from app.graphs.nodedata import NodeTable
 from app.graphs.npy import MAGIC, NAME, Npy
@@ -32,17 +33,19 @@ def open_node_table(
     features: str = "",
     labels: str = "",
     splits: str = "",
+    nodes: Nodes | None = None,
 ) -> NodeTable:
     """What the files of a graph say of its n nodes, headers read and checked.
 
     paths    the graph's own file, or those that were united into it
     features, labels, splits   files that take the place of what is in `paths`; "": none
+    nodes    their lines begin with ids of these; None: they are in the order of the nodes
     """
     table = unite_tables([_own_table(path, format, limits) for path in paths])
     return NodeTable(
-        read_features(features, limits) if features else table.features,
-        read_labels(labels, limits) if labels else table.labels,
-        read_splits(splits, n, limits) if splits else table.splits,
+        read_features(features, limits, nodes) if features else table.features,
+        read_labels(labels, limits, nodes) if labels else table.labels,
+        read_splits(splits, n, limits, nodes) if splits else table.splits,
     )
 
 
@@ -70,8 +73,10 @@ def check_node_file(path: str, limits: Limits) -> None:
         open_arrays(path, limits)
 
 
-def read_features(path: str, limits: Limits) -> Any:
+def read_features(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
     """Features: an .npy matrix, an .npz with one or with CSR arrays (as scipy.sparse.save_npz has), text."""
+    if nodes is not None:
+        return keyed(text_features, _text(path, limits), nodes)
     arrays = open_arrays(path, limits)
     if arrays is None:
         return text_features(Source(path, limits))
@@ -83,16 +88,20 @@ def read_features(path: str, limits: Limits) -> Any:
     return found
 
 
-def read_labels(path: str, limits: Limits) -> Any:
+def read_labels(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
     """Labels: an .npy array, the array `labels` of an .npz, or text."""
+    if nodes is not None:
+        return keyed(text_labels, _text(path, limits), nodes)
     arrays = open_arrays(path, limits)
     if arrays is None:
         return text_labels(Source(path, limits))
     return array_labels(arrays, _member(arrays, "labels"))
 
 
-def read_splits(path: str, n: int, limits: Limits) -> Any:
+def read_splits(path: str, n: int, limits: Limits, nodes: Nodes | None = None) -> Any:
     """Splits: an .npz of masks or of lists of nodes, a folder of lists as OGB has them, or text."""
+    if nodes is not None:
+        return keyed(text_splits, _text(path, limits), nodes)
     if ogb.is_folder(path):
         return ogb.read_split(path, n, limits)
     arrays = open_arrays(path, limits)
@@ -102,6 +111,16 @@ def read_splits(path: str, n: int, limits: Limits) -> Any:
     if found is None:
         raise _no_splits(arrays)
     return found
+
+
+def _text(path: str, limits: Limits) -> Source:
+    """A file of lines that begin with ids, which arrays have not."""
+    source = Source(path, limits)
+    if os.path.isdir(path) or open_arrays(path, limits) is not None:
+        found = "a folder" if os.path.isdir(path) else "arrays"
+        right = 'text, or graph.node_data_by = "order", would be right'
+        raise source.error(f"found {found}, in which nodes are not named by their ids; {right}")
+    return source
 
 
 def _no_splits(arrays: Npz) -> GraphError:

@@ -27,6 +27,7 @@ class DenseFeatures:
     """Rows of numbers.
 
     parts    starts an iteration over float32 [k, width]: all n rows in order, checked, some at a time
+    order    [n] int64, the node that each row is of; None: they are in the order of the nodes
     refuse   makes an error that names the file and the array
     """
 
@@ -34,6 +35,7 @@ class DenseFeatures:
     width: int
     parts: Callable[[], Iterator[np.ndarray]]
     refuse: Refuse
+    order: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +63,14 @@ class Labels:
     columns  0: one class for a node; else the number of classes, of which a node may have several
     parts    starts an iteration over int64 [k], -1 for no label; or int8 [k, columns] of 0 and 1, a row of -1
              for no label
+    order    as that of DenseFeatures
     """
 
     n: int
     columns: int
     parts: Callable[[], Iterator[np.ndarray]]
     refuse: Refuse
+    order: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from app.graphs.edge_list import read_edge_list
 from app.graphs.gset import read_gset
 from app.graphs.matrix_market import read_matrix_market
 from app.graphs.metis import read_metis
+from app.graphs.named_edges import read_named_edges
 from app.graphs.ogb import read_ogb
 from app.graphs.points import read_points
 from app.graphs.ppi import read_ppi
@@ -74,19 +75,28 @@ def open_edges(
     format: str = "auto",
     max_decompressed_bytes: int = Limits.decompressed,
     max_bytes: int = Limits.npz,
+    ids: str = "numbers",
 ) -> EdgeStream:
     """The stream of a graph file, its header read and checked; the edges are read by chunks().
 
     path     a file, perhaps packed by gzip, bzip2 or xz; or "networkx:NAME"
     format   a name in READERS, or "auto": by content, then by suffix
     max_decompressed_bytes, max_bytes   limits for packed text, and for each array of an .npz
+    ids      "names": of an edge list, the only format that may have them
     """
     limits = Limits(max_decompressed_bytes, max_bytes)
     if format != "auto" and format not in READERS:
         near = difflib.get_close_matches(format, ["auto", *READERS], n=1, cutoff=0)[0]
         raise CaseError(f"graph.format: found '{shown(format)}'; did you mean '{near}'?")
     chosen = detect(path, limits) if format == "auto" else format
-    return READERS[chosen](path, limits)
+    if ids == "numbers":
+        return READERS[chosen](path, limits)
+    if chosen != "edges":
+        found = f"found the format {chosen}, whose nodes are numbers"
+        raise Source(path).error(
+            f'{found}; an edge list (graph.format = "edges") would be right for graph.ids = "names"'
+        )
+    return read_named_edges(path, limits)
 
 
 def detect(path: str, limits: Limits) -> str:

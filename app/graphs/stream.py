@@ -31,7 +31,8 @@ class EdgeStream:
     metric        distances between all pairs of nodes (graphs/metric.py) where the file states them, or None
     lines         the number of edges that all parts must have together, or None: any
     node_weights  [nodes] float32 once chunks() is exhausted, or None
-    ids           [nodes] int64, only where the file names ids explicitly, or None
+    named         True: u, v are numbers of names, in the order in which these occur
+    ids           [k] the names (graphs/ids.py) by these numbers once chunks() is exhausted; else None
     """
 
     name: str
@@ -49,6 +50,7 @@ class EdgeStream:
     metric: Any = None
     undirected: bool = False
     mirrored: bool = False
+    named: bool = False
 
     def chunks(self) -> Iterator[Chunk]:
         """Start over at the first edge.

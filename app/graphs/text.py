@@ -16,6 +16,7 @@ DIGITS, BLANKS = b"0123456789", b" \t\n"
 # Blanks before the text, so that the last 24 bytes before any token's end can be loaded.
 PAD = 24
 LONGEST_WEIGHT = 32
+NO_INTEGER = "found a node id that is no integer"
 
 _INTEGER = re.compile(rb"[0-9]+")
 _SIGNED = re.compile(rb"[+-]?[0-9]+")
@@ -32,6 +33,7 @@ class Layout:
     real      weights may be written with a point and an exponent
     comments  characters, at most two, that make a line a comment
     letter    what every edge line starts with, or empty
+    hint      what else an error says of an id that is no integer
     prepare   makes whatever is no row in a piece of text blank, given its first line's number
     """
 
@@ -42,6 +44,7 @@ class Layout:
     real: bool = True
     comments: bytes = b""
     letter: bytes = b""
+    hint: str = ""
     prepare: Callable[[bytes, int], bytes] | None = None
 
     def right(self) -> str:
@@ -242,7 +245,8 @@ def _parse_slow(source: Source, text: bytes, line: int, layout: Layout) -> Chunk
             continue
         row = check_row(found, layout)
         if isinstance(row, str):
-            raise source.error(f"{row} in '{shown(found)}'; {layout.right()}", number)
+            hint = layout.hint if row == NO_INTEGER else ""
+            raise source.error(f"{row} in '{shown(found)}'; {layout.right()}{hint}", number)
         rows.append(row)
     u = np.array([row[0] for row in rows], dtype=np.int64) - layout.first_id
     v = np.array([row[1] for row in rows], dtype=np.int64) - layout.first_id
@@ -266,7 +270,7 @@ def check_row(line: bytes, layout: Layout) -> tuple[int, int, float] | str:
     for found in ids:
         if isinstance(found, str):
             return found
-    weight = 1.0 if layout.columns == 2 else _read_weight(fields[2], layout.real)
+    weight = 1.0 if layout.columns == 2 else read_weight(fields[2], layout.real)
     return weight if isinstance(weight, str) else (ids[0], ids[1], weight)
 
 
@@ -274,7 +278,7 @@ def read_id(field: bytes, first: int, last: int) -> int | str:
     """The node id a field holds, or what is wrong with it."""
     if not _INTEGER.fullmatch(field):
         negative = _INTEGER.fullmatch(field[1:]) and field.startswith(b"-")
-        return "found a negative node id" if negative else "found a node id that is no integer"
+        return "found a negative node id" if negative else NO_INTEGER
     if len(field.lstrip(b"0")) > 19 or int(field) > LARGEST_ID:
         return "found a node id above 2^63-1"
     if not first <= int(field) <= last:
@@ -282,7 +286,8 @@ def read_id(field: bytes, first: int, last: int) -> int | str:
     return int(field)
 
 
-def _read_weight(field: bytes, real: bool) -> float | str:
+def read_weight(field: bytes, real: bool) -> float | str:
+    """The weight a field holds, or what is wrong with it."""
     if not (_REAL if real else _SIGNED).fullmatch(field):
         return "found a weight that is no finite number" if real else "found a weight that is no integer"
     with np.errstate(over="ignore"):

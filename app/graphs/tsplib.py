@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.graphs.metric import (
+from app.graphs.lengths import (
     COORDINATE_KINDS,
     LARGEST_COORDINATE,
-    MOST_TABLE_POINTS,
-    Metric,
-    explicit,
-    from_points,
+    TABLED,
+    dimensions,
+    largest_coordinate,
 )
+from app.graphs.metric import MOST_TABLE_POINTS, Metric, explicit, from_points
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.text import fields_of
 
@@ -26,9 +26,12 @@ LARGEST_DISTANCE = 2**31 - 1
 MOST_POINTS = 10**7
 HEADERS = {
     "NAME", "TYPE", "COMMENT", "DIMENSION", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE",
-    "DISPLAY_DATA_TYPE", "CAPACITY",
+    "DISPLAY_DATA_TYPE", "CAPACITY", "EDGE_DATA_FORMAT",
 }  # fmt: skip
-SECTIONS = {"NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION", "TOUR_SECTION"}
+SECTIONS = {
+    "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION", "TOUR_SECTION",
+    "FIXED_EDGES_SECTION", "EDGE_DATA_SECTION", "DEPOT_SECTION", "DEMAND_SECTION",
+}  # fmt: skip
 # Of a symmetric matrix the columns of one triangle are the rows of the other.
 TRIANGLES = {
     "UPPER_ROW": ("upper", 1), "LOWER_COL": ("upper", 1),
@@ -122,6 +125,10 @@ class _File:
 
     def only(self, *keys: str) -> None:
         """Refuse other sections."""
+        if "FIXED_EDGES_SECTION" in self.sections:
+            found = "found FIXED_EDGES_SECTION: no edge can be made part of all tours"
+            line = self.sections["FIXED_EDGES_SECTION"][1]
+            raise self.source.error(f"{found}; a file without fixed edges would be right", line)
         for key, (_, line) in self.sections.items():
             if key not in keys:
                 raise self.source.error(f"found {key}; {' or '.join(keys)} would be right", line)
@@ -140,11 +147,12 @@ def read_tsplib(path: str, limits: Limits) -> Metric:
         return _read_explicit(file, n)
     file.only("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION")
     line = file.headers["DIMENSION"][1]
-    if kind == "GEO" and n > MOST_TABLE_POINTS:
+    if kind in TABLED and n > MOST_TABLE_POINTS:
         raise file.source.error(
-            f"found {n} points of type GEO; at most {MOST_TABLE_POINTS} would be right", line
+            f"found {n} points of type {kind}; at most {MOST_TABLE_POINTS} would be right", line
         )
-    return from_points(file.name(), _coordinates(file, "NODE_COORD_SECTION", n), kind)
+    points = _coordinates(file, "NODE_COORD_SECTION", n, dimensions(kind), largest_coordinate(kind))
+    return from_points(file.name(), points, kind)
 
 
 def read_tour(path: str, limits: Limits) -> np.ndarray:
@@ -190,22 +198,24 @@ def _refuse_numbers(source: Source, found: np.ndarray, tokens: list[Token], n: i
         raise source.error(f"found {found[at]} twice among the {what}; once would be right", tokens[at][1])
 
 
-def _coordinates(file: _File, section: str, n: int) -> np.ndarray:
-    """[n, 2] float64 from lines of a number and two coordinates."""
+def _coordinates(
+    file: _File, section: str, n: int, dimensions: int = 2, largest: float = LARGEST_COORDINATE
+) -> np.ndarray:
+    """[n, dimensions] float64 from lines of a number and as many coordinates."""
     tokens, line = file.section(section)
-    rows = _rows(file.source, tokens, section)
+    rows = _rows(file.source, tokens, section, dimensions)
     if len(rows) != n:
         raise file.source.error(f"found {len(rows)} points; {n}, as DIMENSION says, would be right", line)
     firsts = [row[0] for row in rows]
     numbers = _integers(file.source, firsts, "node numbers")
     _refuse_numbers(file.source, numbers, firsts, n, "node numbers")
-    points = np.empty((n, 2))
-    points[numbers - 1] = [[_coordinate(file.source, token) for token in row[1:]] for row in rows]
+    points = np.empty((n, dimensions))
+    points[numbers - 1] = [[_coordinate(file.source, token, largest) for token in row[1:]] for row in rows]
     return points
 
 
-def _rows(source: Source, tokens: list[Token], section: str) -> list[list[Token]]:
-    """The tokens in threes, each on a line of its own."""
+def _rows(source: Source, tokens: list[Token], section: str, dimensions: int) -> list[list[Token]]:
+    """The tokens by lines: a number, and coordinates."""
     rows: list[list[Token]] = []
     for token in tokens:
         if rows and rows[-1][0][1] == token[1]:
@@ -213,17 +223,17 @@ def _rows(source: Source, tokens: list[Token], section: str) -> list[list[Token]
         else:
             rows.append([token])
     for row in rows:
-        if len(row) != 3:
-            right = "'NUMBER X Y' would be right"
+        if len(row) != dimensions + 1:
+            right = f"'NUMBER {' '.join('XYZ'[:dimensions])}' would be right"
             raise source.error(f"found {len(row)} fields in {section}; {right}", row[0][1])
     return rows
 
 
-def _coordinate(source: Source, token: Token) -> float:
+def _coordinate(source: Source, token: Token, largest: float) -> float:
     text, line = token
     value = float(text) if REAL.fullmatch(text) else np.nan
-    if not abs(value) <= LARGEST_COORDINATE:
-        right = f"a number of at most {LARGEST_COORDINATE:.0e} would be right"
+    if not abs(value) <= largest:
+        right = f"a number of at most {largest:.2g} would be right"
         raise source.error(f"found '{shown(text)}' as a coordinate; {right}", line)
     return value
 
@@ -251,7 +261,11 @@ def _read_explicit(file: _File, n: int) -> Metric:
     shown_at = next(
         (key for key in ("DISPLAY_DATA_SECTION", "NODE_COORD_SECTION") if key in file.sections), None
     )
-    return explicit(file.name(), matrix, _coordinates(file, shown_at, n) if shown_at else None)
+    if shown_at is None:
+        return explicit(file.name(), matrix)
+    in_space = file.headers.get("NODE_COORD_TYPE", ("", 0))[0] == "THREED_COORDS"
+    wide = 3 if in_space and shown_at == "NODE_COORD_SECTION" else 2
+    return explicit(file.name(), matrix, _coordinates(file, shown_at, n, wide))
 
 
 def _symmetric(source: Source, numbers: np.ndarray, tokens: list[Token], n: int) -> np.ndarray:

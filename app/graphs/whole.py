@@ -6,7 +6,8 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.graph import Graph
-from app.graphs.kernels import count_ids
+from app.graphs.ids import name_numbers
+from app.graphs.kernels import count_ids, renumber
 from app.graphs.pairs import STEP, Pairs
 from app.graphs.rows import row_builder
 from app.graphs.stream import EdgeStream
@@ -27,7 +28,7 @@ class Merged:
 def whole_graph(stream: EdgeStream) -> tuple[Graph, Merged]:
     """All rows of a stream's graph, and what was merged: loops dropped, of repeats the largest weight kept.
 
-    Nodes are numbered as the file says, or in ascending order of the ids that occur.
+    Nodes are numbered as the file says, or in ascending order of the ids, or names, that occur.
     """
     pairs = Pairs(stream.weighted)
     for u, v, w in stream.chunks():
@@ -51,6 +52,10 @@ def whole_graph(stream: EdgeStream) -> tuple[Graph, Merged]:
 
 def _number(stream: EdgeStream, pairs: Pairs) -> tuple[int, np.ndarray | None]:
     """The number of nodes, and their ids where the file states none; the pairs are then renumbered."""
+    if stream.named:
+        order, numbers = name_numbers(stream.ids)
+        renumber(numbers, pairs.ends)
+        return len(order), stream.ids[order]
     if stream.nodes is None:
         ids = np.unique(pairs.ends).astype(np.int64)
         _check(stream, len(ids), pairs)
@@ -59,7 +64,7 @@ def _number(stream: EdgeStream, pairs: Pairs) -> tuple[int, np.ndarray | None]:
     _check(stream, stream.nodes, pairs)
     if pairs.largest >= stream.nodes:
         raise GraphError(f"{stream.name}: found node {pairs.largest}; 0..{stream.nodes - 1} would be right")
-    return stream.nodes, stream.ids
+    return stream.nodes, None
 
 
 def _check(stream: EdgeStream, nodes: int, pairs: Pairs) -> None:

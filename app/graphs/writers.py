@@ -13,7 +13,9 @@ import numpy as np
 
 from app.errors import CaseError, GraphError
 from app.graphs.graph import Graph
-from app.graphs.metric import COORDINATE_KINDS, Metric
+from app.graphs.ids import named
+from app.graphs.lengths import COORDINATE_KINDS
+from app.graphs.metric import Metric
 from app.graphs.source import graph_suffix, shown
 from app.graphs.written import (
     write_csv,
@@ -65,7 +67,7 @@ def losses(graph: Graph, metric: Metric | None, format: str) -> list[str]:
     alone = int(np.count_nonzero(graph.degrees() == 0))
     if alone and format in ("edges", "csv"):
         found.append(f"{alone} nodes without edges are left out: a list of edges has no place for them")
-    if graph.ids is not None and format not in WITH_IDS and not _consecutive(graph.ids):
+    if graph.ids is not None and format not in WITH_IDS and (named(graph.ids) or not _consecutive(graph.ids)):
         found.append("nodes are numbered 1..n in ascending order of their ids; --ids FILE writes the ids")
     if graph.node_weights is not None and format not in WITH_NODE_WEIGHTS:
         found.append(f"node weights are left out; {' and '.join(WITH_NODE_WEIGHTS)} hold them")
@@ -138,8 +140,8 @@ def _tsplib(metric: Metric) -> Iterator[bytes]:
     )
     if metric.kind in COORDINATE_KINDS:
         yield f"{head}NODE_COORD_SECTION\n".encode("ascii")
-        for at, (x, y) in enumerate(metric.points.tolist(), 1):
-            yield f"{at} {_coordinate(x)} {_coordinate(y)}\n".encode("ascii")
+        for at, point in enumerate(metric.points.tolist(), 1):
+            yield f"{at} {' '.join(map(_coordinate, point))}\n".encode("ascii")
     else:
         yield f"{head}EDGE_WEIGHT_FORMAT : FULL_MATRIX\nEDGE_WEIGHT_SECTION\n".encode("ascii")
         for row in metric.matrix:

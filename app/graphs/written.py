@@ -10,8 +10,10 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.graph import Graph
+from app.graphs.ids import named, plain_ids
 from app.graphs.weights import LARGEST_WHOLE
 
+QUOTE = '"'
 ROWS = 1 << 14  # whose edges are turned to text at a time
 
 
@@ -39,20 +41,31 @@ def edges_once(graph: Graph) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _lines(
-    graph: Graph, ends: Callable, before: str = "", between: str = " ", unit: bool = False
+    graph: Graph,
+    ends: Callable,
+    before: str = "",
+    between: str = " ",
+    unit: bool = False,
+    quote: bool = False,
 ) -> Iterator[bytes]:
     """A line for each edge.
 
     ends   node numbers [k] to what is written of them      unit   True: a weight of 1 where there are none
+    quote  True: as CSV does
     """
     for u, v, w in edges_once(graph):
-        columns = [map(str, ends(u).tolist()), map(str, ends(v).tolist())]
+        columns = [map(_quoted if quote else str, plain_ids(ends(each))) for each in (u, v)]
         if w is not None:
             columns.append(text_of(w))
         elif unit:
             columns.append(["1"] * len(u))
         text = "\n".join(before + between.join(row) for row in zip(*columns))
-        yield f"{text}\n".encode("ascii") if text else b""
+        yield f"{text}\n".encode() if text else b""
+
+
+def _quoted(name: str) -> str:
+    """A field of CSV."""
+    return f'"{name.replace(QUOTE, 2 * QUOTE)}"' if QUOTE in name or "," in name else name
 
 
 def _from_one(numbers: np.ndarray) -> np.ndarray:
@@ -63,14 +76,15 @@ def write_edges(graph: Graph) -> Iterator[bytes]:
     """An edge list: "u v" or "u v weight" with the ids that the graph came with."""
     _need_edges(graph)
     yield f"# {graph.n} nodes, {graph.edges} edges\n".encode("ascii")
-    yield from _lines(graph, graph.node_ids)
+    names = graph.ids.tobytes() if named(graph.ids) else b""
+    yield from _lines(graph, graph.node_ids, between="\t" if b" " in names or b"," in names else " ")
 
 
 def write_csv(graph: Graph) -> Iterator[bytes]:
     """A table "source,target" or "source,target,weight" with the ids that the graph came with."""
     _need_edges(graph)
     yield b"source,target\n" if graph.weights is None else b"source,target,weight\n"
-    yield from _lines(graph, graph.node_ids, between=",")
+    yield from _lines(graph, graph.node_ids, between=",", quote=named(graph.ids))
 
 
 def _need_edges(graph: Graph) -> None:

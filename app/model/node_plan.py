@@ -10,6 +10,7 @@ from app.config import Case
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.node_files import open_node_table
+from app.graphs.node_keyed import Nodes
 from app.graphs.nodedata import TRAIN, DenseFeatures, Labels, Splits
 from app.graphs.random_nodes import RANDOM_TRAIN
 from app.graphs.source import Limits
@@ -92,7 +93,8 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     splits = "" if table.splits == "random" else table.splits
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
-    found = open_node_table(paths, table.format, nodes, limits, table.features, table.labels, splits)
+    by = Nodes() if table.node_data_by == "id" else None
+    found = open_node_table(paths, table.format, nodes, limits, table.features, table.labels, splits, by)
     classes = 0
     if found.labels is not None:
         classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)

@@ -77,7 +77,8 @@ def mean_nodes(table: GraphCase) -> int:
 def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
     """The graphs of a table; in words what is not known before reading."""
     for path in [table.path] if isinstance(table.path, str) else table.path:
-        stream = open_edges(path, table.format, int(case.memory.max_decompressed_gb * 1e9))
+        limit = int(case.memory.max_decompressed_gb * 1e9)
+        stream = open_edges(path, table.format, limit, ids=table.ids)
         if stream.nodes is None or stream.lines is None:
             yield f"{stream.name}: its header has no counts: memory and time are known once it is read"
         else:
@@ -106,7 +107,7 @@ def classified_counts(case: Case) -> tuple[int | None, int]:
         return mean_nodes(table), expected_entries(table)
     paths = [table.path] if isinstance(table.path, str) else table.path
     limit = int(case.memory.max_decompressed_gb * 1e9)
-    streams = [open_edges(path, table.format, limit) for path in paths]
+    streams = [open_edges(path, table.format, limit, ids=table.ids) for path in paths]
     nodes, lines = [each.nodes for each in streams], [each.lines for each in streams]
     return None if None in nodes else sum(nodes), 0 if None in lines else 2 * sum(lines)
 

@@ -19,7 +19,7 @@ from app.graphs.graph import Graph
 from app.graphs.kernels import count_ids, deal_pairs
 from app.graphs.pairs import Pairs
 from app.graphs.rows import Rows, row_builder
-from app.partition.deal import check_nodes, compact_ids, deal, read_part, share_header
+from app.partition.deal import check_nodes, compact_ids, deal, number_names, read_part, share_header
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 
 COMPLEMENT_ENTRIES = 1 << 31  # directed entries: beyond this a complement is refused
@@ -85,7 +85,7 @@ def build(
     neighbours: str = "both",
 ) -> Built:  # fmt: skip
     """The rows of a stream's graph as they are; arguments as for `assemble`. Ranks: all call."""
-    name, nodes, first_id, weighted, undirected = share_header(group, stream)
+    name, nodes, first_id, weighted, undirected, names = share_header(group, stream)
     if undirected:
         neighbours = "both"
     check_nodes(name, nodes)
@@ -94,7 +94,9 @@ def build(
         pairs = deal(group, stream, weighted)
     ids_part = ends = None
     if nodes < 0:
-        nodes, ids_part, ends = compact_ids(group, pairs)
+        nodes, ids_part, ends = (
+            compact_ids(group, pairs) if not names else (*number_names(group, stream, pairs), None)
+        )
         check_nodes(name, nodes)
     lines, loops = group.sum_integers(np.array([pairs.count, pairs.loops])).tolist()
     with raise_together(group, "counting edges"):

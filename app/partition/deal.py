@@ -12,6 +12,7 @@ import numpy as np
 from app.comm.group import Group
 from app.comm.guard import share_failure
 from app.errors import GraphError
+from app.graphs.ids import name_numbers
 from app.graphs.kernels import count_ids, renumber
 from app.graphs.pairs import Pairs, check_ends
 from app.watchdog import beat
@@ -28,15 +29,16 @@ def check_nodes(name: str, nodes: int) -> None:
         )
 
 
-def share_header(group: Group, stream: Any) -> tuple[str, int, int, bool, bool]:
-    """Name, node count (-1: unknown), first id, whether weighted and undirected, from rank 0 to all."""
-    numbers = np.zeros(4, dtype=np.int64)
+def share_header(group: Group, stream: Any) -> tuple[str, int, int, bool, bool, bool]:
+    """Name, node count (-1: unknown), first id, whether weighted, undirected, named, from rank 0 to all."""
+    numbers = np.zeros(5, dtype=np.int64)
     if group.rank == 0:
         known = -1 if stream.nodes is None else stream.nodes
-        numbers[:] = known, stream.first_id, int(stream.weighted), int(stream.undirected)
+        flags = stream.weighted, stream.undirected, stream.named
+        numbers[:] = known, stream.first_id, *map(int, flags)
     name = group.broadcast_text(stream.name if group.rank == 0 else "")
-    nodes, first_id, weighted, undirected = group.broadcast(numbers).tolist()
-    return name, nodes, first_id, bool(weighted), bool(undirected)
+    nodes, first_id, *flags = group.broadcast(numbers).tolist()
+    return name, nodes, first_id, *map(bool, flags)
 
 
 def read_part(group: Group, stream: Any, weighted: bool) -> Pairs | None:
@@ -104,6 +106,23 @@ def _guarded(chunks: Iterator[Any]) -> Iterator[tuple[Any, Exception | None]]:
 
 
 # ---- ids --------------------------------------------------------------------------------------------------
+
+
+def number_names(group: Group, stream: Any, pairs: Pairs) -> tuple[int, np.ndarray]:
+    """Number the names of a stream, which rank 0 has read, in ascending order, and renumber the pairs.
+
+    returns   n, and this rank's consecutive share of the sorted names: all on rank 0
+    Ranks     all call; a rank holds 4 bytes for each name meanwhile, rank 0 the names
+    """
+    sizes, names = np.zeros(2, dtype=np.int64), None
+    if group.rank == 0:
+        order, numbers = name_numbers(stream.ids)
+        names = stream.ids[order]
+        sizes[:] = len(names), names.itemsize
+    n, width = group.broadcast(sizes).tolist()
+    numbers = group.broadcast(numbers if group.rank == 0 else np.empty(n, dtype=np.uint32))
+    renumber(numbers, pairs.ends)
+    return n, np.empty(0, dtype=f"S{width}") if names is None else names
 
 
 def compact_ids(group: Group, pairs: Pairs) -> tuple[int, np.ndarray, np.ndarray | None]:

@@ -162,6 +162,7 @@ def _read(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loade
     if group.max_integer(int(source is not None and source.metric is not None)):
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
     read_as = () if table.neighbours == "both" else (table.neighbours,)
+    read_as += () if table.ids == "numbers" else (table.ids,)
     cache = Cache(group, case.memory.cache, source, (table.self_loops, table.duplicates, *read_as))
     built, origin = cache.fetch(case.parallel.partition), "cache"
     if built is None:
@@ -193,22 +194,22 @@ def _open(group: Group, table: GraphCase, paths: list[str], limit: int) -> tuple
     source, path = None, paths[0]
     with raise_together(group, f"opening {path}"):
         if group.rank == 0:
-            found = [open_edges(each, table.format, limit) for each in paths]
+            found = [open_edges(each, table.format, limit, ids=table.ids) for each in paths]
             source = unite(found, directions=table.neighbours != "both")
     if not group.max_integer(int(group.rank == 0 and source.part is not None)):
         return source, False
     if group.rank > 0:
-        source = _open_same(path, table.format, limit)
+        source = _open_same(path, table, limit)
     seen = group.gather_integers(np.array([0, 0, 0] if source is None else trace(path)))
     if (seen == seen[0]).all():
         return source, True
     return source if group.rank == 0 else None, False
 
 
-def _open_same(path: str, format: str, limit: int) -> EdgeStream | None:
+def _open_same(path: str, table: GraphCase, limit: int) -> EdgeStream | None:
     """The stream of a file on another rank than 0; None where it cannot be opened: disks may differ."""
     try:
-        return open_edges(path, format, limit)
+        return open_edges(path, table.format, limit, ids=table.ids)
     except Exception:  # rank 0 has opened it, and will read it for all
         return None
 

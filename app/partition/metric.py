@@ -9,7 +9,8 @@ from app.graphs.metric import Metric
 def share_metric(group: Group, metric: Metric | None) -> Metric | None:
     """Rank 0's metric on all ranks (others pass None); None where it has none. Ranks: all call."""
     held = metric is not None and group.rank == 0
-    shape = [held, held and metric.n, held and metric.points is not None, held and metric.matrix is not None]
+    points = 0 if not held or metric.points is None else metric.points.shape[1]
+    shape = [held, held and metric.n, points, held and metric.matrix is not None]
     known, n, points, matrix = group.broadcast(np.array(shape, dtype=np.int64)).tolist()
     if not known or group.size == 1:
         return metric
@@ -17,7 +18,7 @@ def share_metric(group: Group, metric: Metric | None) -> Metric | None:
     kind = group.broadcast_text(metric.kind if held else "")
     return Metric(
         name, n, kind,
-        _shared(group, metric.points if held else None, (n, 2), np.float64) if points else None,
+        _shared(group, metric.points if held else None, (n, points), np.float64) if points else None,
         _shared(group, metric.matrix if held else None, (n, n), np.int32) if matrix else None,
         float(group.broadcast(np.array([metric.unit if held else 1.0]))[0]),
     )  # fmt: skip

@@ -10,6 +10,7 @@ from app.errors import GraphError
 from app.graphs.graph import Graph
 from app.graphs.node_weights import read_node_weights
 from app.graphs.source import Limits
+from app.partition.ids import ids_on_first
 from app.partition.rows import RowPartition
 
 
@@ -25,12 +26,10 @@ def weigh(
         raise GraphError(f"graph.node_weights: {graph.name} has node weights of its own; leave the key out")
     counts = rows.row_counts()
     first, none = group.rank == 0, [0] * group.size
-    own = graph.node_ids(np.arange(graph.lo, graph.hi, dtype=np.int64))
-    to_first = [len(own), *none[1:]]
-    ids = group.exchange_host(np.ascontiguousarray(own), to_first, counts if first else none)
+    ids = ids_on_first(group, graph, rows)
     values, warnings = np.empty(0, np.float32), []
     with raise_together(group, "reading the node weights"):
         if first:
             values, warnings = read_node_weights(path, limits, ids, graph.name)
-    own_weights = group.exchange_host(values, counts if first else none, [len(own), *none[1:]])
+    own_weights = group.exchange_host(values, counts if first else none, [graph.hi - graph.lo, *none[1:]])
     return replace(graph, node_weights=own_weights), tuple(warnings)

@@ -18,6 +18,7 @@ from app.comm.guard import raise_together
 from app.config import Case, GraphCase
 from app.errors import GraphError
 from app.graphs.node_files import open_node_table
+from app.graphs.node_keyed import Nodes
 from app.graphs.nodedata import (
     MOST_CLASSES,
     PIECE_BYTES,
@@ -28,6 +29,7 @@ from app.graphs.nodedata import (
 )
 from app.graphs.random_nodes import random_features, random_labels, random_splits
 from app.graphs.source import Limits
+from app.partition.ids import ids_on_first
 from app.partition.load import Loaded
 from app.partition.rows import RowPartition
 from app.partition.scatter import EntryRows, rounds, send_entries, send_rows
@@ -54,7 +56,9 @@ def load_node_data(group: Group, table: GraphCase, loaded: Loaded, case: Case) -
     """
     if loaded.source == "generator":
         return _generated(group, table, loaded)
-    source = None
+    source, nodes = None, None
+    if table.node_data_by == "id":
+        nodes = Nodes(ids_on_first(group, loaded.graph, loaded.rows, loaded.order_all), loaded.graph.name)
     with raise_together(group, READING):
         if group.rank == 0:
             limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
@@ -67,6 +71,7 @@ def load_node_data(group: Group, table: GraphCase, loaded: Loaded, case: Case) -
                 table.features,
                 table.labels,
                 splits,
+                nodes,
             )
     data = deal_node_table(group, source, loaded)
     if table.splits == "random":
@@ -126,16 +131,28 @@ class _Dealer:
             self.new_of[loaded.order_all] = np.arange(loaded.graph.n)
         self.old_own = own_old_rows(loaded, group.rank)
 
-    def numbers(self, at: int, count: int) -> np.ndarray:
-        """[count] int64, the new numbers of old rows at, at + 1, ..."""
-        return np.arange(at, at + count) if self.new_of is None else self.new_of[at : at + count]
+    def numbers(self, at: int, count: int, order: np.ndarray | None = None) -> np.ndarray:
+        """[count] int64, the new numbers of old rows at, at + 1, ..., or of those in order [n]."""
+        old = np.arange(at, at + count) if order is None else order[at : at + count]
+        return old if self.new_of is None else self.new_of[old]
 
-    def rows(self, pieces: Iterator[np.ndarray], shape: tuple[int, ...], kind: type) -> np.ndarray:
-        """[n_own, *shape] of `kind`, zero on padding, from pieces [k, *shape] that rank 0 reads."""
+    def rows(
+        self,
+        pieces: Iterator[np.ndarray],
+        shape: tuple[int, ...],
+        kind: type,
+        order: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """[n_own, *shape] of `kind`, zero on padding, from pieces [k, *shape] that rank 0 reads.
+
+        order   [n] on rank 0, the old row of each that is read; None: they come in order
+        """
         own, at = np.zeros((self.n_own, *shape), dtype=kind), 0
         for piece in rounds(self.group, pieces, READING):
             piece = np.empty((0, *shape), dtype=kind) if piece is None else piece.astype(kind, copy=False)
-            numbers, values = send_rows(self.group, self.partition, self.numbers(at, len(piece)), piece)
+            numbers, values = send_rows(
+                self.group, self.partition, self.numbers(at, len(piece), order), piece
+            )
             own[numbers - self.lo] = values
             at += len(piece)
         return own
@@ -149,7 +166,8 @@ def _features(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> Any:
     if shape.features < 0:
         return None
     if not shape.sparse:
-        return dealer.rows(held.parts() if held else iter(()), (shape.features,), np.float32)
+        parts = held.parts() if held else iter(())
+        return dealer.rows(parts, (shape.features,), np.float32, held and held.order)
     counts = dealer.rows(iter([np.diff(held.indptr)]) if held else iter(()), (), np.int64)
     own, at = EntryRows(counts, np.int32, [None if shape.binary else np.float32]), 0
     for piece in rounds(dealer.group, _entry_pieces(held) if held else iter(()), READING):
@@ -207,7 +225,7 @@ def _labels(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> np.ndar
     if shape.labels < 0:
         return None
     columns, kind = ((shape.labels,), np.int8) if shape.labels else ((), np.int64)
-    own = dealer.rows(held.parts() if held else iter(()), columns, kind)
+    own = dealer.rows(held.parts() if held else iter(()), columns, kind, held and held.order)
     own[dealer.hi - dealer.lo :] = -1
     return own
 

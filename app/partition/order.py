@@ -142,7 +142,7 @@ def reorder(
 
 
 def _ids(graph: Graph) -> np.ndarray:
-    """[hi-lo] int64, the file's ids of the held rows."""
+    """[hi-lo] int64 or names, the file's ids of the held rows."""
     return graph.node_ids(np.arange(graph.lo, graph.hi))
 
 

@@ -30,7 +30,9 @@ class MaximumClique(MaximumIndependentSet):
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """Two nodes of the set without an edge."""
         pair = missing_edge(graph_rows, solution_all)
-        return None if pair is None else f"holds nodes {pair[0]} and {pair[1]}, which no edge joins"
+        if pair is None:
+            return None
+        return f"holds nodes {' and '.join(map(graph_rows.called, pair))}, which no edge joins"
 
     def toolbox(self, instance: Instance) -> CliqueTools:
         """Reductions, search and bounds of cliques."""

@@ -161,7 +161,7 @@ class MinimumDominatingSet(SetProblem):
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """A node that is neither chosen nor next to one that is."""
         node = undominated_node(graph_rows, solution_all)
-        return None if node is None else f"leaves node {node} undominated"
+        return None if node is None else f"leaves node {graph_rows.called(node)} undominated"
 
     def bound(self, n: int, lower: int) -> int:
         """A lower bound."""

@@ -108,7 +108,7 @@ class MaximumIndependentSet(ResidualProblem):
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """An edge with both ends in the set."""
         edge = edge_inside(graph_rows, solution_all)
-        return None if edge is None else f"holds both ends of edge {edge}"
+        return None if edge is None else f"holds both ends of edge {graph_rows.called(*edge)}"
 
     def bound(self, n: int, lower: int) -> int:
         """An upper bound: the nodes outside a vertex cover form an independent set, and the reverse."""

@@ -50,7 +50,7 @@ class MinimumVertexCover(ResidualProblem):
     def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
         """An edge without an end in the cover."""
         edge = uncovered_edge(graph_rows, solution_all)
-        return None if edge is None else f"leaves edge {edge} uncovered"
+        return None if edge is None else f"leaves edge {graph_rows.called(*edge)} uncovered"
 
     def bound(self, n: int, lower: int) -> int:
         """A lower bound."""

@@ -100,7 +100,7 @@ class CutTools:
         if solution.shape != (self.graph.n,) or solution.dtype != bool:
             return f"{solution.shape} {solution.dtype} is not one side for each of {self.graph.n} nodes"
         wrong = [] if self.fixed is None else np.flatnonzero((self.fixed >= 0) & (self.fixed != solution))
-        return f"node {wrong[0]} is fixed on the other side" if len(wrong) else None
+        return f"node {self.graph.called(wrong[0])} is fixed on the other side" if len(wrong) else None
 
     def start(self) -> np.ndarray:
         """What the search itself starts from; of a large graph a greedy cut, which that is far from."""

@@ -36,10 +36,9 @@ class NodeTools:
         """Refuse weights of 0, and those that are nothing beside the largest. Raises CaseError."""
         bad = np.flatnonzero(self.weights <= 0) if self.weights is not None else []
         if len(bad):
-            node = self.graph.node_ids(bad[:1])[0]
             raise CaseError(
-                f"{self.graph.name}: the weight of node {node} is 0, or nothing beside the largest; for "
-                f"{self.words}s weights above 0 would be right"
+                f"{self.graph.name}: the weight of node {self.graph.called(bad[0])} is 0, or nothing beside "
+                f"the largest; for {self.words}s weights above 0 would be right"
             )
 
     # ---- core and instance ---------------------------------------------------------------------------------
@@ -90,7 +89,7 @@ class NodeTools:
         for nodes, side in ((self.instance.inside, True), (self.instance.outside, False)):
             lost = nodes[solution[nodes] != side] if len(nodes) else nodes
             if len(lost):
-                return f"node {lost[0]} is fixed {'inside' if side else 'outside'}"
+                return f"node {self.graph.called(lost[0])} is fixed {'inside' if side else 'outside'}"
         return None
 
     # ---- tools ---------------------------------------------------------------------------------------------

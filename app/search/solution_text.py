@@ -2,38 +2,43 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from app.errors import GraphError
-from app.graphs.source import Limits
+from app.graphs.ids import NodeIndex, blank_between, one_id, plain_ids
+from app.graphs.source import Limits, shown
 from app.graphs.tsplib import read_tour
 
 LARGEST_FILE = 1 << 32  # bytes
+BLANKS = " \t\r\n"
+Split = Callable[[str], list[str]]
 TOUR_HEAD = ("NAME", "TYPE", "COMMENT", "DIMENSION", "TOUR_SECTION")  # first words of TSPLIB tour files
 
 
 def nodes_text(chosen: np.ndarray, ids: np.ndarray) -> str:
     """The ids of the chosen nodes, one per line; chosen [n] bool, ids [n]."""
-    return "".join(f"{i}\n" for i in ids[np.flatnonzero(chosen)].tolist())
+    return "".join(f"{i}\n" for i in plain_ids(ids[np.flatnonzero(chosen)]))
 
 
 def sides_text(sides: np.ndarray, ids: np.ndarray) -> str:
     """Lines `id side`; sides [n] bool."""
-    return "".join(f"{i} {int(side)}\n" for i, side in zip(ids.tolist(), sides.tolist()))
+    blank = blank_between(ids)
+    return "".join(f"{i}{blank}{int(side)}\n" for i, side in zip(plain_ids(ids), sides.tolist()))
 
 
 def order_text(order: np.ndarray, ids: np.ndarray) -> str:
     """The ids in the order of the tour; order [n] node numbers."""
-    return "".join(f"{i}\n" for i in ids[order].tolist())
+    return "".join(f"{i}\n" for i in plain_ids(ids[order]))
 
 
 def read_nodes(path: str, ids: np.ndarray) -> np.ndarray:
     """[n] bool: the nodes a file names, one id per line. Raises GraphError."""
     numbers = _Numbers(path, ids)
     chosen = np.zeros(len(ids), dtype=bool)
-    for line, words in _lines(path):
+    for line, words in _lines(path, numbers.split(1)):
         node = numbers.of(line, words, 1)
         if chosen[node]:
             raise GraphError(f"{path}:{line}: node {words[0]} is named twice; name it once")
@@ -45,7 +50,7 @@ def read_sides(path: str, ids: np.ndarray) -> np.ndarray:
     """[n] bool: the side of every node, from lines `id side`. Raises GraphError."""
     numbers = _Numbers(path, ids)
     sides = np.full(len(ids), -1, dtype=np.int8)
-    for line, words in _lines(path):
+    for line, words in _lines(path, numbers.split(2)):
         node = numbers.of(line, words, 2)
         if words[1] not in ("0", "1") or sides[node] >= 0:
             raise GraphError(
@@ -60,7 +65,7 @@ def read_order(path: str, ids: np.ndarray) -> np.ndarray:
     """[n] int64: the stops of a tour, one id per line, or of a TSPLIB tour file. Raises GraphError."""
     numbers = _Numbers(path, ids)
     order, met = [], np.zeros(len(ids), dtype=bool)
-    for line, words in _stops(path):
+    for line, words in _stops(path, numbers.split(1)):
         node = numbers.of(line, words, 1)
         if met[node]:
             raise GraphError(f"{path}:{line}: node {words[0]} is named twice; a tour visits it once")
@@ -70,9 +75,9 @@ def read_order(path: str, ids: np.ndarray) -> np.ndarray:
     return np.array(order, dtype=np.int64)
 
 
-def _stops(path: str) -> Iterator[tuple[int, list[str]]]:
+def _stops(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
     """(line number, words) of a list of stops; of a TSPLIB tour file the cities of its first tour."""
-    lines = _lines(path)
+    lines = _lines(path, split)
     first = next(lines, None)
     if first is not None and first[1][0].rstrip(":").upper() in TOUR_HEAD:
         return ((first[0], [str(city + 1)]) for city in read_tour(path, Limits(LARGEST_FILE)).tolist())
@@ -83,32 +88,38 @@ class _Numbers:
     """From ids to node numbers."""
 
     def __init__(self, path: str, ids: np.ndarray) -> None:
-        self.path = path
-        self.sorted = np.argsort(ids, kind="stable")
-        self.ids = ids[self.sorted]
+        self.path, self.index = path, NodeIndex(ids)
+
+    def split(self, wanted: int) -> Split:
+        """How the words of a line are told apart: a name may have blanks, and stands first."""
+        if not self.index.named:
+            return str.split
+        if wanted == 1:
+            return lambda text: [text.strip(BLANKS)]
+        return lambda text: re.split("[ \t]+(?=[^ \t]*$)", text.strip(BLANKS))
 
     def of(self, line: int, words: list[str], wanted: int) -> int:
         """The node that a line names."""
         digits = words[0].lstrip("-")
-        if len(words) != wanted or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        number = digits.isascii() and digits.isdigit() and len(digits) <= 18
+        if len(words) != wanted or not (number or self.index.named):
             right = "one node id" if wanted == 1 else "a node id and its side"
             raise GraphError(f"{self.path}:{line}: found {' '.join(words)[:60]!r}; right is {right} per line")
-        at = int(np.searchsorted(self.ids, int(words[0])))
-        if at == len(self.ids) or self.ids[at] != int(words[0]):
-            raise GraphError(f"{self.path}:{line}: node {words[0]} is not in the graph")
-        return int(self.sorted[at])
+        row = self.index.row(words[0].encode() if self.index.named else int(words[0]))
+        if row is None:
+            raise GraphError(f"{self.path}:{line}: node {shown(words[0])} is not in the graph")
+        return row
 
 
-def _lines(path: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
     """(line number, words) of the lines that are neither empty nor comments."""
     try:
         if os.path.getsize(path) > LARGEST_FILE:
             raise GraphError(f"{path}: larger than {LARGEST_FILE} bytes: not a solution")
         with open(path, encoding="utf-8") as file:
             for number, text in enumerate(file, 1):
-                words = text.split()
-                if words and not words[0].startswith("#"):
-                    yield number, words
+                if text.strip() and not text.lstrip().startswith("#"):
+                    yield number, split(text)
     except UnicodeDecodeError:
         raise GraphError(f"{path}: is not text; right is one node id per line") from None
     except OSError as error:
@@ -119,4 +130,4 @@ def _complete(path: str, ids: np.ndarray, met: np.ndarray) -> None:
     """Refuse a file that leaves nodes out."""
     if not met.all():
         missing = ids[np.flatnonzero(~met)]
-        raise GraphError(f"{path}: {len(missing)} nodes are missing, the first is {missing[0]}")
+        raise GraphError(f"{path}: {len(missing)} nodes are missing, the first is {one_id(missing, 0)}")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from app.graphs.metric import PLANE, Metric
+from app.graphs.lengths import PLANE
+from app.graphs.metric import Metric
 from app.native import tour as native
 from app.native import tour_assembly as native_assembly
 from app.rng import MASK, SplitMix
@@ -279,6 +280,6 @@ class TourSearch:
 
 
 def _start(metric: Metric) -> np.ndarray:
-    if metric.n > GREEDY_POINTS and metric.points is not None:
+    if metric.n > GREEDY_POINTS and metric.plane is not None:
         return space_filling_curve(metric)[0]
     return greedy_edge(metric)[0]

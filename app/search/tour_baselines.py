@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.graphs.metric import PLANE, Metric
+from app.graphs.lengths import PLANE
+from app.graphs.metric import Metric
 from app.search.insertion import InsertionState
 
 Tour = tuple[np.ndarray, str]
@@ -85,9 +86,9 @@ def space_filling_curve(metric: Metric, compiled: bool = True) -> Tour:
 
     Source   Platzman and Bartholdi 1989
     """
-    if metric.points is None:
-        raise ValueError(f"{metric.name} has no coordinates to lay a curve through")
-    points = metric.points - metric.points.min(axis=0)
+    if metric.plane is None:
+        raise ValueError(f"{metric.name} has no points in the plane to lay a curve through")
+    points = metric.plane - metric.plane.min(axis=0)
     key = _sierpinski(points, float(points.max()) or 1.0)
     return np.argsort(key, kind="stable").astype(np.int32), "space-filling curve"
 
@@ -189,6 +190,6 @@ def baselines(metric: Metric) -> dict[str, Callable[[Metric], Tour]]:
     rules = {"nearest_neighbour": nearest_neighbour}
     rules |= {name: rule for name, (rule, most) in INSERTIONS.items() if metric.n <= most}
     rules["greedy_edge"] = greedy_edge
-    if metric.points is not None:
+    if metric.plane is not None:
         rules["space_filling_curve"] = space_filling_curve
     return rules

@@ -9,6 +9,7 @@ from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
+from app.graphs.ids import one_id, plain_ids
 from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.problems.problem import Problem
@@ -45,7 +46,7 @@ class Solved:
     def named(self, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
         """The solution by ids [n], or by labels: the chosen nodes, or those of a tour in order."""
         chosen = np.flatnonzero(self.solution) if self.solution.dtype == bool else self.solution
-        return [each if labels is None else labels[each] for each in ids[chosen].tolist()]
+        return [each if labels is None else labels[each] for each in plain_ids(ids[chosen])]
 
 
 def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Solved:
@@ -69,7 +70,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
         both = np.intersect1d(inside, outside)
         if len(both):
             right = "a node in one of them would be right"
-            raise CaseError(f"search.inside, search.outside: node {ids[both[0]]} is in both; {right}")
+            raise CaseError(f"search.inside, search.outside: node {one_id(ids, both[0])} is in both; {right}")
         compiled = context.case.run.kernels == "auto"
         try:
             limit = 1e6 * context.case.memory.whole_graph_mb
@@ -86,13 +87,13 @@ def _rows_of(nodes: np.ndarray | None, ids: np.ndarray) -> np.ndarray:
         return np.empty(0, dtype=np.int64)
     unknown = np.setdiff1d(nodes, ids)
     if len(unknown):
-        raise GraphError(f"inside, outside: node {unknown[0]} is not in the graph")
+        raise GraphError(f"inside, outside: node {one_id(unknown, 0)} is not in the graph")
     return np.flatnonzero(np.isin(ids, nodes))
 
 
 def all_ids(graph: Graph) -> np.ndarray:
-    """[n] int64, the file's ids of all nodes of a whole graph."""
-    return graph.node_ids(np.arange(graph.n)).astype(np.int64)
+    """[n] int64 or names, the file's ids of all nodes of a whole graph."""
+    return graph.node_ids(np.arange(graph.n))
 
 
 def answer_whole(

@@ -15,6 +15,7 @@ from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
 from app.graphs.graph import HEARD
+from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodedata import NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
@@ -300,7 +301,9 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
 
 def _predictions_text(ids: np.ndarray, predicted: np.ndarray, class_ids: np.ndarray) -> str:
     """Lines `id class`, or `id class class ...` where a node may have several."""
+    blank = blank_between(ids)
     if predicted.ndim == 1:
-        return "".join(f"{i} {c}\n" for i, c in zip(ids.tolist(), class_ids[predicted].tolist()))
-    chosen = ("".join(f" {c}" for c in class_ids[np.flatnonzero(row)].tolist()) for row in predicted)
-    return "".join(f"{i}{each}\n" for i, each in zip(ids.tolist(), chosen))
+        pairs = zip(plain_ids(ids), class_ids[predicted].tolist())
+        return "".join(f"{i}{blank}{c}\n" for i, c in pairs)
+    chosen = ("".join(f"{blank}{c}" for c in class_ids[np.flatnonzero(row)].tolist()) for row in predicted)
+    return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), chosen))

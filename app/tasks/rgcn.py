@@ -184,6 +184,10 @@ def open_features(case: Case, triples: Triples) -> Features | None:
     """The file that graph.features names, a row for each node by its number; None: one-hot."""
     if not case.graph.features:
         return None
+    if case.graph.node_data_by == "id":
+        raise CaseError(
+            'graph.node_data_by: features of a knowledge graph are by "order", which would be right'
+        )
     limits = Limits(decompressed=int(case.memory.max_decompressed_gb * 1e9))
     source = read_features(case.graph.features, limits)
     NodeTable(features=source).check(triples.nodes, triples.name)

@@ -287,7 +287,6 @@ def _compare(
 
 
 def all_ids(context: Context, loaded: Loaded) -> np.ndarray:
-    """[n] int64, the file's ids of all nodes. Ranks: all call."""
+    """[n] int64 or names, the file's ids of all nodes. Ranks: all call."""
     graph = loaded.graph
-    ids_own = graph.node_ids(np.arange(graph.lo, graph.hi)).astype(np.int64)
-    return context.group.gather_host(ids_own, loaded.rows.row_counts())
+    return context.group.gather_host(graph.node_ids(np.arange(graph.lo, graph.hi)), loaded.rows.row_counts())

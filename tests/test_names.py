@@ -1,0 +1,441 @@
+"""Node ids that are names: read, numbered, kept, written and read back, the same on any number of ranks."""
+
+import gzip
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jobs import ROOT, mpirun, run_job
+from mpi4py import MPI
+from test_loading import bits, load_kept, write
+
+import app
+from app.comm.group import Group
+from app.commands.convert import convert
+from app.config import Case, GraphCase
+from app.device import HostDevice
+from app.errors import GraphError
+from app.graphs.graph import Graph
+from app.graphs.ids import LONGEST, name_array, plain_ids
+from app.graphs.readers import open_edges
+from app.graphs.whole import whole_graph
+from app.graphs.writers import write_graph
+from app.partition.assemble import gather_whole
+from app.partition.load import load_graphs, with_shared_blocks
+from app.partition.nodes import load_node_data
+from app.search.solution_text import nodes_text, order_text, read_nodes, read_order, read_sides, sides_text
+
+ALICE = "alice,bob,3.5\nbob,carol,1\ncarol,dave,2\n"
+FILES = {
+    "blanks.txt": "TP53 MDM2\nMDM2  ATM\n# a comment\n\nATM TP53\nÉlan ATM\n10 9\n",
+    "tabs.tsv": "New York\tBoston\nBoston\tNew York\nBoston\tParis, France\n",
+    "commas.csv": 'source,target,weight\na,b,1.5\n"c, d",a,2\n"say ""hi""",b,-3\na , c c,4\n',
+}
+
+
+@pytest.fixture
+def device():
+    """Nothing here leaves the host."""
+    return HostDevice()
+
+
+def loaded(group, path, **table):
+    return load_graphs(group, GraphCase(path=path, ids="names", **table), "x", Case())[0]
+
+
+def edges_of(graph):
+    """The edges of a whole graph by name, with weights."""
+    ids, rows = plain_ids(graph.ids), graph.row_of()
+    weights = np.ones(len(rows)) if graph.weights is None else graph.weights
+    return {frozenset((ids[i], ids[j])): float(w) for i, j, w in zip(rows, graph.indices, weights)}
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("name", "edges"),
+    [
+        ("blanks.txt", {"TP53 MDM2": 1, "MDM2 ATM": 1, "ATM TP53": 1, "Élan ATM": 1, "10 9": 1}),
+        ("tabs.tsv", {"New York/Boston": 1, "Boston/Paris, France": 1}),
+        ("commas.csv", {"a/b": 1.5, "c, d/a": 2, 'say "hi"/b': -3, "a/c c": 4}),
+    ],
+)
+def test_names_of_every_form(tmp_path, name, edges):
+    (tmp_path / name).write_text(FILES[name], encoding="utf-8")
+    stream = open_edges(str(tmp_path / name), ids="names")
+    graph, _ = whole_graph(stream)
+    assert plain_ids(graph.ids) == sorted(plain_ids(graph.ids), key=str.encode)
+    found = {frozenset(key.split("/") if "/" in key else key.split()): w for key, w in edges.items()}
+    assert edges_of(graph) == found
+    assert len(stream.warnings) == (name == "commas.csv")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("order", ["natural", "random"])
+def test_the_same_rows_on_any_number_of_ranks(group, solo, shared_path, name, order):
+    path = write(group, shared_path / name, FILES[name])
+    item = loaded(group, path, order=order)
+    whole = gather_whole(group, item.graph, item.rows)
+    alone = loaded(solo, path, order=order)
+    assert bits(whole) == bits(gather_whole(solo, alone.graph, alone.rows))
+    if order == "natural":
+        assert bits(whole)[1:-1] == bits(whole_graph(open_edges(path, ids="names"))[0])[1:-1]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_kept_graph_has_its_names(group, shared_path, name):
+    path, folder = write(group, shared_path / name, FILES[name]), shared_path / "kept"
+    first, again = (load_kept(group, path, folder, ids="names") for _ in range(2))
+    assert (first.source, again.source) == ("file", "cache")
+    assert bits(again.graph) == bits(first.graph) and again.warnings == first.warnings
+
+
+def test_numbers_read_as_names_are_another_kept_graph(group, shared_path):
+    path, folder = write(group, shared_path / "g.txt", "10 9\n9 8\n"), shared_path / "kept"
+    assert load_kept(group, path, folder).graph.ids.dtype == np.int64
+    other = load_kept(group, path, folder, ids="names")
+    assert other.source == "file"
+    assert plain_ids(gather_whole(group, other.graph, other.rows).ids) == ["10", "8", "9"]
+
+
+def test_names_move_with_their_rows(group, shared_path):
+    """Beside a graph of numbers, to cuts that both share."""
+    names = loaded(group, write(group, shared_path / "g.txt", FILES["blanks.txt"]))
+    numbers = load_graphs(
+        group, GraphCase(path=write(group, shared_path / "n.txt", "5 9\n9 77\n")), "x", Case()
+    )
+    shared = with_shared_blocks(group, [names, *numbers], largest=100)
+    for before, after in zip((names, *numbers), shared):
+        moved = gather_whole(group, after.graph, after.rows)
+        assert bits(moved) == bits(gather_whole(group, before.graph, before.rows))
+
+
+LONG = "x" * (LONGEST + 1)
+RULES = "1 to 255 bytes of UTF-8, neither # nor % first"
+WRONG = {
+    "three": ("a b\nc d e\n", ":2: found 3 fields where 2 are expected in 'c d e'; two names ("),
+    "one": ("a b\nc\n", ":2: found 1 field where 2 are expected in 'c'"),
+    "empty": ("a,b\n,c\n", f":2: found an empty name in ',c'; two names ({RULES}), separated by a comma, wo"),
+    "long": (f"a b\na {LONG}\n", ":2: found a name of 256 bytes in 'a xxx"),
+    "mark": ("a b\na #c\n", ":2: found a name that begins with # in 'a #c'"),
+    "quoted mark": ('a,b\n"%c",d\n', ":2: found a name that begins with % in"),
+    "weight": ("a b 1\nc d x\n", ":2: found a weight that is no finite number in 'c d x'"),
+    "open quote": ('a,b\n"c,d\n', ":2: unexpected end of data in '\"c,d'; names in double quotes"),
+    "control": ("a b\nc \x07d\n", ":2: found the control character '\\x07'; text without such would be rig"),
+    "line separator": ("a b\n\nc \u2028d\n", ":3: found the control character '\\u2028'"),
+    "latin": (b"a b\nc d\n\xe9 f\n", ":3: found bytes that are no UTF-8; text in UTF-8 would be right"),
+    "latin first": (b"\xe9 f\n", ":1: found bytes that are no UTF-8; text in UTF-8 would be right"),
+    "nothing": ("# a b\n\n", "no edges in"),
+    "only a title": ("from to\n", "no edges in"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_name_is_refused_in_a_line(group, shared_path, name):
+    text, said = WRONG[name]
+    path = write(group, shared_path / "g.txt", text)
+    with pytest.raises(GraphError) as caught:
+        loaded(group, path)
+    assert said in str(caught.value) and str(caught.value).isprintable() and str(caught.value).isascii()
+
+
+@pytest.mark.mpi_skip
+def test_a_file_of_numbers_says_how_names_are_read(tmp_path):
+    for text, said in (("1 2\n3 x\n", ":2: found a node id that is no int"), ("a b\nc d\n", ":2: found a ")):
+        (tmp_path / "g.txt").write_text(text)
+        with pytest.raises(
+            GraphError, match=r'would be right \(graph.ids = "names" would read names\)$'
+        ) as e:
+            list(open_edges(str(tmp_path / "g.txt")).chunks())
+        assert said in str(e.value)
+    (tmp_path / "g.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
+    with pytest.raises(GraphError, match="found the format matrix_market, whose nodes are numbers; an edge"):
+        open_edges(str(tmp_path / "g.mtx"), ids="names")
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), min_size=1, max_size=8)
+NAMES = NAMES.map(lambda text: text.strip(" ")).filter(
+    lambda text: text and text[0] not in "#%" and "\ufeff" not in text
+)
+
+
+@pytest.mark.mpi_skip
+@settings(max_examples=60, deadline=None)
+@given(st.sets(NAMES, min_size=2, max_size=6), st.booleans(), st.sampled_from(["edges", "csv"]))
+def test_what_is_written_reads_back(tmp_path_factory, names, weighted, format):
+    ids = name_array(sorted(name.encode() for name in names))
+    n = len(ids)
+    indptr = np.concatenate([[0], np.cumsum([1, *[2] * (n - 2), 1])])
+    indices = np.concatenate([[1], *([i - 1, i + 1] for i in range(1, n - 1)), [n - 2]]).astype(np.int32)
+    weights = np.full(len(indices), 2.5, np.float32) if weighted else None
+    graph = Graph("g", n, 0, n, indptr, indices, n - 1, weights, ids)
+    path = tmp_path_factory.mktemp("names") / "g.txt"
+    with open(path, "wb") as file:
+        write_graph(file, graph, format)
+    assert edges_of(whole_graph(open_edges(str(path), "edges", ids="names"))[0]) == edges_of(graph)
+    chosen = np.arange(n) % 2 == 0
+    for text, read, wanted in (
+        (nodes_text(chosen, ids), read_nodes, chosen),
+        (sides_text(chosen, ids), read_sides, chosen),
+        (order_text(np.arange(n)[::-1], ids), read_order, np.arange(n)[::-1]),
+    ):
+        path.write_text(text, encoding="utf-8")
+        assert np.array_equal(read(str(path), ids), wanted)
+
+
+@pytest.mark.mpi_skip
+def test_wrong_solutions_are_named(tmp_path):
+    ids, path = name_array([b"New York", b"a"]), tmp_path / "s.txt"
+    for text, read, said in (
+        ("b\n", read_nodes, ":1: node b is not in the graph"),
+        ("a\na\n", read_nodes, ":2: node a is named twice"),
+        ("New York 2\n", read_sides, ":1: found 'New York 2'; right is each node once, with side 0 or 1"),
+        ("a 1\n", read_sides, "1 nodes are missing, the first is New York"),
+        ("a\n", read_sides, ":1: found 'a'; right is a node id and its side per line"),
+    ):
+        path.write_text(text)
+        with pytest.raises(GraphError) as caught:
+            read(str(path), ids)
+        assert said in str(caught.value)
+
+
+@pytest.mark.mpi_skip
+def test_convert_speaks_names(tmp_path):
+    source, out, ids = (str(tmp_path / name) for name in ("g.csv", "g.mtx", "ids"))
+    (tmp_path / "g.csv").write_text(FILES["commas.csv"])
+    printed = convert([source, out, "--names", "--ids", ids])
+    assert "in ascending order of their ids; --ids FILE writes the ids" in printed
+    assert (tmp_path / "ids").read_text() == 'a\nb\nc c\nc, d\nsay "hi"\n'
+    again = str(tmp_path / "again.tsv")
+    convert([source, again, "--names"])
+    graphs = [whole_graph(open_edges(each, ids="names"))[0] for each in (source, again)]
+    assert edges_of(graphs[0]) == edges_of(graphs[1])
+
+
+@pytest.mark.parametrize("solver", ["full", "policy"])
+def test_python_answers_by_name(group, shared_path, solver):
+    path = write(group, shared_path / "g.tsv", FILES["blanks.txt"])
+    weights = write(group, shared_path / "w.txt", "TP53 1\nMDM2 2\nATM 4\nÉlan 1\n10,1\n9\t3\n")
+    set_to = {"graph.ids": "names", "search.solver": solver}
+    assert (
+        app.solve(path, settings=set_to, outside=["9"]).nodes == ["10", "ATM", "TP53"] or solver == "policy"
+    )
+    answer = app.solve(path, settings={**set_to, "graph.node_weights": weights}, inside=["Élan"])
+    if solver == "full":
+        assert (answer.nodes, answer.objective) == (["10", "MDM2", "TP53", "Élan"], 5)
+    assert all(isinstance(node, str) for node in answer.nodes) and "10" in answer.nodes
+    with pytest.raises(GraphError, match="inside, outside: node nobody is not in the graph"):
+        app.solve(path, settings=set_to, inside=["nobody"])
+    with pytest.raises(GraphError, match="outside: found 9; names of nodes would be right"):
+        app.solve(path, settings=set_to, outside=[9])
+    with pytest.raises(GraphError, match="node '9' is in both"):
+        app.solve(path, settings=set_to, outside=["9"], inside=["9", "ATM"])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("bob 2", ":3: found node bob; a node of g would be right"),
+        ("TP53 2", ":3: found node TP53 again, after line 1"),
+        ("TP53", ":3: found 1 fields in 'TP53'"),
+        ("# no more", "found no weight of node 10; a line for each of the 6 nodes of g"),
+    ],
+)
+def test_wrong_node_weights_are_named(group, shared_path, line, said):
+    path = write(group, shared_path / "g.txt", FILES["blanks.txt"])
+    weights = write(group, shared_path / "w.txt", f"TP53 1\n\u00c9lan 1\n{line}\n")
+    with pytest.raises(GraphError) as caught:
+        loaded(group, path, node_weights=weights)
+    assert said in str(caught.value)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("case", "solution", "said"),
+    [
+        ("mvc", "ATM\n10\n", "the cover leaves edge MDM2-TP53 uncovered"),
+        ("mis", "ATM\nÉlan\n", "holds both ends of edge ATM-\\xc9lan"),
+        ("mds", "ATM\n", "the dominating set leaves node 10 undominated"),
+        ("clique", "ATM\nTP53\nÉlan\n", "holds nodes TP53 and \\xc9lan, which no edge joins"),
+    ],
+)
+def test_what_is_wrong_with_a_solution_is_said_by_name(tmp_path, case, solution, said):
+    (tmp_path / "g.txt").write_text(FILES["blanks.txt"], encoding="utf-8")
+    (tmp_path / "s.txt").write_text(solution, encoding="utf-8")
+    keys = [f"graph.path={tmp_path / 'g.txt'}", "graph.ids=names", "--check", tmp_path / "s.txt"]
+    code, printed = run_job([sys.executable, "run.py", f"inputs/{case}.toml", *keys], cwd=ROOT)
+    assert code == 2 and said in printed, printed
+
+
+@pytest.mark.mpi_skip
+def test_runs_write_check_start_and_resume_by_name(tmp_path):
+    edges = "".join(f"node {i}\tnode {(7 * i + 3) % 60}\t{i % 5 + 1}\n" for i in range(60) if i != 40)
+    (tmp_path / "g.tsv").write_text(edges + "node 1\tÅ, b\t2\n")
+    common = ["graph.path=" + str(tmp_path / "g.tsv"), "graph.ids=names", "output.plots=false"]
+    written = []
+    for ranks in (1, 2, 3):
+        out = tmp_path / f"out{ranks}"
+        command = [
+            *mpirun(ranks),
+            sys.executable,
+            "run.py",
+            "inputs/maxcut.toml",
+            *common,
+            "search.steps=2000",
+        ]
+        code, printed = run_job([*command, "--out", out], cwd=ROOT)
+        assert code == 0, printed
+        written.append((out / "solution/g.txt").read_text(encoding="utf-8"))
+    assert written[0] == written[1] == written[2] and "node 1\t" in written[0]
+    solution = f"search.start={tmp_path / 'out1/solution/g.txt'}"
+    command = [sys.executable, "run.py", "inputs/maxcut.toml", *common]
+    for more in (["--check", tmp_path / "out1/solution/g.txt"], [solution, "--out", tmp_path / "again"], [
+        "--resume", "--out", tmp_path / "again", solution
+    ], ["--dry-run"]):  # fmt: skip
+        code, printed = run_job([*command, *more], cwd=ROOT)
+        assert code == 0, printed
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("between", [" ", "\t", ","])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_plain_lines_are_what_they_are_one_by_one(tmp_path, monkeypatch, between, weighted):
+    third = [f"{between}{i % 7 - 2.5}" if weighted else "" for i in range(200)]
+    lines = [f"n{i % 17}{between}{chr(200 + i % 31)}x{i % 5}{third[i]}\n" for i in range(200)]
+    (tmp_path / "g.txt").write_text("".join(lines))
+    (tmp_path / "odd.txt").write_text("".join(lines) + f" {lines[0]}\n")  # padded, and a blank line
+    plain, odd = (
+        whole_graph(open_edges(str(tmp_path / name), ids="names"))[0] for name in ("g.txt", "odd.txt")
+    )
+    monkeypatch.setattr("app.graphs.named_edges._plain_rows", lambda *_: None)
+    slow = whole_graph(open_edges(str(tmp_path / "g.txt"), ids="names"))[0]
+    assert bits(plain) == bits(slow) and bits(odd)[1:] == bits(slow)[1:]
+
+
+# ---- features, labels and splits by id ---------------------------------------------------------------------
+
+ROWS = {
+    "é 1": 3,
+    "b,c": 0,
+    "a": 5,
+    "d": 1,
+}  # the class of each node; its features are 10 times that and one more
+NODE_EDGES = "a\tb,c\nb,c\td\nd\té 1\n"
+SETS = {"é 1": "train", "b,c": "val", "a": "none", "d": "train"}
+
+
+def node_files(group, folder, rows):
+    """Files of three kinds, each in another order of the lines."""
+    order = [[*rows], [*rows][::-1], sorted(rows)]
+    kinds = [
+        ("x.csv", lambda node: f'"{node}",{10 * rows[node]},{10 * rows[node] + 1}'),
+        ("y.txt", lambda node: f"{node}\t{rows[node]}"),
+        ("s.txt.gz", lambda node: f"{node}\t{SETS.get(node, 'test')}"),
+    ]
+    for (name, line), nodes in zip(kinds, order):
+        text = "# a comment\n\n" + "".join(f"{line(node)}\n" for node in nodes)
+        write(group, folder / name, gzip.compress(text.encode()) if name.endswith(".gz") else text)
+    keys = ("features", "labels", "splits")
+    return {key: str(folder / name) for key, (name, _) in zip(keys, kinds)} | {"node_data_by": "id"}
+
+
+@pytest.mark.parametrize("order", ["natural", "random"])
+@pytest.mark.parametrize("ids", ["names", "numbers"])
+def test_node_data_by_id(group, shared_path, order, ids):
+    rows = ROWS if ids == "names" else {str(7 * i + 1): i % 5 for i in range(23)}
+    edges = NODE_EDGES if ids == "names" else "".join(f"{7 * i + 1} {7 * i + 8}\n" for i in range(22))
+    path = write(group, shared_path / "g.txt", edges)
+    table = GraphCase(path=path, ids=ids, order=order, **node_files(group, shared_path, rows))
+    item = load_graphs(group, table, "x", Case())[0]
+    item = replace(item, paths=(path,))
+    data = load_node_data(group, table, item, Case())
+    own = item.graph.hi - item.graph.lo
+    for at, node in enumerate(plain_ids(item.graph.node_ids(np.arange(item.graph.lo, item.graph.hi)))):
+        kind = rows[str(node)]
+        assert data.features[at].tolist() == [10 * kind, 10 * kind + 1]
+        assert data.class_ids[data.labels[at]] == kind
+        assert data.train[at] == (SETS.get(node) == "train") and data.val[at] == (SETS.get(node) == "val")
+    assert not data.features[own:].any()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nobody\t1", ":3: found node nobody; a node of g would be right"),
+        ("a\t1", ":3: found node a again, after line 2; one line for each node would be right"),
+        (
+            "d",
+            ":3: found nothing after the id in 'd'; a node id and what is known of the node would be right",
+        ),
+        ("d\t# 1", ":3: found nothing after the id in 'd\\\\t# 1'"),
+        ("d\t1", "found no line of node b,c; one for each of the 4 nodes of g would be right"),
+        ("d\tx", "found no line of node b,c"),
+        ("d\x01\t1", ":3: found the control character '\\\\x01'"),
+    ],
+)
+@pytest.mark.parametrize("key", ["features", "labels", "splits"])
+def test_wrong_node_data_by_id_are_named(group, shared_path, key, line, said):
+    path = write(group, shared_path / "g.txt", NODE_EDGES)
+    file = write(group, shared_path / "x.txt", f"é 1\t2\na\t3\n{line}\n")
+    table = GraphCase(path=path, ids="names", node_data_by="id", **{key: file})
+    item = replace(load_graphs(group, table, "x", Case())[0], paths=(path,))
+    with pytest.raises(GraphError) as caught:
+        load_node_data(group, table, item, Case())
+    assert said.replace("\\\\", "\\") in str(caught.value)
+
+
+def test_what_is_wrong_after_the_ids_has_its_line(group, shared_path):
+    path = write(group, shared_path / "g.txt", "1 2\n")
+    for text, said in (
+        ("2 1 x\n1 2 3\n", "x.txt:1: found 'x'; a number"),
+        ("2 1\n1 2 3\n", "x.txt:2: found 2 fields"),
+    ):
+        file = write(group, shared_path / "x.txt", text)
+        table = GraphCase(path=path, node_data_by="id", features=file)
+        item = replace(load_graphs(group, table, "x", Case())[0], paths=(path,))
+        with pytest.raises(GraphError) as caught:
+            load_node_data(group, table, item, Case())
+        assert said in str(caught.value)
+    if group.rank == 0:
+        np.save(shared_path / "x.npy", np.zeros((2, 1)))
+    group.barrier()
+    table = GraphCase(path=path, node_data_by="id", features=str(shared_path / "x.npy"))
+    with pytest.raises(GraphError, match="found arrays, in which nodes are not named by their ids; text, or"):
+        load_node_data(group, table, item, Case())
+
+
+@pytest.mark.mpi_skip
+def test_a_classify_run_of_names(tmp_path):
+    node_files(Group(MPI.COMM_SELF, HostDevice()), tmp_path, ROWS)
+    (tmp_path / "g.txt").write_text(NODE_EDGES)
+    keys = [f"graph.{key}={tmp_path / name}" for key, name in zip(
+        ("path", "features", "labels", "splits"), ("g.txt", "x.csv", "y.txt", "s.txt.gz")
+    )]  # fmt: skip
+    keys += ["graph.ids=names", "graph.node_data_by=id", "gnn.epochs=3", "output.plots=false"]
+    written = []
+    for ranks in (1, 2):
+        out = tmp_path / f"out{ranks}"
+        command = [*mpirun(ranks), sys.executable, "run.py", "inputs/gcn.toml", *keys, "--out", out]
+        code, printed = run_job(command, cwd=ROOT)
+        assert code == 0, printed
+        written.append((out / "predictions/g.txt").read_text(encoding="utf-8"))
+    assert written[0] == written[1]
+    assert [line.split("\t")[0] for line in written[0].splitlines()] == ["a", "b,c", "d", "é 1"]
+    code, printed = run_job([*command[len(mpirun(2)) :], "--dry-run"], cwd=ROOT)
+    assert code == 0, printed
+
+
+def test_classify_of_names_from_python(group, shared_path):
+    path = write(group, shared_path / "g.txt", NODE_EDGES)
+    features = {node: [float(kind), 1.0] for node, kind in ROWS.items()}
+    for order in ("natural", "random"):
+        found = app.classify(
+            path,
+            features,
+            ROWS,
+            train=["a", "d"],
+            settings={"graph.ids": "names", "graph.order": order, "gnn.epochs": 2},
+        )
+        assert found.nodes == ["a", "b,c", "d", "é 1"] and len(found.predicted) == 4
