@@ -32,15 +32,19 @@ class NodeTools:
         if self.weights is None and graph.node_weights is not None:
             self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
 
-    def require_weights(self) -> None:
-        """Refuse weights of 0, and those that are nothing beside the largest. Raises CaseError."""
-        bad = np.flatnonzero(self.weights <= 0) if self.weights is not None else []
+    def weightless(self) -> np.ndarray:
+        """[n] bool, nodes of weight 0. Refuses weights below it, or nothing beside the largest: CaseError."""
+        if self.weights is None:
+            return np.zeros(self.graph.n, dtype=bool)
+        given = self.graph.node_weights if self.instance.whole_weights is None else self.weights
+        bad = np.flatnonzero((self.weights < 0) | ((self.weights == 0) & (given != 0)))
         if len(bad):
             node = self.graph.node_ids(bad[:1])[0]
             raise CaseError(
-                f"{self.graph.name}: the weight of node {node} is 0, or nothing beside the largest; for "
-                f"{self.words}s weights above 0 would be right"
+                f"{self.graph.name}: the weight of node {node} is below 0, or nothing beside the largest; "
+                f"for {self.words}s weights of 0 or more would be right"
             )
+        return self.weights == 0
 
     # ---- core and instance ---------------------------------------------------------------------------------
 

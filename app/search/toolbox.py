@@ -205,6 +205,8 @@ class Toolbox(Protocol):
     unasked          why the policy is not asked about the core, for the log, "" where it is; may be missing
     bounds_follow    whether bounds on a rank without a search want to see the best solutions; may be missing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
+    reduce_seconds   an estimate of what `reduce` takes, where it may be too long; may be missing
+    marks            [k] int32, of a policy's first state on the core; None: a fresh state; may be missing
     """
 
     sense: str

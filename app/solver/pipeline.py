@@ -29,6 +29,7 @@ from app.solver.rounds import Rounds
 Learned = Callable[[int, float], tuple[np.ndarray | None, int]]
 
 HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
+REDUCE_SHARE = 0.3  # of a time limit: as are those that would take longer whatever they promise
 
 
 @dataclass
@@ -91,7 +92,9 @@ class Pipeline:
             given = earlier.arrays["solution"]
             budget.begun -= earlier.values["elapsed"]
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
-        hopeless = np.array([toolbox.hopeless_seconds > HOPELESS_SHARE * budget.left()], dtype=np.int64)
+        late = toolbox.hopeless_seconds > HOPELESS_SHARE * budget.left()
+        late = late or getattr(toolbox, "reduce_seconds", 0.0) > REDUCE_SHARE * budget.left()
+        hopeless = np.array([late], dtype=np.int64)
         if search.reductions and not self.group.broadcast(hopeless)[0]:  # by rank 0's clock
             with self.log.phase("reduce"):
                 said = toolbox.reduce(partial(self.keeper.at, 0))
@@ -174,7 +177,9 @@ class Pipeline:
         else:
             block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
-            core, evaluations, fraction = roll(self.group, self.net, self.params, block, limits)
+            core, evaluations, fraction = roll(
+                self.group, self.net, self.params, block, limits, getattr(toolbox, "marks", None)
+            )
             core = self._allowed(toolbox, core)
             self.replay += [f"search.peel_fraction={fraction}", f"search.evaluations={evaluations}"]
         if core is None:
