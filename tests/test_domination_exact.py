@@ -20,7 +20,7 @@ from app.bounds.domination import DominationBounds
 from app.bounds.domination_exact import ExactDomination, fits
 from app.bounds.paced import Paced
 from app.reductions.domination import Kernel, covers
-from app.search.domination import near_any
+from app.search.domination import most_gain_pruned, near_any
 from app.search.domination_search import FREE, INSIDE, OUTSIDE
 
 pytestmark = [
@@ -115,6 +115,27 @@ def test_bounds_grow_to_the_optimum_in_slices(seed):
     again.expect(LONG)
     assert not again.improve(LONG, bounds.value, bounds.optimum())
     assert again.value == bounds.value
+
+
+def test_solved_parts_do_not_wait_for_the_others():
+    """Of a part that is solved and one that is open the best that is known; nothing that is no better."""
+    open_ = nx.gnp_random_graph(250, 0.05, seed=1)
+    graph = graph_of(nx.disjoint_union(nx.gnp_random_graph(60, 0.1, seed=1), open_))
+    rough = most_gain_pruned(graph)[0]
+    bounds = DominationBounds(graph)
+    bounds.expect(LONG)
+    found, best = None, int(rough.sum())
+    assert bounds.pieces() is None
+    for _ in range(2000):
+        bounds.improve(0.01, best, rough)
+        if (found := bounds.pieces()) is not None:
+            break
+    assert bounds.optimum() is None
+    assert checked_value(graph, None, np.zeros(graph.n), found) < best
+    assert bounds.pieces() is found
+    bounds.improve(0.0, int(found.sum()) - 1, rough)
+    assert bounds.pieces() is None
+    bounds.close()
 
 
 def test_without_a_time_limit_there_is_none():

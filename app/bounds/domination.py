@@ -45,6 +45,7 @@ class DominationBounds:
         self.check_seconds = CHECK_SECONDS * (graph.n + len(graph.indices))
         self._slices = self._work()
         self._exact: ExactDomination | None = None
+        self._known = 0  # the price of the caller's best set
 
     @property
     def value(self) -> int:
@@ -81,7 +82,7 @@ class DominationBounds:
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """One slice of the work, and more while there is time; False when nothing better is to come."""
-        begun = time.perf_counter()
+        begun, self._known = time.perf_counter(), best
         for found in self._slices if self._exact is None else self._turns.work(self._exact, solution):
             if found is not None and (not self.best.method or found.lower > self.best.lower):
                 self.best = found
@@ -94,6 +95,10 @@ class DominationBounds:
     def optimum(self) -> np.ndarray | None:
         """[n] bool, a set that costs `value`, which the exact search has found; or None."""
         return None if self._exact is None else self._exact.optimum()
+
+    def pieces(self) -> np.ndarray | None:
+        """[n] bool, a set cheaper than the caller's: in each part the best that the exact search knows."""
+        return None if self._exact is None else self._exact.pieces(self._known)
 
     def close(self) -> None:
         """Work no more; what is known stays."""

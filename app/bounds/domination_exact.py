@@ -44,12 +44,25 @@ class ExactDomination:
         question = every if needed is None else needed, every if allowed is None else allowed
         self.lower, self.method, self.done, self.wide = 0, "", False, True
         self._optimum: np.ndarray | None = None
+        self._pieces: tuple[np.ndarray | None, int] = None, 0  # None: what was made does not dominate
         self._course = _Course(graph, price, *question, time.perf_counter() + seconds)
         self._paced = Paced(self._course.run)
 
     def optimum(self) -> np.ndarray | None:
         """[n] bool, a dominating set that costs `lower`, once there is one."""
         return self._optimum
+
+    def pieces(self, price: int) -> np.ndarray | None:
+        """[n] bool, a dominating set below a price, of the best choices known of all parts; or None.
+
+        The same array until there is a better one.
+        """
+        cost = self._course.cost()
+        if cost is None or cost >= price:
+            return None
+        if self._pieces[1] != cost:
+            self._pieces = self._course.checked(), cost
+        return self._pieces[0]
 
     def run(self, seconds: float, solution: np.ndarray | None = None) -> None:
         """Work for about so long, knowing maybe a dominating set [n] bool."""
@@ -95,11 +108,17 @@ class _Course:
         """No dominating set costs less."""
         return self._paid + sum(program.lower for program in self.programs)
 
+    def cost(self) -> int | None:
+        """What the best choices known of all parts cost; None before reductions have ended."""
+        if self.programs is None:
+            return None
+        return self._paid + sum(program.cost for program in self.programs)
+
     def run(self, look: Callable[[], bool]) -> None:
         """Reductions, every part in a share of the time that is left, then those without a proof again."""
         try:
             none = np.zeros(self._graph.n, dtype=bool)
-            kernel = Kernel(self._graph, self._price, none, ~self._allowed, look, self._needed)
+            self._kernel = kernel = Kernel(self._graph, self._price, none, ~self._allowed, look, self._needed)
             if look():
                 return
             self._paid, self.programs = kernel.paid, [Program.of(part) for part in kernel.parts()]
@@ -112,7 +131,7 @@ class _Course:
         except MemoryError:  # what is known stays
             return
         if all(program.solved for program in self.programs):
-            self._finish(kernel)
+            self._finish()
 
     def _open(self) -> list[Program]:
         return [
@@ -129,12 +148,16 @@ class _Course:
             program.offer(kernel.followed(program.part, self.known))
         program.run(max(seconds * share, min(seconds, 1.0)), look)
 
-    def _finish(self, kernel: Kernel) -> None:
-        """The optimum, if it is one: independent code checks that it dominates and what it costs."""
-        chosen = kernel.chosen.copy()
+    def checked(self) -> np.ndarray | None:
+        """The best choices of all parts, if independent code finds that they dominate and are allowed."""
+        chosen = self._kernel.chosen.copy()
         for program in self.programs:
             chosen[program.part.columns[program.taken]] = True
-        cost = int(self._price[chosen].sum())
         dominates = undominated_node(self._graph, chosen, self._needed) is None
-        if dominates and not (chosen & ~self._allowed).any() and cost == self.lower():
+        return chosen if dominates and not (chosen & ~self._allowed).any() else None
+
+    def _finish(self) -> None:
+        """The optimum, if it is one."""
+        chosen = self.checked()
+        if chosen is not None and (cost := int(self._price[chosen].sum())) == self.lower():
             self.optimum = chosen, cost

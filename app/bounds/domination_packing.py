@@ -16,7 +16,8 @@ from app.bounds.first_order import PackingProgram
 from app.graphs.graph import Graph
 
 ONE, LARGEST = 1 << 30, 1 << 61  # what numerators are over at most; and their sum
-LARGEST_PROGRAM = 30_000  # nodes and stored entries of a linear program that is solved: a second or less
+LARGEST_PROGRAM = 30_000  # nodes and stored entries of a linear program that is solved: a second or less,
+PROGRAM_SECONDS = 1.0  # or given up: grids take many times as long
 STEPS, RESTART, MOST = 20, 8, 2_000  # of the first-order method: in a slice; slices between restarts; slices
 MARGIN = 1e-9  # of a packing's values: more than rounding can add up to
 CLOSE = 2e-4  # of the optimum: nearer it is not improved
@@ -116,22 +117,32 @@ def linear_program(
     """The optimum of the fractional packing, which is that of the relaxation (strong duality).
 
     The solver's values are cut to whole numerators, scaled until they fit and filled up: whatever they
-    are, the packing is feasible. Graphs beyond LARGEST_PROGRAM get the best of `improving_packings`.
+    are, the packing is feasible. Graphs beyond LARGEST_PROGRAM, and those that take longer than
+    PROGRAM_SECONDS, get the best of `improving_packings`.
     """
+    found = next(solved_program(graph, weights, needed, allowed), None)
+    return packed_neighbourhoods(graph, weights, needed, allowed) if found is None else found
+
+
+def solved_program(
+    graph: Graph, weights: np.ndarray | None, needed: Mask = None, allowed: Mask = None
+) -> Iterator[Packing]:
+    """The packing of the linear program; none where that is large, or takes long."""
     if graph.n + len(graph.indices) > LARGEST_PROGRAM or not graph.n:
-        return packed_neighbourhoods(graph, weights, needed, allowed)
+        return
     from scipy.optimize import linprog  # a fair share of a program's start, for few runs
 
     table, one = _Table(graph, weights, needed, allowed), denominator(graph, weights)
     ones, columns = -np.ones(len(table.rows)), table.table.T
-    solved = linprog(ones, A_ub=columns, b_ub=table.price, bounds=(0, None), method="highs")
-    if solved.x is None:
-        return packed_neighbourhoods(graph, weights, needed, allowed)
+    limit = {"time_limit": PROGRAM_SECONDS}
+    solved = linprog(ones, A_ub=columns, b_ub=table.price, bounds=(0, None), method="highs", options=limit)
+    if solved.x is None or not solved.success:
+        return
     values = np.clip(solved.x, 0, None)
     values /= max(float((columns @ values / table.price).max()), 1.0) * (1 + MARGIN)
     y = table.whole(values * one)
     order = np.argsort(-y, kind="stable")
-    return _filled(graph, y, order, "linear program", weights, needed, allowed)
+    yield _filled(graph, y, order, "linear program", weights, needed, allowed)
 
 
 class _Table:
@@ -180,14 +191,6 @@ def _filled(
             left[v] -= room
             left[near] -= room
     return Packing(Components(graph).rounded(y, one), method, y, one, weights, needed, allowed)
-
-
-def solved_program(
-    graph: Graph, weights: np.ndarray | None, needed: Mask = None, allowed: Mask = None
-) -> Iterator[Packing]:
-    """The packing of the linear program, where that is small."""
-    if graph.n + len(graph.indices) <= LARGEST_PROGRAM:
-        yield linear_program(graph, weights, needed, allowed)
 
 
 def improving_packings(

@@ -225,6 +225,7 @@ class _ComplementBounds:
         self.kernel, self.inner = kernel, tools.bounds()
         self.least = tools.core_value(kernel.upper)  # no cover of the core costs less
         self.expect, self.improve, self.optimum = self.inner.expect, self.inner.improve, self.inner.optimum
+        self.pieces = self.inner.pieces
 
     @property
     def least_seconds(self) -> float:

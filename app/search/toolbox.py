@@ -110,6 +110,14 @@ class Bounds(Protocol):
         """An optimal core solution, where the bounds' own search has found one."""
         ...
 
+    def pieces(self) -> np.ndarray | None:
+        """A core solution better than `best` of the last call of `improve`, put together from the best that
+        is known of each part of the core; None: there is none. May be missing.
+
+        The same array until there is a better one.
+        """
+        ...
+
     def close(self) -> None:
         """No more calls of `improve` will come; may be missing. What is known stays."""
         ...
