@@ -139,7 +139,7 @@ def test_wrong_steps_are_refused(weighted):
     weights = np.random.default_rng(1).integers(1, 9, 120) if weighted else None
     tools = tools_of(graph, weights, inside=[7], outside=[3, 11])
     tools.reduce(lambda: None)
-    steps, fixed = tools.kernel.steps, (tools._whole_price(), tools.inside, tools.outside)
+    steps, fixed = tools.kernel.steps, (tools.whole_price(), tools.inside, tools.outside)
     proved = verify_steps(graph, *fixed, steps)
     np.testing.assert_array_equal(proved.chosen, tools.chosen)
     assert {step.rule for step in steps} == {ROWS, COLUMNS, CHOSEN}

@@ -58,9 +58,9 @@ class DominationTools(NodeTools):
         self.chosen, self.offset = chosen, self.value(chosen)
         self.question: DominationCore = core_of(self.graph, left, allowed)
         self.core = self.question.graph
-        self.price = None if self.weights is None else self._whole_price()[self.question.names]
+        self.price = None if self.weights is None else self.whole_price()[self.question.names]
 
-    def _whole_price(self) -> np.ndarray:
+    def whole_price(self) -> np.ndarray:
         """[n] int64, above 0: nodes of weight 0 are in the set, or must not be."""
         if self.weights is None:
             return np.ones(self.graph.n, dtype=np.int64)
@@ -78,7 +78,7 @@ class DominationTools(NodeTools):
         graph = self.graph
         if ENTRY_BYTES * (graph.n + len(graph.indices)) > self.instance.most_bytes:
             return ""
-        self.kernel = kernel = Kernel(graph, self._whole_price(), self.inside, self.outside, look)
+        self.kernel = kernel = Kernel(graph, self.whole_price(), self.inside, self.outside, look)
         left, allowed = (np.zeros(graph.n, dtype=bool) for _ in range(2))
         left[kernel.needed] = allowed[kernel.columns] = True
         self._take(kernel.chosen, left, allowed)
@@ -171,8 +171,9 @@ class KernelBounds(DominationBounds):
         masks = (None if mask.all() else mask for mask in (core.needed, core.allowed))
         super().__init__(core.graph, tools.price, *masks, most_bytes)
         self.tools = tools
-        graph, steps = tools.graph, [] if tools.kernel is None else tools.kernel.steps
-        self.check_seconds += CHECK_SECONDS * (graph.n + len(graph.indices)) * (1 + len(steps) / 10)
+        graph = tools.graph
+        if core.graph is not graph:
+            self.check_seconds += CHECK_SECONDS * (graph.n + len(graph.indices))
 
     @property
     def method(self) -> str:
@@ -187,8 +188,10 @@ class KernelBounds(DominationBounds):
         tools, core = self.tools, self.tools.question
         if self._claimed:
             return False
+        if core.graph is tools.graph:  # nothing is fixed or reduced
+            return super().verify()
         steps = [] if tools.kernel is None else tools.kernel.steps
-        proved = verify_steps(tools.graph, tools._whole_price(), tools.inside, tools.outside, steps)
+        proved = verify_steps(tools.graph, tools.whole_price(), tools.inside, tools.outside, steps)
         again = core_of(tools.graph, proved.needed, proved.allowed)
         same = (
             tools.value(proved.chosen) == tools.offset
