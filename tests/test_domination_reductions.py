@@ -10,12 +10,15 @@ from mpi4py import MPI
 from test_domination_search import checked_value, sets_of, tools_of
 
 from app import solve
+from app.bounds import domination_exact
 from app.reductions.domination import CHOSEN, COLUMNS, ROWS, Step
 from app.reductions.domination_check import BadStep, verify_steps
 from app.reductions.domination_core import core_of, undominated
 from app.search.domination import greedy_order, needed
 from app.search.domination_search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
 from app.search.toolbox import Instance
+from app.solver import pipeline
+from app.solver.learned import Clock
 
 alone = pytest.mark.mpi_skip
 
@@ -168,6 +171,37 @@ def test_reductions_want_memory_for_them():
     assert small.reduce(lambda: None) == ""
     assert small.core is graph
     assert tools.reduce(lambda: None).startswith("reduced to 0 of 50 nodes to dominate, by 0 nodes; 17 are")
+
+
+@alone
+@pytest.mark.parametrize("calls", [1, 2, 5])
+def test_reductions_that_are_given_up_leave_the_graph(calls):
+    tools = tools_of(graph_of(nx.barabasi_albert_graph(200, 2, seed=1)), inside=[4])
+    left, before = iter([False] * calls), tools.question
+    assert tools.reduce(lambda: next(left, True)) == ""
+    assert (tools.question, tools.kernel) == (before, None)
+    bounds = tools.bounds()
+    bounds.improve(0.0, 200)
+    assert bounds.verify()
+
+
+def test_time_that_is_up_is_in_the_replay(monkeypatch):
+    """The clock rings at once: the search has the whole graph, and so does the replay of its answer."""
+    monkeypatch.setattr(pipeline, "GIVE_UP_SHARE", 0.0)
+    monkeypatch.setattr(domination_exact, "available", lambda: False)
+    asked = []
+    monkeypatch.setattr(Clock, "rings", lambda clock: asked.append(1) or setattr(clock, "rang", True) or True)
+    graph = nx.barabasi_albert_graph(300, 2, seed=1)
+    settings = {
+        "search.seconds": 0.5,
+        "search.start": "greedy",
+        "search.baselines": False,
+        "run.device": "cpu",
+    }
+    found = solve(graph, "mds", settings=settings)
+    assert asked
+    assert found.feasible
+    assert "reductions" not in (found.bound_method or "")
 
 
 GRAPHS = {

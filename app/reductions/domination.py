@@ -66,6 +66,7 @@ class Kernel:
     columns   [c] nodes of which some have to be chosen for that, ascending
     stands    [n] the node that took a node's place; -1: none did
     steps     what was done, in order
+    stopped   `look` has said that nothing is left to be done
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Kernel:
         needed   [n] bool, nodes that have to be dominated; None: all
         """
         n = graph.n
-        self._price, self._look = price, look
+        self._price, self._asked, self.stopped = price, look, False
         self.chosen = np.zeros(n, dtype=bool)
         self.stands = np.full(n, -1, dtype=np.int64)
         self.needed = self.columns = np.arange(n)
@@ -111,6 +112,10 @@ class Kernel:
             self._moved = solution, self.moved(solution)
         taken = self._moved[1][part.columns]
         return taken if covers(part.table, taken) else None
+
+    def _look(self) -> bool:
+        self.stopped = self.stopped or bool(self._asked())
+        return self.stopped
 
     def _reduce(self) -> None:
         for _ in range(PASSES):

@@ -73,12 +73,15 @@ class DominationTools(NodeTools):
         """An estimate of what `reduce` takes."""
         return ENTRY_SECONDS * (self.graph.n + len(self.graph.indices))
 
-    def reduce(self, look: Callable[[], None]) -> str:
-        """Apply all exact reductions, where memory is enough for them."""
+    def reduce(self, look: Callable[[], Any]) -> str:
+        """Apply all exact reductions, where memory and time are enough for them."""
         graph = self.graph
         if ENTRY_BYTES * (graph.n + len(graph.indices)) > self.instance.most_bytes:
             return ""
-        self.kernel = kernel = Kernel(graph, self.whole_price(), self.inside, self.outside, look)
+        kernel = Kernel(graph, self.whole_price(), self.inside, self.outside, look)
+        if kernel.stopped:
+            return ""
+        self.kernel = kernel
         left, allowed = (np.zeros(graph.n, dtype=bool) for _ in range(2))
         left[kernel.needed] = allowed[kernel.columns] = True
         self._take(kernel.chosen, left, allowed)

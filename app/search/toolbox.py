@@ -227,10 +227,11 @@ class Toolbox(Protocol):
     metric: Any
     peels: bool
 
-    def reduce(self, look: Callable[[], None]) -> str:
+    def reduce(self, look: Callable[[], Any]) -> str:
         """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none.
 
-        look   called every now and then, after the same work on all ranks
+        look   called every now and then, after the same work on all ranks; where it is true the time is up,
+               and the core may be left as it is
         """
         ...
 
