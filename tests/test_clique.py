@@ -291,10 +291,10 @@ def test_bounds_of_a_sparse_kernel_are_a_colouring_and_what_its_search_leaves_op
 
 
 @pytest.mark.mpi_skip
-def test_weights_have_to_be_above_zero():
+def test_weights_below_zero_are_refused():
     graph = random_graph(5, 0.5, 1)
-    with pytest.raises(CaseError, match="for cliques weights above 0"):
-        tools_of(graph, np.array([1, 2, 0, 1, 1]))
+    with pytest.raises(CaseError, match="for cliques weights of 0 or more"):
+        tools_of(graph, np.array([1, 2, -1, 1, 1]))
 
 
 # ---- answers -----------------------------------------------------------------------------------------------

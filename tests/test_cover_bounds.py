@@ -198,6 +198,23 @@ def test_a_search_takes_over_the_known_cover():
     assert second.optimum.sum() == first.lower
 
 
+def test_the_best_of_each_component_is_put_together():
+    """Of covers that are good in other components, and of what bounds find; nothing that is no better."""
+    graph = from_networkx(nx.disjoint_union(nx.complete_graph(30), nx.gnp_random_graph(200, 0.2, seed=2)))
+    first, second = (np.arange(230) != v for v in (0, 30))
+    bounds = CoverBounds(graph, search=False)
+    assert bounds.pieces() is None
+    assert bounds.improve(0, 229, first)
+    assert bounds.pieces() is None
+    assert bounds.improve(0, 229, second)
+    both = bounds.pieces()
+    assert is_cover(graph, both)
+    assert (both.sum(), both[0], both[30]) == (228, False, False)
+    assert bounds.pieces() is both
+    bounds.improve(0, 228, both)
+    assert bounds.pieces() is None
+
+
 def test_a_worse_known_cover_does_no_harm():
     for graph, weights in cases(20, 30):
         bounds = CoverBounds(graph, weights)

@@ -9,7 +9,8 @@ import pytest
 from helpers import graph_of
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.domination import DOMINATION_BOUNDS, ONE, DominationBounds, improving_packings, linear_program
+from app.bounds.domination import DominationBounds
+from app.bounds.domination_packing import DOMINATION_BOUNDS, ONE, improving_packings, linear_program
 
 pytestmark = pytest.mark.mpi_skip
 

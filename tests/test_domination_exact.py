@@ -18,9 +18,10 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.cover_program import Program
 from app.bounds.domination import DominationBounds
 from app.bounds.domination_exact import ExactDomination, fits
-from app.bounds.domination_kernel import Kernel, covers
 from app.bounds.paced import Paced
-from app.search.domination_search import INSIDE, OUTSIDE
+from app.reductions.domination import Kernel, covers
+from app.search.domination import most_gain_pruned, near_any
+from app.search.domination_search import FREE, INSIDE, OUTSIDE
 
 pytestmark = [
     pytest.mark.mpi_skip,
@@ -52,8 +53,10 @@ def drawn_instance(seed, most=12):
 def test_optima_are_those_of_trying_all(first):
     for seed in range(first, first + 50):
         graph, price, fixed, all_sets = drawn_instance(seed)
-        wanted = int((all_sets @ price).min())
-        exact = ExactDomination(graph, price, fixed == INSIDE, fixed == OUTSIDE, LONG)
+        inside = fixed == INSIDE
+        needed = ~(inside | near_any(graph, inside))
+        wanted = int((all_sets @ price).min()) - int(price[inside].sum())
+        exact = ExactDomination(graph, price, needed, fixed == FREE, LONG)
         while not exact.done:
             exact.run(LONG, all_sets[seed % len(all_sets)] if seed % 2 else None)
             assert exact.lower <= wanted
@@ -61,7 +64,8 @@ def test_optima_are_those_of_trying_all(first):
             assert price.max() > 1 << 20
             assert wanted * (1 - 1e-6) - 1 <= exact.lower <= wanted
             continue
-        assert exact.lower == wanted == checked_value(graph, price, fixed, exact.optimum())
+        found = checked_value(graph, price, fixed, exact.optimum() | inside)
+        assert exact.lower == wanted == found - int(price[inside].sum())
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
@@ -72,7 +76,7 @@ def test_reductions_keep_an_optimum(first):
         kernel = Kernel(graph, price, fixed == INSIDE, fixed == OUTSIDE, lambda: False)
         chosen, spent = kernel.chosen.copy(), kernel.paid
         given = all_sets[seed % len(all_sets)]
-        for part in kernel.parts:
+        for part in kernel.parts():
             choices = itertools.product((False, True), repeat=len(part.columns))
             able = [np.array(each) for each in choices if covers(part.table, np.array(each))]
             best = min(able, key=lambda each: part.price[each].sum())
@@ -113,6 +117,27 @@ def test_bounds_grow_to_the_optimum_in_slices(seed):
     assert again.value == bounds.value
 
 
+def test_solved_parts_do_not_wait_for_the_others():
+    """Of a part that is solved and one that is open the best that is known; nothing that is no better."""
+    open_ = nx.gnp_random_graph(250, 0.05, seed=1)
+    graph = graph_of(nx.disjoint_union(nx.gnp_random_graph(60, 0.1, seed=1), open_))
+    rough = most_gain_pruned(graph)[0]
+    bounds = DominationBounds(graph)
+    bounds.expect(LONG)
+    found, best = None, int(rough.sum())
+    assert bounds.pieces() is None
+    for _ in range(2000):
+        bounds.improve(0.01, best, rough)
+        if (found := bounds.pieces()) is not None:
+            break
+    assert bounds.optimum() is None
+    assert checked_value(graph, None, np.zeros(graph.n), found) < best
+    assert bounds.pieces() is found
+    bounds.improve(0.0, int(found.sum()) - 1, rough)
+    assert bounds.pieces() is None
+    bounds.close()
+
+
 def test_without_a_time_limit_there_is_none():
     graph = graph_of(nx.barabasi_albert_graph(60, 3, seed=1))
     bounds = DominationBounds(graph)
@@ -148,8 +173,7 @@ def test_what_takes_too_long_or_too_much_is_not_begun(monkeypatch):
 def test_a_table_that_is_too_large_is_left_alone(monkeypatch):
     monkeypatch.setattr(domination_exact, "MOST_PROGRAM", 1)
     graph = graph_of(nx.barabasi_albert_graph(80, 4, seed=1))
-    none = np.zeros(80, dtype=bool)
-    exact = ExactDomination(graph, np.ones(80, dtype=np.int64), none, none, LONG)
+    exact = ExactDomination(graph, np.ones(80, dtype=np.int64), None, None, LONG)
     exact.run(LONG)
     assert exact.done
     assert exact.optimum() is None
@@ -158,16 +182,16 @@ def test_a_table_that_is_too_large_is_left_alone(monkeypatch):
 def test_it_ends_where_the_caller_does():
     """Closed, forgotten, and at the run's time limit; a bound that was told stays."""
     graph = graph_of(nx.gnp_random_graph(300, 0.05, seed=1))
-    none, price = np.zeros(300, dtype=bool), np.ones(300, dtype=np.int64)
+    price = np.ones(300, dtype=np.int64)
     before = threading.active_count()
-    closed = ExactDomination(graph, price, none, none, LONG)
+    closed = ExactDomination(graph, price, None, None, LONG)
     while not closed.lower:
         closed.run(0.02)
     closed.close()
-    forgotten = ExactDomination(graph, price, none, none, LONG)
+    forgotten = ExactDomination(graph, price, None, None, LONG)
     forgotten.run(0.02)
     del forgotten
-    short = ExactDomination(graph, price, none, none, 0.3)
+    short = ExactDomination(graph, price, None, None, 0.3)
     short.run(LONG)
     assert short.done
     assert 0 < closed.lower <= 300
@@ -210,7 +234,7 @@ def test_a_bound_above_a_choice_is_refused():
     kernel = Kernel(
         graph_of(nx.cycle_graph(7)), np.ones(7, dtype=np.int64), *2 * [np.zeros(7, dtype=bool)], lambda: False
     )
-    program = Program.of(kernel.parts[0])
+    program = Program.of(kernel.parts()[0])
     program.taken, program.cost, program.lower = np.ones(7, dtype=bool), 7, 5
     with pytest.raises(BadCertificate, match="says at least 5, where a choice costs 3"):
         program.offer(np.isin(np.arange(7), [0, 3, 6]))
@@ -254,7 +278,7 @@ def test_an_optimum_that_no_choice_attains_is_not_believed(status, told, lower):
     """A choice of 3 is known: HiGHS's optimum is that, its bound at the time limit may be less."""
     none = np.zeros(7, dtype=bool)
     kernel = Kernel(graph_of(nx.cycle_graph(7)), np.ones(7, dtype=np.int64), none, none, lambda: False)
-    program = Program.of(kernel.parts[0])
+    program = Program.of(kernel.parts()[0])
     program.offer(np.isin(np.arange(7), [0, 3, 6]))
     kinds = SimpleNamespace(kOptimal="Optimal", kTimeLimit="TimeLimit", kInterrupt="Interrupt")
     solver = SimpleNamespace(

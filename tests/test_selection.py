@@ -136,6 +136,28 @@ def test_a_signal_is_the_programs(monkeypatch):
         signal.signal(signal.SIGINT, before)
 
 
+def test_a_cover_of_one_component_does_not_wait_for_the_others(monkeypatch):
+    """The hidden cover of a component that a solver finds, and the best known of one that stays open."""
+    monkeypatch.setattr(cover, "NEAR", 0.1)
+    hidden, (n, edges, _) = planted(60, 5, 0.08, 3), random_graph(300, 0.1, 3)
+    both = np.concatenate([np.stack([hidden.row_of(), hidden.indices], axis=1), edges + hidden.n])
+    graph = from_edges(hidden.n + n, both[:, 0], both[:, 1])
+    known = greedy_cover(graph)
+    least = int(known[hidden.n :].sum()) + 4 * 60
+    assert known.sum() > least
+    bounds = CoverBounds(graph, search=False)
+    bounds.expect(60.0)
+    found = None
+    for _ in range(2000):
+        bounds.improve(0.001, int(known.sum()), known)
+        found = bounds.pieces()
+        if found is not None and found.sum() == least:
+            break
+    assert bounds.optimum is None
+    assert found.sum() == least
+    assert (found[graph.row_of()] | found[graph.indices]).all()
+
+
 def test_a_question_ends_with_its_part(monkeypatch):
     """The caller's own cover reaches the bound of one component meanwhile: nothing is closing any more."""
     monkeypatch.setattr(cover, "NEAR", 0.1)

@@ -115,6 +115,8 @@ class CoverBounds:
         ]
         self._turns = list(range(len(self._parts)))  # parts that have more to try
         self._turn, self.lower = 0, 0
+        self._upper: int | None = None  # the cost of the best cover that the caller knows
+        self._pieces: tuple[int, np.ndarray] | None = None
 
     def expect(self, seconds: float) -> None:
         """Covers that attain a bound may be looked for, too: under a time limit the caller takes them."""
@@ -152,6 +154,21 @@ class CoverBounds:
             cover[part.nodes] = part.optimum
         return cover
 
+    def pieces(self) -> np.ndarray | None:
+        """[n] bool, a cover that costs less than the caller's best: in each component the best that is known.
+
+        None: there is none. The same array until there is a better one.
+        """
+        costs = [part.cost for part in self._parts]
+        if self._upper is None or None in costs or sum(costs) >= self._upper:
+            return None
+        if self._pieces is None or self._pieces[0] > sum(costs):
+            cover = np.zeros(self._n, dtype=bool)
+            for part in self._parts:
+                cover[part.nodes] = part.cover
+            self._pieces = sum(costs), cover
+        return self._pieces[1]
+
     def improve(
         self, seconds: float, upper: int | None = None, upper_solution: np.ndarray | None = None
     ) -> bool:
@@ -164,6 +181,7 @@ class CoverBounds:
         if upper_solution is not None:
             for part in self._parts:
                 part.offer(upper_solution[part.nodes])
+        self._upper = upper
         end, made = time.perf_counter() + seconds, 0
         while self._turns:
             if upper is not None and self.lower >= upper:
@@ -314,6 +332,20 @@ class _Part:
     def step(self) -> bool:
         """One slice; False when nothing is left to try."""
         return next(self._slices, None) is not None
+
+    @property
+    def cover(self) -> np.ndarray | None:
+        """[k] bool, the best cover that is known, or None."""
+        if self.optimum is not None or self._known is None:
+            return self.optimum
+        return self._known[1]
+
+    @property
+    def cost(self) -> int | None:
+        """What that costs."""
+        if self.optimum is not None or self._known is None:
+            return None if self.optimum is None else self.lower
+        return self._known[0]
 
     def offer(self, cover: np.ndarray) -> None:
         """The caller's cover [k] bool of this part."""

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.domination_kernel import Part, covers
+from app.reductions.domination import Part, covers
 
 METHOD = "branch and cut (HiGHS)"
 EXACT = 1 << 20  # units; their sums have no rounding errors near 1e-6, HiGHS's tolerance

@@ -1,4 +1,4 @@
-"""The bound of odd cycles on the cut of large sparse graphs, from the side of its dual: a packing of cycles."""
+"""The bound of odd cycles on the cut, from the side of its dual: a packing of cycles."""
 
 import time
 from collections.abc import Iterator
@@ -13,17 +13,15 @@ from app.bounds.packing import ONE, Columns, denominator, repaired
 from app.graphs.graph import Graph
 
 METHOD = "packing of odd cycles"
-STEPS, MOST_LONGER = (
-    50,
-    6,
-)  # of the first-order method between two separations, at least; and times that at most
+STEPS = 50  # of the first-order method between two separations, at least
+MOST_LONGER = 6  # times as many, at most
 SLICE = 10_000_000  # entries of the program that one slice goes through, at most
 SLICE_SECONDS = 0.1  # that the searches of a slice are to take
 PARTS, LEAST_ROOTS = 32, 64  # of the nodes, which searches start from; of a part
-REACH = 100  # states that one search settles at first; later more
+REACH = 100  # states that one search settles at first
 SHARE = 3  # a node that lies on so many new cycles starts no search of its own
-MARGIN, LEAST_MARGIN = ONE // 50, ONE // 50
-FEW = 0.02  # of the cycles: where fewer are new, those that are violated less are looked for
+MARGIN, LEAST_MARGIN = ONE // 50, ONE // 2000  # cycles violated by less are not looked for
+FEW = 0.02  # of the cycles: where fewer are new, searches go further and take those that are violated less
 IDLE = 1e-4  # cycles with smaller values are dropped, in units of the mean weight
 PATIENCE = 24  # rounds without a better bound
 
@@ -154,8 +152,8 @@ class CutPacking:
         return len(first)
 
     def _solve(self, steps: int) -> Iterator[None]:
-        """Steps of the first-order method, more of them where the searches took longer; bounds from where they
-        led, and the cycles of no use dropped.
+        """Steps of the first-order method, more where the searches took longer, bounds from where they led, and
+        the cycles of no use dropped.
         """
         columns = self._cycles.matrix(len(self._size)), self._cycles.need
         program = PackingProgram(*columns, self._size, self._x, self._y)

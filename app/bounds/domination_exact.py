@@ -6,15 +6,15 @@ from collections.abc import Callable
 import numpy as np
 
 from app.bounds.cover_program import METHOD, Program, available
-from app.bounds.domination_kernel import Kernel
+from app.bounds.domination_packing import Mask
 from app.bounds.feasible import undominated_node
 from app.bounds.paced import Paced
 from app.graphs.graph import Graph
+from app.reductions.domination import ENTRY_BYTES, ENTRY_SECONDS, Kernel
 
 MOST_ENTRIES = 1 << 23  # nodes and stored entries of a graph that is reduced, and of
 MOST_PROGRAM = 1 << 19  # the table that branch and cut gets
-ENTRY_BYTES = 160  # of memory, at most, for each node and entry
-ENTRY_SECONDS, BEGIN_SHARE = 1e-6, 0.125  # of reductions, for each; of a time limit, for them
+BEGIN_SHARE = 0.125  # of a time limit, for reductions
 LONG = 10_000  # columns left: with more the end is far even where the gap is not
 REDUCED = "reductions"  # the method where they leave nothing
 
@@ -35,21 +35,37 @@ class ExactDomination:
     wide     what is left is so large that its end cannot be expected
     """
 
-    def __init__(
-        self, graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray, seconds: float
-    ) -> None:
-        """price [n] int64, above 0     inside, outside [n] bool, fixed nodes     seconds   until the end"""
+    def __init__(self, graph: Graph, price: np.ndarray, needed: Mask, allowed: Mask, seconds: float) -> None:
+        """price [n] int64, above 0     seconds   until the end
+
+        needed, allowed   [n] bool, nodes that have to be dominated, that may be chosen; None: all
+        """
+        every = np.ones(graph.n, dtype=bool)
+        question = every if needed is None else needed, every if allowed is None else allowed
         self.lower, self.method, self.done, self.wide = 0, "", False, True
         self._optimum: np.ndarray | None = None
-        self._course = _Course(graph, price, inside, outside, time.perf_counter() + seconds)
+        self._pieces: tuple[np.ndarray | None, int] = None, 0  # None: what was made does not dominate
+        self._course = _Course(graph, price, *question, time.perf_counter() + seconds)
         self._paced = Paced(self._course.run)
 
     def optimum(self) -> np.ndarray | None:
         """[n] bool, a dominating set that costs `lower`, once there is one."""
         return self._optimum
 
+    def pieces(self, price: int) -> np.ndarray | None:
+        """[n] bool, a dominating set below a price, of the best choices known of all parts; or None.
+
+        The same array until there is a better one.
+        """
+        cost = self._course.cost()
+        if cost is None or cost >= price:
+            return None
+        if self._pieces[1] != cost:
+            self._pieces = self._course.checked(), cost
+        return self._pieces[0]
+
     def run(self, seconds: float, solution: np.ndarray | None = None) -> None:
-        """Work for about so long, knowing maybe a dominating set [n] bool that holds to the fixed nodes."""
+        """Work for about so long, knowing maybe a dominating set [n] bool."""
         course = self._course
         if solution is not None:
             course.known = solution.astype(bool)
@@ -78,9 +94,9 @@ class _Course:
     """
 
     def __init__(
-        self, graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray, end: float
+        self, graph: Graph, price: np.ndarray, needed: np.ndarray, allowed: np.ndarray, end: float
     ) -> None:
-        self._graph, self._price, self._inside, self._outside = graph, price, inside, outside
+        self._graph, self._price, self._needed, self._allowed = graph, price, needed, allowed
         self._end = end
         self.programs: list[Program] | None = None
         self.optimum: tuple[np.ndarray, int] | None = None
@@ -92,14 +108,21 @@ class _Course:
         """No dominating set costs less."""
         return self._paid + sum(program.lower for program in self.programs)
 
+    def cost(self) -> int | None:
+        """What the best choices known of all parts cost; None before reductions have ended."""
+        if self.programs is None:
+            return None
+        return self._paid + sum(program.cost for program in self.programs)
+
     def run(self, look: Callable[[], bool]) -> None:
         """Reductions, every part in a share of the time that is left, then those without a proof again."""
         try:
-            kernel = Kernel(self._graph, self._price, self._inside, self._outside, look)
+            none = np.zeros(self._graph.n, dtype=bool)
+            self._kernel = kernel = Kernel(self._graph, self._price, none, ~self._allowed, look, self._needed)
             if look():
                 return
-            self._paid, self.programs = kernel.paid, [Program.of(part) for part in kernel.parts]
-            self.wide = sum(len(part.columns) for part in kernel.parts) > LONG
+            self._paid, self.programs = kernel.paid, [Program.of(part) for part in kernel.parts()]
+            self.wide = len(kernel.columns) > LONG
             while (left := self._open()) and not look() and time.perf_counter() < self._end:
                 entries = sum(program.part.table.nnz for program in left)
                 for program in left:
@@ -108,7 +131,7 @@ class _Course:
         except MemoryError:  # what is known stays
             return
         if all(program.solved for program in self.programs):
-            self._finish(kernel)
+            self._finish()
 
     def _open(self) -> list[Program]:
         return [
@@ -125,12 +148,16 @@ class _Course:
             program.offer(kernel.followed(program.part, self.known))
         program.run(max(seconds * share, min(seconds, 1.0)), look)
 
-    def _finish(self, kernel: Kernel) -> None:
-        """The optimum, if it is one: independent code checks that it dominates and what it costs."""
-        chosen = kernel.chosen.copy()
+    def checked(self) -> np.ndarray | None:
+        """The best choices of all parts, if independent code finds that they dominate and are allowed."""
+        chosen = self._kernel.chosen.copy()
         for program in self.programs:
             chosen[program.part.columns[program.taken]] = True
-        fixed = chosen[self._inside].all() and not chosen[self._outside].any()
-        cost = int(self._price[chosen].sum())
-        if fixed and undominated_node(self._graph, chosen) is None and cost == self.lower():
+        dominates = undominated_node(self._graph, chosen, self._needed) is None
+        return chosen if dominates and not (chosen & ~self._allowed).any() else None
+
+    def _finish(self) -> None:
+        """The optimum, if it is one."""
+        chosen = self.checked()
+        if chosen is not None and (cost := int(self._price[chosen].sum())) == self.lower():
             self.optimum = chosen, cost

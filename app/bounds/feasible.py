@@ -41,16 +41,21 @@ def missing_edge(graph_rows: Graph, chosen_all: np.ndarray) -> tuple[int, int] |
     return row + graph_rows.lo, int(apart.argmax())
 
 
-def undominated_node(graph_rows: Graph, chosen_all: np.ndarray) -> int | None:
+def undominated_node(
+    graph_rows: Graph, chosen_all: np.ndarray, needed_all: np.ndarray | None = None
+) -> int | None:
     """The first held node that is neither in the set nor next to it; None: the set dominates the held rows.
 
     graph_rows   any rows of the graph        chosen_all  [n] bool, all nodes, whatever rows are held
+    needed_all   [n] bool, the nodes that have to be dominated; None: all
     Ranks        a set dominates when every rank gets None for the rows it holds
     """
     _require(graph_rows, chosen_all)
     dominated = chosen_all[graph_rows.lo : graph_rows.hi].copy()
     rows = graph_rows.row_of()[chosen_all[graph_rows.indices]]
     dominated[rows - graph_rows.lo] = True
+    if needed_all is not None:
+        dominated |= ~needed_all[graph_rows.lo : graph_rows.hi]
     return None if dominated.all() else int(dominated.argmin()) + graph_rows.lo
 
 

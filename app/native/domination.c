@@ -4,7 +4,7 @@
  * A node dominates itself and its neighbours, its closed neighbourhood. */
 #include "random.h"
 
-enum { FREE = 0, OUTSIDE = 2, WEIGHED = 8 };
+enum { FREE = 0, OUTSIDE = 2, WEIGHED = 8, DOMINATED = 1 << 30 };
 
 typedef struct {
     int64_t n, least;                    /* least: no dominating set costs less */
@@ -12,7 +12,8 @@ typedef struct {
     const int32_t *indices;              /* [nnz] */
     const uint8_t *fixed;                /* [n] FREE, inside, OUTSIDE */
     uint8_t *chosen, *best_chosen;       /* [n] */
-    int32_t *times, *who;                /* [n] by how many nodes it is dominated; their numbers, xored */
+    int32_t *times, *who;                /* [n] by how many nodes it is dominated (DOMINATED: it is
+                                            * anyway, and nothing changes that); their numbers, xored */
     int64_t *weight, *score;             /* [n] */
     int64_t *stamp, *touched;            /* [n] tick of a node's last move; of the last change of `times` */
     int32_t *open, *open_at;             /* [n] undominated nodes, and each one's place */
@@ -102,6 +103,7 @@ INLINE void add(Search *s, int32_t v) {
     const int64_t gain = s->score[v];
     ++s->tick;
     CLOSED(s, v, u, {
+        if (s->times[u] == DOMINATED) continue;
         if (s->times[u] == 0) {
             close_node(s, u);
             offer(s, u, -s->weight[u]);
@@ -124,6 +126,7 @@ INLINE void take_out(Search *s, int32_t v) {
     leave(s, v);
     ++s->tick;
     CLOSED(s, v, u, {
+        if (s->times[u] == DOMINATED) continue;
         --s->times[u];
         s->who[u] ^= v;
         s->touched[u] = s->tick;

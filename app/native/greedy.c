@@ -291,13 +291,16 @@ static void dominate(const int64_t *indptr, const int32_t *indices, int32_t v, u
 
 /* Nodes that dominate all that the chosen ones do not, in the order in which they are taken: each dominates most
  * undominated nodes for its price, ties to the lowest number. price: [n] or null; chosen, barred: [n] or null;
- * dominated: [n] of zeros, gain: [n] scratch, room: [n] entries of the heap; order: [n]. Returns how many. */
+ * dominated: [n] nodes that need not be, changed; gain: [n] scratch, room: [n] entries of the heap; order: [n]. Returns how many. */
 int64_t lk_dominate_greedy(int64_t n, const int64_t *indptr, const int32_t *indices, const double *price,
                            const uint8_t *chosen, const uint8_t *barred, uint8_t *dominated, int32_t *gain, void *room,
                            int32_t *order) {
     Gain *heap = room;
     int64_t size = 0, taken = 0;
-    for (int32_t v = 0; v < n; ++v) gain[v] = (int32_t)(indptr[v + 1] - indptr[v] + 1);
+    for (int32_t v = 0; v < n; ++v) {
+        gain[v] = !dominated[v];
+        for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) gain[v] += !dominated[indices[j]];
+    }
     for (int32_t v = 0; chosen && v < n; ++v)
         if (chosen[v]) dominate(indptr, indices, v, dominated, gain);
     for (int32_t v = 0; v < n; ++v)

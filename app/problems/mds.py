@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from app.bounds.domination import DOMINATION_BOUNDS
+from app.bounds.domination_packing import DOMINATION_BOUNDS
 from app.bounds.feasible import undominated_node
 from app.elementary import log
 from app.graphs.graph import Graph
@@ -70,7 +70,7 @@ class MinimumDominatingSet(SetProblem):
     known = False
 
     def toolbox(self, instance: Instance) -> Toolbox:
-        """A greedy start and a local search."""
+        """Reductions, a greedy start, a local search."""
         return DominationTools(instance, self)
 
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:

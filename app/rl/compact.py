@@ -42,9 +42,13 @@ class Residual:
         )
 
 
-def begin(group: Group, block: RowBlock, problem: Problem) -> Residual:
-    """The whole graph as the first residual. Ranks: all call."""
-    return Residual(begin_environment(group, block, problem), np.arange(block.n_own, dtype=np.int64), 0)
+def begin(group: Group, block: RowBlock, problem: Problem, mark_own: np.ndarray | None = None) -> Residual:
+    """The whole graph as the first residual. Ranks: all call.
+
+    mark_own   [n_own] int32, the marks of a first state that is no fresh one; fields dynamics alone
+    """
+    env = begin_environment(group, block, problem, mark_own=mark_own)
+    return Residual(env, np.arange(block.n_own, dtype=np.int64), 0)
 
 
 def worth_compacting(residual: Residual) -> bool:

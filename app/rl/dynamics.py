@@ -1,5 +1,7 @@
 """Names of dynamics: a new kind of environment is one new file and one line here."""
 
+import numpy as np
+
 from app.comm.group import Group
 from app.problems.problem import Problem
 from app.rl.env import Environment, GraphEnv
@@ -11,6 +13,13 @@ from app.sparse.rowblock import RowBlock
 DYNAMICS: dict[str, type] = {"residual": GraphEnv, "field": FieldEnv, "sides": SidesEnv, "tour": TourEnv}
 
 
-def begin_environment(group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> Environment:
-    """The first state of an episode. Ranks: all call."""
+def begin_environment(
+    group: Group, block: RowBlock, problem: Problem, scan: bool = False, mark_own: np.ndarray | None = None
+) -> Environment:
+    """The first state of an episode. Ranks: all call.
+
+    mark_own   [n_own] int32, marks to begin with, where the dynamics is "field"; None: all one
+    """
+    if mark_own is not None:
+        return FieldEnv(group, block, problem, scan, mark_own)
     return DYNAMICS[problem.dynamics](group, block, problem, scan)

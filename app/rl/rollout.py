@@ -152,6 +152,7 @@ def cover_graph(
     stop: Callable[[], bool] = lambda: False,
     most: int = 0,
     finish: bool = False,
+    marks: np.ndarray | None = None,
 ) -> Cover:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
@@ -163,12 +164,13 @@ def cover_graph(
     stop       asked before every selection (of `piece_steps` at once: before these), the same on all ranks;
                when true the solution is what it is so far
     most       selections after which it stops likewise; 0: any number
+    marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
     finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
     Ranks      all call; identical choices on all
     """
     most, piece = most or 1 << 62, piece_steps([block])
     choose = find_rule(rule)
-    residual = compact.begin(group, block, net.problem)
+    residual = compact.begin(group, block, net.problem, _own_marks(block, marks))
     scores = make_scores(group, net, params, residual.env, full)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     while not residual.env.done and residual.first_step + residual.env.steps < most and not stop():
@@ -197,6 +199,15 @@ def cover_graph(
     residual.write_back(chosen_at_own)
     cover = finished_cover(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
     return replace(cover, rest=count_cover(group, chosen_at_own >= evaluations)) if cover.counted else cover
+
+
+def _own_marks(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
+    """[n_own] int32, those of the own rows, zero on padding."""
+    if marks is None:
+        return None
+    mark_own = np.zeros(block.n_own, dtype=np.int32)
+    mark_own[: block.n_real] = marks[block.lo : block.lo + block.n_real]
+    return mark_own
 
 
 def make_scores(group: Group, net: QNetwork, params: Any, env: Environment, full: bool = False) -> Scores:

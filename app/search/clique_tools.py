@@ -40,8 +40,9 @@ class CliqueTools(NodeTools):
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         graph = self.graph
-        self.require_weights()
-        self._names = _allowed(graph, instance.inside, instance.outside)  # of the rest, in the graph
+        worthless = np.setdiff1d(np.flatnonzero(self.weightless()), instance.inside)
+        outside = np.union1d(instance.outside, worthless).astype(np.int64)
+        self._names = _allowed(graph, instance.inside, outside)  # of the rest, in the graph
         rest = induced(graph, self._names)
         weights = None if self.weights is None else self.weights[self._names]
         self.kernel = CliqueKernel(rest, weights, instance.compiled)
@@ -224,6 +225,7 @@ class _ComplementBounds:
         self.kernel, self.inner = kernel, tools.bounds()
         self.least = tools.core_value(kernel.upper)  # no cover of the core costs less
         self.expect, self.improve, self.optimum = self.inner.expect, self.inner.improve, self.inner.optimum
+        self.pieces = self.inner.pieces
 
     @property
     def least_seconds(self) -> float:

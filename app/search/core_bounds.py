@@ -55,6 +55,11 @@ class CoreBounds:
         """An optimal solution, where the bounds' own search has finished with one."""
         return getattr(self.inner, "optimum", None)
 
+    def pieces(self) -> np.ndarray | None:
+        """A better solution than the caller's, made of the best of each part, where the inner object can."""
+        made = getattr(self.inner, "pieces", None)
+        return None if made is None else made()
+
     def verify(self) -> bool:
         """Prove the bound from its witness; False where a finished search has left none."""
         certificate = self.inner.certificate()

@@ -40,13 +40,16 @@ class CoverTools(NodeTools):
         super().__init__(instance, problem)
         graph = self.graph
         self.independent = problem.sense == "maximise"
-        self.require_weights()
+        free = np.flatnonzero(self.weightless())
         self.total = graph.n if self.weights is None else int(self.weights.sum())
         inside, outside = instance.inside, instance.outside
         if self.independent:
             inside, outside = outside, inside
-        self.inside, self.outside = inside, outside  # of the cover
-        self.reducer = CoverReducer(graph, self.weights, inside, outside, instance.compiled)
+        # A node of weight 0 costs covers nothing. Reductions want weights above 0: 1, taken off later.
+        free = np.setdiff1d(free, outside)
+        self.inside, self.outside = np.union1d(inside, free).astype(np.int64), outside  # of the cover
+        self.price, self.free = None if self.weights is None else np.maximum(self.weights, 1), len(free)
+        self.reducer = CoverReducer(graph, self.price, self.inside, outside, instance.compiled)
         self.settled = False  # whether no rule applies to the core
         self.shares = False  # whether all ranks search the tree of the core together
         self._take_kernel()
@@ -54,7 +57,7 @@ class CoverTools(NodeTools):
     def _take_kernel(self) -> None:
         """The core as the reducer leaves it."""
         self.core, self.names, self.core_weights = self.reducer.kernel()
-        self.offset = int(self.reducer.offset)
+        self.offset = int(self.reducer.offset) - self.free
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
@@ -173,9 +176,9 @@ class KernelBounds(CoreBounds):
     def verify(self) -> bool:
         """Check the reductions step by step, and the witness of the kernel's bound."""
         tools = self.tools
-        proved = verify_log(tools.graph, tools.weights, tools.reducer.log(), tools.inside, tools.outside)
+        proved = verify_log(tools.graph, tools.price, tools.reducer.log(), tools.inside, tools.outside)
         same = (
-            proved.offset == tools.offset and np.array_equal(proved.nodes, tools.names)
+            proved.offset - tools.free == tools.offset and np.array_equal(proved.nodes, tools.names)
             and np.array_equal(proved.kernel.indptr, tools.core.indptr)
             and np.array_equal(proved.kernel.indices, tools.core.indices)
             and (tools.core_weights is None or np.array_equal(proved.weights, tools.core_weights))

@@ -41,10 +41,18 @@ def most_gain_pruned(
     return needed(graph, chosen, order, compiled), "most gain, pruned"
 
 
-def needed(graph: Graph, chosen: np.ndarray, order: np.ndarray, compiled: bool = True) -> np.ndarray:
-    """A dominating set [n] bool without those nodes of `order` [k] that are not needed, the last first."""
+def needed(
+    graph: Graph, chosen: np.ndarray, order: np.ndarray, compiled: bool = True,
+    dominated: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """A dominating set [n] bool without those nodes of `order` [k] that are not needed, the last first.
+
+    dominated   [n] bool, nodes that are dominated anyway; None: none
+    """
     left = chosen.copy()
     times = left.astype(np.int64) + np.bincount(graph.row_of()[left[graph.indices]], minlength=graph.n)
+    if dominated is not None:
+        times[dominated] = graph.n + 2  # whoever leaves
     if compiled and NEEDED:
         arrays = [address(array) for array in (*rows_of_kernels(graph), order)]
         NEEDED(*arrays, len(order), address(times), address(left))
@@ -62,27 +70,34 @@ def near_any(graph: Graph, marked: np.ndarray) -> np.ndarray:
     return np.bincount(graph.row_of()[marked[graph.indices]], minlength=graph.n) > 0
 
 
+def near_counts(graph: Graph, marked: np.ndarray) -> np.ndarray:
+    """[n] int64, how many nodes of each closed neighbourhood are marked [n] bool."""
+    return marked + np.bincount(graph.row_of()[marked[graph.indices]], minlength=graph.n)
+
+
 def greedy_order(
     graph: Graph,
     price: np.ndarray | None = None,
     chosen: np.ndarray | None = None,
     barred: np.ndarray | None = None,
     compiled: bool = True,
+    dominated: np.ndarray | None = None,
 ) -> np.ndarray:
     """[k] int64, nodes that dominate all that `chosen` does not, in the order in which they are taken.
 
     Each dominates most undominated nodes, for its price.
 
-    price    [n] positive whole numbers, or None: all one     chosen, barred   [n] bool or None: none
+    price       [n] positive whole numbers, or None: all one     chosen, barred   [n] bool or None: none
+    dominated   [n] bool, nodes that are dominated anyway, or None: none
     """
     if not graph.whole:
         raise ValueError(f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, all {graph.n} are needed")
     if compiled and GREEDY and (price is None or price.max(initial=1) <= EXACT):
-        return _compiled_order(graph, price, chosen, barred)
+        return _compiled_order(graph, price, chosen, barred, dominated)
     indptr, indices, n = graph.indptr.tolist(), graph.indices.tolist(), graph.n
-    gain = (graph.degrees() + 1).tolist()
+    open_ = np.ones(n, dtype=bool) if dominated is None else ~dominated
+    undominated, gain = open_.tolist(), near_counts(graph, open_).tolist()
     cost = [1] * n if price is None else price.tolist()
-    undominated = [True] * n
     for v in [] if chosen is None else np.flatnonzero(chosen).tolist():
         _dominate(v, indptr, indices, undominated, gain)
     # Gains only fall, so an old entry is an upper bound: it goes back with the present gain when it is met.
@@ -103,14 +118,17 @@ def greedy_order(
 
 
 def _compiled_order(
-    graph: Graph, price: np.ndarray | None, chosen: np.ndarray | None, barred: np.ndarray | None
-) -> np.ndarray:
+    graph: Graph, price: np.ndarray | None, chosen: np.ndarray | None, barred: np.ndarray | None,
+    dominated: np.ndarray | None,
+) -> np.ndarray:  # fmt: skip
     """greedy_order by the kernel."""
     n, order = graph.n, np.empty(graph.n, dtype=np.int32)
     floats = None if price is None else price.astype(np.float64)
-    dominated, gain = np.zeros(n, dtype=np.uint8), np.empty(n, dtype=np.int32)
+    marks, gain = np.zeros(n, dtype=np.uint8), np.empty(n, dtype=np.int32)
+    if dominated is not None:
+        marks[dominated] = 1
     heap = np.empty(n * ENTRY_BYTES, dtype=np.uint8)
-    arrays = (*rows_of_kernels(graph), floats, chosen, barred, dominated, gain, heap, order)
+    arrays = (*rows_of_kernels(graph), floats, chosen, barred, marks, gain, heap, order)
     return order[: GREEDY(n, *(address(array) for array in arrays))].astype(np.int64)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.rng import SplitMix
 
-FREE, OUTSIDE, WEIGHED = 0, 2, 8
+FREE, OUTSIDE, WEIGHED, DOMINATED = 0, 2, 8, 1 << 30
 
 Search = Any
 
@@ -19,6 +19,11 @@ def _closed(s: Search, v: int) -> Iterator[int]:
     """v and its neighbours."""
     yield v
     yield from s.indices[s.indptr[v] : s.indptr[v + 1]].tolist()
+
+
+def _dominates(s: Search, v: int) -> Iterator[int]:
+    """Of v and its neighbours those that are not dominated anyway."""
+    return (u for u in _closed(s, v) if s.times[u] != DOMINATED)
 
 
 def _price(s: Search, v: int) -> int:
@@ -49,7 +54,7 @@ def _offer(s: Search, u: int, weight: int) -> None:
 def _add(s: Search, v: int) -> None:
     gain = int(s.score[v])
     s.tick += 1
-    for u in _closed(s, v):
+    for u in _dominates(s, v):
         if s.times[u] == 0:
             _close(s, u)
             _offer(s, u, -int(s.weight[u]))
@@ -66,7 +71,7 @@ def _add(s: Search, v: int) -> None:
 def _take_out(s: Search, v: int) -> None:
     loss = int(s.score[v])
     s.tick += 1
-    for u in _closed(s, v):
+    for u in _dominates(s, v):
         s.times[u] -= 1
         s.who[u] ^= v
         s.touched[u] = s.tick

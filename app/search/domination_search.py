@@ -21,7 +21,7 @@ import numpy as np
 from app.graphs.graph import Graph
 from app.native.library import address, function, give_arrays, numbers_in
 from app.search import domination_plain as plain
-from app.search.domination import near_any
+from app.search.domination import near_any, near_counts
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 FREE, INSIDE, OUTSIDE = 0, 1, 2
@@ -62,13 +62,15 @@ class DominationSearch:
     price      [n] int64 positive node weights, or None: all one
     fixed      [n] uint8, 1 for nodes that have to be chosen, 2 for those that must not be, 0 for others
     compiled   False: the same without the compiled kernels
+    dominated  [n] bool, nodes that are dominated anyway; None: none
 
     steps      exchanges made so far
     best       cost of the best set found, found_at the step it was found in
     done       True when no set can cost less; then run() does nothing
 
     chosen, best_chosen   [n] uint8
-    times, who            [n] int32, by how many nodes a node is dominated, and their numbers xored
+    times, who            [n] int32, by how many nodes a node is dominated, and their numbers xored; where
+                          it is anyway DOMINATED and 0
     weight, score         [n] int64; scores are at most 0 in the set, at least 0 outside
     stamp, touched        [n] int64, `tick` of a node's last move, and of the last change of `times`
     open                  [n] int32, undominated nodes as a list; open_at: places in it
@@ -83,24 +85,30 @@ class DominationSearch:
         price: np.ndarray | None = None,
         fixed: np.ndarray | None = None,
         compiled: bool = True,
+        dominated: np.ndarray | None = None,
     ) -> None:
         n = graph.n
+        needed = np.ones(n, dtype=bool) if dominated is None else ~dominated
         self.n, self.compiled = n, compiled and available()
         self.indptr = np.ascontiguousarray(graph.indptr, dtype=np.int64)
         self.indices = np.ascontiguousarray(graph.indices, dtype=np.int32)
         self.price = None if price is None else np.ascontiguousarray(price, dtype=np.int64)
         self.fixed = np.zeros(n, dtype=np.uint8) if fixed is None else fixed
         self.chosen, self.best_chosen = np.zeros(n, dtype=np.uint8), start.astype(np.uint8)
-        self.times, self.who = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
-        self.weight, self.score = np.ones(n, dtype=np.int64), graph.degrees().astype(np.int64) + 1
+        self.times = np.where(needed, 0, plain.DOMINATED).astype(np.int32)
+        self.who = np.zeros(n, dtype=np.int32)
+        self.weight, self.score = np.ones(n, dtype=np.int64), near_counts(graph, needed)
         self.stamp, self.touched = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
         self.heap, self.heap_at = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
-        self.open, self.open_at = np.arange(n, dtype=np.int32), np.arange(n, dtype=np.int32)
-        self.heap_size, self.open_size, self.cost = 0, n, 0
+        self.open, self.open_at = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+        self.open_size = int(np.count_nonzero(needed))
+        self.open[: self.open_size] = np.flatnonzero(needed)
+        self.open_at[needed] = np.arange(self.open_size)
+        self.heap_size, self.cost = 0, 0
         self.steps = self.found_at = 0
         self.last_in, self.tick, self.random = -1, 1, seed & (1 << 64) - 1
         self.best = (n if self.price is None else int(self.price.sum())) + 1
-        self.least = self._least(graph)
+        self.least = self._least(graph, needed)
         self._bind()
         nodes = np.flatnonzero(start).astype(np.int32)
         if self.compiled:
@@ -113,11 +121,11 @@ class DominationSearch:
         """True when no set can cost less."""
         return self.best <= self.least
 
-    def _least(self, graph: Graph) -> int:
+    def _least(self, graph: Graph, needed: np.ndarray) -> int:
         """What the nodes inside cost, and one more where they leave a node undominated."""
         inside = self.fixed == INSIDE
         price = np.ones(self.n, dtype=np.int64) if self.price is None else self.price
-        left = not (inside | near_any(graph, inside)).all()
+        left = (needed & ~(inside | near_any(graph, inside))).any()
         more = int(price[self.fixed == FREE].min(initial=int(price.sum()))) if left else 0
         return int(price[inside].sum()) + more
 

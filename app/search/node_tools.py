@@ -32,14 +32,18 @@ class NodeTools:
         if self.weights is None and graph.node_weights is not None:
             self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
 
-    def require_weights(self) -> None:
-        """Refuse weights of 0, and those that are nothing beside the largest. Raises CaseError."""
-        bad = np.flatnonzero(self.weights <= 0) if self.weights is not None else []
+    def weightless(self) -> np.ndarray:
+        """[n] bool, nodes of weight 0. Refuses weights below it, or nothing beside the largest: CaseError."""
+        if self.weights is None:
+            return np.zeros(self.graph.n, dtype=bool)
+        given = self.graph.node_weights if self.instance.whole_weights is None else self.weights
+        bad = np.flatnonzero((self.weights < 0) | ((self.weights == 0) & (given != 0)))
         if len(bad):
             raise CaseError(
-                f"{self.graph.name}: the weight of node {self.graph.called(bad[0])} is 0, or nothing beside "
-                f"the largest; for {self.words}s weights above 0 would be right"
+                f"{self.graph.name}: the weight of node {self.graph.called(bad[0])} is below 0, or nothing beside "
+                f"the largest; for {self.words}s weights of 0 or more would be right"
             )
+        return self.weights == 0
 
     # ---- core and instance ---------------------------------------------------------------------------------
 

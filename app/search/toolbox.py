@@ -110,6 +110,14 @@ class Bounds(Protocol):
         """An optimal core solution, where the bounds' own search has found one."""
         ...
 
+    def pieces(self) -> np.ndarray | None:
+        """A core solution better than `best` of the last call of `improve`, put together from the best that
+        is known of each part of the core; None: there is none. May be missing.
+
+        The same array until there is a better one.
+        """
+        ...
+
     def close(self) -> None:
         """No more calls of `improve` will come; may be missing. What is known stays."""
         ...
@@ -205,6 +213,8 @@ class Toolbox(Protocol):
     unasked          why the policy is not asked about the core, for the log, "" where it is; may be missing
     bounds_follow    whether bounds on a rank without a search want to see the best solutions; may be missing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
+    reduce_seconds   an estimate of what `reduce` takes, where it may be too long; may be missing
+    marks            [k] int32, of a policy's first state on the core; None: a fresh state; may be missing
     """
 
     sense: str
@@ -217,10 +227,11 @@ class Toolbox(Protocol):
     metric: Any
     peels: bool
 
-    def reduce(self, look: Callable[[], None]) -> str:
+    def reduce(self, look: Callable[[], Any]) -> str:
         """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none.
 
-        look   called every now and then, after the same work on all ranks
+        look   called every now and then, after the same work on all ranks; where it is true the time is up,
+               and the core may be left as it is
         """
         ...
 

@@ -192,11 +192,12 @@ def _affordable(
 
 
 def rollout(
-    group: Group, net: Any, params: Any, block: RowBlock, limits: Limits
+    group: Group, net: Any, params: Any, block: RowBlock, limits: Limits, marks: np.ndarray | None = None
 ) -> tuple[np.ndarray | None, int, float]:
     """The policy's own solution, one node at a time (RL4GO Alg. 2), for TIME_SHARE of a time limit.
 
     block     the rows of the core (rows_of); rank 0's clock decides
+    marks     [n] int32 of the first state, or None: a fresh one
     returns   the core solution [n] bool on every rank, the evaluations made, the fraction. Where it ends
               before the last choice: the best state so far, None where states are no solutions, or before the
               first
@@ -209,12 +210,15 @@ def rollout(
         expected = evaluations + env.problem.left(env.totals)[0]
         limits.tell(evaluations, f"about {min(expected, most or expected)}")
 
-    cover = cover_graph(group, net, params, block, "single", 1.0, tell, stop=clock.rings, most=most)
+    cover = cover_graph(
+        group, net, params, block, "single", 1.0, tell, stop=clock.rings, most=most, marks=marks
+    )
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it
         return None, 0, limits.fraction
     if cover.counted and (clock.rang or cover.evaluations == most):
         return None, cover.evaluations, limits.fraction
-    cover = drop_redundant(group, cover)
+    if marks is None:  # else some of what a set leaves undominated is; the toolbox knows what is redundant
+        cover = drop_redundant(group, cover)
     solution = group.gather_host(cover.cover_own.astype(np.uint8), block.rows.row_counts())
     return solution.astype(bool), cover.evaluations, limits.fraction
 
@@ -230,7 +234,7 @@ def most_moves(problem: Problem, n: int, edges: int) -> int:
 
 
 def insertion(
-    group: Group, net: Any, params: Any, block: RowBlock, limits: Limits
+    group: Group, net: Any, params: Any, block: RowBlock, limits: Limits, marks: None = None
 ) -> tuple[np.ndarray | None, int, float]:
     """A tour by learned insertion (rl/tour_rollout.py), planned to take TIME_SHARE of a time limit.
 

@@ -21,7 +21,7 @@ from app.log import Log
 from app.rng import stream
 from app.search.toolbox import Toolbox
 from app.solver.budget import Budget
-from app.solver.learned import ROLLOUTS, Limits, peel, rollout, rows_of
+from app.solver.learned import ROLLOUTS, Clock, Limits, peel, rollout, rows_of
 from app.solver.progress import EXACT, Event, Progress
 from app.solver.rounds import Rounds
 
@@ -29,6 +29,8 @@ from app.solver.rounds import Rounds
 Learned = Callable[[int, float], tuple[np.ndarray | None, int]]
 
 HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
+REDUCE_SHARE = 0.3  # of a time limit: as are those that would take longer whatever they promise
+GIVE_UP_SHARE = 0.6  # of a time limit: those that can be given up are, once they have taken longer
 
 
 @dataclass
@@ -91,10 +93,17 @@ class Pipeline:
             given = earlier.arrays["solution"]
             budget.begun -= earlier.values["elapsed"]
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
-        hopeless = np.array([toolbox.hopeless_seconds > HOPELESS_SHARE * budget.left()], dtype=np.int64)
+        late = toolbox.hopeless_seconds > HOPELESS_SHARE * budget.left()
+        late = late or getattr(toolbox, "reduce_seconds", 0.0) > REDUCE_SHARE * budget.left()
+        hopeless = np.array([late], dtype=np.int64)
         if search.reductions and not self.group.broadcast(hopeless)[0]:  # by rank 0's clock
+            limits = Limits(0.0, 0, budget.left(), self.keeper)
+            clock = Clock(self.group, limits, GIVE_UP_SHARE * budget.left())
             with self.log.phase("reduce"):
-                said = toolbox.reduce(partial(self.keeper.at, 0))
+                said = toolbox.reduce(clock.rings)
+            if clock.rang and not said:
+                self.log.info("%s: reductions given up after %.2f s", name, progress.elapsed())
+                self.replay.append("search.reductions=false")
             if said:
                 self.log.info("%s: %s, %.2f s", name, said, progress.elapsed())
         elif search.reductions:
@@ -174,7 +183,9 @@ class Pipeline:
         else:
             block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
-            core, evaluations, fraction = roll(self.group, self.net, self.params, block, limits)
+            core, evaluations, fraction = roll(
+                self.group, self.net, self.params, block, limits, getattr(toolbox, "marks", None)
+            )
             core = self._allowed(toolbox, core)
             self.replay += [f"search.peel_fraction={fraction}", f"search.evaluations={evaluations}"]
         if core is None:

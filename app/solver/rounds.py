@@ -74,7 +74,9 @@ class Rounds:
         self.more = False
         self.told: int | None = None
         self.bound_seconds = self.search_seconds = self.overrun = 0.0
-        self.proved_by = -1, 0  # the rank whose bounds hold an optimal solution; the value of that
+        self.proved_by = -1, 0  # the rank whose bounds have found the best solution; the value of that
+        self.offered: tuple[np.ndarray | None, int] = None, 0  # a solution of the bounds here, and its value
+        self.taken: np.ndarray | None = None  # the last one that was better than all
         self.fruitless = 0.0  # s that bounds have worked since the last better one
         self.steps, self.slice = 0, FIRST_SLICE
         with raise_together(group, "starting the search"):
@@ -123,7 +125,7 @@ class Rounds:
             found, going = self._share()
             if self.follows and self.searching:
                 self._tell_bounds(found)
-            self._take_optimum()
+            self._take_from_bounds()
             if self.exact.more:
                 self.exact.share(self.steps, self._room(self.exact.spent))
             if self.progress.closed or not (going or self.exact.more):
@@ -359,26 +361,33 @@ class Rounds:
         """1 where smaller core values are better, -1 where larger ones are."""
         return 1 if self.toolbox.core_minimises else -1
 
-    def _take_optimum(self) -> None:
+    def _take_from_bounds(self) -> None:
         """A solution of the bounds, where it is better than every search's. Ranks: all call.
 
         Only under a time limit: what bounds find depends on the clock.
         """
         if not self.budget.seconds:
             return
-        optimum = self.bounds.optimum() if self.bounds is not None else None
-        value = np.array([optimum is not None, 0], dtype=np.int64)
-        if optimum is not None:
-            value[1] = self.toolbox.value(self.toolbox.lift(optimum))
-        known, best = self.group.sum_integers(value).tolist()
+        held = self._offer()
+        words = [0, 0] if held is None else [1, self.offered[1]]
+        known, best = self.group.sum_integers(np.array(words, dtype=np.int64)).tolist()
         if known and self.progress.found(best, EXACT, self.steps):
-            self.proved_by = self.bound_rank, best
+            self.proved_by, self.taken = (self.bound_rank, best), held
+
+    def _offer(self) -> np.ndarray | None:
+        """What the bounds of this rank have found: an optimum, or one that is better part by part."""
+        held = None if self.bounds is None else self.bounds.optimum()
+        if held is None and hasattr(self.bounds, "pieces"):
+            held = self.bounds.pieces()
+        if held is not None and held is not self.offered[0]:
+            self.offered = held, self.toolbox.value(self.toolbox.lift(held))
+        return held
 
     def _finish(self, found: np.ndarray) -> Outcome:
         """Bring the best core solution to all ranks."""
         winner = self._winner(found)
         if self.progress.best == self.proved_by[1] and self.proved_by[0] >= 0:
-            owner, held = self.bound_rank, self.bounds.optimum() if self.bounds is not None else None
+            owner, held = self.bound_rank, self.taken
         elif self.exact.owner >= 0 and self.progress.best == self.exact.value:
             owner, held = self.exact.owner, self.exact.solution()
         elif self.searching:

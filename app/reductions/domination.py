@@ -3,13 +3,15 @@
 A row of the table is a node that has to be dominated, a column one that may be chosen; row v holds the
 columns of v's closed neighbourhood. A row that holds all of another row is dominated whenever that one is,
 and goes. A column whose rows another column has too, which is no dearer, need not be chosen, and goes. The
-only column of a row is chosen, and with it go the rows that hold it.
+only column of a row is chosen, and with it go the rows that hold it. Each step says what speaks for it, so
+that domination_check.py can prove it.
 
 Source   reductions of set covering: Garfinkel and Nemhauser, Integer Programming 1972, chapter 8
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,10 +19,29 @@ from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import Graph
 
+ENTRY_BYTES = 160  # of memory, at most, for each node and entry
+ENTRY_SECONDS = 1e-6  # for each, about
 PIECE = 1 << 16  # pairs of rows compared together
 MOST_PAIRS = 1 << 25  # with more, a comparison of all rows, or columns, is left out
 PASSES, LEAST = 30, 0.005  # of all rules, the last where fewer rows and columns, by this share, went
 SMALL, TOGETHER = 30, 300  # parts of fewer columns are joined, up to so many
+
+
+ROWS, COLUMNS, CHOSEN = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Nodes [k] and, one for each, a node that speaks for it, in the table as it was before the step.
+
+    ROWS      `nodes` need not be dominated any more: their rows hold those of `by`
+    COLUMNS   `nodes` need not be chosen any more: the columns of `by` hold theirs
+    CHOSEN    `nodes` are chosen: each is the only column of the row `by`
+    """
+
+    rule: int
+    nodes: np.ndarray
+    by: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,94 +60,125 @@ class Part:
 class Kernel:
     """What reductions leave of one graph.
 
-    chosen   [n] bool, nodes of some optimal set: those that it has beside what `parts` have
-    paid     the price of those
-    parts    what is left, those of few columns first
+    chosen    [n] bool, nodes of some optimal set: those that it has beside what is left
+    paid      the price of those
+    needed    [r] nodes that are still to be dominated, ascending
+    columns   [c] nodes of which some have to be chosen for that, ascending
+    stands    [n] the node that took a node's place; -1: none did
+    steps     what was done, in order
+    stopped   `look` has said that nothing is left to be done
     """
 
     def __init__(
         self, graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray,
-        look: Callable[[], bool],
+        look: Callable[[], Any], needed: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """price [n] int64, above 0     inside, outside [n] bool: nodes that have to be, must not be chosen
 
-        look   called now and then; nothing is left to be done once it returns True
+        look     called now and then; nothing is left to be done once it returns True
+        needed   [n] bool, nodes that have to be dominated; None: all
         """
         n = graph.n
-        self._price, self._look = price, look
+        self._price, self._asked, self.stopped = price, look, False
         self.chosen = np.zeros(n, dtype=bool)
-        self._stands = np.full(n, -1, dtype=np.int64)  # the column that took a column's place
-        self._columns = np.arange(n)
-        ones = np.ones(len(graph.indices), dtype=np.int8)
-        matrix = sp.csr_array((ones, graph.indices, graph.indptr), shape=(n, n))
-        self._table = _sorted(matrix + sp.eye_array(n, dtype=np.int8, format="csr"))
-        self._choose(np.flatnonzero(inside))
-        self._keep_columns(~outside[self._columns])
+        self.stands = np.full(n, -1, dtype=np.int64)
+        self.needed = self.columns = np.arange(n)
+        self.steps: list[Step] = []
+        self._table = table_of(graph)
+        self._keep_rows(np.ones(n, dtype=bool) if needed is None else needed)
+        self._choose(np.flatnonzero(inside[self.columns]))
+        self._keep_columns(~outside[self.columns])
         self._reduce()
         self._moved: tuple[np.ndarray, np.ndarray] | None = None  # a solution, and the columns it comes to
+        self.chosen |= inside
         self.paid = int(price[self.chosen].sum())
-        self.parts = self._parts()
+
+    def moved(self, solution: np.ndarray) -> np.ndarray:
+        """[n] bool, a set [n] with every node replaced by the one that took its place: it dominates as much
+        of what is left, and is no dearer.
+        """
+        nodes = np.flatnonzero(solution)
+        while (gone := self.stands[nodes] >= 0).any():
+            nodes = np.where(gone, self.stands[nodes], nodes)
+        there = np.zeros(len(solution), dtype=bool)
+        there[nodes] = True
+        return there
 
     def followed(self, part: Part, solution: np.ndarray) -> np.ndarray | None:
         """[c] bool, a choice of a part's columns no dearer than what a dominating set [n] spends on it; None:
         it is none of this graph.
         """
         if self._moved is None or self._moved[0] is not solution:
-            nodes = np.flatnonzero(solution)
-            while (moved := self._stands[nodes] >= 0).any():
-                nodes = np.where(moved, self._stands[nodes], nodes)
-            there = np.zeros(len(solution), dtype=bool)
-            there[nodes] = True
-            self._moved = solution, there
+            self._moved = solution, self.moved(solution)
         taken = self._moved[1][part.columns]
         return taken if covers(part.table, taken) else None
+
+    def _look(self) -> bool:
+        self.stopped = self.stopped or bool(self._asked())
+        return self.stopped
 
     def _reduce(self) -> None:
         for _ in range(PASSES):
             before = self._table.shape
             self._drop_rows()
             self._drop_columns()
-            only = np.flatnonzero(np.diff(self._table.indptr) == 1)
-            if len(only):
-                self._choose(np.unique(self._table.indices[self._table.indptr[only]]))
+            self._take_only()
             gone = sum(before) - sum(self._table.shape)
             if not gone or gone < LEAST * sum(before) or self._look():
                 return
 
+    def _take_only(self) -> None:
+        """Choose the columns that are the only ones of some row."""
+        only = np.flatnonzero(np.diff(self._table.indptr) == 1)
+        places, first = np.unique(self._table.indices[self._table.indptr[only]], return_index=True)
+        if len(places):
+            self.steps.append(Step(CHOSEN, self.columns[places], self.needed[only[first]]))
+            self._choose(places)
+
     def _choose(self, places: np.ndarray) -> None:
         """Choose the columns at these places [k]."""
-        if not len(places):
-            return
-        taken = np.zeros(len(self._columns), dtype=bool)
+        taken = np.zeros(len(self.columns), dtype=bool)
         taken[places] = True
-        self.chosen[self._columns[places]] = True
-        self._table = self._table[self._table @ taken.astype(np.int32) == 0]
+        self.chosen[self.columns[places]] = True
+        self._keep_rows(self._table @ taken.astype(np.int32) == 0)
         self._keep_columns(~taken)
+
+    def _keep_rows(self, kept: np.ndarray) -> None:
+        self._table, self.needed = self._table[np.flatnonzero(kept)], self.needed[kept]
 
     def _keep_columns(self, kept: np.ndarray) -> None:
         """Leave out columns, and those without rows."""
         kept = kept & (np.bincount(self._table.indices, minlength=len(kept)) > 0)
-        self._table, self._columns = _sorted(self._table[:, np.flatnonzero(kept)]), self._columns[kept]
+        self._table, self.columns = _sorted(self._table[:, np.flatnonzero(kept)]), self.columns[kept]
 
     def _drop_rows(self) -> None:
         size = np.diff(self._table.indptr)
-        kept = np.ones(len(size), dtype=bool)
+        kept, by = np.ones(len(size), dtype=bool), np.zeros(len(size), dtype=np.int64)
         for u, v in _within(self._table, kept, self._look):
-            kept[v[(size[u] < size[v]) | (u < v)]] = False
-        self._table = self._table[np.flatnonzero(kept)]
+            less = (size[u] < size[v]) | (u < v)
+            kept[v[less]] = False
+            by[v[less]] = u[less]
+        if not kept.all():
+            self.steps.append(Step(ROWS, self.needed[~kept], self.needed[by[~kept]]))
+            self._keep_rows(kept)
 
     def _drop_columns(self) -> None:
         turned = _sorted(self._table.T.tocsr())
-        size, price = np.diff(turned.indptr), self._price[self._columns]
-        kept = np.ones(len(size), dtype=bool)
+        size, price = np.diff(turned.indptr), self._price[self.columns]
+        kept, by = np.ones(len(size), dtype=bool), np.zeros(len(size), dtype=np.int64)
         for u, v in _within(turned, kept, self._look):
             less = (size[u] < size[v]) | (price[v] < price[u]) | (v < u)
             gone = (price[v] <= price[u]) & less
             kept[u[gone]] = False
-            self._stands[self._columns[u[gone]]] = self._columns[v[gone]]
-        self._keep_columns(kept)
+            by[u[gone]] = v[gone]
+        if not kept.all():
+            step = Step(COLUMNS, self.columns[~kept], self.columns[by[~kept]])
+            self.steps.append(step)
+            self.stands[step.nodes] = step.by
+            self._keep_columns(kept)
 
-    def _parts(self) -> list[Part]:
+    def parts(self) -> list[Part]:
+        """What is left, parts of few columns first."""
         rows, columns = self._table.shape
         if not columns:
             return []
@@ -141,9 +193,16 @@ class Kernel:
             if len(each):
                 number = of_column[each[0]]
                 own = in_order[ends[number] : ends[number + 1]]
-                nodes = self._columns[each]
+                nodes = self.columns[each]
                 parts.append(Part(_sorted(self._table[own][:, each]), self._price[nodes], nodes))
         return sorted(parts, key=lambda part: len(part.columns))
+
+
+def table_of(graph: Graph) -> sp.csr_array:
+    """[n, n] CSR of ones, row v the closed neighbourhood of v."""
+    ones = np.ones(len(graph.indices), dtype=np.int8)
+    matrix = sp.csr_array((ones, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+    return _sorted(matrix + sp.eye_array(graph.n, dtype=np.int8, format="csr"))
 
 
 def covers(table: sp.csr_array, taken: np.ndarray) -> bool:
