@@ -152,8 +152,9 @@ class CutPacking:
         return len(first)
 
     def _solve(self, steps: int) -> Iterator[None]:
-        """Steps of the first-order method, more where the searches took longer, bounds from where they led, and
-        the cycles of no use dropped.
+        """Steps of the first-order method, more where searches took longer; bounds from where they led.
+
+        Cycles of no use are dropped.
         """
         columns = self._cycles.matrix(len(self._size)), self._cycles.need
         program = PackingProgram(*columns, self._size, self._x, self._y)

@@ -39,9 +39,10 @@ class NodeTools:
         given = self.graph.node_weights if self.instance.whole_weights is None else self.weights
         bad = np.flatnonzero((self.weights < 0) | ((self.weights == 0) & (given != 0)))
         if len(bad):
+            node = self.graph.called(bad[0])
             raise CaseError(
-                f"{self.graph.name}: the weight of node {self.graph.called(bad[0])} is below 0, or nothing beside "
-                f"the largest; for {self.words}s weights of 0 or more would be right"
+                f"{self.graph.name}: the weight of node {node} is below 0, or nothing beside the largest; "
+                f"for {self.words}s weights of 0 or more would be right"
             )
         return self.weights == 0
 
