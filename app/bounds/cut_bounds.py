@@ -91,6 +91,11 @@ class CutBounds:
         if self._slices is not None and self._factor_seconds > LONGEST_SHARE * seconds:
             self._possible = False
 
+    @property
+    def sides(self) -> np.ndarray | None:
+        """[n] bool, the cut that the last prices of odd cycles lead to; None at first, or without."""
+        return None if self._cycles is None else self._cycles.sides
+
     def certificate(self) -> Witness:
         """The best bound with its witness."""
         return self._best

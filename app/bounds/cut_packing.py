@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from app.bounds.cut_cycles import CycleCertificate, heads_of
 from app.bounds.first_order import PackingProgram
@@ -22,6 +24,7 @@ REACH = 100  # states that one search settles at first
 SHARE = 3  # a node that lies on so many new cycles starts no search of its own
 MARGIN, LEAST_MARGIN = ONE // 50, ONE // 2000  # cycles violated by less are not looked for
 FEW = 0.02  # of the cycles: where fewer are new, searches go further and take those that are violated less
+EVEN = 1e-3  # a price that is no reason to pay for one edge rather than another
 IDLE = 1e-4  # cycles with smaller values are dropped, in units of the mean weight
 PATIENCE = 24  # rounds without a better bound
 
@@ -61,7 +64,11 @@ class CutPacking:
     cycles whose edges have prices below 1 together, by shortest paths between the two sides of a node
     (Barahona and Mahjoub 1986).
 
-    best   the best certificate so far, None at first
+    Prices near 0 say what the best cuts do with an edge: a tree of the cheapest edges, none of which it pays
+    for, is a cut, the better the nearer prices are to the optimum.
+
+    best    the best certificate so far, None at first
+    sides   [n] bool, the cut of the last prices, None at first
     """
 
     def __init__(self, graph: Graph, weights: np.ndarray, compiled: bool = True) -> None:
@@ -79,6 +86,7 @@ class CutPacking:
         self._x, self._y = np.zeros(len(once)), np.zeros(0)
         self._roots, self._margin, self._reach, self._searched = 1, MARGIN, REACH, 0.0
         self.best: CycleCertificate | None = None
+        self.sides: np.ndarray | None = None
 
     def slices(self) -> Iterator[None]:
         """The work, cut into slices; ends when nothing more is found or gained."""
@@ -172,8 +180,29 @@ class CutPacking:
         self._x, self._y = program.x, program.y
         self._bound(self._y)
         yield
+        self.sides = self._rounded()
         keep = np.maximum(last, self._y) > IDLE
         self._cycles, self._y, self._keys = self._cycles.taken(keep), self._y[keep], self._keys[keep]
+
+    def _rounded(self) -> np.ndarray:
+        """[n] bool, the cut that pays for no edge of a cheapest tree; of equal prices heavy edges first."""
+        n, entries = self._graph.n, self._columns.entries
+        u, v = self._graph.row_of()[entries], self._graph.indices[entries]
+        cost = np.maximum(self._x, 0.0) + EVEN / (1.0 + self._size / self._mean)
+        matrix = sp.csr_array((cost, (u, v)), shape=(n + 1, n + 1))
+        _, part = connected_components(matrix, directed=False)
+        roots = np.unique(part[:n], return_index=True)[1]  # of each part, joined to one node more
+        joined = sp.csr_array((np.ones(len(roots)), (np.full(len(roots), n), roots)), shape=(n + 1, n + 1))
+        tree = minimum_spanning_tree(sp.csr_array(matrix + joined))
+        order, above = breadth_first_order(tree, n, directed=False)
+        child, parent = order[1:], np.full(n + 1, n)
+        parent[child] = above[child]
+        apart, inner = np.zeros(n + 1, dtype=bool), child[above[child] < n]
+        apart[inner] = self._above[self._columns.between(inner.astype(np.int64), parent[inner])]
+        while (parent < n).any():  # what leads to the parent's parent, and so on
+            apart ^= apart[parent]
+            parent = parent[parent]
+        return apart[:n]
 
     def _bound(self, y: np.ndarray) -> None:
         """The bound of values y [k] in units of the mean weight, made exact."""

@@ -108,6 +108,7 @@ class CutSearch:
         first = self._random_sides() if start is None else np.where(self._frozen, self._given_sides, start)
         self._annealer.begin(first, FIRST_SWEEPS, (HOT if start is None else WARM) * self._field)
         self._best, self._found_at, self._sides = self._annealer.best, 0, first
+        self._heard = False
 
     @property
     def steps(self) -> int:
@@ -169,6 +170,14 @@ class CutSearch:
             value = int(self._weights[sides[rows] != sides[cols]].sum()) // 2
             self._pool.add(value, sides, 0 if value > self.best else self._near)
 
+    def hear(self, sides: np.ndarray) -> None:
+        """A cut that others than searches have found: where it is better, the next round goes on from it."""
+        value = int(self._weights[sides[self._graph.row_of()] != sides[self._graph.indices]].sum()) // 2
+        if value > self.best:
+            self._pool.add(value, sides, 0)
+            self._best, self._found_at, self._sides = value, self.steps, sides.copy()
+            self._heard = True
+
     def _random_sides(self) -> np.ndarray:
         words = [self._random.bits() for _ in range(-(-len(self._frozen) // 64))]
         bits = np.unpackbits(np.array(words, dtype="<u8").view(np.uint8), bitorder="little")
@@ -184,7 +193,10 @@ class CutSearch:
         self._stale = 0 if added or record else self._stale + 1
         if self._stale > PATIENCE * POOL:
             self._new_pool()
-        if len(self._pool.values) < POOL:
+        if self._heard:
+            self._heard = False
+            self._annealer.begin(self._sides, self._sweeps, WARM * self._field)
+        elif len(self._pool.values) < POOL:
             self._annealer.begin(self._random_sides(), self._sweeps, HOT * self._field)
         else:
             self._annealer.begin(self._combined(), self._sweeps, WARM * self._field)

@@ -1,5 +1,6 @@
 """The toolbox of maximum cut: two sides of all nodes, and the weight of the edges between them."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,8 @@ from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
 LARGE = 1 << 20  # entries
 FEW = 3  # neighbours of a node that a rule asks for; else for nodes with the same neighbours
 REDUCE_SECONDS = 4e-7  # of reductions, for each node and entry
-LOG_SECONDS = 1e-5  # of the check of reductions, for each word of their log
+POLISH_SWEEPS, POLISH_SHARE = 50, 0.25  # of a search from a cut of prices; of the time of bounds
+LOG_SECONDS = 5e-6  # of the check of reductions, for each word of their log
 
 
 class CutTools:
@@ -27,6 +29,7 @@ class CutTools:
     words, sense, core_minimises = "cut", "maximise", False
     metric = None
     peels = False
+    bounds_find = "odd cycles"
     usual_steps = 10_000_000  # trials of a flip
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -117,10 +120,7 @@ class CutTools:
 
     def bounds(self) -> Bounds | None:
         """Upper bounds by eigenvalues, semidefinite programming and odd cycles."""
-        bounds = CutBounds(self.core, self.instance.compiled)
-        if self.kernel is None:
-            return CoreBounds(bounds, self.core, "upper")
-        return KernelCutBounds(bounds, self.kernel, self)
+        return CutToolBounds(self)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics of max cut; none where nodes are fixed."""
@@ -129,51 +129,89 @@ class CutTools:
         return {name: rule_of(self.instance, rule) for name, rule in self.problem.baselines.items()}
 
 
-class KernelCutBounds(CoreBounds):
-    """Upper bounds on the cuts of what reductions leave, whose unit may be half of the graph's."""
+class CutToolBounds(CoreBounds):
+    """Upper bounds on cuts of the core, whose unit may be half of the graph's, and cuts by their prices."""
 
-    def __init__(self, inner: CutBounds, kernel: CutKernel, tools: CutTools) -> None:
-        super().__init__(inner, kernel.graph, "upper")
-        self.kernel, self.tools = kernel, tools
+    def __init__(self, tools: CutTools) -> None:
+        super().__init__(CutBounds(tools.core, tools.instance.compiled), tools.core, "upper")
+        self.tools, self.kernel = tools, tools.kernel
+        self._offers = False
+        self._seen: np.ndarray | None = None  # the last cut of the prices
+        self._found: np.ndarray | None = None  # the best cut that came of one
+        self._value, self._known = -1, -1  # of that, and of the best cut that the caller knows
+        self._worked = self._polished = 0.0  # s, in all and on cuts
 
     @property
     def value(self) -> int:
         """The best bound so far, less what no cut can be worth."""
-        return self._attainable(self.inner.upper)
-
-    def _attainable(self, value: int) -> int:
-        """The largest value of a lifted cut that is at most `value`, about."""
-        return self.kernel.value_in(self.kernel.value_of(value))
+        return self.tools.core_value(self.tools.value_of_core(self.inner.upper))
 
     @property
     def method(self) -> str:
         """How the bound was found, reductions included."""
         if not self.subject.n:
             return "reductions"
-        return f"reductions, {self.inner.method}" if len(self.tools.reducer.log) else self.inner.method
+        reduced = self.kernel is not None and len(self.tools.reducer.log)
+        return f"reductions, {self.inner.method}" if reduced else self.inner.method
+
+    def expect(self, seconds: float) -> None:
+        """Under a time limit cuts are looked for, too: then the caller takes them."""
+        self._offers = True
+        super().expect(seconds)
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """As CoreBounds; a bound less than one unit of the graph above the best cut is as good as equal."""
         if not self.subject.n:
             return False
-        above = self.kernel.value_in(self.kernel.value_of(best) + 1) - 1
-        return self.inner.improve(seconds, max(best, above))
+        begun, self._known = time.perf_counter(), best
+        above = self.tools.core_value(self.tools.value_of_core(best) + 1) - 1
+        more = self.inner.improve(seconds, max(best, above))
+        self._worked += time.perf_counter() - begun
+        if self._offers and self._polished <= POLISH_SHARE * self._worked:
+            self._polish()
+        return more
+
+    def _polish(self) -> None:
+        """A short search from the cut of the last prices."""
+        begun, sides = time.perf_counter(), self.inner.sides
+        if sides is None or sides is self._seen:
+            return
+        self._seen, search = sides, self.tools.search(0, sides)
+        search.run(POLISH_SWEEPS * self.subject.n)
+        if search.best > self._value:
+            self._value, self._found = search.best, search.solution()
+        spent = time.perf_counter() - begun
+        self._worked, self._polished = self._worked + spent, self._polished + spent
+
+    @property
+    def leads(self) -> bool:
+        """Whether the best cut came of the prices: their work is worth more than the search's then."""
+        return self._found is not None and self._value >= self._known
+
+    def pieces(self) -> np.ndarray | None:
+        """[n] bool, a cut that is better than those that the caller knows, or None."""
+        return self._found if self._value > self._known else None
 
     @property
     def check_seconds(self) -> float:
         """The reductions are replayed on dictionaries of the neighbours that they meet."""
-        return super().check_seconds + LOG_SECONDS * len(self.tools.reducer.log)
+        words = 0 if self.kernel is None else len(self.tools.reducer.log)
+        return super().check_seconds + LOG_SECONDS * words
 
     def verify(self) -> bool:
         """Check the reductions step by step, and the witness of the kernel's bound."""
-        tools, kernel = self.tools, self.kernel
+        if self.kernel is not None:
+            self._verify_kernel(self.kernel)
+        return super().verify()
+
+    def _verify_kernel(self, kernel: CutKernel) -> None:
+        tools = self.tools
         fixed = fixed_sides(tools.instance.inside, tools.instance.outside)
         offset, rows = verify_log(tools.graph, tools.weights, tools.reducer.log, kernel.places, fixed)
         if not _same(kernel_of(tools.graph.name, rows, offset, kernel.places), kernel):
             raise BadCertificate(
                 f"{tools.graph.name}: the reductions lead to another graph than the solver's"
             )
-        return super().verify()
 
 
 def _same(proved: CutKernel, kernel: CutKernel) -> bool:

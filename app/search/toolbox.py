@@ -86,6 +86,7 @@ class Bounds(Protocol):
     least_seconds   an estimate of the shortest call of `improve`, where it is long
     check_seconds   an estimate of what `verify` takes
     closing         whether the work under way may prove a solution optimal, and gets time to; may be missing
+    leads           whether the best solution is one that the bounds' work led to; may be missing
     near            the gap, over the bound, from which on it does; may be missing: a hundredth
     """
 
@@ -211,6 +212,7 @@ class Toolbox(Protocol):
     usual_steps      of a search where a case sets no limit: about a second on small instances
     left_out         baselines that the instance is too large for, for the log; may be missing
     unasked          why the policy is not asked about the core, for the log, "" where it is; may be missing
+    bounds_find      what the source of solutions that bounds find is called; may be missing
     bounds_follow    whether bounds on a rank without a search want to see the best solutions; may be missing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long; may be missing

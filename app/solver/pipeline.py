@@ -86,7 +86,7 @@ class Pipeline:
                   its rollout
         Ranks     all call
         """
-        search, self.replay = self.case.search, []
+        search, self.replay, self.by_clock = self.case.search, [], False
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
         earlier = self.keeper.recall("search")
         if earlier is not None:
@@ -125,7 +125,7 @@ class Pipeline:
             solution, value, progress.bound, progress.method, values.get("learned"), values.get("greedy"),
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
             progress.elapsed(), progress.trace,
-            self._replay(outcome.steps, earlier is not None or progress.source == EXACT),
+            self._replay(outcome.steps, earlier is not None or progress.source == EXACT or self.by_clock),
         )  # fmt: skip
 
     def _check_replicas(self, what: str, core: Graph, solution: np.ndarray | None = None) -> None:
@@ -232,5 +232,6 @@ class Pipeline:
                 self.keeper,
             )
             outcome = rounds.run()
+        self.by_clock = rounds.by_clock
         with self.log.phase("check"):
             return outcome, rounds.verify()

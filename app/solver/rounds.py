@@ -28,6 +28,7 @@ SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
+LEADING_SHARE = 2.0  # the same for bounds that found the best solution
 CLOSING_SHARE = 4.0  # the same for bounds that may prove the best optimal, once searches have settled,
 SETTLED = 2  # which they have after so many times the steps to their best
 TREE_SHARE = 0.4  # of the time of bounds, for the exact search that all ranks share
@@ -101,6 +102,9 @@ class Rounds:
         )
         self.heard: np.ndarray | None = None  # a solution for bounds on a rank without a search
         self.last_best = self.followed = None  # values of the round before, of the solution last told
+        hears = any(hasattr(search, "hear") for search in self.mine.values())
+        self.hears = bool(group.max_integer(int(hears)))
+        self.by_clock = False  # whether bounds have told searches something
         self.meetings = Meetings(group, self.mine, self.count)
 
     def run(self) -> Outcome:
@@ -249,6 +253,8 @@ class Rounds:
             if self._settled():
                 return CLOSING_SHARE
             return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
+        if getattr(self.bounds, "leads", False):
+            return LEADING_SHARE
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
         hurried = self.budget.hurried or self.exact.eager or (near and stale)
         return HURRIED_SHARE if hurried else BOUND_SHARE
@@ -371,8 +377,17 @@ class Rounds:
         held = self._offer()
         words = [0, 0] if held is None else [1, self.offered[1]]
         known, best = self.group.sum_integers(np.array(words, dtype=np.int64)).tolist()
-        if known and self.progress.found(best, EXACT, self.steps):
+        source = getattr(self.toolbox, "bounds_find", EXACT)
+        if known and self.progress.found(best, source, self.steps):
             self.proved_by, self.taken = (self.bound_rank, best), held
+            if self.hears:
+                self._tell_searches(held)
+
+    def _tell_searches(self, held: np.ndarray | None) -> None:
+        """All searches hear what bounds have found: a clock then decides where they go. Ranks: all call."""
+        solution, self.by_clock = self._everywhere(held, self.bound_rank), True
+        for search in self.mine.values():
+            search.hear(solution)
 
     def _offer(self) -> np.ndarray | None:
         """What the bounds of this rank have found: an optimum, or one that is better part by part."""
