@@ -6,9 +6,11 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.spatial import Delaunay
-from test_cut import KINDS, optimum, random_graph
+from test_cut import KINDS, all_sides, brute_values, optimum, random_graph
 
+from app.api import solve
 from app.bounds import cut_packing, kernels
 from app.bounds.certificate import BadCertificate
 from app.bounds.cut_bounds import CutBounds
@@ -17,6 +19,10 @@ from app.bounds.cut_packing import CutPacking, EdgeNumbers, keys_of
 from app.bounds.packing import ONE
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
+from app.problems.table import make_problem
+from app.search.cut import CutSearch
+from app.search.cut_tools import CutToolBounds
+from app.search.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip
 NATIVE = pytest.mark.skipif(not kernels.CUT_CYCLES, reason="the compiled kernels are not built")
@@ -246,3 +252,91 @@ def test_false_witnesses_are_rejected():
     emptier = from_edges(graph.n, [0], [1])
     with pytest.raises(BadCertificate, match="an edge that the graph has not"):
         found.check(emptier)
+
+
+# ---- cuts by prices ---------------------------------------------------------------------------------------
+
+
+def valued(graph, sides):
+    """The cut in units."""
+    weights, _ = integer_weights(graph)
+    return int(weights[sides[graph.row_of()] != sides[graph.indices]].sum()) // 2
+
+
+def test_prices_lead_to_the_best_cuts_of_planar_graphs():
+    met = 0
+    for seed in range(12):
+        graph = weighted(planar(seed), seed)
+        cycles = worked_out(graph)
+        if cycles.sides is not None:
+            assert valued(graph, cycles.sides) <= optimum(graph)
+            met += valued(graph, cycles.sides) == optimum(graph)
+    assert met >= 9
+
+
+def test_each_part_of_a_graph_has_its_tree():
+    graph = weighted(nx.disjoint_union_all([nx.cycle_graph(5), nx.complete_graph(4), nx.empty_graph(2)]), 3)
+    cycles = worked_out(graph)
+    assert cycles.sides.shape == (graph.n,) and cycles.sides.dtype == bool
+    assert valued(graph, cycles.sides) == optimum(graph)
+
+
+def test_searches_hear_of_better_cuts():
+    graph = weighted(planar(2), 2)
+    best = all_sides(graph.n)[int(brute_values(graph, all_sides(graph.n)).argmax())]
+    search = CutSearch(graph, 1, np.zeros(graph.n, dtype=bool))
+    worse = search.best
+    search.hear(best)
+    assert search.best == optimum(graph) > worse and np.array_equal(search.solution(), best)
+    search.hear(np.zeros(graph.n, dtype=bool))
+    assert search.best == optimum(graph)
+    search.run(100_000)
+    assert search.best == optimum(graph) == valued(graph, search.solution())
+
+
+def toolbox_of(graph):
+    toolbox = make_problem("maxcut").toolbox(Instance(graph))
+    toolbox.reduce(lambda: None)
+    return toolbox
+
+
+def test_bounds_offer_cuts_only_under_a_limit():
+    graph = weighted(nx.random_regular_graph(4, 200, seed=1), 1, signs=False)
+    toolbox = toolbox_of(graph)
+    start = toolbox.start()
+    known = toolbox.core_value(toolbox.value(toolbox.lift(start)))
+    patient, limited = toolbox.bounds(), toolbox.bounds()
+    limited.expect(20.0)
+    for bounds in (patient, limited):
+        for _ in range(20):
+            bounds.improve(0.05, 0)
+    assert patient.pieces() is None and not patient.leads
+    found = limited.pieces()
+    value = toolbox.value(toolbox.lift(found))
+    assert toolbox.fault(toolbox.lift(found)) is None and toolbox.value_of_core(limited._value) == value
+    assert value > 0 and limited.value >= toolbox.core_value(value)
+    limited.improve(0.0, max(known, limited._value))
+    assert limited.pieces() is None
+
+
+def test_answers_whose_cut_bounds_have_found(monkeypatch):
+    """The answer takes it, and searches go on from it."""
+    graph = weighted(nx.grid_2d_graph(12, 12, periodic=True), 4)
+    best, heard = optimum_by_search(graph), []
+
+    def give(self):
+        return best if self._known < valued(self.subject, best) else None
+
+    monkeypatch.setattr(CutToolBounds, "pieces", give)
+    monkeypatch.setattr(CutSearch, "run", lambda self, steps: heard.append(self.best))
+    matrix = sp.csr_array((graph.weights, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+    settings = {"search.reductions": False, "search.start": "greedy"}
+    answer = solve(matrix, "maxcut", search_seconds=2, settings=settings)
+    assert answer.objective == valued(graph, best) and answer.source == "odd cycles"
+    assert heard[0] < heard[-1] == valued(graph, best)
+
+
+def optimum_by_search(graph):
+    search = CutSearch(graph, 5)
+    search.run(3_000_000)
+    return search.solution()

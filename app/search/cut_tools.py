@@ -20,6 +20,7 @@ LARGE = 1 << 20  # entries
 FEW = 3  # neighbours of a node that a rule asks for; else for nodes with the same neighbours
 REDUCE_SECONDS = 4e-7  # of reductions, for each node and entry
 POLISH_SWEEPS, POLISH_SHARE = 50, 0.25  # of a search from a cut of prices; of the time of bounds
+LEAD = 0.1  # of what is open between the best cut and the bound
 LOG_SECONDS = 5e-6  # of the check of reductions, for each word of their log
 
 
@@ -185,8 +186,9 @@ class CutToolBounds(CoreBounds):
 
     @property
     def leads(self) -> bool:
-        """Whether the best cut came of the prices: their work is worth more than the search's then."""
-        return self._found is not None and self._value >= self._known
+        """Whether the best cut came of the prices, or nearly: their work is then worth more than a search."""
+        behind, left = self._known - self._value, self.inner.upper - self._known
+        return self._found is not None and behind <= LEAD * left
 
     def pieces(self) -> np.ndarray | None:
         """[n] bool, a cut that is better than those that the caller knows, or None."""

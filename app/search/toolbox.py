@@ -86,7 +86,7 @@ class Bounds(Protocol):
     least_seconds   an estimate of the shortest call of `improve`, where it is long
     check_seconds   an estimate of what `verify` takes
     closing         whether the work under way may prove a solution optimal, and gets time to; may be missing
-    leads           whether the best solution is one that the bounds' work led to; may be missing
+    leads           whether the bounds' work leads to the best solutions, or nearly; may be missing
     near            the gap, over the bound, from which on it does; may be missing: a hundredth
     """
 
