@@ -188,6 +188,17 @@ def test_a_command_can_be_given_again_once_its_file_is_mended(tmp_path, ranks):
     assert result_of(out)["status"] == "complete"
 
 
+def test_a_weight_that_is_refused_is_so_before_the_policy_chooses(tmp_path):
+    """The folder is free again, as if nothing had begun."""
+    graph, out = tmp_path / "g.graph", tmp_path / "out"
+    graph.write_text("3 2 010\n4 2\n0 1 3\n5 2\n")
+    alone = ("search.solver=policy", "output.plots=false", "select.rule=fraction", "--out", out)
+    for more in ((), ("search.bounds=false", "search.baselines=false")):
+        code, printed = lockstep("inputs/mvc.toml", f"graph.path={graph}", *more, *alone)
+        assert (code, list(out.iterdir())) == (2, []), printed
+        assert "the weight of node 2 is 0" in printed
+
+
 def test_what_is_refused_takes_nothing_with_it(tmp_path):
     """A user's own file in the folder, which is no earlier run's, stays."""
     out = tmp_path / "out"

@@ -13,6 +13,21 @@ from app.graphs.graph import Graph
 from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 
+def refuse_zeros(
+    weights: np.ndarray, name: str, words: str, ids_of: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Raises CaseError where a weight [n] int64 is not above 0.
+
+    ids_of   the ids of nodes [k]
+    """
+    bad = np.flatnonzero(weights <= 0)
+    if len(bad):
+        raise CaseError(
+            f"{name}: the weight of node {ids_of(bad[:1])[0]} is 0, or nothing beside the largest; for "
+            f"{words}s weights above 0 would be right"
+        )
+
+
 class NodeTools:
     """Sets of nodes of one graph: value, feasibility, baselines and bounds as the problem declares them.
 
@@ -34,13 +49,8 @@ class NodeTools:
 
     def require_weights(self) -> None:
         """Refuse weights of 0, and those that are nothing beside the largest. Raises CaseError."""
-        bad = np.flatnonzero(self.weights <= 0) if self.weights is not None else []
-        if len(bad):
-            node = self.graph.node_ids(bad[:1])[0]
-            raise CaseError(
-                f"{self.graph.name}: the weight of node {node} is 0, or nothing beside the largest; for "
-                f"{self.words}s weights above 0 would be right"
-            )
+        if self.weights is not None:
+            refuse_zeros(self.weights, self.graph.name, self.words, self.graph.node_ids)
 
     # ---- core and instance ---------------------------------------------------------------------------------
 

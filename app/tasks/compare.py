@@ -8,7 +8,7 @@ import numpy as np
 from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank
 from app.config import Case
-from app.errors import LockstepError
+from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
@@ -24,14 +24,35 @@ def graph_bytes(loaded: Loaded) -> int:
     return 100 * loaded.graph.n + 120 * loaded.graph.edges
 
 
+def too_large(context: Context, loaded: Loaded) -> bool:
+    """Whether the whole graph is beyond the memory limit."""
+    return graph_bytes(loaded) > context.case.memory.whole_graph_mb * 1e6
+
+
+def refuse_fixed(context: Context, loaded: Loaded) -> None:
+    """Refuse nodes that are to be in the solution, or not, where the policy alone would choose: it holds to
+    none. Raises CaseError on all ranks.
+    """
+    search, large = context.case.search, too_large(context, loaded)
+    if not large and search.solver != "policy":
+        return
+    right = 'search.solver = "full" would be right'
+    if large:
+        wanted = f"memory.whole_graph_mb = {math.ceil(graph_bytes(loaded) / 1e6)}"
+        right = f"{loaded.graph.name} is left to it: {wanted} would be right"
+    for key, nodes in (("inside", loaded.inside), ("outside", loaded.outside)):
+        named = f"search.{key}" if getattr(search, key) else key
+        if named != key or (nodes is not None and len(nodes)):
+            raise CaseError(f"{named}: the policy alone holds to no fixed nodes; {right}")
+
+
 def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
     """The whole graph on every rank, or None with a message beyond the memory limit. Ranks: all call."""
-    need, limit = graph_bytes(loaded), context.case.memory.whole_graph_mb * 1e6
-    if need > limit:
+    if too_large(context, loaded):
         context.log.info(
             "%s: the policy alone, without reductions, search and bounds: they need %.0f MB on one rank,"
             " memory.whole_graph_mb is %.0f",
-            loaded.graph.name, need / 1e6, limit / 1e6,
+            loaded.graph.name, graph_bytes(loaded) / 1e6, context.case.memory.whole_graph_mb,
         )  # fmt: skip
         return None
     return gather_whole(context.group, loaded.graph, loaded.rows)
@@ -47,8 +68,8 @@ def baseline_values(
     group, begun = context.group, time.monotonic()
     named, keeper = toolbox.baselines(), context.keeper.apart(only_this_rank(context.device))
     names = list(named)
-    if too_large := getattr(toolbox, "left_out", ""):
-        context.log.info("%s: too large for the baselines %s", name, too_large)
+    if left_out := getattr(toolbox, "left_out", ""):
+        context.log.info("%s: too large for the baselines %s", name, left_out)
     values = np.zeros(len(names), dtype=np.int64)
     labels = [""] * len(names)
     with raise_together(group, "baselines"):
@@ -62,9 +83,9 @@ def baseline_values(
             values[i] = toolbox.value(solution)
     values = group.sum_integers(values)
     labels = [group.broadcast_text(label, i % group.size) for i, label in enumerate(labels)]
-    left_out = [each for each, label in zip(names, labels) if not label]
-    if left_out:
-        context.log.info("%s: no time for the baselines %s", name, ", ".join(left_out))
+    unbegun = [each for each, label in zip(names, labels) if not label]
+    if unbegun:
+        context.log.info("%s: no time for the baselines %s", name, ", ".join(unbegun))
     return {label: value for label, value in zip(labels, values.tolist()) if label}
 
 
