@@ -12,6 +12,7 @@ import pytest
 from jobs import ROOT, mpirun, run_job
 
 from app.casefile import load
+from app.output import RunFolder
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -213,6 +214,36 @@ def test_what_is_refused_takes_nothing_with_it(tmp_path):
     assert code == 2
     assert "belongs to another run" in printed
     assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["log.txt", "notes.txt"])
+def test_a_users_folder_is_not_called_an_earlier_run(case_file, tmp_path, name):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text("mine")
+    before = files_of(tmp_path)
+    for more in ((), ("--overwrite",), ("--resume",)):
+        code, printed = lockstep(case_file, "--out", out, *more)
+        assert (code, printed.count("\n")) == (2, 1)
+        assert "is no folder of an earlier run; name another one" in printed
+        assert files_of(tmp_path) == before
+
+
+def test_a_refusal_is_said_also_where_the_folder_cannot_be_freed(solo, tmp_path, monkeypatch):
+    folder = RunFolder(solo, str(tmp_path / "out"), False)
+    (tmp_path / "out" / "log.txt").write_text("begun")
+
+    def refuses(path):
+        raise PermissionError(path)
+
+    for name in ("remove", "listdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"app.output.os.{name}", refuses)
+            folder.withdraw()
+        assert (tmp_path / "out" / "log.txt").exists()
+    folder.withdraw()
+    assert not (tmp_path / "out" / "log.txt").exists()
+    folder.release()
 
 
 # ---- what is not spoiled ----------------------------------------------------------------------------------
