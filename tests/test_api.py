@@ -591,6 +591,20 @@ def test_the_policy_alone_keeps_a_time_limit(problem, monkeypatch):
     assert solve(graph, problem, settings=settings | limit).nodes == cut.nodes
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_as_many_evaluations_as_a_rollout_takes_give_it_again(seed):
+    """Its last allowed choice may be the one that completes it."""
+    graph = nx.gnp_random_graph(60, 0.08, seed=seed)
+    settings = {"search.baselines": False, "search.bounds": False, "search.steps": 0}
+    whole = solve(graph, "mds", settings=settings)
+    assert whole.source == "learned"
+    limited = {
+        less: solve(graph, "mds", settings=settings | {"search.evaluations": whole.policy_evaluations - less})
+        for less in (0, 1)
+    }
+    assert (limited[0].nodes, limited[0].source, limited[1].source) == (whole.nodes, "learned", "greedy")
+
+
 def test_a_time_limit_of_the_policy_alone_is_that_of_its_bounds_and_baselines(monkeypatch):
     seen = {}
 

@@ -212,7 +212,7 @@ def rollout(
     cover = cover_graph(group, net, params, block, "single", 1.0, tell, stop=clock.rings, most=most)
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it
         return None, 0, limits.fraction
-    if cover.counted and (clock.rang or cover.evaluations == most):
+    if cover.counted and not cover.done:
         return None, cover.evaluations, limits.fraction
     cover = drop_redundant(group, cover)
     solution = group.gather_host(cover.cover_own.astype(np.uint8), block.rows.row_counts())

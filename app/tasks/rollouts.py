@@ -194,7 +194,7 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     log.info(
         "%s: %s of %.10g%s, %d evaluations%s, exchange %s",
         graph.name, cover.problem.solution, cover.objective, " nodes" if cover.counted else "",
-        cover.evaluations, _limited(stop, cover, case.search.evaluations), mode,
+        cover.evaluations, _limited(cover), mode,
     )  # fmt: skip
     return _finish(context, cover), time.perf_counter() - start
 
@@ -220,12 +220,11 @@ class _Stop:
         return before and self.clock.rings()
 
 
-def _limited(stop: _Stop, cover: Cover, most: int) -> str:
-    """What a limit of time or of `most` evaluations did to a rollout, for the log."""
+def _limited(cover: Cover) -> str:
+    """What a limit of time or of evaluations did to a rollout, for the log."""
     if cover.rest:
         return f", the last {cover.rest} by a plain greedy: the limit was reached"
-    ended = not cover.counted and (stop.clock.rang or cover.evaluations == most)
-    return ": the limit was reached" if ended else ""
+    return "" if cover.done else ": the limit was reached"
 
 
 def _finish(context: Context, cover: Cover) -> Cover:
