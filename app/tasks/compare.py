@@ -13,7 +13,7 @@ from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.table import make_problem
-from app.search.toolbox import Instance, Toolbox
+from app.search.toolbox import Bounds, Instance, Toolbox
 from app.tasks.context import Context
 
 LEAST_SECONDS = 1.0  # that baselines have under any time limit
@@ -112,17 +112,33 @@ def bound_of(context: Context, toolbox: Toolbox, best: int, seconds: float) -> t
         bounds = toolbox.bounds() if group.rank == worker else None
         if bounds is not None:
             try:
-                if context.case.search.seconds:
-                    bounds.expect(context.case.search.seconds)
-                bounds.improve(seconds, toolbox.core_value(best))
+                limited = context.case.search.seconds > 0
+                checked = _improve(bounds, seconds, limited, toolbox.core_value(best))
                 if bounds.method:
-                    words[:] = True, toolbox.value_of_core(bounds.value), bounds.verify()
+                    words[:] = True, toolbox.value_of_core(bounds.value), checked
                     method = bounds.method
             finally:
                 if hasattr(bounds, "close"):
                     bounds.close()
     known, value, verified = group.sum_integers(words).tolist()
     return (value if known else None), group.broadcast_text(method, worker), bool(verified)
+
+
+def _improve(bounds: Bounds, seconds: float, limited: bool, best: int) -> bool:
+    """Let bounds work for so long; whether what they have found is verified.
+
+    limited   what takes longer, by their own estimates, is left out: the check, or the bounds
+    """
+    checks = True
+    if limited:
+        bounds.expect(seconds)
+        seconds -= bounds.least_seconds
+        if seconds < 0:
+            return False
+        checks = bounds.check_seconds <= seconds
+        seconds -= bounds.check_seconds if checks else 0.0
+    bounds.improve(seconds, best)
+    return bool(bounds.method) and checks and bounds.verify()
 
 
 def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int]]:
