@@ -15,7 +15,8 @@ from app.bounds.first_order import PackingProgram
 from app.graphs.graph import Graph
 
 ONE, LARGEST = 1 << 30, 1 << 61  # what numerators are over at most; and their sum
-LARGEST_PROGRAM = 30_000  # nodes and stored entries of a linear program that is solved: a second or less
+LARGEST_PROGRAM = 30_000  # nodes and stored entries of a linear program that is solved: about a second
+PROGRAM_SECONDS, BEGIN_SHARE = 5e-5, 0.125  # of it, for each; of what is left of a time limit, for it
 STEPS, RESTART, MOST = 20, 8, 2_000  # of the first-order method: in a slice; slices between restarts; slices
 CHECK_SECONDS = 1e-7  # of a packing, for each node and entry
 MARGIN = 1e-9  # of a packing's values: more than rounding can add up to
@@ -108,18 +109,34 @@ def disjoint_neighbourhoods(graph: Graph) -> Packing:
 def linear_program(graph: Graph, weights: np.ndarray | None = None) -> Packing:
     """The optimum of the fractional packing, which is that of the relaxation (strong duality).
 
-    The solver's values are cut to whole numerators, scaled until they fit and filled up: whatever they
-    are, the packing is feasible. Graphs beyond LARGEST_PROGRAM get the best of `improving_packings`.
+    Graphs beyond LARGEST_PROGRAM get the best of `improving_packings`.
     """
-    if graph.n + len(graph.indices) > LARGEST_PROGRAM or not graph.n:
-        return packed_neighbourhoods(graph, weights)
+    found = _solve_program(graph, weights) if 0 < _entries(graph) <= LARGEST_PROGRAM else None
+    return packed_neighbourhoods(graph, weights) if found is None else found
+
+
+def _entries(graph: Graph) -> int:
+    """Nodes and stored entries."""
+    return graph.n + len(graph.indices)
+
+
+def _solve_program(graph: Graph, weights: np.ndarray | None, seconds: float = math.inf) -> Packing | None:
+    """The packing of the linear program; None where the solver has no values after so long.
+
+    Its values are cut to whole numerators, scaled until they fit and filled up: whatever they are, the
+    packing is feasible. By an interior point method, which takes 0.1 to 0.5 s for 16,000 entries; the simplex
+    method takes up to 18 s (a grid).
+    """
     from scipy.optimize import linprog  # a fair share of a program's start, for few runs
 
     closed, one = _closed(graph), denominator(graph, weights)
     price = np.ones(graph.n) if weights is None else weights / weights.mean()
-    solved = linprog(-np.ones(graph.n), A_ub=closed, b_ub=price, bounds=(0, None), method="highs")
+    limit = {"time_limit": seconds} if math.isfinite(seconds) else {}
+    solved = linprog(
+        -np.ones(graph.n), A_ub=closed, b_ub=price, bounds=(0, None), method="highs-ipm", options=limit
+    )
     if solved.x is None:
-        return packed_neighbourhoods(graph, weights)
+        return None
     values = np.clip(solved.x, 0, None)
     values /= max(float((closed @ values / price).max()), 1.0) * (1 + MARGIN)
     scale = one * (1.0 if weights is None else weights.mean())
@@ -157,9 +174,10 @@ class DominationBounds:
     """Bounds of one graph, ever better ones; the protocol is Bounds of app/search/toolbox.py.
 
     A first-order method comes within a few thousandths of the linear program's optimum soon, on graphs of any
-    size (3,000 nodes, mean degree 9: in 0.1 s as high as HiGHS in 23 s); small programs are solved exactly
-    after it. Under a time limit there is an exact search beside them (domination_exact.py), whose bound
-    stands where it is higher than that of the packings, and which knows of fixed nodes.
+    size (3,000 nodes, mean degree 9: in 0.1 s as high as the simplex method in 23 s); small programs are
+    solved exactly after it, where there is time. Under a time limit there is an exact search beside them
+    (domination_exact.py), whose bound stands where it is higher than that of the packings, and which knows of
+    fixed nodes.
 
     best   the best Packing so far
     """
@@ -178,8 +196,8 @@ class DominationBounds:
         self.graph, self.weights, self.best = graph, weights, nothing(graph)
         none = np.zeros(graph.n, dtype=bool)
         self._fixed = none if inside is None else inside, none if outside is None else outside
-        self._most_bytes = most_bytes
-        self.check_seconds = CHECK_SECONDS * (graph.n + len(graph.indices))
+        self._most_bytes, self._end = most_bytes, math.inf
+        self.check_seconds = CHECK_SECONDS * _entries(graph)
         self._slices = self._work()
         self._exact: ExactDomination | None = None
 
@@ -210,11 +228,12 @@ class DominationBounds:
 
     def expect(self, seconds: float) -> None:
         """Under a time limit there is an exact search too, where memory and time are enough to begin it."""
+        self._end = time.perf_counter() + seconds
         if not fits(self.graph, seconds, self._most_bytes):
             return
         price = np.ones(self.graph.n, dtype=np.int64) if self.weights is None else self.weights
         self._exact = ExactDomination(self.graph, price, *self._fixed, seconds)
-        self._turns = _Turns(self.graph, self.weights, FIRST_SHARE * seconds)
+        self._turns = _Turns(self.graph, self.weights, FIRST_SHARE * seconds, self._end)
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """One slice of the work, and more while there is time; False when nothing better is to come."""
@@ -246,15 +265,15 @@ class DominationBounds:
 
     def _work(self) -> Iterator[Packing]:
         yield from improving_packings(self.graph, self.weights)
-        yield from solved_program(self.graph, self.weights)
+        yield from solved_program(self.graph, self.weights, self._end)
 
 
 class _Turns:
     """Packings and the exact search by turns: first packings, for a while, as they can be checked."""
 
-    def __init__(self, graph: Graph, weights: np.ndarray | None, first: float) -> None:
-        """first   seconds that packings have for themselves"""
-        self._left = [improving_packings(graph, weights), solved_program(graph, weights)]
+    def __init__(self, graph: Graph, weights: np.ndarray | None, first: float, end: float) -> None:
+        """first   seconds that packings have for themselves     end   of the run's time limit"""
+        self._left = [improving_packings(graph, weights), solved_program(graph, weights, end)]
         self._first, self._packed, self._searched = first, 0.0, 0.0
         self._known: np.ndarray | None = None
 
@@ -281,10 +300,16 @@ class _Turns:
         return bool(self._left) and self._packed < SHARE * (self._packed + self._searched)
 
 
-def solved_program(graph: Graph, weights: np.ndarray | None) -> Iterator[Packing]:
-    """The packing of the linear program, where that is small."""
-    if graph.n + len(graph.indices) <= LARGEST_PROGRAM:
-        yield linear_program(graph, weights)
+def solved_program(graph: Graph, weights: np.ndarray | None, end: float) -> Iterator[Packing]:
+    """The packing of the linear program, where that is small and takes little of the time until `end`.
+
+    Nothing is heard while it is solved.
+    """
+    entries, left = _entries(graph), end - time.perf_counter()
+    if 0 < entries <= LARGEST_PROGRAM and PROGRAM_SECONDS * entries <= BEGIN_SHARE * left:
+        found = _solve_program(graph, weights, left)
+        if found is not None:
+            yield found
 
 
 def improving_packings(graph: Graph, weights: np.ndarray | None = None) -> Iterator[Packing]:
