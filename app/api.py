@@ -29,6 +29,7 @@ from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.tasks.classify import classify_nodes, gather_predictions, saved_of
+from app.tasks.compare import refuse_fixed
 from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
@@ -148,6 +149,7 @@ def solve(
         raise CaseError(f"node_weights: {name} counts those of edges; mvc, mis, mds or clique would be right")
     loaded, labels = _loaded(context, graph, node_weights, counts)
     loaded = _with_fixed(context, loaded, labels, inside, outside)
+    refuse_fixed(context, loaded)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
     solved = solve_graph(context, make_problem(context.case.problem.name), policy, loaded)
     nodes = solved.named(all_ids(context, loaded), labels)

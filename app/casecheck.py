@@ -145,6 +145,10 @@ def conflicts(
     ):
         yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
     yield from _policy_conflicts(case, places)
+    for key in ("inside", "outside"):
+        if case.run.task == "solve" and case.search.solver == "policy" and getattr(case.search, key):
+            right = 'search.solver = "full" would be right, with search.steps = 0 for no search'
+            yield f"{where(('search', key), places)}: the policy alone holds to no fixed nodes; {right}"
     agent, run = case.agent, case.run
     applies = case.run.task == "classify" and case.gnn.model != "rgcn" and not case.gnn.epochs
     for wrong, keys, mistake in (

@@ -77,7 +77,12 @@ class RunFolder:
         """Take back what was written for an input that is refused, so that the same command can be given
         again once it is mended: where there is nothing but a beginning (rank 0).
         """
-        if self.group.rank or self._held or not set(os.listdir(self.path)) <= {*BEGUN_FILES, lock.NAME}:
+        if self.group.rank == 0 and not self._held:
+            with contextlib.suppress(OSError):  # what is to be said is why the input is refused
+                self._remove_beginning()
+
+    def _remove_beginning(self) -> None:
+        if not set(os.listdir(self.path)) <= {*BEGUN_FILES, lock.NAME}:
             return
         metrics = self.file("metrics.csv")
         if os.path.isfile(metrics) and Path(metrics).read_bytes().count(b"\n") > 1:
@@ -151,12 +156,12 @@ def _claim(path: str, overwrite: bool, resume: bool, force_unlock: bool) -> str:
     if os.path.exists(path) and not os.path.isdir(path):
         raise CaseError(f"--out {path}: is a file; name a folder")
     held = os.path.isdir(path) and bool(set(os.listdir(path)) - {lock.NAME})
+    if held and not any(os.path.isfile(os.path.join(path, name)) for name in RUN_MARKS):
+        raise CaseError(f"--out {path}: is no folder of an earlier run; name another one")
     if held and not (overwrite or resume):
         raise CaseError(
             f"--out {path}: holds an earlier run; name another folder, or add --overwrite or --resume"
         )
-    if held and not any(os.path.isfile(os.path.join(path, name)) for name in RUN_MARKS):
-        raise CaseError(f"--out {path}: is no folder of an earlier run; name another one")
     try:
         os.makedirs(path, exist_ok=True)
         said = lock.take(path, force_unlock)

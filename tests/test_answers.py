@@ -15,7 +15,7 @@ from jobs import ROOT, run_job
 from mpi4py import MPI
 
 from app import solve
-from app.errors import CaseError, GraphError
+from app.errors import CaseError, GraphError, LockstepError
 
 QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2}
 # problem -> a graph whose kernel is not empty, so that there is something to search
@@ -203,6 +203,50 @@ def test_a_graph_beyond_the_memory_limit_is_left_to_the_policy():
     answer = solve(graph, settings=QUIET | {"memory.whole_graph_mb": 0.001})
     assert (answer.source, answer.bound) == ("policy", None)
     assert all(u in answer.nodes or v in answer.nodes for u, v in graph.edges)
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique", "maxcut"])
+def test_the_policy_alone_refuses_fixed_nodes_before_any_work(problem, shared_path, monkeypatch):
+    """It holds to none: the key is named, whether it was asked for or the graph is too large."""
+    monkeypatch.setattr("app.api.find_policy", None)
+    graph, path = nx.cycle_graph(9), shared_path / "in.txt"
+    if MPI.COMM_WORLD.rank == 0:
+        path.write_text("2\n")
+    MPI.COMM_WORLD.barrier()
+    alone, large = {"search.solver": "policy"}, {"memory.whole_graph_mb": 1e-4}
+    for options, said in (
+        ({"inside": [2], "settings": alone}, '^inside: the policy alone .* "full" would be right'),
+        ({"outside": [6], "settings": large}, "^outside: .* memory.whole_graph_mb = 1 would be right"),
+        ({"settings": alone | {"search.inside": str(path)}}, "search.inside: the policy alone"),
+        ({"settings": large | {"search.outside": str(path)}}, "^search.outside: the policy alone"),
+    ):
+        with pytest.raises(CaseError, match=said) as caught:
+            solve(graph, problem, **options)
+        assert "\n" not in str(caught.value).strip()
+
+
+def test_an_answer_of_the_policy_alone_is_checked_as_every_other(monkeypatch):
+    monkeypatch.setattr("app.search.node_tools.NodeTools.fault", lambda *_: "not what was asked for")
+    with pytest.raises(LockstepError, match="not what was asked for"):
+        solve(nx.path_graph(5), settings={"search.solver": "policy", "search.baselines": False})
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis", "mds", "clique"])
+def test_the_policy_alone_tells_the_weight_of_its_nodes(problem):
+    """With the whole graph at hand and without one; the same answer on any number of ranks."""
+    graph = nx.gnp_random_graph(40, 0.2, seed=3)
+    weights, alone = np.round(np.random.default_rng(1).uniform(0.1, 9, 40), 1), {"search.solver": "policy"}
+    found = [
+        solve(graph, problem, node_weights=weights, settings=settings, comm=comm)
+        for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)
+        for settings in (
+            alone, alone | {"search.bounds": False, "search.baselines": False},
+            {"memory.whole_graph_mb": 1e-4},
+        )
+    ]  # fmt: skip
+    for answer in found:
+        assert answer.objective == round(weights[answer.nodes].sum(), 1) != len(answer.nodes)
+        assert (answer.nodes, answer.objective) == (found[0].nodes, found[0].objective)
 
 
 # ---- the command line -------------------------------------------------------------------------------------

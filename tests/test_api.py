@@ -15,7 +15,7 @@ from app import TrainingRun, api, classify, solve, train
 from app.errors import CaseError, GraphError
 from app.rl import rollout
 from app.rl.learners import LEARNERS
-from app.tasks import rollouts
+from app.tasks import compare, rollouts
 
 TINY = {
     "train.graphs.generator": "ba",
@@ -673,6 +673,54 @@ def test_the_policy_alone_keeps_a_time_limit(problem, monkeypatch):
     assert len(asked) > 1 and 0.6 * 60 < asked[0] < 60  # time is kept for what comes after
     limit = {"search.evaluations": cut.policy_evaluations}
     assert solve(graph, problem, settings=settings | limit).nodes == cut.nodes
+
+
+class Estimated:
+    """Bounds that say how long they take, and note what they are asked."""
+
+    method, value = "said", 1
+
+    def __init__(self, least, check):
+        self.least_seconds, self.check_seconds, self.asked = least, check, []
+
+    def expect(self, seconds):
+        self.asked.append(("expect", seconds))
+
+    def improve(self, seconds, best):
+        self.asked.append(("improve", seconds))
+
+    def verify(self):
+        self.asked.append("verify")
+        return True
+
+
+@pytest.mark.parametrize(
+    ("least", "check", "limited", "asked"),
+    [
+        (1.0, 0.5, True, [("expect", 2.0), ("improve", 0.5), "verify"]),
+        (1.0, 1.5, True, [("expect", 2.0), ("improve", 1.0)]),  # no time for the check
+        (3.0, 0.0, True, [("expect", 2.0)]),  # nor for a bound
+        (3.0, 9.0, False, [("improve", 2.0), "verify"]),
+    ],
+)
+def test_bounds_of_the_policy_alone_have_the_seconds_that_are_left(least, check, limited, asked):
+    bounds = Estimated(least, check)
+    assert compare._improve(bounds, 2.0, limited, 1) == ("verify" in asked)
+    assert bounds.asked == asked
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_as_many_evaluations_as_a_rollout_takes_give_it_again(seed):
+    """Its last allowed choice may be the one that completes it."""
+    graph = nx.gnp_random_graph(60, 0.08, seed=seed)
+    settings = {"search.baselines": False, "search.bounds": False, "search.steps": 0}
+    whole = solve(graph, "mds", settings=settings)
+    assert whole.source == "learned"
+    limited = {
+        less: solve(graph, "mds", settings=settings | {"search.evaluations": whole.policy_evaluations - less})
+        for less in (0, 1)
+    }
+    assert (limited[0].nodes, limited[0].source, limited[1].source) == (whole.nodes, "learned", "greedy")
 
 
 def test_a_time_limit_of_the_policy_alone_is_that_of_its_bounds_and_baselines(monkeypatch):

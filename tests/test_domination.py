@@ -1,16 +1,26 @@
 """app/bounds/domination.py: packings never pass the smallest dominating set, and wrong ones are refused."""
 
 import itertools
+import math
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.optimize
 from helpers import graph_of
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.domination import DominationBounds
-from app.bounds.domination_packing import DOMINATION_BOUNDS, ONE, improving_packings, linear_program
+from app.bounds.domination_packing import (
+    DOMINATION_BOUNDS,
+    ONE,
+    improving_packings,
+    linear_program,
+    solved_program,
+)
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -112,3 +122,35 @@ def test_a_wrong_witness_is_refused():
     ):
         with pytest.raises(BadCertificate):
             wrong.check(graph)
+
+
+@pytest.mark.parametrize(("limit", "begun"), [(None, True), (30.0, True), (0.05, False)])
+def test_a_linear_program_is_begun_where_a_time_limit_has_room(limit, begun, monkeypatch):
+    """Nothing is heard while it is solved; it ends with the limit."""
+    seen, real = [], scipy.optimize.linprog
+
+    def linprog(*arguments, options, **keys):
+        seen.append(options.get("time_limit"))
+        return real(*arguments, options=options, **keys)
+
+    monkeypatch.setattr("scipy.optimize.linprog", linprog)
+    monkeypatch.setattr("app.bounds.domination_exact.available", lambda: False)
+    graph = graph_of(nx.barabasi_albert_graph(800, 3, seed=1))
+    bounds = DominationBounds(graph)
+    if limit is not None:
+        bounds.expect(limit)
+    while bounds.improve(0.0, graph.n):
+        pass
+    assert bounds.verify()
+    assert len(seen) == begun
+    if begun and limit is not None:
+        assert 0 < seen[0] <= limit
+    end = math.inf if limit is None else time.perf_counter() + limit
+    assert len(list(solved_program(graph, None, end=lambda: end))) == begun
+
+
+def test_a_linear_program_without_values_leaves_the_packings(monkeypatch):
+    graph = graph_of(nx.gnp_random_graph(40, 0.1, seed=1))
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: SimpleNamespace(x=None))
+    assert linear_program(graph).method == "packing of neighbourhoods"
+    assert not list(solved_program(graph, None))

@@ -12,6 +12,7 @@ import pytest
 from jobs import ROOT, mpirun, run_job
 
 from app.casefile import load
+from app.output import RunFolder
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -188,6 +189,25 @@ def test_a_command_can_be_given_again_once_its_file_is_mended(tmp_path, ranks):
     assert result_of(out)["status"] == "complete"
 
 
+def test_a_weight_that_is_refused_is_so_before_the_policy_chooses(tmp_path):
+    """The folder is free again, as if nothing had begun."""
+    graph, weights, out = tmp_path / "g.txt", tmp_path / "w.txt", tmp_path / "out"
+    graph.write_text("1 2\n2 3\n")
+    weights.write_text("1 1e30\n2 1e-30\n3 1e30\n")
+    alone = (
+        f"graph.node_weights={weights}",
+        "search.solver=policy",
+        "output.plots=false",
+        "select.rule=fraction",
+        "--out",
+        out,
+    )
+    for more in ((), ("search.bounds=false", "search.baselines=false")):
+        code, printed = lockstep("inputs/mvc.toml", f"graph.path={graph}", *more, *alone)
+        assert (code, list(out.iterdir())) == (2, []), printed
+        assert "the weight of node 2 is below 0, or nothing beside the largest" in printed
+
+
 def test_what_is_refused_takes_nothing_with_it(tmp_path):
     """A user's own file in the folder, which is no earlier run's, stays."""
     out = tmp_path / "out"
@@ -202,6 +222,36 @@ def test_what_is_refused_takes_nothing_with_it(tmp_path):
     assert code == 2
     assert "belongs to another run" in printed
     assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["log.txt", "notes.txt"])
+def test_a_users_folder_is_not_called_an_earlier_run(case_file, tmp_path, name):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text("mine")
+    before = files_of(tmp_path)
+    for more in ((), ("--overwrite",), ("--resume",)):
+        code, printed = lockstep(case_file, "--out", out, *more)
+        assert (code, printed.count("\n")) == (2, 1)
+        assert "is no folder of an earlier run; name another one" in printed
+        assert files_of(tmp_path) == before
+
+
+def test_a_refusal_is_said_also_where_the_folder_cannot_be_freed(solo, tmp_path, monkeypatch):
+    folder = RunFolder(solo, str(tmp_path / "out"), False)
+    (tmp_path / "out" / "log.txt").write_text("begun")
+
+    def refuses(path):
+        raise PermissionError(path)
+
+    for name in ("remove", "listdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"app.output.os.{name}", refuses)
+            folder.withdraw()
+        assert (tmp_path / "out" / "log.txt").exists()
+    folder.withdraw()
+    assert not (tmp_path / "out" / "log.txt").exists()
+    folder.release()
 
 
 # ---- what is not spoiled ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import math
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -288,3 +289,7 @@ def test_the_integral_of_a_solved_instance_stops_growing():
     while progress.elapsed() < 0.05:
         pass
     assert progress.integral() == pytest.approx(first, abs=1e-9)
+
+
+def test_a_rank_without_a_search_has_settled():
+    assert Rounds._settled(SimpleNamespace(mine={}, steps=1))

@@ -21,9 +21,9 @@ class DominationBounds:
     """Bounds of one graph, ever better ones; the protocol is Bounds of app/search/toolbox.py.
 
     A first-order method comes within a few thousandths of the linear program's optimum soon, on graphs of any
-    size (3,000 nodes, mean degree 9: in 0.1 s as high as HiGHS in 23 s); small programs are solved exactly
-    after it. Under a time limit there is an exact search beside them (domination_exact.py), whose bound
-    stands where it is higher than that of the packings.
+    size (3,000 nodes, mean degree 9: in 0.1 s as high as the simplex method in 23 s); small programs are
+    solved exactly after it, where there is time. Under a time limit there is an exact search beside them
+    (domination_exact.py), whose bound stands where it is higher than that of the packings.
 
     best   the best Packing so far
     """
@@ -41,7 +41,7 @@ class DominationBounds:
         """
         self.graph, self.weights, self.best = graph, weights, nothing(graph)
         self._question = needed, allowed
-        self._most_bytes = most_bytes
+        self._most_bytes, self._end = most_bytes, math.inf
         self.check_seconds = CHECK_SECONDS * (graph.n + len(graph.indices))
         self._slices = self._work()
         self._exact: ExactDomination | None = None
@@ -74,6 +74,7 @@ class DominationBounds:
 
     def expect(self, seconds: float) -> None:
         """Under a time limit there is an exact search too, where memory and time are enough to begin it."""
+        self._end = time.perf_counter() + seconds
         if not fits(self.graph, seconds, self._most_bytes):
             return
         price = np.ones(self.graph.n, dtype=np.int64) if self.weights is None else self.weights
@@ -118,7 +119,7 @@ class DominationBounds:
 
     def _packings(self) -> list[Iterator[Packing]]:
         question = self.graph, self.weights, *self._question
-        return [improving_packings(*question), solved_program(*question)]
+        return [improving_packings(*question), solved_program(*question, lambda: self._end)]
 
 
 class _Turns:

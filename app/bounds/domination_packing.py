@@ -4,7 +4,9 @@ Everywhere `needed` [n] bool are the nodes that have to be dominated, `allowed` 
 chosen for that; None: all nodes.
 """
 
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +18,8 @@ from app.bounds.first_order import PackingProgram
 from app.graphs.graph import Graph
 
 ONE, LARGEST = 1 << 30, 1 << 61  # what numerators are over at most; and their sum
-LARGEST_PROGRAM = 30_000  # nodes and stored entries of a linear program that is solved: a second or less,
-PROGRAM_SECONDS = 1.0  # or given up: grids take many times as long
+LARGEST_PROGRAM = 30_000  # nodes and stored entries of a linear program that is solved: about a second
+PROGRAM_SECONDS, BEGIN_SHARE = 5e-5, 0.125  # of it, for each; of what is left of a time limit, for it
 STEPS, RESTART, MOST = 20, 8, 2_000  # of the first-order method: in a slice; slices between restarts; slices
 MARGIN = 1e-9  # of a packing's values: more than rounding can add up to
 CLOSE = 2e-4  # of the optimum: nearer it is not improved
@@ -116,27 +118,34 @@ def linear_program(
 ) -> Packing:
     """The optimum of the fractional packing, which is that of the relaxation (strong duality).
 
-    The solver's values are cut to whole numerators, scaled until they fit and filled up: whatever they
-    are, the packing is feasible. Graphs beyond LARGEST_PROGRAM, and those that take longer than
-    PROGRAM_SECONDS, get the best of `improving_packings`.
+    Graphs beyond LARGEST_PROGRAM get the best of `improving_packings`.
     """
     found = next(solved_program(graph, weights, needed, allowed), None)
     return packed_neighbourhoods(graph, weights, needed, allowed) if found is None else found
 
 
 def solved_program(
-    graph: Graph, weights: np.ndarray | None, needed: Mask = None, allowed: Mask = None
-) -> Iterator[Packing]:
-    """The packing of the linear program; none where that is large, or takes long."""
-    if graph.n + len(graph.indices) > LARGEST_PROGRAM or not graph.n:
+    graph: Graph, weights: np.ndarray | None, needed: Mask = None, allowed: Mask = None,
+    end: Callable[[], float] = lambda: math.inf,
+) -> Iterator[Packing]:  # fmt: skip
+    """The packing of the linear program, where that is small and takes little of the time until `end`.
+
+    The solver's values are cut to whole numerators, scaled until they fit and filled up: whatever they are,
+    the packing is feasible. By an interior point method, which takes 0.1 to 0.5 s for 16,000 entries; the
+    simplex method takes up to 18 s (a grid). Nothing is heard meanwhile.
+    """
+    entries, left = graph.n + len(graph.indices), end() - time.perf_counter()
+    if not 0 < entries <= LARGEST_PROGRAM or PROGRAM_SECONDS * entries > BEGIN_SHARE * left:
         return
     from scipy.optimize import linprog  # a fair share of a program's start, for few runs
 
     table, one = _Table(graph, weights, needed, allowed), denominator(graph, weights)
     ones, columns = -np.ones(len(table.rows)), table.table.T
-    limit = {"time_limit": PROGRAM_SECONDS}
-    solved = linprog(ones, A_ub=columns, b_ub=table.price, bounds=(0, None), method="highs", options=limit)
-    if solved.x is None or not solved.success:
+    limit = {"time_limit": left} if math.isfinite(left) else {}
+    solved = linprog(
+        ones, A_ub=columns, b_ub=table.price, bounds=(0, None), method="highs-ipm", options=limit
+    )
+    if solved.x is None:
         return
     values = np.clip(solved.x, 0, None)
     values /= max(float((columns @ values / table.price).max()), 1.0) * (1 + MARGIN)

@@ -117,6 +117,7 @@ class Cover:
     objective        of the whole graph; before_dropping: with redundant nodes
     counted          True: the objective is the number of nodes in the solution
     rest             nodes that a plain greedy chose after the policy
+    done             the policy has come to the end; False: it was stopped before
     """
 
     problem: Problem
@@ -128,6 +129,7 @@ class Cover:
     before_dropping: int
     counted: bool = True
     rest: int = 0
+    done: bool = True
 
 
 def finished_cover(
@@ -193,12 +195,13 @@ def cover_graph(
             residual = compact.compact(group, residual)
             piece = piece_steps([residual.env.block])
             scores = make_scores(group, net, params, residual.env, full)
-    evaluations = residual.first_step + residual.env.steps
+    evaluations, done = residual.first_step + residual.env.steps, residual.env.done
     if finish and residual.env.value is None:
         residual = play_rest(group, residual, chosen_at_own, stop)
     residual.write_back(chosen_at_own)
     cover = finished_cover(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
-    return replace(cover, rest=count_cover(group, chosen_at_own >= evaluations)) if cover.counted else cover
+    rest = count_cover(group, chosen_at_own >= evaluations) if cover.counted else 0
+    return replace(cover, rest=rest, done=done)
 
 
 def _own_marks(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:

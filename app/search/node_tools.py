@@ -13,6 +13,21 @@ from app.graphs.graph import Graph
 from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
 
 
+def refuse_weights(
+    weights: np.ndarray, given: np.ndarray, name: str, words: str, called: Callable[[int], str]
+) -> None:
+    """Raises CaseError where a weight is below 0, or nothing beside the largest though not 0.
+
+    weights  [n] int64 of the given ones [n]     called   a node for the message
+    """
+    bad = np.flatnonzero((weights < 0) | ((weights == 0) & (given != 0)))
+    if len(bad):
+        raise CaseError(
+            f"{name}: the weight of node {called(int(bad[0]))} is below 0, or nothing beside the largest; "
+            f"for {words}s weights of 0 or more would be right"
+        )
+
+
 class NodeTools:
     """Sets of nodes of one graph: value, feasibility, baselines and bounds as the problem declares them.
 
@@ -33,17 +48,11 @@ class NodeTools:
             self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
 
     def weightless(self) -> np.ndarray:
-        """[n] bool, nodes of weight 0. Refuses weights below it, or nothing beside the largest: CaseError."""
+        """[n] bool, nodes of weight 0. Raises CaseError, see refuse_weights."""
         if self.weights is None:
             return np.zeros(self.graph.n, dtype=bool)
         given = self.graph.node_weights if self.instance.whole_weights is None else self.weights
-        bad = np.flatnonzero((self.weights < 0) | ((self.weights == 0) & (given != 0)))
-        if len(bad):
-            node = self.graph.called(bad[0])
-            raise CaseError(
-                f"{self.graph.name}: the weight of node {node} is below 0, or nothing beside the largest; "
-                f"for {self.words}s weights of 0 or more would be right"
-            )
+        refuse_weights(self.weights, given, self.graph.name, self.words, self.graph.called)
         return self.weights == 0
 
     # ---- core and instance ---------------------------------------------------------------------------------

@@ -215,7 +215,7 @@ def rollout(
     )
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it
         return None, 0, limits.fraction
-    if cover.counted and (clock.rang or cover.evaluations == most):
+    if cover.counted and not cover.done:
         return None, cover.evaluations, limits.fraction
     if marks is None:  # else some of what a set leaves undominated is; the toolbox knows what is redundant
         cover = drop_redundant(group, cover)

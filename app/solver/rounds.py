@@ -265,7 +265,7 @@ class Rounds:
 
     def _settled(self) -> bool:
         """Whether the searches of this rank have long found nothing better."""
-        return self.steps > SETTLED * max(search.found_at for search in self.mine.values())
+        return self.steps > SETTLED * max((search.found_at for search in self.mine.values()), default=0)
 
     def _bound_time(self) -> float:
         """Seconds for the bounds now; 0: none."""

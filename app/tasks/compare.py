@@ -8,12 +8,12 @@ import numpy as np
 from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank
 from app.config import Case
-from app.errors import LockstepError
+from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.table import make_problem
-from app.search.toolbox import Instance, Toolbox
+from app.search.toolbox import Bounds, Instance, Toolbox
 from app.tasks.context import Context
 
 LEAST_SECONDS = 1.0  # that baselines have under any time limit
@@ -24,14 +24,35 @@ def graph_bytes(loaded: Loaded) -> int:
     return 100 * loaded.graph.n + 120 * loaded.graph.edges
 
 
+def too_large(context: Context, loaded: Loaded) -> bool:
+    """Whether the whole graph is beyond the memory limit."""
+    return graph_bytes(loaded) > context.case.memory.whole_graph_mb * 1e6
+
+
+def refuse_fixed(context: Context, loaded: Loaded) -> None:
+    """Refuse nodes that are to be in the solution, or not, where the policy alone would choose: it holds to
+    none. Raises CaseError on all ranks.
+    """
+    search, large = context.case.search, too_large(context, loaded)
+    if not large and search.solver != "policy":
+        return
+    right = 'search.solver = "full" would be right'
+    if large:
+        wanted = f"memory.whole_graph_mb = {math.ceil(graph_bytes(loaded) / 1e6)}"
+        right = f"{loaded.graph.name} is left to it: {wanted} would be right"
+    for key, nodes in (("inside", loaded.inside), ("outside", loaded.outside)):
+        named = f"search.{key}" if getattr(search, key) else key
+        if named != key or (nodes is not None and len(nodes)):
+            raise CaseError(f"{named}: the policy alone holds to no fixed nodes; {right}")
+
+
 def whole_graph(context: Context, loaded: Loaded) -> Graph | None:
     """The whole graph on every rank, or None with a message beyond the memory limit. Ranks: all call."""
-    need, limit = graph_bytes(loaded), context.case.memory.whole_graph_mb * 1e6
-    if need > limit:
+    if too_large(context, loaded):
         context.log.info(
             "%s: the policy alone, without reductions, search and bounds: they need %.0f MB on one rank,"
             " memory.whole_graph_mb is %.0f",
-            loaded.graph.name, need / 1e6, limit / 1e6,
+            loaded.graph.name, graph_bytes(loaded) / 1e6, context.case.memory.whole_graph_mb,
         )  # fmt: skip
         return None
     return gather_whole(context.group, loaded.graph, loaded.rows)
@@ -47,8 +68,8 @@ def baseline_values(
     group, begun = context.group, time.monotonic()
     named, keeper = toolbox.baselines(), context.keeper.apart(only_this_rank(context.device))
     names = list(named)
-    if too_large := getattr(toolbox, "left_out", ""):
-        context.log.info("%s: too large for the baselines %s", name, too_large)
+    if left_out := getattr(toolbox, "left_out", ""):
+        context.log.info("%s: too large for the baselines %s", name, left_out)
     values = np.zeros(len(names), dtype=np.int64)
     labels = [""] * len(names)
     with raise_together(group, "baselines"):
@@ -62,9 +83,9 @@ def baseline_values(
             values[i] = toolbox.value(solution)
     values = group.sum_integers(values)
     labels = [group.broadcast_text(label, i % group.size) for i, label in enumerate(labels)]
-    left_out = [each for each, label in zip(names, labels) if not label]
-    if left_out:
-        context.log.info("%s: no time for the baselines %s", name, ", ".join(left_out))
+    unbegun = [each for each, label in zip(names, labels) if not label]
+    if unbegun:
+        context.log.info("%s: no time for the baselines %s", name, ", ".join(unbegun))
     return {label: value for label, value in zip(labels, values.tolist()) if label}
 
 
@@ -91,17 +112,33 @@ def bound_of(context: Context, toolbox: Toolbox, best: int, seconds: float) -> t
         bounds = toolbox.bounds() if group.rank == worker else None
         if bounds is not None:
             try:
-                if context.case.search.seconds:
-                    bounds.expect(context.case.search.seconds)
-                bounds.improve(seconds, toolbox.core_value(best))
+                limited = context.case.search.seconds > 0
+                checked = _improve(bounds, seconds, limited, toolbox.core_value(best))
                 if bounds.method:
-                    words[:] = True, toolbox.value_of_core(bounds.value), bounds.verify()
+                    words[:] = True, toolbox.value_of_core(bounds.value), checked
                     method = bounds.method
             finally:
                 if hasattr(bounds, "close"):
                     bounds.close()
     known, value, verified = group.sum_integers(words).tolist()
     return (value if known else None), group.broadcast_text(method, worker), bool(verified)
+
+
+def _improve(bounds: Bounds, seconds: float, limited: bool, best: int) -> bool:
+    """Let bounds work for so long; whether what they have found is verified.
+
+    limited   what takes longer, by their own estimates, is left out: the check, or the bounds
+    """
+    checks = True
+    if limited:
+        bounds.expect(seconds)
+        seconds -= bounds.least_seconds
+        if seconds < 0:
+            return False
+        checks = bounds.check_seconds <= seconds
+        seconds -= bounds.check_seconds if checks else 0.0
+    bounds.improve(seconds, best)
+    return bool(bounds.method) and checks and bounds.verify()
 
 
 def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int]]:

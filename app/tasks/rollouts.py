@@ -3,17 +3,23 @@
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, LockstepError
+from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
+from app.graphs.ids import one_id
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.problem import Problem
+from app.problems.table import WEIGHED
 from app.rl.env import Environment
 from app.rl.rollout import Cover, cover_graph, drop_redundant, finished_cover, one_at_a_time
+from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, Clock, Limits
 from app.solver.progress import relative_gap
 from app.sparse.rowblock import RowBlock
@@ -45,12 +51,33 @@ def follow_policy(
             "search.steps = 0, and a memory.whole_graph_mb that holds the graph"
         )
     todo = [id(loaded) for loaded in graphs if id(loaded) not in known]
+    prices = {id(g): _prices(context, problem, g) for g in graphs if id(g) in todo}  # refused before any work
     found = _solve_all(context, policy, graphs, todo)
     for loaded in graphs:
         if id(loaded) in known:
             yield loaded, known[id(loaded)]
         else:
-            yield loaded, _account(context, problem, *next(found))
+            yield loaded, _account(context, problem, *next(found), prices.pop(id(loaded)))
+
+
+@dataclass(frozen=True)
+class _Prices:
+    """Node weights of a whole graph on every rank, [n] int64, in units."""
+
+    weights: np.ndarray
+    unit: float
+
+
+def _prices(context: Context, problem: Problem, loaded: Loaded) -> _Prices | None:
+    """The weights of nodes, where they count. Raises what they are refused for. Ranks: all call."""
+    graph = loaded.graph
+    if graph.node_weights is None or WEIGHED[problem.name] != "nodes":
+        return None
+    found = context.group.gather_host(np.ascontiguousarray(graph.node_weights), loaded.rows.row_counts())
+    weights, unit = whole_numbers(found, f"{graph.name}: a node weight")
+    ids = all_ids(context, loaded)
+    refuse_weights(weights, found, graph.name, problem.solution, partial(one_id, ids))
+    return _Prices(weights, unit)
 
 
 def policy_alone(
@@ -170,7 +197,7 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
     log.info(
         "%s: %s of %.10g%s, %d evaluations%s, exchange %s",
         graph.name, cover.problem.solution, cover.objective, " nodes" if cover.counted else "",
-        cover.evaluations, _limited(stop, cover, case.search.evaluations), mode,
+        cover.evaluations, _limited(cover), mode,
     )  # fmt: skip
     return _finish(context, cover), time.perf_counter() - start
 
@@ -196,12 +223,11 @@ class _Stop:
         return before and self.clock.rings()
 
 
-def _limited(stop: _Stop, cover: Cover, most: int) -> str:
-    """What a limit of time or of `most` evaluations did to a rollout, for the log."""
+def _limited(cover: Cover) -> str:
+    """What a limit of time or of evaluations did to a rollout, for the log."""
     if cover.rest:
         return f", the last {cover.rest} by a plain greedy: the limit was reached"
-    ended = not cover.counted and (stop.clock.rang or cover.evaluations == most)
-    return ": the limit was reached" if ended else ""
+    return "" if cover.done else ": the limit was reached"
 
 
 def _finish(context: Context, cover: Cover) -> Cover:
@@ -209,19 +235,27 @@ def _finish(context: Context, cover: Cover) -> Cover:
     return drop_redundant(context.group, cover) if context.case.search.drop_redundant else cover
 
 
-def _account(context: Context, problem: Problem, loaded: Loaded, cover: Cover, seconds: float) -> Solved:
-    """Check the solution, bound it, compare it. Ranks: all call."""
+def _account(
+    context: Context, problem: Problem, loaded: Loaded, cover: Cover, seconds: float, prices: _Prices | None
+) -> Solved:
+    """Check the solution, bound it, compare it. Ranks: all call.
+
+    prices   of nodes that have weights: the objective is what the solution costs
+    """
     case = context.case
     if len(loaded.graph.indices) < loaded.graph.indptr[-1]:
         loaded.restore(cover.block.global_rows(np.arange(cover.block.n_real))[1])
     graph = loaded.graph
     with context.log.phase("check"):
         solution = _check(context, loaded, cover)
+    objective = cover.objective
+    if prices is not None:
+        objective = in_unit(prices, int(prices.weights[solution].sum()))
     entry: dict[str, Any] = {
-        "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": cover.objective,
+        "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": objective,
         "sense": problem.sense, "bound": None, "bound_method": None, "gap": None, "bound_is_weak": False,
         "bound_verified": False, "optimal": False, "feasible": True, "source": "policy",
-        "learned": cover.objective, "policy_evaluations": cover.evaluations, "steps": 0,
+        "learned": objective, "policy_evaluations": cover.evaluations, "steps": 0,
         "replay": ["search.seconds=0", f"search.evaluations={cover.evaluations}"], "by_greedy": cover.rest,
         "seconds": round(seconds, 4), "before_dropping": cover.before_dropping, "baselines": {},
         "digest": digest(
@@ -264,11 +298,14 @@ def _compare(
     entry: dict[str, Any],
     counted: bool,
 ) -> None:
-    """Enter objective (of weighted nodes: their weight), bound and baselines. Ranks: all call."""
+    """Check the solution as every other is, enter objective, bound and baselines. Ranks: all call."""
     toolbox = make_toolbox(context, problem, loaded, whole)
+    if (fault := toolbox.fault(solution)) is not None:
+        raise LockstepError(f"{whole.name}: {fault}")
     value = toolbox.value(solution)
-    if not counted and value * toolbox.unit != entry["objective"]:
-        raise LockstepError(f"{whole.name}: the value is {value * toolbox.unit}, not {entry['objective']}")
+    found = in_unit(toolbox, value) if counted else value * toolbox.unit
+    if found != entry["objective"]:
+        raise LockstepError(f"{whole.name}: the value is {found}, not {entry['objective']}")
     entry["objective"] = entry["learned"] = in_unit(toolbox, value)
     if context.case.search.bounds:
         with context.log.phase("bounds"):
