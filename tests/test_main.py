@@ -107,6 +107,16 @@ def metrics(folder):
     return [{k: v for k, v in row.items() if k not in ("time_s", "sent_bytes", "bound")} for row in rows]
 
 
+def test_answers_are_a_table_too(runs):
+    folder = runs[0][2]
+    with open(folder / "answers.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, instance in zip(rows, result_of(folder)["instances"], strict=True):
+        assert (row["name"], int(row["objective"])) == (instance["name"], instance["objective"])
+        assert float(row["gap"]) == instance["gap"] and row["optimal"] == str(instance["optimal"])
+        assert {label: int(row[label]) for label in instance["baselines"]} == instance["baselines"]
+
+
 def test_the_result_has_every_field(runs):
     result = result_of(runs[0][2])
     assert result["status"] == "complete"

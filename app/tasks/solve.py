@@ -30,6 +30,10 @@ from app.text import WIDEST
 DRAWN = 4  # instances of which the course of the search is drawn
 TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
 LISTED = 20  # instances that have a line each in the log
+COLUMNS = (
+    "name", "nodes", "edges", "objective", "bound", "gap", "optimal", "bound_method", "bound_verified", "source",
+    "learned", "greedy", "policy_evaluations", "steps", "seconds",
+)  # fmt: skip
 
 
 def run_solve(context: Context) -> dict[str, Any]:
@@ -64,6 +68,7 @@ def run_solve(context: Context) -> dict[str, Any]:
         if count <= LISTED:
             _say(context, entry)
     _table(context, instances)
+    _write_answers(context, instances)
     if context.folder is not None and context.case.output.plots:
         plot_solutions(context.folder, context.log, instances, problem.solution)
         plot_solves(context.folder, context.log, traced[:DRAWN])
@@ -215,6 +220,15 @@ def _write_solution(context: Context, name: str, text: str) -> None:
     """solution/NAME.txt by the input file's ids. Ranks: all call; rank 0 writes."""
     with context.log.phase("write"), raise_together(context.group, "writing the solution"):
         context.folder.write_text(f"solution/{name}.txt", text)
+
+
+def _write_answers(context: Context, instances: list[dict[str, Any]]) -> None:
+    """answers.csv: a line for each graph, the plain heuristics' values last. Ranks: all call; rank 0 writes."""
+    if context.folder is None:
+        return
+    labels = tuple(dict.fromkeys(label for i in instances for label in i["baselines"]))
+    with context.log.phase("write"), raise_together(context.group, "writing the answers"):
+        context.folder.write_csv("answers.csv", COLUMNS + labels, [i | i["baselines"] for i in instances])
 
 
 def _say(context: Context, instance: dict[str, Any]) -> None:
