@@ -31,8 +31,8 @@ DRAWN = 4  # instances of which the course of the search is drawn
 TURNS = 8  # after which groups of ranks that solve graphs at once tell each other of their answers
 LISTED = 20  # instances that have a line each in the log
 COLUMNS = (
-    "name", "nodes", "edges", "objective", "bound", "gap", "optimal", "bound_method", "bound_verified", "source",
-    "learned", "greedy", "policy_evaluations", "steps", "seconds",
+    "name", "nodes", "edges", "objective", "bound", "gap", "optimal", "bound_method", "bound_verified",
+    "source", "learned", "greedy", "policy_evaluations", "steps", "seconds",
 )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def _write_solution(context: Context, name: str, text: str) -> None:
 
 
 def _write_answers(context: Context, instances: list[dict[str, Any]]) -> None:
-    """answers.csv: a line for each graph, the plain heuristics' values last. Ranks: all call; rank 0 writes."""
+    """answers.csv: a line for each graph, plain heuristics last. Ranks: all call; rank 0 writes."""
     if context.folder is None:
         return
     labels = tuple(dict.fromkeys(label for i in instances for label in i["baselines"]))
