@@ -266,6 +266,8 @@ def test_tables_are_graphs(frame):
     numbers = frame(a=[1001, -7, 30], b=[30, 1001, 5], w=[1.5, 2.5, -1])
     assert solve(numbers, "maxcut").objective == 4
     assert set(solve(numbers, "mis", inside=[-7]).nodes) in ({-7, 5}, {-7, 30})
+    large = frame(a=np.array([2**60 + 1, 7], np.uint64), b=np.array([2**60 + 3, 8], np.int64))
+    assert solve(large, "mis", inside=[2**60 + 1, 8]).nodes == [8, 2**60 + 1]  # no float between
     found = classify(
         named, {name: [1.0, i] for i, name in enumerate(weights)}, dict.fromkeys(weights, 1), train=["ATM"],
         settings={"gnn.epochs": 2},

@@ -117,6 +117,14 @@ def test_where_a_limit_is_short_no_factorisation_is_waited_for():
     assert patient.least_seconds > 1
 
 
+def test_searches_reach_no_further_than_all_states(monkeypatch):
+    """However often they find little: the number is handed to C."""
+    monkeypatch.setattr(cut_packing, "FEW", 2.0)
+    monkeypatch.setattr(cut_packing, "PATIENCE", 60)
+    graph = weighted(nx.random_regular_graph(4, 60, seed=2), 2, signs=False)
+    assert worked_out(graph)._reach == 2 * graph.n
+
+
 def test_slices_are_short_where_searches_are_long(monkeypatch):
     sizes, real = [], cut_packing.cut_cycles
 

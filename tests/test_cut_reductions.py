@@ -117,6 +117,19 @@ def test_plain_path_is_the_same(seed):
     assert np.array_equal(fast.lift(fast_kernel, core), plain.lift(plain_kernel, core))
 
 
+@needs_kernels
+def test_twins_of_heavy_edges_are_told_apart():
+    """Weights that are multiples of a large power of two: their sums alone say little about a row."""
+    draws = np.random.default_rng(1)
+    for _ in range(20):
+        hubs = [draws.permutation(60)[:4] for _ in range(40)]
+        edges = [(60 + 2 * k + twin, int(x)) for k, near in enumerate(hubs) for x in near for twin in (0, 1)]
+        u, v = np.array(edges).T
+        graph = from_edges(140, u, v, np.full(len(u), 2.0**43) * draws.choice([-1, 1], len(u)))
+        logs = [reduced(graph, compiled=compiled)[0].log for compiled in (True, False)]
+        assert np.array_equal(*logs)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_log_proves_the_kernel(seed):
     graph = mixed_case(seed)

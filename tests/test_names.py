@@ -19,7 +19,7 @@ from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import GraphError
 from app.graphs.graph import Graph
-from app.graphs.ids import LONGEST, name_array, plain_ids
+from app.graphs.ids import LONGEST, ids_of_names, name_array, plain_ids
 from app.graphs.readers import open_edges
 from app.graphs.whole import whole_graph
 from app.graphs.writers import write_graph
@@ -183,6 +183,20 @@ def test_what_is_written_reads_back(tmp_path_factory, names, weighted, format):
     ):
         path.write_text(text, encoding="utf-8")
         assert np.array_equal(read(str(path), ids), wanted)
+
+
+@pytest.mark.mpi_skip
+def test_names_may_begin_with_what_other_languages_call_a_blank(tmp_path):
+    ids, path = name_array(["\u00a0".encode(), "\u00a0#h".encode(), b"a"]), tmp_path / "s.txt"
+    path.write_text("\u00a0\n\n\u00a0#h\n# a\n")
+    assert read_nodes(str(path), ids).tolist() == [True, True, False]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("name", ["a\x00", "\ud800", 7])
+def test_what_no_file_could_name_is_refused(name):
+    with pytest.raises(GraphError, match=r"inside: found .* would be right"):
+        ids_of_names([name], "inside")
 
 
 @pytest.mark.mpi_skip

@@ -98,7 +98,8 @@ class CutPacking:
             yield from self._solve(STEPS << idle // 6)
             idle = 0 if self.best is not before else idle + 1
             if found < FEW * len(self._cycles):
-                self._margin, self._reach = max(self._margin // 2, LEAST_MARGIN), 4 * self._reach
+                self._margin = max(self._margin // 2, LEAST_MARGIN)
+                self._reach = min(4 * self._reach, 2 * self._graph.n)
 
     def _separate(self) -> Iterator[None]:
         """Add cycles that the prices violate; returns how many.

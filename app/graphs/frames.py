@@ -33,7 +33,8 @@ def number_nodes(names: list[str], ends: list[np.ndarray]) -> tuple[list[np.ndar
     They are all whole numbers, in the order of their size, or all texts, in that of their bytes in UTF-8.
     Raises GraphError.
     """
-    if all(values.dtype.kind in "iu" for values in ends):
+    # (Signed numbers and unsigned ones of 64 bits have no type together but a float.)
+    if all(values.dtype.kind in "iu" for values in ends) and np.result_type(*ends).kind in "iu":
         nodes, numbers = np.unique(np.concatenate(ends), return_inverse=True)
         u, v = numbers.reshape(2, -1)
         return [u, v], nodes.tolist()

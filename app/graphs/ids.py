@@ -123,7 +123,12 @@ class NodeIndex:
 
 def ids_of_names(nodes: Any, what: str) -> np.ndarray:
     """[k] the ids of nodes that a caller names by texts. Raises GraphError."""
+    names = []
     for each in nodes:
-        if not isinstance(each, str):
-            raise GraphError(f"{what}: found {shown(repr(each))}; names of nodes would be right")
-    return name_array([each.encode() for each in nodes])
+        try:
+            if not isinstance(each, str) or CONTROL.search(each):
+                raise GraphError(f"{what}: found {shown(repr(each))}; names of nodes would be right")
+            names.append(each.encode())
+        except UnicodeEncodeError:  # half of a pair of surrogates
+            raise GraphError(f"{what}: found {shown(repr(each))}; text in UTF-8 would be right") from None
+    return name_array(names)

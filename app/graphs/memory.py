@@ -81,7 +81,7 @@ def _array(array: np.ndarray, name: str, counts: str) -> EdgeStream:
     if array.dtype.kind not in (kinds or " "):
         right = "[n, n] numbers, [m, 2] integers, or [m, 3] numbers, would be right"
         raise GraphError(f"graph: found {_kind(array)}; {right}")
-    ends = array[:, :2]
+    ends = array[:, :2].astype(np.float64) if array.dtype.kind == "f" else array[:, :2]
     wrong = ~((ends >= 0) & (ends <= LARGEST_NUMBER) & (ends == np.floor(ends)))
     if wrong.any():
         right = "node numbers from 0 would be right" if kinds == "iu" else "[m, 3] holds two and a weight"

@@ -294,7 +294,8 @@ static int64_t keys_of(const Residual *r, Keyed *keyed) {
         int even = first > 0;
         for (int32_t half = r->head[u]; half >= 0; half = r->next[half]) {
             const uint64_t each = mixed((uint64_t)r->end[half]);
-            row += each * (uint64_t)r->weight[half >> 1];
+            const int64_t w = r->weight[half >> 1]; /* mixed: all may be multiples of a large power of two */
+            row += w < 0 ? -(each * mixed((uint64_t)-w)) : each * mixed((uint64_t)w);
             nodes += each;
             even &= r->weight[half >> 1] == first;
         }

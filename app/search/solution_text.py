@@ -118,7 +118,8 @@ def _lines(path: str, split: Split) -> Iterator[tuple[int, list[str]]]:
             raise GraphError(f"{path}: larger than {LARGEST_FILE} bytes: not a solution")
         with open(path, encoding="utf-8") as file:
             for number, text in enumerate(file, 1):
-                if text.strip() and not text.lstrip().startswith("#"):
+                content = text.strip(" \t\r\n")  # no other blanks: names may begin with one
+                if content and not content.startswith("#"):
                     yield number, split(text)
     except UnicodeDecodeError:
         raise GraphError(f"{path}: is not text; right is one node id per line") from None

@@ -132,6 +132,7 @@ class Pipeline:
         """Refuse to go on where the ranks' copies of core and solution differ. Ranks: all call."""
         if self.case.run.check_every:
             held = {"core graph's offsets": core.indptr, "core graph's columns": core.indices}
+            held |= {} if core.weights is None else {"core graph's weights": core.weights}
             held |= {} if solution is None else {"solution": solution}
             check_replicas(self.group, held, what)
 
