@@ -15,7 +15,17 @@ from app.bounds.cover import Claim, CoverBounds
 from app.bounds.cycle_lp import CyclePacking, cycle_packing
 from app.bounds.kernels import Rows
 from app.bounds.lp import half_integral, relaxed
-from app.bounds.packing import ONE, Columns, Packing, columns_of, denominator, edge_columns, joined, packing
+from app.bounds.packing import (
+    ONE,
+    Columns,
+    Packing,
+    columns_of,
+    denominator,
+    edge_columns,
+    joined,
+    keys_of,
+    packing,
+)
 from app.graphs.graph import from_edges
 from app.graphs.readers import open_edges
 from app.native import library
@@ -70,6 +80,49 @@ def test_edges_as_columns_only_when_violated(monkeypatch):
         assert found.lower <= cheapest(graph, weights)
     assert cycle_packing(from_networkx(nx.cycle_graph(6))).lower == 3
     assert cycle_packing(from_networkx(nx.complete_graph(9))).lower == 8
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rounds_of_few_searches_and_little_reach(weighted, monkeypatch):
+    """Prices are raised after each search: bounds stay below the optimum, and no column is found twice."""
+    for name, value in (("LEAST_ROOTS", 1), ("PARTS", 99), ("REACH", 2), ("MARGIN", ONE // 8)):
+        monkeypatch.setattr(cycle_lp, name, value)
+    for graph, weights in cases(6, 30, most=11, fewest=3):
+        search = CyclePacking(graph, weights if weighted else None)
+        for _ in search.slices():
+            assert len(np.unique(search._keys)) == len(search._keys) == len(search._columns) - graph.edges
+        search.best.check(graph)
+        assert search.best.lower <= cheapest(graph, weights if weighted else None)
+
+
+@pytest.mark.parametrize("compiled", BOTH)
+def test_raised_prices_obey_all_columns_and_new_ones_are_others(compiled):
+    graph = growing(300)
+    search = CyclePacking(graph, None, compiled)
+    for _ in search._separate(True):
+        pass
+    added = len(search._columns) - graph.edges
+    left = np.random.default_rng(1).random(graph.n)
+    for _ in range(2):
+        cycle_lp._obey(left, search._columns)
+    columns = search._columns
+    out = np.add.reduceat(left[columns.nodes], columns.ptr[:-1])
+    assert added > 20 and (left >= 0).all()
+    assert (out <= columns.sizes - columns.need + 1e-9).all()
+    before, again = len(columns), search._separate(True)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            next(again)
+    assert end.value.value == len(search._columns) - before
+
+
+def test_keys_tell_columns_apart_by_nodes_and_need():
+    lists = [
+        np.array(nodes) for nodes in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 5])
+    ]
+    keys = keys_of(columns_of(lists, np.array([False, False, True, False])))
+    assert keys[0] == keys[1] and len(np.unique(keys)) == 3
+    assert len(keys_of(columns_of([], True))) == 0
 
 
 def test_the_relaxation_is_that_of_the_matching():

@@ -15,8 +15,8 @@ from app.bounds import cut_packing, kernels
 from app.bounds.certificate import BadCertificate
 from app.bounds.cut_bounds import CutBounds
 from app.bounds.cut_cycles import entry_of
-from app.bounds.cut_packing import CutPacking, EdgeNumbers, keys_of
-from app.bounds.packing import ONE
+from app.bounds.cut_packing import CutPacking, EdgeNumbers
+from app.bounds.packing import ONE, keys_of
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
 from app.problems.table import make_problem

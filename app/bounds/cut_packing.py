@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 from app.bounds.cut_cycles import CycleCertificate, heads_of
 from app.bounds.first_order import PackingProgram
 from app.bounds.kernels import Rows, cut_cycles
-from app.bounds.packing import ONE, Columns, denominator, repaired
+from app.bounds.packing import ONE, Columns, denominator, keys_of, repaired
 from app.graphs.graph import Graph
 
 METHOD = "packing of odd cycles"
@@ -243,14 +243,6 @@ def _raise(price: np.ndarray, cycles: Cycles) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = np.where(paid > 0, price[edges] / np.minimum(paid, 1.0), even)
     np.maximum.at(price, edges, wanted)
-
-
-def keys_of(cycles: Cycles) -> np.ndarray:
-    """[k] uint64, the same for cycles of the same edges, and for others by a chance of 2^-64."""
-    z = cycles.nodes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.add.reduceat(z ^ (z >> np.uint64(31)), cycles.ptr[:-1])
 
 
 def _joined(a: Cycles, b: Cycles) -> Cycles:

@@ -14,6 +14,7 @@ from app.bounds.packing import (
     denominator,
     edge_columns,
     joined,
+    keys_of,
     nothing,
     packing,
     repaired,
@@ -21,15 +22,19 @@ from app.bounds.packing import (
 from app.graphs.graph import Graph
 
 METHOD = "packing of edges, odd cycles and cliques"
-STEPS = 300  # of the first-order method between two separations; twice as many after some rounds in vain
+# Steps of the first-order method between two separations, more where fewer columns are new than SOME of the
+# number of nodes; twice as many after so many rounds in vain.
+STEPS, MORE_STEPS, SOME, DOUBLE = 100, 300, 0.05, 6
 MANY = 60  # edges a node, from which on edges too are columns only when violated
 SLICE = 30_000_000  # entries of the program that one slice goes through, at most
-ROOTS = {True: 512, False: 64}  # searches in one slice, compiled or not
+PARTS, LEAST_ROOTS = 16, 256  # of the nodes, which searches start from; of a part,
+STATES = 200_000  # but fewer where they can settle more states than that together
+REACH, MOST_REACH, REACHED = 100, 3000, 100_000  # states one search settles: at first, at most; their entries
 SHARE = 3  # a node that lies on so many new columns starts no search of its own
-MARGIN = ONE // 50  # columns violated by less are not looked for
+MARGIN, LEAST_MARGIN = ONE // 50, ONE // 2000  # columns violated by less are not looked for
+FEW = 0.02  # of the number of nodes: where fewer columns are new, searches go further, with smaller margins
 IDLE = 1e-4  # columns with smaller values are dropped
-PATIENCE = {True: 24, False: 2}  # rounds in vain, while many columns are found or few
-FEW = 0.02  # of the number of nodes: so many columns are few
+PATIENCE = {True: 24, False: 8}  # rounds in vain, while many columns are found or few
 
 
 class CyclePacking:
@@ -55,62 +60,81 @@ class CyclePacking:
             self._lazy, self._columns = self._columns.nodes.reshape(-1, 2), columns_of([], True)
         self._edges = len(self._columns)  # the first columns, which stay
         self._x, self._y = np.full(graph.n, 0.5), np.zeros(self._edges)
-        self._keys: list[bytes] = []  # of the columns after the edges
+        self._keys = np.zeros(0, dtype=np.uint64)  # of the columns after the edges
+        degree = max(len(graph.indices) // graph.n, 1)
+        self._most = min(MOST_REACH, max(60, REACHED // degree))
+        self._margin, self._reach = MARGIN, min(REACH, self._most)
         self.best = nothing(weights, METHOD)
 
     def add(self, columns: Columns) -> None:
         """Columns to begin with, such as a clique cover's."""
-        lists = np.split(columns.nodes, columns.ptr[1:-1]) if len(columns) else []
-        self._extend([(nodes, clique) for nodes, clique in zip(lists, columns.clique) if len(nodes) > 2])
+        self._extend(columns.taken(columns.sizes > 2))
 
     def slices(self) -> Iterator[None]:
-        """The work, cut into slices; ends when nothing more is found."""
-        idle = 0
-        many = True
+        """The work, cut into slices; ends when nothing more is found or gained."""
+        idle, many, raised = 0, True, True
         while idle < PATIENCE[many]:
-            before = self.best.lower
-            many = (yield from self._separate()) > FEW * self._n
-            yield from self._solve(STEPS << idle // 8)
+            before, found = self.best.lower, (yield from self._separate(raised))
+            steps = STEPS if found >= SOME * self._n else MORE_STEPS
+            yield from self._solve(steps << idle // DOUBLE)
             idle = 0 if self.best.lower > before else idle + 1
+            many = found >= FEW * self._n
+            if not many:
+                self._margin = max(self._margin // 2, LEAST_MARGIN)
+                self._reach = min(4 * self._reach, self._most)
+                raised = not raised
 
-    def _separate(self) -> Iterator[None]:
-        """Add columns that the prices violate; returns how many."""
-        price = np.clip(np.rint(self._x * ONE), 0, ONE).astype(np.int64)
-        degree = max(len(self._rows.indices) // max(self._n, 1), 1)
-        most = min(3000, max(60, 100_000 // degree))
-        added = 0 if self._lazy is None else self._add_edges(price)
-        for search, extra in ((cliques, ()), (odd_cycles, (most,))):
+    def _separate(self, raised: bool) -> Iterator[None]:
+        """Add columns that the prices violate; returns how many.
+
+        raised   prices are raised first where they violate known columns, and then along those that are
+                 found, so that each search finds others. Where many cliques overlap that leaves few.
+        """
+        left, added = 1.0 - np.clip(self._x, 0.0, 1.0), 0
+        if raised:
+            _obey(left, self._columns)
+        if self._lazy is not None:
+            added += self._take(self._violated_edges(left), left, raised)
+        batch = min(max(self._n // PARTS, LEAST_ROOTS), max(STATES // self._reach, 1))
+        for search, extra in ((cliques, ()), (odd_cycles, (self._reach,))):
             used, at = np.zeros(self._n, dtype=np.int32), 0
             while at < self._n:
-                roots = np.arange(at, min(at + ROOTS[self._compiled], self._n), dtype=np.int32)
+                roots = np.arange(at, min(at + batch, self._n), dtype=np.int32)
                 found, done = search(
-                    self._rows, price, ONE, roots, used, SHARE, MARGIN, *extra, compiled=self._compiled
-                )
+                    self._rows, _whole(left), ONE, roots, used, SHARE, self._margin, *extra,
+                    compiled=self._compiled,
+                )  # fmt: skip
                 at += done
-                added += self._extend([(nodes, search is cliques) for nodes in found])
+                added += self._take(columns_of(found, search is cliques), left, raised)
                 yield
         return added
 
-    def _add_edges(self, price: np.ndarray) -> int:
-        """Add the most violated edges, at most two a node; returns how many."""
-        short = ONE - price[self._lazy].sum(axis=1)
-        worst = np.argsort(-short, kind="stable")[: 2 * self._n]
-        return self._extend([(self._lazy[k], True) for k in worst if short[k] > MARGIN])
+    def _take(self, found: Columns, left: np.ndarray, raised: bool) -> int:
+        """Add those that are new, and raise prices along all; returns how many are new."""
+        if raised:
+            _obey(left, found)
+        return self._extend(found)
 
-    def _extend(self, found: list[tuple[np.ndarray, bool]]) -> int:
+    def _violated_edges(self, left: np.ndarray) -> Columns:
+        """The most violated edges, at most two a node."""
+        short = ONE - _whole(left)[self._lazy].sum(axis=1)
+        violated = np.flatnonzero(short > self._margin)
+        worst = violated[np.argsort(-short[violated], kind="stable")[: 2 * self._n]]
+        ptr = 2 * np.arange(len(worst) + 1, dtype=np.int64)
+        return Columns(ptr, self._lazy[worst].reshape(-1), np.ones(len(worst), dtype=bool))
+
+    def _extend(self, found: Columns) -> int:
         """Add the columns that are new; returns how many."""
-        known, new = set(self._keys), []
-        for nodes, clique in found:
-            key = np.sort(nodes.astype(np.int32)).tobytes()
-            if key not in known:
-                known.add(key)
-                self._keys.append(key)
-                new.append((nodes, clique))
-        if new:
-            more = columns_of([nodes for nodes, _ in new], np.array([clique for _, clique in new]))
-            self._columns = joined([self._columns, more])
-            self._y = np.concatenate([self._y, np.zeros(len(new))])
-        return len(new)
+        every = keys_of(found)
+        keys, first = np.unique(every, return_index=True)
+        new = np.zeros(len(found), dtype=bool)
+        new[first[~np.isin(keys, self._keys)]] = True
+        added = int(new.sum())
+        if added:
+            self._keys = np.concatenate([self._keys, every[new]])
+            self._columns = joined([self._columns, found.taken(new)])
+            self._y = np.concatenate([self._y, np.zeros(added)])
+        return added
 
     def _solve(self, steps: int) -> Iterator[None]:
         """Steps of the first-order method, bounds from where they led, and the columns of no use dropped."""
@@ -130,7 +154,7 @@ class CyclePacking:
         keep = np.maximum(last, self._y) > IDLE
         keep[: self._edges] = True
         self._columns, self._y = self._columns.taken(keep), self._y[keep]
-        self._keys = [key for key, kept in zip(self._keys, keep[self._edges :]) if kept]
+        self._keys = self._keys[keep[self._edges :]]
 
     def _bound(self, y: np.ndarray) -> None:
         """The bound of values y [k] in units of the mean weight, made exact."""
@@ -139,6 +163,24 @@ class CyclePacking:
         found = packing(self._n, self._columns, value, self._one, self._given, METHOD)
         if found.lower > self.best.lower:
             self.best = found
+
+
+def _obey(left: np.ndarray, columns: Columns) -> None:
+    """Raise prices where columns are violated: what a relaxed cover leaves out, left [n], becomes less on
+    their nodes, in proportion, until it leaves out no more of a column than a cover can.
+    """
+    if not len(columns):
+        return
+    out, most = np.add.reduceat(left[columns.nodes], columns.ptr[:-1]), columns.sizes - columns.need
+    share = np.where(out > most, most / np.maximum(out, most), 1.0)
+    least = np.ones(len(left))
+    np.minimum.at(least, columns.nodes, np.repeat(share, columns.sizes))
+    left *= least
+
+
+def _whole(left: np.ndarray) -> np.ndarray:
+    """[n] int64, the prices 1 - left in units of 1/ONE."""
+    return np.rint((1.0 - left) * ONE).astype(np.int64)
 
 
 def cycle_packing(graph: Graph, weights: np.ndarray | None = None, compiled: bool = True) -> Packing:

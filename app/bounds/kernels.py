@@ -111,7 +111,7 @@ def odd_cycles(
     share   a root on so many cycles is passed over     most: states that one search may settle
     returns the cycles, each [L] int32; how many roots were looked at
     """
-    hop = max(one // 32, 1)
+    hop = max(one >> 8, 1)
     if not (compiled and ODD_CYCLES):
         return plain.odd_cycles(rows, price, one, hop, margin, most, share, roots, used), len(roots)
     ptr, out, done = _output(rows.n, len(roots))

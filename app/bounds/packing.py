@@ -88,6 +88,16 @@ def joined(parts: list[Columns]) -> Columns:
     )
 
 
+def keys_of(columns: Columns) -> np.ndarray:
+    """[k] uint64, the same for columns of the same nodes and need, and for others by a chance of 2^-64."""
+    if not len(columns):
+        return np.zeros(0, dtype=np.uint64)
+    z = columns.nodes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.add.reduceat(z ^ (z >> np.uint64(31)), columns.ptr[:-1]) + columns.need.astype(np.uint64)
+
+
 @dataclass(frozen=True, eq=False)
 class Packing(Bound):
     """No vertex cover costs less than `lower`; the witness is a packing of edges, odd cycles and cliques.

@@ -89,11 +89,11 @@ def neighbours(rows: "Rows") -> list[list[int]]:
 
 
 def _closest(
-    near: list[list[int]], price: list[int], one: int, hop: int, most: int, root: int
+    near: list[list[int]], price: list[int], one: int, hop: int, limit: int, most: int, root: int
 ) -> tuple[int, int, dict[int, int]] | None:
     """The shortest odd closed walk met from the root: its two last states and the state before each state."""
     dist, parent, done = {2 * root: 0}, {2 * root: -1}, set()
-    heap, best, ends = [(0, 2 * root)], 2 * one, None
+    heap, best, ends = [(0, 2 * root)], limit, None
     while heap and len(done) < most:
         d, state = heapq.heappop(heap)
         if 2 * d + hop >= best:
@@ -152,7 +152,7 @@ def odd_cycles(
     for root in roots.tolist():
         if used[root] >= share:
             continue
-        met = _closest(near, cost, one, hop, most, root)
+        met = _closest(near, cost, one, hop, one - 2 * margin, most, root)
         if met is None:
             continue
         cycle = _simple_cycle(*met)

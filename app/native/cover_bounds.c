@@ -123,7 +123,8 @@ int64_t lk_clique_cover(int64_t n, const int64_t *indptr, const int32_t *indices
 /* ---- violated odd cycles ------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t n, one, hop, most;     /* prices are multiples of 1/one; hop: added per edge; most settled states */
+    int64_t n, one, hop, limit, most; /* prices are multiples of 1/one; hop: added per edge; limit of a walk's
+                                         length; most settled states */
     const int64_t *indptr, *price;
     const int32_t *indices;
     int64_t *dist;                 /* [2n] */
@@ -142,7 +143,7 @@ INLINE int64_t length(const Cycles *c, int64_t u, int64_t v) {
  * found, -1 without memory. */
 static int closest(Cycles *c, int32_t root, int32_t round, int32_t *ends) {
     const int64_t states = 2 * c->n;
-    int64_t best = 2 * c->one, settled = 0;
+    int64_t best = c->limit, settled = 0;
     int found = 0;
     c->heap.count = 0;
     c->dist[2 * (int64_t)root] = 0;
@@ -214,7 +215,7 @@ int64_t lk_odd_cycles(int64_t n, const int64_t *indptr, const int32_t *indices, 
                       int32_t *used, int64_t *out_ptr, int32_t *out, int64_t room, int64_t *next) {
     int64_t *dist = malloc((size_t)(2 * n) * sizeof *dist + 8), found = 0;
     int32_t *marks = calloc((size_t)(13 * n + 16), sizeof *marks), *cycle = marks + 7 * n;
-    Cycles c = {n, one, hop, most, indptr, price, indices, dist, marks, marks + 2 * n, marks + 4 * n,
+    Cycles c = {n, one, hop, one - 2 * margin, most, indptr, price, indices, dist, marks, marks + 2 * n, marks + 4 * n,
                 malloc((size_t)(8 * n + 16) * sizeof(int32_t)), marks + 6 * n, {malloc(1024 * sizeof *dist), 0, 1024}};
     int32_t ends[2];
     int64_t i = 0;
