@@ -716,6 +716,7 @@ def test_as_many_evaluations_as_a_rollout_takes_give_it_again(seed):
     """Its last allowed choice may be the one that completes it."""
     graph = nx.gnp_random_graph(60, 0.08, seed=seed)
     settings = {"search.baselines": False, "search.bounds": False, "search.steps": 0}
+    settings["search.reductions"] = False
     whole = solve(graph, "mds", settings=settings)
     assert whole.source == "learned"
     limited = {
