@@ -22,19 +22,21 @@ from app.bounds.packing import (
 from app.graphs.graph import Graph
 
 METHOD = "packing of edges, odd cycles and cliques"
-# Steps of the first-order method between two separations, more where fewer columns are new than SOME of the
-# number of nodes; twice as many after so many rounds in vain.
-STEPS, MORE_STEPS, SOME, DOUBLE = 100, 300, 0.05, 6
+STEPS, MORE_STEPS = 100, 300  # of the first-order method between separations: where these find many, or fewer
+DOUBLE = 6  # rounds in vain, after which they are twice as many
 MANY = 60  # edges a node, from which on edges too are columns only when violated
 SLICE = 30_000_000  # entries of the program that one slice goes through, at most
 PARTS, LEAST_ROOTS = 16, 256  # of the nodes, which searches start from; of a part,
 STATES = 200_000  # but fewer where they can settle more states than that together
-REACH, MOST_REACH, REACHED = 100, 3000, 100_000  # states one search settles: at first, at most; their entries
+REACH, LEAST_REACH, MOST_REACH = 100, 60, 3000  # states that one search settles: at first, at least, at most,
+REACHED, ROUND_STATES = 100_000, 20_000_000  # within as many of their entries; those of a round
 SHARE = 3  # a node that lies on so many new columns starts no search of its own
 MARGIN, LEAST_MARGIN = ONE // 50, ONE // 2000  # columns violated by less are not looked for
-FEW = 0.02  # of the number of nodes: where fewer columns are new, searches go further, with smaller margins
+# New columns of a round, over the number of nodes: where there are fewer, searches go further; margins become
+# smaller; prices are not raised any more.
+SOME, FEW, NONE = 0.05, 0.02, 0.005
 IDLE = 1e-4  # columns with smaller values are dropped
-PATIENCE = {True: 24, False: 8}  # rounds in vain, while many columns are found or few
+PATIENCE = {True: 24, False: 12}  # rounds in vain, while many columns are found or few
 
 
 class CyclePacking:
@@ -62,7 +64,7 @@ class CyclePacking:
         self._x, self._y = np.full(graph.n, 0.5), np.zeros(self._edges)
         self._keys = np.zeros(0, dtype=np.uint64)  # of the columns after the edges
         degree = max(len(graph.indices) // graph.n, 1)
-        self._most = min(MOST_REACH, max(60, REACHED // degree))
+        self._most = max(min(MOST_REACH, REACHED // degree, ROUND_STATES // graph.n), LEAST_REACH)
         self._margin, self._reach = MARGIN, min(REACH, self._most)
         self.best = nothing(weights, METHOD)
 
@@ -72,23 +74,26 @@ class CyclePacking:
 
     def slices(self) -> Iterator[None]:
         """The work, cut into slices; ends when nothing more is found or gained."""
-        idle, many, raised = 0, True, True
+        idle, many, raised, useful = 0, True, True, True
         while idle < PATIENCE[many]:
             before, found = self.best.lower, (yield from self._separate(raised))
-            steps = STEPS if found >= SOME * self._n else MORE_STEPS
-            yield from self._solve(steps << idle // DOUBLE)
+            some, many = found >= SOME * self._n, found >= FEW * self._n
+            yield from self._solve((STEPS if some and raised else MORE_STEPS) << idle // DOUBLE)
             idle = 0 if self.best.lower > before else idle + 1
-            many = found >= FEW * self._n
+            if not some:
+                self._reach = min(2 * self._reach, self._most)
             if not many:
                 self._margin = max(self._margin // 2, LEAST_MARGIN)
-                self._reach = min(4 * self._reach, self._most)
-                raised = not raised
+            # Where raised prices leave few columns to be found, every other round is without; where next to
+            # none, all are: so it is where many cliques overlap.
+            useful = useful and (found >= NONE * self._n or not raised)
+            raised = useful and (many or not raised)
 
     def _separate(self, raised: bool) -> Iterator[None]:
         """Add columns that the prices violate; returns how many.
 
         raised   prices are raised first where they violate known columns, and then along those that are
-                 found, so that each search finds others. Where many cliques overlap that leaves few.
+                 found, so that each search finds others
         """
         left, added = 1.0 - np.clip(self._x, 0.0, 1.0), 0
         if raised:
