@@ -175,7 +175,11 @@ def test_bounds_that_may_close_the_gap_get_most_of_the_time(group, monkeypatch):
         progress.proved(999, "stairs", 10)
         rounds.made, rounds.bound_seconds = 1, 0.2
         shares[closing] = rounds._bound_share()
+        monkeypatch.setattr(Curious, "leads", True, raising=False)
+        assert rounds._bound_share() > 1  # bounds that lead to the best solutions, near the end or not
         rounds.mine[0].found_at = 10**6 - 1
+        assert rounds._bound_share() > 1
+        monkeypatch.setattr(Curious, "leads", False)
         assert rounds._bound_share() == shares[False]
     assert shares[True] > 1 > shares[False]
 

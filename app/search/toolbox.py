@@ -62,6 +62,8 @@ class Search(Protocol):
 
     One that can use what others found also has `meeting_steps`, the steps between two meetings, join(count)
     for the number of searches, news() -> [k, n] integers to tell, meet(others) with the news of the others.
+
+    One that can go on from a solution that bounds have found has hear(solution); only under a time limit.
     """
 
     steps: int

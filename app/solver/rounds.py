@@ -249,12 +249,13 @@ class Rounds:
         """What bounds get of the time of the searches of this rank."""
         gap = self.progress.gap()
         near = gap is not None and gap <= NEAR
-        if getattr(self.bounds, "closing", False) and self._in_sight(gap):
-            if self._settled():
-                return CLOSING_SHARE
-            return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
+        closing = getattr(self.bounds, "closing", False) and self._in_sight(gap)
+        if closing and self._settled():
+            return CLOSING_SHARE
         if getattr(self.bounds, "leads", False):
             return LEADING_SHARE
+        if closing:
+            return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
         hurried = self.budget.hurried or self.exact.eager or (near and stale)
         return HURRIED_SHARE if hurried else BOUND_SHARE
