@@ -18,12 +18,12 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [
-        (2, ["-k", HOST_ONLY]), (3, ["-k", HOST_ONLY, "--share=1/3"]), (4, ["-k", HOST_ONLY, "--share=2/3"]),
-        (2, ["-k", "stand-in or [gpu", "--share=1/3"]),
+        (2, ["-k", HOST_ONLY]), (3, ["-k", HOST_ONLY, "--share=1/6"]), (4, ["-k", HOST_ONLY, "--share=2/6"]),
+        (2, ["-k", "stand-in or [gpu", "--share=1/6"]),
     ],
 )  # fmt: skip
 def test_the_suite_on_ranks(ranks, options):
-    """For time: a third of the tests on 3 ranks, another on 4, a third of those of stand-in and GPU on 2."""
+    """For time: a sixth of the tests on 3 ranks, another on 4, a sixth of those of stand-in and GPU on 2."""
     code, printed = run_job([*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"], limit_s=900)
     assert code == 0, printed[-6000:]
 
