@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.bounds import plain
+from app.bounds import plain, plain_triangles
 from app.graphs.graph import Graph
 from app.native.library import address, function
 from app.rng import SplitMix
@@ -54,6 +54,7 @@ CUT_CYCLES = function(
     Pointer,
     returns=Long,
 )
+TRIANGLES = function("lk_triangles", Long, Pointer, ctypes.c_double, Long, Pointer, returns=Long)
 FILL = function("lk_fill_packing", Long, *[Pointer] * 5)
 
 
@@ -177,6 +178,20 @@ def cut_cycles(
         len(nodes), address(done),
     )  # fmt: skip
     return list(zip(_lists(found, ptr, nodes), _lists(found, ptr, over))), int(done[0])
+
+
+def triangles(X: np.ndarray, margin: float, most: int, compiled: bool = True) -> np.ndarray:
+    """Triangles i < j < k of which X violates an inequality by more than `margin`, at most `most`: those that
+    it violates most, to about 1/128, in ascending order.
+
+    X        [n, n] float64, symmetric: products of signs, relaxed
+    returns  [k, 4] int32: i, j, k and the kind: 0 for X[i,j] + X[i,k] + X[j,k] >= -1; 1, 2, 3: the sign of
+             the first, the second, the third stays, those of both others change
+    """
+    if not (compiled and TRIANGLES):
+        return plain_triangles.triangles(X, margin, most)
+    X, out = np.ascontiguousarray(X), np.empty((most, 4), dtype=np.int32)
+    return out[: TRIANGLES(len(X), address(X), margin, most, address(out))].copy()
 
 
 def _output(n: int, roots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

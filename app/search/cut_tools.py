@@ -14,7 +14,8 @@ from app.reductions.cut_verify import verify_log
 from app.search.core_bounds import CoreBounds
 from app.search.cut import CutSearch
 from app.search.cut_baselines import greedy_descent
-from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
+from app.search.cut_tree import CutTree, suits
+from app.search.toolbox import Baseline, Bounds, Instance, Search, Tree, rule_of
 
 LARGE = 1 << 20  # entries
 FEW = 3  # neighbours of a node that a rule asks for; else for nodes with the same neighbours
@@ -122,6 +123,20 @@ class CutTools:
             return None
         return CutSearch(self.core, seed, start, self._core_fixed, compiled=self.instance.compiled)
 
+    def tree(self, rank: int, ranks: int) -> Tree | None:
+        """The exact search of a small core, for all ranks together."""
+        weights, _ = integer_weights(self.core)
+        if not suits(self.core, weights):
+            return None
+        reduced = "" if self.kernel is None or not len(self.reducer.log) else "reductions"
+        return CutTree(
+            self.core, weights, self._core_fixed, self.better, rank, ranks, reduced, self.instance.compiled
+        )
+
+    def better(self, value: int) -> int:
+        """The core value of the next better cut: the core's unit may be half of the graph's."""
+        return self.core_value(self.value_of_core(value) + 1)
+
     def bounds(self) -> Bounds | None:
         """Upper bounds by eigenvalues, semidefinite programming and odd cycles."""
         return CutToolBounds(self)
@@ -168,8 +183,7 @@ class CutToolBounds(CoreBounds):
         if not self.subject.n:
             return False
         begun, self._known = time.perf_counter(), best
-        above = self.tools.core_value(self.tools.value_of_core(best) + 1) - 1
-        more = self.inner.improve(seconds, max(best, above))
+        more = self.inner.improve(seconds, max(best, self.tools.better(best) - 1))
         self._worked += time.perf_counter() - begun
         if self._offers and self._polished <= POLISH_SHARE * self._worked:
             self._polish()

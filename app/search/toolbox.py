@@ -143,6 +143,9 @@ class Tree(Protocol):
     value              no core solution is better; the same on all ranks after `take`
     best               value of the best core solution that this rank knows
     left               roots of the tree that are open, and all
+    units              what those are, for the log; may be missing: "roots"
+    least_seconds      an estimate of the shortest call of `run`, where it is long; may be missing
+    closing            whether searches that have settled leave most of the time to it; may be missing
     """
 
     method: str

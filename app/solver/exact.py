@@ -133,7 +133,8 @@ class Exact:
         open_, all_ = self.tree.left
         about = f"about {duration(needs)} more" if needs < LONGEST else "over 1,000 years"
         self.progress.log.info(
-            "%s: by exact search a proof would take %s on %s (%s of %s roots are open)%s",
+            "%s: by exact search a proof would take %s on %s (%s of %s %s are open)%s",
             self.progress.name, about, counted(self.group.size, "rank"), f"{open_:,}", f"{all_:,}",
+            getattr(self.tree, "units", "roots"),
             "; most of the time goes to it" if self.eager else "",
         )  # fmt: skip

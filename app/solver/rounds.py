@@ -189,10 +189,19 @@ class Rounds:
         if self.made and self.mine and self.exact.eager:
             wanted = self.last * EAGER_SHARE / (1 - EAGER_SHARE)
         elif self.made and self.mine:
-            wanted = TREE_SHARE * self._bound_share() * self.search_seconds - self.exact.seconds
+            wanted = self._tree_share() * self.search_seconds - self.exact.seconds
         else:
             wanted = self._turn() * (self._exact_share() if self.more else 1)
-        return min(wanted, self.exact.room, self.budget.left())
+        room = min(self.exact.room, self.budget.left())
+        fits = getattr(self.exact.tree, "least_seconds", 0.0) <= room
+        return min(wanted, room) if fits else 0.0
+
+    def _tree_share(self) -> float:
+        """What the exact search gets of the time of the searches of this rank."""
+        if getattr(self.exact.tree, "closing", False) and self._settled():
+            return CLOSING_SHARE
+        alone = self.bounds is not None and not self.more
+        return self._bound_share() * (1 if alone else TREE_SHARE)
 
     def _exact_share(self) -> float:
         """What the exact search gets of a rank that it has for itself and the bounds."""
