@@ -10,7 +10,15 @@ import scipy.sparse as sp
 from app.bounds.cut_cycles import CycleCertificate
 from app.bounds.cut_packing import CutPacking
 from app.bounds.cut_sdp import MixingMethod, smallest_eigenvalue
-from app.bounds.cut_verify import CutCertificate, can_factor, dual_value, positive_semidefinite
+from app.bounds.cut_triangles import CutTriangles
+from app.bounds.cut_verify import (
+    CutCertificate,
+    TriangleCertificate,
+    can_factor,
+    dual_value,
+    positive_semidefinite,
+)
+from app.bounds.triangles import round_seconds
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
 
@@ -22,13 +30,16 @@ MOST_EDGES = 5_000_000  # of a packing of odd cycles
 MOST_PER_NODE = 8  # edges; with more the packing is weak, and worth its time only where
 LONG = 5.0  # s: a factorisation takes more
 LONGEST_SHARE = 0.15  # of a time limit: the relaxation is left to odd cycles where one step takes more
+ROUNDS, ROUNDS_SHARE = 6, 0.25  # of triangles, which are left out where so many take more of a time limit,
+MOST_DENSE = 3_000  # nodes; or where there are more
 END = object()
-Witness = CutCertificate | CycleCertificate
+Witness = CutCertificate | CycleCertificate | TriangleCertificate
 
 
 class CutBounds:
     """First the sum of the positive weights, then the eigenvalue bound, then by turns, as long as each gains,
-    the semidefinite relaxation, which is good on dense graphs, and odd cycles, which are on sparse ones.
+    the semidefinite relaxation, which is good on dense graphs, and odd cycles, which are on sparse ones. The
+    relaxation goes on with triangle inequalities where the graph is small enough.
 
     upper    the best bound proved so far, in units of integer_weights
     method   how it was found
@@ -53,7 +64,10 @@ class CutBounds:
         if cycles and worth and 0 < graph.edges <= MOST_EDGES:
             self._cycles = CutPacking(graph, self._weights, compiled)
             self._slices = self._cycles.slices()
-        self._spent = {"relaxation": 0.0, "cycles": 0.0}
+        self._with_triangles = self._possible and graph.n <= MOST_DENSE
+        self._triangles: CutTriangles | None = None
+        self._compiled = compiled
+        self._spent = {"relaxation": 0.0, "cycles": 0.0, "triangles": 0.0}
 
     @property
     def upper(self) -> int:
@@ -72,7 +86,9 @@ class CutBounds:
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the shortest call of `improve`, where it may be a factorisation."""
+        """An estimate of the shortest call of `improve`, where it may be a factorisation or a round."""
+        if self._triangles is not None:
+            return round_seconds(self._graph.n) + self._factor_seconds
         return self._factor_seconds if self._possible else 0.0
 
     @property
@@ -83,13 +99,15 @@ class CutBounds:
     @property
     def check_seconds(self) -> float:
         """An estimate of what a check of the best bound takes."""
-        factored = isinstance(self._best, CutCertificate) and self._best.y is not None
+        factored = isinstance(self._best, TriangleCertificate) or getattr(self._best, "y", None) is not None
         return self._factor_seconds if factored else 0.0
 
     def expect(self, seconds: float) -> None:
         """The time limit of the run: no factorisation that takes much of it is waited for."""
         if self._slices is not None and self._factor_seconds > LONGEST_SHARE * seconds:
-            self._possible = False
+            self._possible = self._with_triangles = False
+        if ROUNDS * round_seconds(self._graph.n) > ROUNDS_SHARE * seconds:
+            self._with_triangles = False
 
     @property
     def sides(self) -> np.ndarray | None:
@@ -112,6 +130,8 @@ class CutBounds:
             turn = self._turn()
             if turn == "cycles":
                 self._separate()
+            elif turn == "triangles":
+                self._round()
             else:
                 swept = self._relax(stop, lower)
             self._spent[turn] += time.perf_counter() - begun
@@ -125,13 +145,28 @@ class CutBounds:
 
     def _goes_on(self, lower: int | None) -> bool:
         """Whether there is something left to do, and to gain."""
-        return (self._possible or self._slices is not None) and (lower is None or self.upper > lower)
+        return bool(self._at_work()) and (lower is None or self.upper > lower)
+
+    def _at_work(self) -> list[str]:
+        """What has more to do."""
+        parts = {
+            "relaxation": self._possible,
+            "triangles": self._triangles is not None,
+            "cycles": self._slices is not None,
+        }
+        return [name for name, more in parts.items() if more]
 
     def _turn(self) -> str:
-        """Who works next: of two the one that has had less time."""
-        if self._slices is None or not self._possible:
-            return "relaxation" if self._possible else "cycles"
-        return "relaxation" if self._spent["relaxation"] <= self._spent["cycles"] else "cycles"
+        """Who works next: the one that has had least time."""
+        return min(self._at_work(), key=self._spent.get)
+
+    def _round(self) -> None:
+        """A round of triangles, and the proof of what it gained."""
+        self._triangles.round()
+        found = self._triangles.certificate(self._places, self.upper)
+        self._best = found or self._best
+        if self._triangles.settled:
+            self._triangles = None
 
     def _separate(self) -> None:
         """A slice of the odd cycles."""
@@ -150,6 +185,8 @@ class CutBounds:
             if lower is not None and self.upper <= lower:
                 return False
         self._possible = not self._sweeps(stop)
+        if not self._possible and self._with_triangles:
+            self._triangles = CutTriangles(self._graph, self._weights, self._mixing.y, self._compiled)
         return True
 
     def _sweeps(self, stop: float) -> bool:

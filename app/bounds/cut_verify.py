@@ -52,6 +52,75 @@ class CutCertificate:
             )
 
 
+KIND_SIGNS = ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))  # of x[i]x[j], x[i]x[k] and x[j]x[k]
+
+
+@dataclass(frozen=True, eq=False)
+class TriangleCertificate:
+    """As CutCertificate, with multipliers g >= 0 of triangle inequalities.
+
+    For signs x and s1 s2 s3 = 1, s1 x[i]x[j] + s2 x[i]x[k] + s3 x[j]x[k] >= -1 for any three nodes: not all
+    three terms are -1, for their product is 1. D has s/2 times g at the places of each inequality, so
+    x'Dx >= -sum(g); where W - D + Diag(y) is positive semidefinite, x'Wx >= -sum(y) - sum(g).
+
+    y          [n] int64 multiples of 2^-places
+    triangles  [k, 4] int32: i < j < k, and which of KIND_SIGNS
+    g          [k] int64, even multiples of 2^-places
+    """
+
+    upper: int
+    method: str
+    y: np.ndarray
+    places: int
+    triangles: np.ndarray
+    g: np.ndarray
+
+    def check(self, graph: Graph) -> None:
+        """Prove the bound from the witness and the graph alone; raises BadCertificate where that fails."""
+        n, (i, j, k, kind) = graph.n, self.triangles.T
+        shapes = self.y.shape == (n,) and self.triangles.shape == (len(self.g), 4)
+        if not (shapes and self.y.dtype == self.g.dtype == np.int64):
+            raise BadCertificate(f"{self.method}: needs [{n}] int64 and one multiplier for each inequality")
+        if ((i < 0) | (i >= j) | (j >= k) | (k >= n) | (kind < 0) | (kind > 3)).any():
+            raise BadCertificate(f"{self.method}: not triangles of {n} nodes")
+        if (self.g < 0).any() or (self.g % 2).any():
+            raise BadCertificate(f"{self.method}: multipliers must be even, and none of them negative")
+        weights, _ = integer_weights(graph)
+        if not self.semidefinite(graph, weights):
+            raise BadCertificate(f"{self.method}: W - D + Diag(y) is not proved positive semidefinite")
+        proved = dual_value(weights, np.concatenate([self.y, self.g]), self.places)
+        if proved > self.upper:
+            raise BadCertificate(
+                f"{self.method}: the witness proves {proved}, the certificate says {self.upper}"
+            )
+
+    def semidefinite(self, graph: Graph, weights: np.ndarray) -> bool:
+        """True only where W - D + Diag(y) is proved positive semidefinite."""
+        n, one = graph.n, 2**self.places
+        largest = one * int(np.abs(weights).max(initial=0)) + sum(self.g.tolist())
+        if n * n > ROOM or max(largest, int(np.abs(self.y).max(initial=0))) >= LARGEST:
+            return False  # too large, or not exact in float64
+        matrix = np.zeros((n, n), dtype=np.int64)
+        i, j, k, kind = self.triangles.T
+        signs = np.array(KIND_SIGNS)[kind]
+        for place, (a, b) in enumerate(((i, j), (i, k), (j, k))):
+            np.subtract.at(matrix, (a, b), signs[:, place] * (self.g // 2))
+        matrix += matrix.T
+        matrix[graph.row_of(), graph.indices] += weights * one
+        taken = math.ceil(margin(n, float(self.y.sum(dtype=np.float64))))
+        matrix[np.diag_indices(n)] = self.y - taken
+        return not (self.y <= taken).any() and _factors(matrix * 2.0**-self.places)
+
+
+def _factors(matrix: np.ndarray) -> bool:
+    """Whether a Cholesky factorisation of a matrix runs to its end."""
+    try:
+        cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True
+
+
 def dual_value(weights: np.ndarray, y: np.ndarray, places: int) -> int:
     """The whole number below (sum of all edges)/2 + sum(y)/4, exact.
 

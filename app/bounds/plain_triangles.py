@@ -13,9 +13,9 @@ def triangles(X: np.ndarray, margin: float, most: int) -> np.ndarray:
         j, k = np.triu_indices(n - i - 1, 1)
         j, k = j + i + 1, k + i + 1
         ij, ik, jk = X[i, j], X[i, k], X[j, k]
-        sums = np.stack([-(ij + ik + jk), ik + jk - ij, ij + jk - ik, ij + ik - jk])
-        kind = np.argmax(sums, axis=0)
-        by = sums[kind, np.arange(len(j))] - 1.0
+        both, other = np.abs(ik + jk) - ij, np.abs(ik - jk) + ij
+        by = np.maximum(both, other) - 1.0
+        kind = np.where(both > other, np.where(ik + jk > 0, 1, 0), np.where(jk > ik, 2, 3))
         over = np.flatnonzero(by > margin)
         rows = np.column_stack([np.full(len(over), i), j[over], k[over], kind[over]])
         found.append(rows.astype(np.int32))

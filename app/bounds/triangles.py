@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from app.bounds.kernels import triangles
@@ -10,7 +11,8 @@ from app.bounds.kernels import triangles
 SIGNS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=np.float64)  # of each kind
 FIRST, LEAST = 0.1, 1e-4  # of the smoothing, in units of the mean weight
 SHRINK = 0.3
-ITERATIONS = 40  # of one minimisation, at most
+ITERATIONS, FEWER, LARGE = 40, 15, 400  # of one minimisation, at most; of one of so many nodes or more
+EVALUATION = 2e-10  # s, of the value and its gradient, for each node to the power of three
 MARGIN = 0.05  # inequalities violated by less are not looked for
 NEW = 10  # new inequalities of a round, at most, for each node
 CLEAN = 0.3  # violated by less: the smoothing shrinks
@@ -81,12 +83,8 @@ class TriangleRelaxation:
         self.prepare(now.triangles)
         z = np.concatenate([now.y, now.g])
         bounds = [(None, None)] * n + [(0, None)] * len(now.g)
-        options = {
-            "maxiter": ITERATIONS,
-            "maxfun": 2 * ITERATIONS,
-            "gtol": max(now.smoothing, 1e-3),
-            "ftol": 0,
-        }
+        most = iterations(n)
+        options = {"maxiter": most, "maxfun": 2 * most, "gtol": max(now.smoothing, 1e-3), "ftol": 0}
         before = self.bound
         z = minimize(self.value, z, now.smoothing, "L-BFGS-B", jac=True, bounds=bounds, options=options).x
         self.value(z, now.smoothing)  # X and what is violated are of the last point
@@ -134,6 +132,16 @@ class TriangleRelaxation:
         return found, -1 - float((signs * self.X.ravel()[flat]).reshape(3, -1).sum(axis=0).min())
 
 
+def iterations(n: int) -> int:
+    """Of one minimisation of n nodes, at most."""
+    return ITERATIONS if n < LARGE else FEWER
+
+
+def round_seconds(n: int) -> float:
+    """An estimate of a round with n nodes, without the calls it is made of."""
+    return iterations(n) * EVALUATION * n**3
+
+
 def mean_size(W: np.ndarray) -> float:
     """The mean of the sizes of the entries that are not zero; 1 where all are."""
     return float(np.abs(W).sum()) / max(np.count_nonzero(W), 1) or 1.0
@@ -163,7 +171,5 @@ def _keys(of: np.ndarray, n: int) -> np.ndarray:
 
 
 def positive_part(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positive eigenvalues [k] and vectors [n, k] of a symmetric matrix."""
-    values, Q = np.linalg.eigh(M)
-    first = int(np.searchsorted(values, 0.0, side="right"))
-    return values[first:], Q[:, first:]
+    """Positive eigenvalues [k] and vectors [n, k] of a symmetric matrix, which is overwritten."""
+    return eigh(M, subset_by_value=(0.0, np.inf), driver="evr", check_finite=False, overwrite_a=True)

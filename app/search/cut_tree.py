@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from app.bounds.cut_branch import CutBranching, Part, whole_part
+from app.bounds.triangles import round_seconds
 from app.graphs.graph import Graph
 
 METHOD = "branch and bound by semidefinite programming"
 MOST = 250  # nodes: a round of the relaxation then takes some tenths of a second
 LARGEST = 2.0**50  # of the sum of all weights, which floating point then holds with room to spare
-ROUND_SECONDS = 2e-8  # of one, for each node to the power of three, and
-LEAST_SECONDS = 2e-2  # at least
+LEAST_SECONDS = 2e-2  # of one, at least
 ROOT_ROUNDS = 20  # of the first relaxation, about
 HEAD = 6  # numbers that a rank tells of itself, before the part that it gives away
 FEW = 10  # parts, whose shares of the tree say nothing yet
@@ -40,7 +40,7 @@ class CutTree:
         self._searched, self._left = 0, 1
         self.search: CutBranching | None = None
         self.value, self.more = int(np.maximum(weights, 0).sum()) // 2, True
-        self.least_seconds = LEAST_SECONDS + ROUND_SECONDS * core.n**3
+        self.least_seconds = LEAST_SECONDS + round_seconds(core.n)
         self.begin_seconds, self.forecast_seconds = self.least_seconds, 0.0
 
     def begin(self, best: int) -> None:
