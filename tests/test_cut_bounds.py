@@ -13,7 +13,15 @@ from app.bounds import cut_verify
 from app.bounds.certificate import BadCertificate
 from app.bounds.cut_bounds import CutBounds
 from app.bounds.cut_sdp import MixingMethod, _colour_classes, smallest_eigenvalue
-from app.bounds.cut_verify import CutCertificate, dual_value, factor_size, margin, positive_semidefinite
+from app.bounds.cut_triangles import CutTriangles
+from app.bounds.cut_verify import (
+    KIND_SIGNS,
+    CutCertificate,
+    dual_value,
+    factor_size,
+    margin,
+    positive_semidefinite,
+)  # fmt: skip
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
 
@@ -266,3 +274,90 @@ def test_gset_bounds(name, best, gap):
         pass
     assert best <= bounds.upper <= (1 + gap) * best
     bounds.certificate().check(graph)
+
+
+# ---- triangle inequalities ------------------------------------------------------------------------------
+
+
+def triangle_certificate(seed, n=14, rounds=6):
+    """A graph, and the certificate of its relaxation with triangles."""
+    draws = np.random.default_rng(seed)
+    u, v = np.triu_indices(n, 1)
+    graph = from_edges(n, u, v, draws.integers(-5, 6, len(u)).astype(float))
+    weights, _ = integer_weights(graph)
+    bound = CutTriangles(graph, weights, np.abs(dense(graph)).sum(axis=1))
+    for _ in range(rounds):
+        bound.round()
+    return graph, bound.certificate(PLACES, 1 << 40)
+
+
+def test_triangles_are_proved_and_above_the_optimum():
+    for seed in range(12):
+        graph, found = triangle_certificate(seed)
+        found.check(graph)
+        assert len(found.g) and found.upper >= optimum(graph)
+        assert found.upper <= improved(graph, cycles=False).upper + 2
+        with pytest.raises(BadCertificate, match="the witness proves"):
+            replace(found, upper=found.upper - 1).check(graph)
+
+
+def test_what_they_prove_is_so_in_exact_arithmetic():
+    """W - D + Diag(y) by elimination with Fractions, built entry by entry from the inequalities' meaning."""
+    for seed in range(4):
+        graph, found = triangle_certificate(seed, 9)
+        one = Fraction(1, 2**found.places)
+        matrix = [[Fraction(int(entry)) for entry in row] for row in dense(graph)]
+        for (i, j, k, kind), g in zip(found.triangles.tolist(), found.g.tolist()):
+            signs = KIND_SIGNS[kind]
+            assert signs[0] * signs[1] * signs[2] == 1
+            for sign, (a, b) in zip(signs, ((i, j), (i, k), (j, k))):
+                matrix[a][b] -= sign * g * one / 2
+                matrix[b][a] -= sign * g * one / 2
+        for v, y in enumerate(found.y.tolist()):
+            matrix[v][v] += y * one
+        assert semidefinite(matrix)
+
+
+def test_damaged_triangles_are_rejected():
+    graph, found = triangle_certificate(1)
+    other, out_of_order = found.triangles.copy(), found.triangles.copy()
+    heavy = int(np.argmax(found.g))
+    other[heavy, 3] = (other[heavy, 3] + 1) % 4
+    out_of_order[heavy, :2] = out_of_order[heavy, 1::-1]
+    beyond = found.triangles + np.array([0, 0, graph.n, 0], dtype=np.int32)
+    changes = {
+        "semidefinite": [
+            {"triangles": other},
+            {"y": found.y - (1 << found.places)},
+            {"g": 2 * found.g},
+            {"g": found.g + (1 << 60)},
+        ],
+        "not triangles": [{"triangles": out_of_order}, {"triangles": beyond}],
+        "even": [{"g": found.g + 1}, {"g": -found.g - 2}],
+        "needs": [{"g": found.g[1:]}, {"y": found.y[1:]}, {"g": found.g.astype(float)}],
+    }
+    for match, each in changes.items():
+        for change in each:
+            with pytest.raises(BadCertificate, match=match):
+                replace(found, **change).check(graph)
+
+
+def test_triangles_go_on_where_the_relaxation_ends():
+    graph = from_networkx(nx.gnp_random_graph(40, 0.5, seed=1))
+    bounds = improved(graph, 200, cycles=False)
+    assert bounds.method == "semidefinite relaxation with triangles"
+    assert bounds.check_seconds > 0
+    bounds.certificate().check(graph)
+    assert bounds.upper < CutBounds(graph, cycles=False).upper
+
+
+def test_triangles_that_would_take_long_are_left_out():
+    graph = from_networkx(nx.gnp_random_graph(300, 0.1, seed=1))
+    for seconds, wanted in (
+        (0.5, "semidefinite relaxation"),
+        (1e3, "semidefinite relaxation with triangles"),
+    ):
+        bounds = CutBounds(graph, cycles=False)
+        bounds.expect(seconds)
+        bounds.improve(2.0)
+        assert bounds.method == f"semidefinite relaxation{wanted}"
