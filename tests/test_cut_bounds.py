@@ -359,5 +359,7 @@ def test_triangles_that_would_take_long_are_left_out():
     ):
         bounds = CutBounds(graph, cycles=False)
         bounds.expect(seconds)
-        bounds.improve(2.0)
-        assert bounds.method == f"semidefinite relaxation{wanted}"
+        for _ in range(40):
+            if not bounds.improve(0.5) or bounds.method.endswith("triangles"):
+                break
+        assert bounds.method.endswith(wanted)
