@@ -64,7 +64,7 @@ class CutBounds:
         if cycles and worth and 0 < graph.edges <= MOST_EDGES:
             self._cycles = CutPacking(graph, self._weights, compiled)
             self._slices = self._cycles.slices()
-        self._with_triangles = self._possible and graph.n <= MOST_DENSE
+        self._with_triangles = self._possible and graph.n <= MOST_DENSE and self._places >= 0
         self._triangles: CutTriangles | None = None
         self._compiled = compiled
         self._spent = {"relaxation": 0.0, "cycles": 0.0, "triangles": 0.0}

@@ -111,7 +111,7 @@ class CutTree:
         """
         if not self.more:
             return 0.0
-        if self._searched < FEW:
+        if self._searched < FEW or self._closed <= 0:
             first = ROOT_ROUNDS * self.least_seconds
             return first - self._spent if self._spent < first else np.inf
         return self._spent * max(1 - self._closed, 0.0) / self._closed / self._ranks
