@@ -363,3 +363,12 @@ def test_triangles_that_would_take_long_are_left_out():
             if not bounds.improve(0.5) or bounds.method.endswith("triangles"):
                 break
         assert bounds.method.endswith(wanted)
+
+
+def test_weights_too_large_for_fractions_of_a_unit_are_bounded_without_triangles():
+    n = 12
+    u, v = np.triu_indices(n, 1)
+    graph = from_edges(n, u, v, np.where(u == 0, 2.0**51 // n, 2.0**38))
+    bounds = improved(graph, 20, cycles=False)
+    assert bounds.upper >= optimum(graph)
+    bounds.certificate().check(graph)

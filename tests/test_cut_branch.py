@@ -16,6 +16,7 @@ from app.bounds.cut_branch import (
     descended,
     folded,
     whole_part,
+    without,
 )  # fmt: skip
 from app.bounds.kernels import triangles
 from app.bounds.triangles import SIGNS, Multipliers, TriangleRelaxation, lifted
@@ -117,7 +118,8 @@ def test_the_bound_is_that_of_its_multipliers():
         values = np.maximum(np.linalg.eigvalsh(M), 0.0)
         linear = at.y.sum() + at.g.sum()
         by_norm = linear + np.square(values).sum() / (2 * at.smoothing) + at.smoothing * n * n / 2
-        assert relaxation.bound == pytest.approx(unit * min(linear + n * values.max(), by_norm), rel=1e-9)
+        assert relaxation.bound == pytest.approx(unit * (linear + n * values.max()), rel=1e-9)
+        assert relaxation.bound <= unit * by_norm
         assert (at.g >= 0).all()
         assert relaxation.bound >= (quadratic(-W / 4)).max()
 
@@ -206,6 +208,14 @@ def test_a_decided_pair_is_so_in_a_best_cut():
         assert quadratic(M)[agree].min() == quadratic(M).min()
         seen += 1
     assert 50 < seen < 200
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_folded_problem_is_that_of_the_merged_part(sign):
+    W = drawn(9, 0.7, 1, signed=True)
+    part = whole_part(W).merged(2, 5, sign, None)
+    assert np.array_equal(without(W, 2, 5, sign), part.weights(W)[0])
 
 
 @pytest.mark.mpi_skip
@@ -383,6 +393,36 @@ def test_given_sides_are_kept():
         found = tree.solution()
         assert (found[fixed >= 0] == fixed[fixed >= 0]).all()
         assert brute_values(graph, found[None])[0] == tree.value
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_best_cut_below_nothing_is_proved(ranks):
+    """Where sides are given and weights negative, the best cut weighs less than none."""
+    u, v = np.triu_indices(8, 1)
+    graph = from_edges(8, u, v, -1.0 - (u * v) % 4)
+    fixed = np.full(8, -1, dtype=np.int8)
+    fixed[:2] = 1, 0
+    made, best = trees(graph, ranks, fixed), optimum(graph, fixed)
+    assert best < 0
+    for tree in made:
+        tree.begin(best)
+    for _ in range(100):
+        for tree in made:
+            tree.run(0.0)
+        words = np.max([tree.told() for tree in made], axis=0)
+        for tree in made:
+            tree.take(words, best)
+    assert {(tree.value, tree.more) for tree in made} == {(best, False)}
+
+
+@pytest.mark.mpi_skip
+def test_no_share_of_the_tree_is_searched_yet():
+    (tree,) = trees(graph_of(drawn(10, 0.5, 1)), 1)
+    told = tree.told()
+    told[:5] = 9 + 1, 3 + 1, 40 + 1, 100e6 + 1, 0 + 1
+    tree.take(told, 0)
+    assert tree.left_seconds() == np.inf
 
 
 @pytest.mark.mpi_skip

@@ -277,10 +277,13 @@ def test_rollouts_do_not_depend_on_ranks(group, solo, name):
 
 
 @pytest.mark.mpi_skip
-def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo, request):
+@pytest.mark.parametrize(
+    "device",
+    ["host", "gpu", *(pytest.param(slow, marks=pytest.mark.long) for slow in ("plain", "stand-in"))],
+    indirect=True,
+)
+def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo):
     """A policy that moves a few hubs to and fro, or whose scores grow with degrees, ends far below."""
-    if request.node.callspec.params["device"] in ("plain", "stand-in"):
-        pytest.skip("takes minutes without kernels, and decides the same")
     saved = load_weights(default_weights("maxcut"))
     net, params = network("maxcut", solo.device)
     params.set(saved.arrays)

@@ -3,7 +3,7 @@
 import heapq
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -115,7 +115,7 @@ class CutBranching:
 
     def add(self, part: Part) -> None:
         """One part more."""
-        if self._hopeless(part):
+        if self._closes(part):
             return
         if len(self._open) > KEPT:
             part.start = None
@@ -123,13 +123,15 @@ class CutBranching:
         heapq.heappush(self._open, (-part.upper, self._number, part))
 
     def offer(self) -> Part | None:
-        """The part to give away first, which stays here."""
-        while self._open and self._hopeless(self._open[0][2]):
+        """The open part with the largest bound, to begin or to give away; those that have become hopeless are
+        closed on the way.
+        """
+        while self._open and self._closes(self._open[0][2]):
             heapq.heappop(self._open)
         return self._open[0][2] if self._open else None
 
     def give(self) -> None:
-        """Another searches what was offered."""
+        """What was offered is open here no more."""
         heapq.heappop(self._open)
 
     def learn(self, best: int) -> None:
@@ -137,8 +139,8 @@ class CutBranching:
         if best > self.best:
             self.best, self.found = best, None
 
-    def _hopeless(self, part: Part) -> bool:
-        """Whether no cut of a part is better than the best; it is then searched."""
+    def _closes(self, part: Part) -> bool:
+        """Whether no cut of a part is better than the best: its share of the tree is then searched."""
         if part.upper >= self.best + self.step:
             return False
         self.closed += 2.0**-part.depth
@@ -174,7 +176,7 @@ class CutBranching:
             self.best, self.found = cut, sides
         if relaxed.part.count < 2:
             relaxed.part.upper = min(cut, self.best)
-        if not self._hopeless(relaxed.part):
+        if not self._closes(relaxed.part):
             for part in relaxed.branches():
                 self.add(part)
 
@@ -183,10 +185,11 @@ class Relaxed:
     """A part and its relaxation; `part.upper` falls with it."""
 
     def __init__(self, part: Part, W: np.ndarray, unit: float, compiled: bool = True) -> None:
-        M, twice = part.weights(W)
+        M, _ = part.weights(W)
         while part.count > 1 and (pair := decided(M)) is not None:
             part = part.merged(*pair, folded(part.start, M, unit, *pair))
-            M, twice = part.weights(W)
+            M = without(M, *pair)
+        M, twice = part.weights(W)
         self.part, self._M, self._twice, self._unit = part, M, twice, unit
         self._relaxation = TriangleRelaxation(M, part.start, unit, compiled)
         self._rounds = 0
@@ -219,7 +222,7 @@ class Relaxed:
     def branches(self) -> list[Part]:
         """Both parts of this one, in which two nodes about which most is decided agree, and do not."""
         at, (i, j) = self._relaxation.at, self._pair()
-        at.smoothing = min(AGAIN * at.smoothing, ROUGH)
+        at = replace(at, smoothing=min(AGAIN * at.smoothing, ROUGH))
         starts = ((sign, folded(at, self._M, self._unit, i, j, sign)) for sign in (1, -1))
         parts = [self.part.merged(i, j, sign, start) for sign, start in starts]
         for part in parts:
@@ -248,6 +251,15 @@ def decided(M: np.ndarray) -> tuple[int, int, int] | None:
     v = int(rows[0])
     u = int(np.argmax(sizes[v]))
     return min(u, v), max(u, v), -1 if M[v, u] > 0 else 1
+
+
+def without(M: np.ndarray, i: int, j: int, sign: int) -> np.ndarray:
+    """The problem M [k, k] where x[j] = sign * x[i], but for a constant: zeros on its diagonal."""
+    M = M.copy()
+    M[i] += sign * M[j]
+    M[:, i] += sign * M[:, j]
+    M[i, i] = 0.0
+    return np.delete(np.delete(M, j, axis=0), j, axis=1)
 
 
 def folded(

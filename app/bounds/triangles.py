@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from app.bounds.kernels import triangles
 
@@ -12,7 +12,9 @@ SIGNS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=np.fl
 FIRST, LEAST = 0.1, 1e-4  # of the smoothing, in units of the mean weight
 SHRINK = 0.3
 ITERATIONS, FEWER, LARGE = 40, 15, 400  # of one minimisation, at most; of one of so many nodes or more
-EVALUATION = 2e-10  # s, of the value and its gradient, for each node to the power of three
+# Seconds of a value and its gradient: calls, for each pair of nodes, for each node to the power of three.
+EVALUATION = 2e-4, 1e-7, 5e-11
+SPARE = 1.15  # values for each iteration, about
 MARGIN = 0.05  # inequalities violated by less are not looked for
 NEW = 10  # new inequalities of a round, at most, for each node
 CLEAN = 0.3  # violated by less: the smoothing shrinks
@@ -45,16 +47,16 @@ class TriangleRelaxation:
     with M = C + T(g) - Diag(y) and its part [M]+ of positive eigenvalues,
 
         <C, X> <= sum(y) + sum(g) + <M, X>
-               <= sum(y) + sum(g) + |[M]+| |X|                     (Frobenius norms; X is semidefinite)
-               <= sum(y) + sum(g) + |[M]+|^2 / 2a + a n^2 / 2      (|X| <= trace X = n)
+               <= sum(y) + sum(g) + n max(0, largest eigenvalue of M)           (trace X = n)
+               <= sum(y) + sum(g) + |[M]+|^2 / 2a + a n^2 / 2                   (Frobenius norm)
 
-    and just so <M, X> <= n max(0, largest eigenvalue). The third is smooth and convex in y and g, with
-    gradients 1 - Z[i, i] and 1 + s1 Z[i, j] + s2 Z[i, k] + s3 Z[j, k] for Z = [M]+/a: it is minimised by
+    The second is the bound. The third is smooth and convex in y and g, with gradients 1 - Z[i, i] and
+    1 + s1 Z[i, j] + s2 Z[i, k] + s3 Z[j, k] for Z = [M]+/a, which tends to the best X: it is minimised by
     L-BFGS-B for ever smaller a. Between two minimisations inequalities that Z violates come in, others leave.
 
     Source   Krislock, Malick, Roupin 2014, "Improved semidefinite bounding procedure for solving max-cut
              problems to optimality" (BiqCrunch); triangles: Barahona and Mahjoub 1986
-    Differs  the smaller of the second and the third bound counts, and what rounding may take is added
+    Differs  the second bound counts, not the third, which is never smaller; what rounding may take is added
     W        [n, n] float64, whole numbers, symmetric, zeros on the diagonal
     bound    the best so far, in units of W
     at       multipliers of that bound
@@ -73,7 +75,7 @@ class TriangleRelaxation:
             none = np.zeros((0, 4), dtype=np.int32)
             start = Multipliers(np.abs(self.C).sum(axis=1), none, np.zeros(0), FIRST)
         self._now = self.at = start
-        self.bound, self.settled, self.evaluations = np.inf, False, 0
+        self.bound, self.settled = np.inf, False
         self.X = np.eye(n)
         self._norm = float(np.abs(self.C).sum())
 
@@ -82,7 +84,7 @@ class TriangleRelaxation:
         now, n = self._now, len(self.C)
         self.prepare(now.triangles)
         z = np.concatenate([now.y, now.g])
-        bounds = [(None, None)] * n + [(0, None)] * len(now.g)
+        bounds = Bounds(np.repeat([-np.inf, 0.0], [n, len(now.g)]), np.inf)
         most = iterations(n)
         options = {"maxiter": most, "maxfun": 2 * most, "gtol": max(now.smoothing, 1e-3), "ftol": 0}
         before = self.bound
@@ -104,7 +106,7 @@ class TriangleRelaxation:
         self._flat, self._signs = entries(of, len(self.C))
 
     def value(self, z: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
-        """The third bound without its last term, and its gradient; both bounds count."""
+        """The third bound without its last term, and its gradient; the second bound counts."""
         n, k = len(self.C), len(z) - len(self.C)
         M = self.C + spread(self._flat, self._signs, z[n:], n) if k else self.C.copy()
         M[np.diag_indices(n)] -= z[:n]
@@ -113,8 +115,7 @@ class TriangleRelaxation:
         linear, square = float(z.sum()), float(values @ values) / (2 * smoothing)
         largest = float(values.max(initial=0.0))
         rounding = n * n * ROUNDING * (self._norm + float(np.abs(z).sum()))
-        bound = self.unit * (min(linear + square + smoothing * n * n / 2, linear + n * largest) + rounding)
-        self.X, self.evaluations = Z, self.evaluations + 1
+        bound, self.X = self.unit * (linear + n * largest + rounding), Z
         if bound < self.bound:
             self.bound = bound
             self.at = Multipliers(z[:n].copy(), self._now.triangles, z[n:].copy(), smoothing)
@@ -138,8 +139,9 @@ def iterations(n: int) -> int:
 
 
 def round_seconds(n: int) -> float:
-    """An estimate of a round with n nodes, without the calls it is made of."""
-    return iterations(n) * EVALUATION * n**3
+    """An estimate of a round with n nodes."""
+    calls, pairs, cube = EVALUATION
+    return SPARE * iterations(n) * (calls + pairs * n**2 + cube * n**3)
 
 
 def mean_size(W: np.ndarray) -> float:

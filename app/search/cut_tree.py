@@ -11,7 +11,6 @@ from app.graphs.graph import Graph
 METHOD = "branch and bound by semidefinite programming"
 MOST = 250  # nodes: a round of the relaxation then takes some tenths of a second
 LARGEST = 2.0**50  # of the sum of all weights, which floating point then holds with room to spare
-LEAST_SECONDS = 2e-2  # of one, at least
 ROOT_ROUNDS = 20  # of the first relaxation, about
 HEAD = 6  # numbers that a rank tells of itself, before the part that it gives away
 FEW = 10  # parts, whose shares of the tree say nothing yet
@@ -40,8 +39,9 @@ class CutTree:
         self._searched, self._left = 0, 1
         self.search: CutBranching | None = None
         self.value, self.more = int(np.maximum(weights, 0).sum()) // 2, True
-        self.least_seconds = LEAST_SECONDS + round_seconds(core.n)
-        self.begin_seconds, self.forecast_seconds = self.least_seconds, 0.0
+        self._least = int(np.minimum(weights, 0).sum()) // 2  # no cut weighs less
+        self.least_seconds = round_seconds(core.n)
+        self.begin_seconds = self.forecast_seconds = 0.0  # next to nothing
 
     def begin(self, best: int) -> None:
         """Make ready, knowing a cut of weight `best`; the first rank begins. Ranks: all, with the same."""
@@ -74,17 +74,18 @@ class CutTree:
     def told(self) -> np.ndarray:
         """Of each rank: its bound, what is open, the parts it has relaxed, its microseconds, the share of the
         tree that it has searched, the depth of what it can spare or 0, and that: its bound, and of each node
-        the sign it has. Numbers are larger by one: a zero is another rank's.
+        the sign it has. Bounds are told above the least that a cut can weigh, and all numbers are larger by
+        one: a zero is another rank's.
         """
         search, n = self.search, self._core.n
         words = np.zeros((self._ranks, HEAD + 1 + n), dtype=np.int64)
         mine, part = words[self._rank], search.offer()
         mine[:5] = (
-            search.upper + 1, search.left + 1, search.parts + 1, MICRO * self._seconds + 1,
+            search.upper - self._least + 1, search.left + 1, search.parts + 1, MICRO * self._seconds + 1,
             SHARES * search.closed + 1,
         )  # fmt: skip
         if part is not None and search.left > 1:
-            mine[5:7] = part.depth + 1, part.upper + 1
+            mine[5:7] = part.depth + 1, part.upper - self._least + 1
             mine[7:] = 2 * part.where + (part.sign > 0) + 1
         return words.ravel()
 
@@ -99,11 +100,16 @@ class CutTree:
             if giver == self._rank:
                 self.search.give()
             if taker == self._rank:
-                self.search.add(_part_of(told[giver, 5:] - 1))
+                self.search.add(self._part_of(told[giver, HEAD - 1 :] - 1))
         self.search.learn(best)
-        self.more, self.value = bool((left > 0).any()), max(best, int(upper.max()))
+        self.more, self.value = bool((left > 0).any()), max(best, int(upper.max()) + self._least)
         self._left, self._searched = int(left.sum()), int(parts.sum())
         self._spent, self._closed = float(spent.sum()) / MICRO, float(closed.sum()) / SHARES
+
+    def _part_of(self, words: np.ndarray) -> Part:
+        """What was told of a part: its depth, its bound, its nodes."""
+        depth, upper, nodes = int(words[0]), int(words[1]) + self._least, words[2:]
+        return Part(nodes >> 1, 2 * (nodes & 1) - 1, upper, None, depth)
 
     def left_seconds(self) -> float:
         """About how long all ranks together need: as if what is open took as long as what is searched, each
@@ -123,12 +129,6 @@ class CutTree:
     def left(self) -> tuple[int, int]:
         """Parts that are open, and all that there were."""
         return self._left, self._left + self._searched
-
-
-def _part_of(words: np.ndarray) -> Part:
-    """What was told of a part: its depth, its bound, its nodes."""
-    depth, upper, nodes = int(words[0]), int(words[1]), words[2:]
-    return Part(nodes >> 1, 2 * (nodes & 1) - 1, upper, None, depth)
 
 
 def suits(core: Graph, weights: np.ndarray) -> bool:
