@@ -149,15 +149,14 @@ class CutBranching:
     # ---- the search ----------------------------------------------------------------------------------------
 
     def run(self, seconds: float) -> float:
-        """Work for about so long, a round of a relaxation at least; returns the seconds that it took."""
-        begun, spent = time.perf_counter(), 0.0
-        while self._active or self._next():
+        """Work for so long, a round at least and then none that would end late; returns the seconds."""
+        begun, spent, longest = time.perf_counter(), 0.0, 0.0
+        while (not spent or spent + longest < seconds) and (self._active or self._next()):
             if self._active.round(self.best + self.step):
                 self._close(self._active)
                 self._active = None
-            spent = time.perf_counter() - begun
-            if spent >= seconds:
-                break
+            before, spent = spent, time.perf_counter() - begun
+            longest = max(longest, spent - before)
         return spent
 
     def _next(self) -> bool:
