@@ -365,6 +365,22 @@ def test_triangles_that_would_take_long_are_left_out():
         assert bounds.method.endswith(wanted)
 
 
+def test_triangles_of_heavy_weights_are_proved():
+    """All multipliers together are beyond 2^52 of the unit then; no entry of the matrix is."""
+    u, v = np.triu_indices(90, 1)
+    draws = np.random.default_rng(1)
+    graph = from_edges(90, u, v, draws.integers(1, 1 << 30, len(u)).astype(float))
+    bounds = improved(graph, 60, cycles=False)
+    assert bounds.method == "semidefinite relaxation with triangles"
+    found = bounds.certificate()
+    found.check(graph)
+    finer = replace(found, y=found.y << 3, g=found.g << 3, places=found.places + 3)
+    assert sum(finer.g.tolist()) >= cut_verify.LARGEST
+    finer.check(graph)
+    with pytest.raises(BadCertificate, match="semidefinite"):
+        replace(found, places=-1).check(graph)
+
+
 def test_weights_too_large_for_fractions_of_a_unit_are_bounded_without_triangles():
     n = 12
     u, v = np.triu_indices(n, 1)

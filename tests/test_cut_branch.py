@@ -23,6 +23,7 @@ from app.bounds.triangles import SIGNS, Multipliers, TriangleRelaxation, lifted
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
 from app.search import cut_tree
+from app.search.cut import CutSearch
 from app.search.cut_tree import CutTree, suits
 
 
@@ -308,9 +309,9 @@ def test_problems_of_sixty_nodes(signed):
         search.run(10.0)
     x = np.where(search.found, 1.0, -1.0)
     assert search.upper == search.best == (W.sum() - x @ W @ x) / 4
-    draws = np.random.default_rng(1).choice([-1.0, 1.0], (60, 300))
-    best = descended(W, draws)
-    assert search.best >= (W.sum() - best @ W @ best) / 4
+    annealed = CutSearch(graph_of(W), 1)
+    annealed.run(200_000)
+    assert search.best == annealed.best
     assert search.parts < 60
 
 
@@ -350,8 +351,10 @@ def graph_of(W):
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_all_ranks_prove_the_same_and_every_one_works(ranks, monkeypatch):
-    monkeypatch.setattr("app.bounds.cut_branch.WAIT", 1.0)
-    graph = graph_of(drawn(40, 0.5, 2, signed=True))
+    monkeypatch.setattr("app.bounds.cut_branch.WAIT", 1e-9)
+    monkeypatch.setattr("app.bounds.cut_branch.LEAST_ROUNDS", 0)
+    monkeypatch.setattr("app.bounds.triangles.ITERATIONS", 2)
+    graph = graph_of(drawn(32, 0.9, 2, signed=True))
     W = dense(graph)
     alone = CutBranching(W, 0, root=whole_part(W))
     while alone.left:
@@ -369,8 +372,8 @@ def test_all_ranks_prove_the_same_and_every_one_works(ranks, monkeypatch):
     assert uppers == sorted(uppers, reverse=True)
     assert uppers[-1] == made[0].value == alone.best
     assert sum(tree.search.closed for tree in made) == 1.0
-    if alone.parts > 4 * ranks:
-        assert all(tree.search.parts for tree in made)
+    assert alone.parts > 40
+    assert all(tree.search.parts for tree in made)
     found = [tree.solution() for tree in made if tree.best == alone.best]
     (owner,) = {tuple(sides) for sides in found if sides is not None}
     x = np.where(owner, 1.0, -1.0)
@@ -474,3 +477,5 @@ def test_sides_that_are_given_are_kept_by_the_exact_search():
     found = solve(graph, "maxcut", inside=[0, 1, 2, 3], outside=[4], search_seconds=10.0, settings=keys)
     assert found.optimal
     assert found.objective <= free.objective
+    assert {0, 1, 2, 3} <= set(found.nodes)
+    assert 4 not in found.nodes

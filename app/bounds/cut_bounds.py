@@ -22,7 +22,7 @@ from app.bounds.triangles import round_seconds
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
 
-BATCH = 10  # sweeps between two looks at the clock
+BATCH = 10  # sweeps between two looks at what they gain
 SETTLED = 1e-7  # the relaxation has converged when a batch gains less than this share
 TRIES = 6  # shifts tried until a factorisation ends
 FLOPS = 1.5e10  # of a factorisation, per second
@@ -56,7 +56,7 @@ class CutBounds:
             (self._weights.astype(np.float64), graph.indices, graph.indptr), shape=(graph.n, graph.n)
         )
         self._mixing: MixingMethod | None = None
-        self._value = 0.0
+        self._value, self._swept = 0.0, 0
         self._places = _places(self._matrix)
         self._cycles: CutPacking | None = None
         self._slices: Iterator[None] | None = None
@@ -190,13 +190,18 @@ class CutBounds:
         return True
 
     def _sweeps(self, stop: float) -> bool:
-        """A batch of sweeps, cut short at the time `stop`; True where a whole one gained next to nothing."""
-        for _ in range(BATCH):
+        """Sweeps, until a batch of them is whole or it is time to stop; True where one gained next to nothing.
+
+        A batch goes on in the next call: short calls end, too.
+        """
+        while True:
             value = self._mixing.sweep()
+            self._swept += 1
+            if self._swept % BATCH == 0:
+                gained, self._value = value - self._value, value
+                return gained <= SETTLED * value
             if time.perf_counter() >= stop:
                 return False
-        gained, self._value = value - self._value, value
-        return gained <= SETTLED * value
 
     def _prove(self, y: np.ndarray, method: str) -> None:
         """Shift y until W + Diag(y) is proved semidefinite, and keep the bound where it is better."""

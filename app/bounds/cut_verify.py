@@ -15,6 +15,7 @@ from app.graphs.graph import Graph
 
 ROOM = 1 << 26  # float64 of a factor: 512 MB
 ROUNDOFF = 2.0**-53
+FULL = 2**62  # of sums of int64
 LARGEST = 2**52  # below this, multiples of the certificate's unit are exact in float64
 
 
@@ -96,10 +97,10 @@ class TriangleCertificate:
 
     def semidefinite(self, graph: Graph, weights: np.ndarray) -> bool:
         """True only where W - D + Diag(y) is proved positive semidefinite."""
-        n, one = graph.n, 2**self.places
-        largest = one * int(np.abs(weights).max(initial=0)) + sum(self.g.tolist())
-        if n * n > ROOM or max(largest, int(np.abs(self.y).max(initial=0))) >= LARGEST:
-            return False  # too large, or not exact in float64
+        n, one = graph.n, 2 ** max(self.places, 0)
+        most = one * int(np.abs(weights).max(initial=0)) + sum(self.g.tolist())
+        if n * n > ROOM or self.places < 0 or most > FULL:
+            return False  # too large
         matrix = np.zeros((n, n), dtype=np.int64)
         i, j, k, kind = self.triangles.T
         signs = np.array(KIND_SIGNS)[kind]
@@ -107,6 +108,8 @@ class TriangleCertificate:
             np.subtract.at(matrix, (a, b), signs[:, place] * (self.g // 2))
         matrix += matrix.T
         matrix[graph.row_of(), graph.indices] += weights * one
+        if max(int(np.abs(each).max(initial=0)) for each in (matrix, self.y)) >= LARGEST:
+            return False  # not exact in float64
         taken = math.ceil(margin(n, float(self.y.sum(dtype=np.float64))))
         matrix[np.diag_indices(n)] = self.y - taken
         return not (self.y <= taken).any() and _factors(matrix * 2.0**-self.places)
