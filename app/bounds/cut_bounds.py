@@ -190,7 +190,7 @@ class CutBounds:
         return True
 
     def _sweeps(self, stop: float) -> bool:
-        """Sweeps, until a batch of them is whole or it is time to stop; True where one gained next to nothing.
+        """Sweeps until a batch of them is whole or it is time to stop; True where one gained next to nothing.
 
         A batch goes on in the next call: short calls end, too.
         """
