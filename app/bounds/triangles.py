@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.optimize import Bounds, minimize
 
 from app.bounds.kernels import triangles
 
@@ -81,6 +80,8 @@ class TriangleRelaxation:
 
     def round(self) -> None:
         """One minimisation, and the inequalities for the next."""
+        from scipy.optimize import Bounds, minimize  # a fair share of a program's start, for few runs
+
         now, n = self._now, len(self.C)
         self.prepare(now.triangles)
         z = np.concatenate([now.y, now.g])
