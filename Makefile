@@ -21,10 +21,12 @@ test: $(VENV)/ready
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore tests/test_ranks.py
 	$(BIN)/python -m pytest -q tests/test_ranks.py
 
-# What takes longer: the tests marked `long` (kills and resumes, damaged files, studies, long commands of the documents).
+# What takes longer: the tests marked `long` (kills and resumes, damaged files, studies, long commands of the documents,
+# more of the suite on 3 and 4 ranks).
 test-long: $(VENV)/ready
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long --ignore tests/test_ranks.py
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q tests/test_resume.py -k again_and_again
+	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long tests/test_ranks.py
 
 # The lines of app/ that the tests run, in whatever process or rank they start; fails below 90 %. Tracing slows what has a limit of
 # seconds, so that a test may fail here: whether they pass is for `make test` to say.

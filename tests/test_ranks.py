@@ -20,11 +20,17 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     [
         (2, ["-k", HOST_ONLY]), (3, ["-k", HOST_ONLY, "--share=1/6"]), (4, ["-k", HOST_ONLY, "--share=2/6"]),
         (2, ["-k", "stand-in or [gpu", "--share=1/6"]),
+        pytest.param(3, ["-k", HOST_ONLY, "--share=1/3"], marks=pytest.mark.long),
+        pytest.param(4, ["-k", HOST_ONLY, "--share=2/3"], marks=pytest.mark.long),
+        pytest.param(2, ["-k", "stand-in or [gpu", "--share=1/3"], marks=pytest.mark.long),
     ],
 )  # fmt: skip
 def test_the_suite_on_ranks(ranks, options):
-    """For time: a sixth of the tests on 3 ranks, another on 4, a sixth of those of stand-in and GPU on 2."""
-    code, printed = run_job([*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"], limit_s=900)
+    """For time a sixth of the tests on 3 ranks, another on 4, a sixth of those of stand-in and GPU on 2; long: a
+    third.
+    """
+    command = [*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"]
+    code, printed = run_job(command, limit_s=900, LOCKSTEP_LONG="0")
     assert code == 0, printed[-6000:]
 
 
