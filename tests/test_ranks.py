@@ -26,8 +26,9 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     ],
 )  # fmt: skip
 def test_the_suite_on_ranks(ranks, options):
-    """For time a sixth of the tests on 3 ranks, another on 4, a sixth of those of stand-in and GPU on 2; long: a
-    third.
+    """For time a sixth of the tests on 3 ranks, another on 4, a sixth of those of stand-in and GPU on 2.
+
+    A third of each where long tests run.
     """
     command = [*mpirun(ranks), *PYTEST, "--with-mpi", "-x", *options, "tests"]
     code, printed = run_job(command, limit_s=900, LOCKSTEP_LONG="0")
