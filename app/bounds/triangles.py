@@ -17,6 +17,7 @@ SPARE = 1.15  # values for each iteration, about
 MARGIN = 0.05  # inequalities violated by less are not looked for
 NEW = 10  # new inequalities of a round, at most, for each node
 CLEAN = 0.3  # violated by less: the smoothing shrinks
+GAIN = 1e-3  # of the mean weight: a round that gains less with the least smoothing is the last
 USED = 1e-8  # multipliers of inequalities that are kept
 ROUNDING = 2.0**-50  # of an eigenvalue, for each row and the matrix's norm
 
@@ -97,7 +98,7 @@ class TriangleRelaxation:
         last = now.smoothing <= LEAST
         if worst < CLEAN or len(new) < n:
             now.smoothing = max(SHRINK * now.smoothing, LEAST)
-        self.settled = last and (not len(new) or before - self.bound < 1e-4)
+        self.settled = last and (not len(new) or before - self.bound < GAIN * self.unit)
         now.triangles = np.concatenate([now.triangles, new])
         now.g = np.concatenate([now.g, np.zeros(len(new))])
         self._now = now
