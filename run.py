@@ -2,14 +2,14 @@
 
 import sys
 
-from app import cli
+from app import cli, threads
 from app.errors import LockstepError
 
 
 def main(arguments: list[str]) -> int:
     """Read the command line before NumPy and MPI are imported, then hand over to app.main."""
     try:
-        cli.limit_threads()
+        threads.limit_threads()
         command = cli.parse(arguments)
     except LockstepError as error:
         cli.say(f"lockstep: error: {error}", error=True)

@@ -4,8 +4,9 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from app.cli import limit_threads, say
+from app.cli import say
 from app.errors import LockstepError
+from app.threads import limit_threads
 
 TOOLS = {
     "report": "one HTML page of one run or of several side by side",

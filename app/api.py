@@ -35,8 +35,10 @@ from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
 from app.tasks.solve import solve_graph, with_searches
 from app.tasks.train import learn
+from app.threads import with_few_threads
 
 
+@with_few_threads
 def train(
     settings: dict[str, Any] | None = None, *, comm: MPI.Comm | None = None, verbose: bool = False
 ) -> TrainedPolicy:
@@ -81,6 +83,7 @@ class TrainingRun:
             chosen["train.graphs"] = graphs
         self.context = context_of_settings({**settings, **chosen}, comm, verbose, self.graphs is not None)
 
+    @with_few_threads
     def run(self) -> TrainedPolicy:
         """Train. Ranks: all call."""
         if self.graphs is None:
@@ -102,6 +105,7 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
     return GraphGym(context.group, made, blocks, **options)
 
 
+@with_few_threads
 def solve(
     graph: Any,
     problem: str | None = None,
@@ -158,6 +162,7 @@ def solve(
     return Solution(nodes, **{name: solved.entry[name] for name in names}, trace=trace)
 
 
+@with_few_threads
 def classify(
     graph: Any,
     features: Any = None,
@@ -188,7 +193,7 @@ def classify(
     context = context_of_settings(merged({"run.task": "classify"}, settings), comm, verbose)
     if hasattr(graph, "is_directed") and graph.is_directed() and not _names_neighbours(settings or {}):
         said = "classify: the edges of a directed graph count in both directions"
-        warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=2)
+        warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
     loaded, names = _loaded(context, graph)
     names = names or _names_of_file(context, loaded)
     n = loaded.graph.n
@@ -233,7 +238,7 @@ def _warn_of_one_class(predicted: np.ndarray, classes: int) -> None:
     if classes > 1 and len(predicted) > 1 and (predicted == predicted[0]).all():
         said = f"classify: all {len(predicted)} nodes are predicted to be of class {predicted[0]}"
         hint = "more gnn.epochs, another gnn.learning_rate or features that tell nodes apart may help"
-        warnings.warn(f"{said}; {hint}", stacklevel=3)
+        warnings.warn(f"{said}; {hint}", stacklevel=4)
 
 
 def _trained(context: Context, given: Callable[[Context], list[Loaded]] | None = None) -> TrainedPolicy:
@@ -278,7 +283,7 @@ def _loaded(
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
     item = weighted(group, load_stream(group, source, case.graph, case), case.graph, case)
     for text in item.warnings:
-        warnings.warn(text, stacklevel=3)
+        warnings.warn(text, stacklevel=4)
     return ordered(group, item, case.graph.order, case), labels
 
 

@@ -19,10 +19,12 @@ from app.results import LinkPrediction, RelationalClassification
 from app.tasks.context import Context, context_of_settings
 from app.tasks.links import learn_links
 from app.tasks.rgcn import classify_relations, open_features, read_case_triples, saved_of
+from app.threads import with_few_threads
 
 SETS = ("train", "val", "test")
 
 
+@with_few_threads
 def classify_relational(
     triples: Any,
     features: Any = None,
@@ -93,6 +95,7 @@ def classify_relational(
     )  # fmt: skip
 
 
+@with_few_threads
 def predict_links(
     triples: Any,
     *,

@@ -33,7 +33,6 @@ FLAGS = (
 )
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MPI_LOCALRANKID")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
 class Command(Struct, frozen=True):
@@ -176,14 +175,6 @@ def _first_number(names: tuple[str, ...]) -> int | None:
     """The first of the environment variables that is a whole number."""
     values = (os.environ.get(name, "") for name in names)
     return next((int(each) for each in values if each.isascii() and each.isdigit()), None)
-
-
-def limit_threads() -> None:
-    """Set the thread counts of the linear algebra libraries; they read them once, when NumPy is imported."""
-    threads = os.environ.get("LOCKSTEP_THREADS", "1")
-    if not (threads.isascii() and threads.isdigit() and 1 <= int(threads) <= 4096):
-        raise CaseError(f"LOCKSTEP_THREADS: must be from 1 to 4096, got {show(threads)}")
-    os.environ.update(dict.fromkeys(THREADS, threads))
 
 
 def end_output() -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from app import cli
+from app import threads
 
-cli.limit_threads()
+threads.limit_threads()
 
 from app.bounds.cut_bounds import CutBounds  # noqa: E402
 from app.bounds.cut_packing import CutPacking  # noqa: E402

@@ -16,9 +16,9 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from app import cli
+from app import threads
 
-cli.limit_threads()
+threads.limit_threads()
 
 from app.graphs.metric import Metric, uniform_points  # noqa: E402
 from app.graphs.source import Limits  # noqa: E402

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from app import cli
+from app import threads
 
-cli.limit_threads()
+threads.limit_threads()
 
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402

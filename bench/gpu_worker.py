@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from app import cli
+from app import threads
 
-os.environ.update(dict.fromkeys(cli.THREADS, "1"))  # before NumPy is imported, which reads them once
+os.environ.update(dict.fromkeys(threads.VARIABLES, "1"))  # before NumPy is imported, which reads them once
 
 import hashlib
 

@@ -18,9 +18,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from app import cli
+from app import threads
 
-cli.limit_threads()
+threads.limit_threads()
 
 from app.bounds.cut_branch import CutBranching, descended, whole_part  # noqa: E402
 

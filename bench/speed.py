@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from app import cli
+from app import threads
 
-cli.limit_threads()
+threads.limit_threads()
 
 from mpi4py import MPI  # noqa: E402
 

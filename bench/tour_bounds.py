@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from app import cli
+from app import threads
 
-cli.limit_threads()
+threads.limit_threads()
 
 import numpy as np  # noqa: E402
 

@@ -10,9 +10,9 @@ since the others would wait in a collective for ever; a rank on which nothing pa
 import os
 from pathlib import Path
 
-from app import cli
+from app import threads
 
-os.environ.update(dict.fromkeys(cli.THREADS, "1"))  # before NumPy is imported, which reads them once
+os.environ.update(dict.fromkeys(threads.VARIABLES, "1"))  # before NumPy is imported, which reads them once
 
 import emulator
 import hypothesis

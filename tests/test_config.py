@@ -847,20 +847,6 @@ def test_what_the_launcher_says(monkeypatch, variables, rank, size):
     assert (cli.launcher_rank(), cli.launcher_size()) == (rank, size)
 
 
-def test_threads(monkeypatch):
-    for name in cli.THREADS:
-        monkeypatch.setenv(name, "8")
-    monkeypatch.delenv("LOCKSTEP_THREADS", raising=False)
-    cli.limit_threads()
-    assert {os.environ[name] for name in cli.THREADS} == {"1"}
-    monkeypatch.setenv("LOCKSTEP_THREADS", "3")
-    cli.limit_threads()
-    assert {os.environ[name] for name in cli.THREADS} == {"3"}
-    monkeypatch.setenv("LOCKSTEP_THREADS", "many")
-    with pytest.raises(CaseError, match="LOCKSTEP_THREADS: must be from 1 to 4096"):
-        cli.limit_threads()
-
-
 # --------------------------------------------------------------------------------
 # The program
 

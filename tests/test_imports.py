@@ -13,7 +13,7 @@ APP = ROOT / "app"
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
     ("errors", "faults", "rng", "elementary", "fused", "text", "watchdog"),
-    ("files",),
+    ("files", "threads"),
     ("attention", "elementwise", "products"),
     ("distmult",),
     ("config", "cuda", "native"),

@@ -73,7 +73,9 @@ class Exact:
             return
         if not due:
             return
-        best, words = self._best(steps), self.group.max_integers(self.tree.told())
+        with raise_together(self.group, "the exact search"):
+            told = self.tree.told()
+        best, words = self._best(steps), self.group.max_integers(told)
         self.spent = self.group.max_integer(int(MICRO * self.seconds)) / MICRO
         with raise_together(self.group, "the exact search"):
             self.tree.take(words, best)
