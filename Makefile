@@ -5,6 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NP     ?= 2
 
+# Tests start the program some hundred times; without its bytecode each start takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test test-long coverage lint weights bench clean
 
 $(VENV)/ready: pyproject.toml

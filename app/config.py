@@ -4,6 +4,7 @@ Neither this file nor those that read, check and write a case (casefile.py, case
 NumPy or MPI: a mistake is reported before they load.
 """
 
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, structs
@@ -846,6 +847,7 @@ def type_of(keys: Keys) -> kinds.Type | None:
     return next((kinds.type_info(each.type) for known, each, _ in all_keys() if known == keys), None)
 
 
+@cache
 def table_of(kind: object) -> type[Table] | None:
     """The struct behind a key that is a table."""
     info = bare_type(kinds.type_info(kind))
