@@ -408,7 +408,7 @@ class GnnCase(Table, frozen=True):
         about(
             "of a first layer with dense features; cached: A X once, exact, and only without input_dropout; "
             "live: in every epoch; "
-            "mg_gcn: with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
+            "mg_gcn: of gcn with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
         ),
     ] = "auto"
     feature_rows: Annotated[

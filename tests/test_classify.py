@@ -369,6 +369,10 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ),
         ({"gnn.layers": ["gat 8", "gat"], "gnn.edge_weights": True}, "edge_weights: is not read by gat"),
         ({"gnn.layers": ["gat 8", "gcn"], "gnn.first_product": "live"}, "first_product: is not read by gat"),
+        (
+            {"gnn.model": "sage", "gnn.first_product": "mg_gcn"},
+            '"mg_gcn" is a shortcut of gcn, not of sage; "live" would be right',
+        ),
         ({"gnn.layers": ["gcn 8", "gcn"], "gnn.hidden": 32}, "gnn.hidden: is not read beside gnn.layers"),
         ({"gnn.layers": ["gcn 8 heads=2", "gcn"]}, "gnn.layers: 'gcn 8 heads=2': heads is not read by gcn"),
         ({"gnn.layers": ["gcn 8", "gcn layer_norm"]}, "layer_norm is not read by the last layer"),

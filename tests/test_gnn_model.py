@@ -188,7 +188,7 @@ def test_memory_falls_with_ranks_and_stays_below_the_rule_of_mg_gcn():
     case = GnnCase(depth=3, hidden=256, bias=False, dropout=0.0, input_dropout=0.0, first_product="mg_gcn")
     for ranks in (4, 8, 64):
         layout = estimate("er", 200_000 * ranks, 10_000_000 * ranks, ranks, "staged", 256)
-        training = Training(HostDevice(), case, Inputs(128, 256), layout)
+        training = Training(HostDevice(), case, Inputs(256, 256), layout)
         found = gnn_memory.in_training(training, 0)
         wanted = 4 * int(layout.rows[0]) * (3 * 256 + 3 * SPREAD_COLUMNS)
         assert memory.total(found) == pytest.approx(wanted, rel=0.15)

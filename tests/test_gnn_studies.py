@@ -5,6 +5,7 @@ import json
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import msgspec
 import networkx as nx
@@ -26,6 +27,7 @@ from app.output import RunFolder
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
+from app.tasks import gnn_inference
 from app.tasks.classify import load
 from app.tasks.context import Context
 from app.tasks.gnn_models import run_depth, run_models
@@ -333,13 +335,25 @@ def test_density(tmp_path):
         "study.rounds=2",
         "gnn.hidden=4",
         "graph.random_features=8",
+        "graph.count=2",
     ]
     two = job("density", tmp_path / "two", 2, *small)["rows"]
     assert 2.5 < two[1]["mean_degree"] / two[0]["mean_degree"] < 4.5
     assert all(row["one_ms"] > 0 and row["all_ms"] > 0 and row["ranks"] == 2 for row in two)
+    assert [row["graphs"] for row in two] == [2, 2]
     assert [float(line["speedup"]) for line in csv_of(tmp_path / "two" / "density.csv")] == [
         row["speedup"] for row in two
     ]
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [("auto", "live"), ("cached", "live"), ("mg_gcn", "mg_gcn")])
+def test_inference_keeps_no_product_of_an_unseen_graph(group, asked, wanted):
+    context = study_of(
+        group, {"study.kind": "inference", "gnn.input_dropout": 0.0, "gnn.first_product": asked}
+    )
+    context = replace(context, folder=SimpleNamespace(file=str))
+    changed = gnn_inference._changed(context, ["g.npz"], "edges", epochs=0)
+    assert (changed.case.gnn.first_product, changed.case.gnn.epochs) == (wanted, 0)
 
 
 @pytest.mark.mpi_skip

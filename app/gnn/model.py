@@ -147,6 +147,10 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
             found = " and ".join(sorted(set(readers)))
             others = ", ".join(kind for kind in sorted(LAYERS) if not leaves(kind, key))
             raise CaseError(f"gnn.{key}: is not read by {found}; leave it out, or {others} would be right")
+    if case.first_product == "mg_gcn" and kinds[0] != "gcn":
+        raise CaseError(
+            f'gnn.first_product: "mg_gcn" is a shortcut of gcn, not of {kinds[0]}; "live" would be right'
+        )
     for text, kind in zip(case.layers, kinds):
         if parse_layer(text).heads > 1 and leaves(kind, "heads"):
             raise CaseError(f"gnn.layers: {text!r}: heads is not read by {kind}; leave it out")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from statistics import median
+from statistics import median, median_low
 from typing import Any
 
 import msgspec
@@ -25,10 +25,11 @@ from app.tasks.cells import measurement
 from app.tasks.context import Context
 from app.tasks.gnn_subjects import Subject, make_subject, subjects
 from app.tasks.quality import digest_text
+from app.text import counted
 
 BREAKDOWN_COLUMNS = ("dataset", "nodes", "edges", "mean_degree", "width", "operation", "ms", "percent")
 DENSITY_COLUMNS = (
-    "scale", "nodes", "edges", "mean_degree", "ranks", "exchange", "one_ms", "all_ms", "speedup",
+    "scale", "graphs", "nodes", "edges", "mean_degree", "ranks", "exchange", "one_ms", "all_ms", "speedup",
     "speedup_low", "speedup_high", "one_cpu_ms", "slowest_cpu_ms", "cpu_speedup",
 )  # fmt: skip
 
@@ -120,27 +121,45 @@ def _breakdown_lines(subject: Subject, found: dict[str, float]) -> list[dict[str
 
 
 def run_density(context: Context) -> dict[str, Any]:
-    """Epochs on one rank and on all ranks by turns, for every scale of the degrees. Ranks: all call."""
+    """Epochs on one rank and on all ranks by turns, for every scale of the degrees; medians over graph.count
+    graphs of each. Ranks: all call."""
     table, study, rows, digests = context.case.graph, context.case.study, [], {}
     if table.generator != "bter" or context.group.size == 1:
         raise CaseError('study.kind: density needs graph.generator = "bter" and several ranks (mpirun -np 2)')
     for scale in study.scales:
-        scaled = msgspec.structs.replace(table, degree_scale=scale)
-        part = replace(context, case=msgspec.structs.replace(context.case, graph=scaled))
-        found = measurement(context, f"scale {scale}", partial(_density_line, part))
-        row, digests[str(scale)] = found
-        rows.append({"scale": scale, **row})
+        found = []
+        for number in range(table.count):
+            part = _scaled(context, scale, number)
+            line, same = measurement(context, f"scale {scale}, graph {number}", partial(_density_line, part))
+            found.append(line)
+            digests[f"{scale} {number}"] = same
+        row = {"scale": scale, "graphs": table.count, **_medians(found)}
+        rows.append(row)
         context.log.info(
-            "degrees x %g: mean degree %.1f, one rank %.1f ms, %d ranks %.1f ms: speed-up %.2f (quartiles "
-            "%.2f, %.2f); by the processor's time %.2f",
-            scale, row["mean_degree"], row["one_ms"], row["ranks"], row["all_ms"], row["speedup"],
-            row["speedup_low"], row["speedup_high"], row["cpu_speedup"],
+            "degrees x %g: %s, mean degree %.1f, one rank %.1f ms, %d ranks %.1f ms: speed-up %.2f "
+            "(quartiles %.2f, %.2f); by the processor's time %.2f",
+            scale, counted(table.count, "graph"), row["mean_degree"], row["one_ms"], row["ranks"],
+            row["all_ms"], row["speedup"], row["speedup_low"], row["speedup_high"], row["cpu_speedup"],
         )  # fmt: skip
         if context.folder is not None:
             context.folder.write_csv("density.csv", DENSITY_COLUMNS, rows)
     if context.folder is not None and context.case.output.plots:
         _plot_density(context, rows)
     return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def _scaled(context: Context, scale: float, number: int) -> Context:
+    """The context for one of the graphs whose degrees are scaled."""
+    table = context.case.graph
+    seed = context.case.seed if table.generator_seed < 0 else table.generator_seed
+    scaled = msgspec.structs.replace(table, degree_scale=scale, count=1, generator_seed=seed + number)
+    return replace(context, case=msgspec.structs.replace(context.case, graph=scaled))
+
+
+def _medians(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """One line of several: the median of each column; of two the lower for what is counted or said."""
+    kinds = {key: median if isinstance(value, float) else median_low for key, value in lines[0].items()}
+    return {key: middle(line[key] for line in lines) for key, middle in kinds.items()}
 
 
 def _density_line(context: Context) -> tuple[dict[str, Any], str]:

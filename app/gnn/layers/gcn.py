@@ -31,8 +31,9 @@ class GCN:
               comes first), addends of dW
     First     The features need no gradient. Dense ones are multiplied first where their product can be kept
               ("cached": exact, as long as no input dropout changes them) or where it is at most as wide as
-              the two products it saves ("live"). MG-GCN saves its backward product by leaving (A+I) out of
-              dS (section 4.4), which is not the gradient; first_product = "mg_gcn" does that.
+              the two products it saves ("live"). MG-GCN saves the backward product of a first layer that
+              does not widen (section 4.4) by the identity in place of P^T: dS = dZ, which is not the
+              gradient; first_product = "mg_gcn" does that.
     """
 
     row_by_row = True
@@ -60,16 +61,25 @@ class GCN:
             else:
                 self._kept = engine.spread(scaled, own=True)
             return engine.dense(self._kept, W)
-        return engine.spread(engine.dense(H, W, t), own=True)
+        Z = engine.spread(engine.dense(H, W, t), own=True)
+        if self._shortcut(H):
+            engine.activate(Z, engine.scale_of(self.settings.normalisation))
+        return Z
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
-        """s; none where the product is kept whole."""
-        return None if self._order(H) == "cached" else engine.scale_of(self.settings.normalisation)
+        """s; none where the product is kept whole, or where the gradient does without P and Z has it."""
+        if self._order(H) == "cached" or self._shortcut(H):
+            return None
+        return engine.scale_of(self.settings.normalisation)
 
     def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
         """The gradient by H from D = s * dZ; see Convolution.backward."""
         name, W = f"{self.name}.W", engine.params[f"{self.name}.W"]
         t, order, first = self._input_scale(engine), self._order(H), not isinstance(H, Rows)
+        if self._shortcut(H):
+            engine.gram(name, H, D)
+            engine.free(D)
+            return None
         if order == "cached":
             engine.gram(name, engine.product_of(H, self.settings.normalisation), D)
             engine.free(D)
@@ -85,10 +95,7 @@ class GCN:
             dH = engine.spread(G, own=True)
             engine.activate(dH, t)
             return dH
-        if first and self.settings.first_product == "mg_gcn":
-            dS = D
-        else:
-            dS = engine.spread(D, own=True)
+        dS = engine.spread(D, own=True)
         engine.activate(dS, t)
         engine.gram(name, H, dS)
         dH = None if first else engine.dense_through([(dS, engine.transposed(name))], H)
@@ -104,6 +111,11 @@ class GCN:
         """t."""
         kind = self.settings.normalisation
         return engine.scale_of(kind, columns=True) if kind == "symmetric" else None
+
+    def _shortcut(self, H: Rows | Features) -> bool:
+        """Whether the gradient is MG-GCN's, with the identity in place of P^T."""
+        asked = not isinstance(H, Rows) and self.settings.first_product == "mg_gcn"
+        return asked and self._order(H) == "weights"
 
     def _order(self, H: Rows | Features) -> str:
         """ "cached", "product" (first) or "weights" (first); see layer.py."""

@@ -73,14 +73,15 @@ def product_order(H: Rows | Features, f_in: int, f_out: int, settings: Settings)
 
     "weights"   P (H W)
     "product"   (P H) W: where H is narrower than the result, and for dense features, which need no gradient,
-                where their product is at most as wide as the two, forward and backward, that it saves
+                where their product is at most as wide as the two, forward and backward, that it saves (but
+                with MG-GCN's shortcut, which has no backward one to save)
     "cached"    like "product", with P H of dense features made once and kept: exact as long as no dropout
                 changes them
     """
     asked = settings.first_product
-    if isinstance(H, Rows):
+    if isinstance(H, Rows) or (asked == "mg_gcn" and isinstance(H, DenseFeatures)):
         return "product" if f_in < f_out else "weights"
-    if asked == "mg_gcn" or not isinstance(H, DenseFeatures):
+    if not isinstance(H, DenseFeatures):
         return "weights"
     if asked == "cached" or (asked == "auto" and not settings.input_dropout):
         return "cached"
