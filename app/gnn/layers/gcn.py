@@ -19,7 +19,7 @@ class GCN:
               directed graph D_r^-1/2 (A+I) D_c^-1/2 with the row and the column sums, which keeps the norm
               of P at most one
               MG-GCN, eq. 2: divided by in-degrees, which in the order of the product Z = P H W is
-              P = D_r^-1 (A+I) ("in_degree")
+              P = D_r^-1 (A+I) ("in_degree"); the paper has no own loops
     Forward   Both are P = diag(s) (A+I) diag(t) with s = D_r^-1/2 and t = D_c^-1/2, or s = D_r^-1 and t = 1.
               weights first   S = t * (H W)       Y = (A+I) S      Z = s * Y
               product first   Y = (A+I) (t * H)   Z = s * (Y W)    where H is narrower than Z
