@@ -12,6 +12,7 @@ from app.rng import SplitMix
 from app.solver.budget import Budget
 from app.solver.progress import Progress, relative_gap
 from app.solver.rounds import Rounds
+from app.solver.workload import Workload
 
 
 class Walk:
@@ -169,18 +170,19 @@ def test_bounds_that_may_close_the_gap_get_most_of_the_time(group, monkeypatch):
         progress.found(10_000, "start", 0)
         tools = Tools(Curious(999), 1000)
         rounds = Rounds(group, tools, [None], [0], Budget.of_case(0, 60.0, 0.0, 100), progress, True)
-        rounds.steps, rounds.search_seconds = 10**6, 1.0
-        rounds.mine[0].best, rounds.mine[0].found_at = 1000, 10
+        work = rounds.work
+        work.steps, work.search_seconds = 10**6, 1.0
+        work.mine[0].best, work.mine[0].found_at = 1000, 10
         progress.found(1000, "search", 10)
         progress.proved(999, "stairs", 10)
-        rounds.made, rounds.bound_seconds = 1, 0.2
-        shares[closing] = rounds._bound_share()
+        work.made, work.bound_seconds = 1, 0.2
+        shares[closing] = work.bound_share()
         monkeypatch.setattr(Curious, "leads", True, raising=False)
-        assert rounds._bound_share() > 1  # bounds that lead to the best solutions, near the end or not
-        rounds.mine[0].found_at = 10**6 - 1
-        assert rounds._bound_share() > 1
+        assert work.bound_share() > 1  # bounds that lead to the best solutions, near the end or not
+        work.mine[0].found_at = 10**6 - 1
+        assert work.bound_share() > 1
         monkeypatch.setattr(Curious, "leads", False)
-        assert rounds._bound_share() == shares[False]
+        assert work.bound_share() == shares[False]
     assert shares[True] > 1 > shares[False]
 
 
@@ -296,4 +298,4 @@ def test_the_integral_of_a_solved_instance_stops_growing():
 
 
 def test_a_rank_without_a_search_has_settled():
-    assert Rounds._settled(SimpleNamespace(mine={}, steps=1))
+    assert Workload._settled(SimpleNamespace(mine={}, steps=1))

@@ -1,0 +1,217 @@
+"""Workload: what one rank works on in the rounds of a search, and how it divides its time."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from app.search.toolbox import Bounds, Search, Toolbox
+from app.solver.budget import Budget
+from app.solver.exact import EAGER_SHARE, Exact
+from app.solver.progress import Progress
+
+FIRST_SLICE = 16  # steps of the first round, before anything was timed
+SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
+GROWTH = 0.25  # a round lasts this share of the time spent so far
+BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
+HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
+LEADING_SHARE = 2.0  # the same for bounds that lead to the best solutions
+CLOSING_SHARE = 4.0  # the same for bounds that may prove the best optimal, once searches have settled,
+SETTLED = 2  # which they have after so many times the steps to their best
+TREE_SHARE = 0.4  # of the time of bounds, for the exact search that all ranks share
+NEAR = 0.01  # gap of a near bound
+STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one stand still
+FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
+CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
+TINY = 1e-4  # s: a call of the bounds that makes one step
+
+
+class Workload:
+    """The searches of a rank, its bounds and its part of the exact search. Nothing here talks to other ranks.
+
+    mine     the searches, by their numbers     bounds   or None, on ranks that have none
+    steps    that every search of all ranks has made     made   of them in this round
+    more     the bounds have more to do
+    """
+
+    def __init__(
+        self, toolbox: Toolbox, budget: Budget, progress: Progress, mine: dict[int, Search],
+        bounds: Bounds | None, exact: Exact,
+    ) -> None:  # fmt: skip
+        self.toolbox, self.budget, self.progress = toolbox, budget, progress
+        self.mine, self.bounds, self.exact = mine, bounds, exact
+        self.more = bounds is not None
+        self.steps = self.made = 0
+        self.last = 0.0  # s, of the searches in this round
+        self.search_seconds = self.bound_seconds = self.overrun = 0.0
+        self.fruitless = 0.0  # s that bounds have worked since the last better one
+
+    # ---- a round -------------------------------------------------------------------------------------------
+
+    def search(self, steps: int) -> None:
+        """So many steps of every search."""
+        begun = time.perf_counter()
+        for search in self.mine.values():
+            if steps and not search.done:
+                search.run(steps)
+        self.steps += steps
+        self.last = time.perf_counter() - begun
+        self.search_seconds += self.last if steps else 0.0
+        self.made = steps
+
+    def bound(self, news: Callable[[], np.ndarray | None]) -> None:
+        """The bounds' part, where the round has time for it.
+
+        news   tells a core solution that is better than those they have seen, or None
+        """
+        seconds = self._bound_time() if self.more else 0.0
+        if seconds <= 0:
+            return
+        begun, before = time.perf_counter(), self.bounds.value
+        self.more = self.bounds.improve(seconds, self.toolbox.core_value(self.progress.best), news())
+        spent = time.perf_counter() - begun
+        if self.bound_seconds:  # the first call also sets things up
+            self.overrun = max(self.overrun, spent - seconds)
+        self.bound_seconds += spent
+        self.fruitless = self.fruitless + spent if self.bounds.value == before else 0.0
+
+    def search_exactly(self) -> None:
+        """The part of the exact search."""
+        if self.exact.more and self.exact.begun and (seconds := self._exact_time()) > 0:
+            self.exact.run(seconds)
+
+    def first_bound(self) -> None:
+        """After rounds that had no time for a bound: the one that time was kept for."""
+        if self.more and not self.bounds.method and self._last_seconds():
+            self.more = self.bounds.improve(TINY, self.toolbox.core_value(self.progress.best))
+
+    # ---- how long ------------------------------------------------------------------------------------------
+
+    def target(self) -> float:
+        """How long a round should last, s."""
+        target = min(max(SHORTEST, GROWTH * self.progress.elapsed()), LONGEST)
+        return min(target, max(self.budget.left(), 0.0))
+
+    def next_slice(self, before: int) -> int:
+        """Steps that the searches make in the time of a round; `before`: in the round before."""
+        if not self.made or not self.mine:
+            return max(before, FIRST_SLICE)
+        each = self.last / (self.made * len(self.mine)) + 1e-9
+        target = self.target() * (1 - EAGER_SHARE if self.exact.eager else 1)
+        even = min(getattr(search, "even_steps", 1 << 40) for search in self.mine.values())
+        return max(1, min(int(target / (each * len(self.mine))), 4 * before, even, 1 << 40))
+
+    def room(self, spent: float) -> float:
+        """Seconds that bounds or an exact search that have worked so long may still use."""
+        if self.budget.seconds:
+            return self.budget.left()
+        return max(self.budget.bound_seconds, self.search_seconds) - spent
+
+    def reserve(self) -> float:
+        """Seconds to keep for the check of the bound, and for the bound itself while there is none."""
+        seconds = self.bounds.check_seconds if self.may_check() else 0.0
+        return seconds if self.bounds.method or not self.more else seconds + self._last_seconds()
+
+    def may_check(self) -> bool:
+        """Whether the check of the bound fits a time limit."""
+        limit = self.budget.seconds
+        return not limit or self.bounds.check_seconds <= CHECK_SHARE * limit
+
+    def may_bound(self) -> bool:
+        """Whether a call of the bounds fits; the first one, without a time limit, always does."""
+        if not (self.budget.seconds or self.bound_seconds):
+            return True
+        return self._bound_room() > self._least()
+
+    # ---- the exact search ----------------------------------------------------------------------------------
+
+    def _exact_time(self) -> float:
+        """Seconds for the exact search now; 0: none."""
+        if self.made and self.mine and self.exact.eager:
+            wanted = self.last * EAGER_SHARE / (1 - EAGER_SHARE)
+        elif self.made and self.mine:
+            wanted = self._tree_share() * self.search_seconds - self.exact.seconds
+        else:
+            wanted = self._turn() * (self._exact_share() if self.more else 1)
+        room = min(self.exact.room, self.budget.left())
+        fits = getattr(self.exact.tree, "least_seconds", 0.0) <= room
+        return min(wanted, room) if fits else 0.0
+
+    def _tree_share(self) -> float:
+        """What the exact search gets of the time of the searches of this rank."""
+        if getattr(self.exact.tree, "closing", False) and self._settled():
+            return CLOSING_SHARE
+        alone = self.bounds is not None and not self.more
+        return self.bound_share() * (1 if alone else TREE_SHARE)
+
+    def _exact_share(self) -> float:
+        """What the exact search gets of a rank that it has for itself and the bounds."""
+        if not (self.exact.more and self.exact.begun):
+            return 0.0
+        return EAGER_SHARE if self.exact.eager else TREE_SHARE
+
+    def _turn(self) -> float:
+        """How long a rank without a search works in a round, s."""
+        return self.target() if self.made else LONGEST
+
+    # ---- the bounds ----------------------------------------------------------------------------------------
+
+    def bound_share(self) -> float:
+        """What bounds get of the time of the searches of this rank."""
+        gap = self.progress.gap()
+        near = gap is not None and gap <= NEAR
+        closing = getattr(self.bounds, "closing", False) and self._in_sight(gap)
+        if closing and self._settled():
+            return CLOSING_SHARE
+        if getattr(self.bounds, "leads", False):
+            return LEADING_SHARE
+        if closing:
+            return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
+        stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
+        hurried = self.budget.hurried or self.exact.eager or (near and stale)
+        return HURRIED_SHARE if hurried else BOUND_SHARE
+
+    def _in_sight(self, gap: float | None) -> bool:
+        """Whether the end of closing bounds may be near, by the gap."""
+        return gap is not None and gap <= getattr(self.bounds, "near", NEAR)
+
+    def _settled(self) -> bool:
+        """Whether the searches of this rank have long found nothing better."""
+        return self.steps > SETTLED * max((search.found_at for search in self.mine.values()), default=0)
+
+    def _bound_time(self) -> float:
+        """Seconds for the bounds now; 0: none."""
+        if not self.may_bound():
+            return 0.0
+        least, share = self._least(), 1.0
+        closing = getattr(self.bounds, "closing", False)
+        if not self.bound_seconds and least <= FIRST_SHARE * self.budget.left():
+            return min(FIRST_BOUND, FIRST_SHARE * self.budget.left())
+        if not self.made:  # no search is left to wait for
+            wanted = max(LONGEST * (1 - self._exact_share()), least)
+        elif self.mine:
+            share = self.bound_share() * (1 - TREE_SHARE * self.exact.more)
+            wanted = share * self.search_seconds - self.bound_seconds
+        elif (
+            2 * least > LONGEST and not closing
+        ):  # no call of a round's time would do; the other ranks wait for this one
+            wanted = self.bound_share() * self.progress.elapsed() - self.bound_seconds
+        else:
+            wanted = self.target() * (1 - self._exact_share())
+        patient = self.mine or not closing
+        if self.made and patient and wanted < (2 if self.bound_seconds else 1) * least:  # mostly overrun
+            return 0.0
+        return min(wanted, self._bound_room() - least, max(LONGEST * max(share, 1.0), least))
+
+    def _bound_room(self) -> float:
+        """Seconds that bounds may still use."""
+        return self.room(self.bound_seconds)
+
+    def _least(self) -> float:
+        """Seconds that a call of the bounds may take beyond what it is given."""
+        return max(self.overrun, self.bounds.least_seconds)
+
+    def _last_seconds(self) -> float:
+        """What a first bound after the rounds would take, where that fits a time limit; else 0."""
+        least = TINY + self.bounds.least_seconds
+        return least if least <= CHECK_SHARE * self.budget.seconds else 0.0
