@@ -22,7 +22,7 @@ def solve_files(out, ranks, files, *more):
     paths = "[" + ", ".join(f'"{f}"' for f in files) + "]"
     command = [
         *launch, sys.executable, "run.py", "inputs/mvc.toml", f"graph.path={paths}", "search.baselines=false",
-        "output.plots=false", *more, "--out", out,
+        "search.bound_seconds=0.1", "output.plots=false", *more, "--out", out,
     ]  # fmt: skip
     code, printed = run_job(command, limit_s=280)
     assert code == 0, printed[-3000:]

@@ -276,12 +276,16 @@ def test_rollouts_do_not_depend_on_ranks(group, solo, name):
         assert [steps for _, steps in results[0]] == [2 * n for n, _, _ in graphs]
 
 
-@pytest.mark.mpi_skip
-@pytest.mark.parametrize(
+# Devices give the same bits, as other tests say: what takes long without kernels needs one of them.
+FAST_DEVICES = pytest.mark.parametrize(
     "device",
     ["host", "gpu", *(pytest.param(slow, marks=pytest.mark.long) for slow in ("plain", "stand-in"))],
     indirect=True,
 )
+
+
+@pytest.mark.mpi_skip
+@FAST_DEVICES
 def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo):
     """A policy that moves a few hubs to and fro, or whose scores grow with degrees, ends far below."""
     saved = load_weights(default_weights("maxcut"))
@@ -295,6 +299,7 @@ def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo):
 
 
 @pytest.mark.mpi_skip
+@FAST_DEVICES
 @pytest.mark.parametrize("kind", ["torus", "hubs"])
 def test_the_weights_that_ship_know_what_to_do_with_signs(solo, kind):
     """Messages that do not see the signs of edges end below the greedy construction."""

@@ -379,7 +379,7 @@ def test_tours_of_these_distances_are_searched_proved_and_checked(written, kind,
     assert found.optimal and wanted.optimal and found.objective == wanted.objective
     for ranks in (1, 2):
         out = tmp_path / f"out{ranks}"
-        run = [sys.executable, "run.py", "inputs/tsp.toml", f"graph.path={path}"]
+        run = [sys.executable, "run.py", "inputs/tsp.toml", f"graph.path={path}", "output.plots=false"]
         code, printed = run_job([*mpirun(ranks), *run, "--out", out], cwd=ROOT)
         assert code == 0, printed
         solution = out / "solution/p.txt"
