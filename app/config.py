@@ -463,7 +463,11 @@ class ParallelCase(Table, frozen=True):
         ),
     ] = "edges"
     cost_model: Annotated[
-        str, about('learned: a cost_model.json that an earlier run wrote, for the first cuts; "": none')
+        str,
+        about(
+            "learned: a cost_model.json that an earlier run wrote, for the first cuts and to go on learning; "
+            'classify uses one of layers like its own alone; "": none'
+        ),
     ] = ""
 
 

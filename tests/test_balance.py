@@ -542,7 +542,9 @@ def test_a_set_of_graphs_is_cut_for_all_of_them(group, shared_path):
         ("{}", "not a cost_model.json"),
         ('{"format": 1, "more": 2}', "not a cost_model.json"),
         ("[" * 100_000, "not a cost_model.json"),
-        (CostModel((8,), 16).text().replace('"format": 1', '"format": 2'), "newer Lockstep"),
+        (CostModel((8,), 16).text().replace('"format": 2', '"format": 3'), "newer Lockstep"),
+        (CostModel((8,), 16, kinds=("a", "b")).text(), "1 short texts, or none, would be right"),
+        (CostModel((8,), 16, kinds=("\x1b[2J",)).text(), "1 short texts, or none, would be right"),
         (CostModel((8,), 16).text().replace('"cost_count"', '"cost_counts"'), "not a cost_model.json"),
         (CostModel((8,), 16).text().replace("16", "-1"), "is none"),
     ],
@@ -557,6 +559,23 @@ def test_a_damaged_model_file_is_refused_by_all_ranks(group, shared_path, text, 
         read_cost_model(group, case)
     assert "\n" not in str(caught.value)
     assert read_cost_model(group, Case()) is None
+
+
+def test_a_model_knows_the_layers_it_was_learned_for():
+    kinds = ("gcn cached", "gcn weights")
+    text = CostModel((8, 4), 16, kinds=kinds).text()
+    model = cost_module.parse_cost_model(text, "m.json")
+    assert model.kinds == kinds and model.text() == text
+    assert model.unlike((8, 4), 16, kinds) == ""
+    found = "it was learned for layers gcn cached 8, gcn weights 4; these are gin cached 8, gin weights 4"
+    assert model.unlike((8, 4), 16, ("gin cached", "gin weights")) == found
+    assert "these are gcn product 8, gcn weights 4" in model.unlike(
+        (8, 4), 16, ("gcn product", "gcn weights")
+    )
+    assert "these are gcn weights 8" in model.unlike((8,), 16, ("gcn weights",))
+    assert model.unlike((8, 4), 32, kinds).endswith("brings 16 numbers; here it brings 32")
+    assert model.unlike((9,) * 9, 16, ("",) * 9).endswith("these are 9, 9, 9, 9, 9, 9, 9, 9, ...")
+    assert CostModel((8, 4), 16).unlike((8, 4), 16, kinds) == ""  # of an older file it is not known
 
 
 def test_a_model_file_that_is_too_large_is_refused(tmp_path, monkeypatch):

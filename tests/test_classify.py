@@ -331,6 +331,35 @@ def test_overwrite_takes_away_what_a_run_wrote(tmp_path):
 
 
 @pytest.mark.mpi_skip
+def test_a_cost_model_serves_layers_like_those_it_was_learned_for(tmp_path):
+    start = [*mpirun(2), sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml", "graph.nodes=200"]
+    start += ["output.plots=false", "gnn.epochs=2", "parallel.partition=learned"]
+    made = tmp_path / "first" / "cost_model.json"
+
+    def run(name, *options):
+        code, printed = run_job([*start, *options, "--out", tmp_path / name], limit_s=60)
+        assert code == 0, printed
+        return re.findall(r"warning: \S*cost_model.json is not used: .*", printed.replace("\n  ", " "))
+
+    assert not run("first")
+    kinds = json.loads(made.read_text())["cost_kinds"]
+    assert [kind.split()[0] for kind in kinds] == ["gcn", "gcn"]
+    given = f"parallel.cost_model={made}"
+    assert not run("again", given)
+    (said,) = run("other", given, "gnn.model=gin", "gnn.depth=4")
+    assert re.search(r"learned for layers gcn \w+ \d+, gcn \w+ \d+; these are gin \w+ \d+, gin", said)
+    for name, warnings in (("first", 0), ("other", 1)):
+        weights = f"gnn.weights={tmp_path / name / 'weights.npz'}"
+        assert len(run(f"apply {name}", given, weights, "gnn.epochs=0")) == warnings
+    old = json.loads(made.read_text()) | {"format": 1}
+    del old["cost_kinds"]
+    made.write_text(json.dumps(old))
+    assert not run("older", given, "gnn.model=sage")
+    digests = [json.loads((tmp_path / n / "result.json").read_text())["digest"] for n in ("first", "again")]
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.mpi_skip
 @needs_data
 def test_cora_reaches_the_published_accuracy(tmp_path):
     command = [sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml"]

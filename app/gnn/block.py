@@ -45,6 +45,14 @@ class Block:
         flags = [name for name in ("residual", "layer_norm") if getattr(self.spec, name)]
         return " ".join([self.spec.kind, f"{self.f_in}-{self.f_out}", *flags])
 
+    def work(self, features: Features | None) -> str:
+        """Kind, and what comes first in its products: layers of equal widths and work take equal time.
+
+        features   the layer's input, where it is the first one
+        """
+        order = getattr(self.convolution, "order", None)
+        return f"{self.spec.kind} {order(features)}" if order else self.spec.kind
+
     def shapes(self) -> Shapes:
         """Parameters by name; those that meet the features first."""
         shapes = self.convolution.shapes()

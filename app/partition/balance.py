@@ -188,7 +188,7 @@ class Balance:
         """
         arrays = dict(state.arrays)
         self.factors = arrays.pop("factors")
-        self.model = from_arrays(arrays, "the checkpoint")
+        self.model = from_arrays(arrays, "the checkpoint", self.model.kinds)
         self.history = [Observed(*each) for each in state.values["history"]]
         self.cost = MoveCost(*state.values["cost"])
         cuts = np.array(self.rows.cuts, dtype=np.int64)

@@ -18,13 +18,16 @@ import numpy as np
 
 from app.errors import GraphError
 from app.partition.features import FEATURES, BlockFeatures
+from app.text import is_plain
 
 FLOATS = ("cost_gram", "cost_moment", "cost_count")
 RIDGE = 1e-4  # of the mean square of a feature
 KEEP = 0.9  # weight of an epoch's measurements after one more epoch
-FORMAT = 1
+FORMAT = 2  # 1: without what the layers do
 LARGEST_BYTES = 1 << 24  # of a saved model
 LARGEST_LAYERS = 1024  # of a saved model
+LONGEST_KIND = 64  # characters of what a layer does
+MOST_SHOWN = 8  # layers in a message
 
 
 @dataclass(eq=False)
@@ -32,6 +35,7 @@ class CostModel:
     """Weights by layer, from sums of products of measurements (the normal equations, float64).
 
     widths   d_in of each layer; line  4-byte numbers of a memory access: what the features mean
+    kinds    what each layer does (gnn/block.py: work), such as "gcn weights"; (): not known
     gram     [layers, 5, 5] sum of x x^T      moment  [layers, 5] sum of x y, y in seconds
     count    measurements of a layer, the older ones worth less
     """
@@ -41,6 +45,7 @@ class CostModel:
     gram: np.ndarray = field(default=None)  # type: ignore[assignment]
     moment: np.ndarray = field(default=None)  # type: ignore[assignment]
     count: float = 0.0
+    kinds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         layers = len(self.widths)
@@ -81,7 +86,25 @@ class CostModel:
     def text(self) -> str:
         """The model as JSON; numbers are written so that they are read back bit for bit."""
         arrays = {name: array.tolist() for name, array in self.to_arrays().items()}
-        return json.dumps({"format": FORMAT, **arrays}, indent=1) + "\n"
+        return json.dumps({"format": FORMAT, "cost_kinds": self.kinds, **arrays}, indent=1) + "\n"
+
+    def unlike(self, widths: tuple[int, ...], line: int, kinds: tuple[str, ...]) -> str:
+        """How the layers that it was learned for differ from others; "" where they do not, or are not known.
+
+        line   4-byte numbers of a memory access where the others work
+        """
+        mine, other = self._layers(self.kinds), CostModel(widths, line, kinds=kinds)._layers(kinds)
+        if self.widths != widths or (self.kinds and kinds and self.kinds != kinds):
+            return f"it was learned for layers {mine}; these are {other}"
+        if self.line != line:
+            return f"it was learned where a memory access brings {self.line} numbers; here it brings {line}"
+        return ""
+
+    def _layers(self, kinds: tuple[str, ...]) -> str:
+        """Layers for a message: the narrower width of each, and what it does."""
+        named = kinds or ("",) * len(self.widths)
+        texts = [f"{kind} {width}".strip() for kind, width in zip(named, self.widths)]
+        return ", ".join(texts[:MOST_SHOWN]) + (", ..." if len(texts) > MOST_SHOWN else "")
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The model as arrays by name, to be saved beside weights."""
@@ -99,6 +122,7 @@ class _Saved(msgspec.Struct, forbid_unknown_fields=True):
     cost_gram: list[list[list[float]]]
     cost_moment: list[list[float]]
     cost_count: list[float]
+    cost_kinds: list[str] = []
 
 
 def read_text(path: str) -> str:
@@ -125,10 +149,10 @@ def parse_cost_model(text: str, path: str) -> CostModel:
         raise GraphError(f"{path}: not a cost_model.json of Lockstep ({error})") from None
     if saved.format > FORMAT:
         raise GraphError(f"{path}: written by a newer Lockstep (format {saved.format}, here {FORMAT})")
-    return from_arrays(arrays, path)
+    return from_arrays(arrays, path, tuple(saved.cost_kinds))
 
 
-def from_arrays(arrays: dict[str, np.ndarray], where: str) -> CostModel:
+def from_arrays(arrays: dict[str, np.ndarray], where: str, kinds: tuple[str, ...] = ()) -> CostModel:
     """The model of `to_arrays`, checked; `where` names the file in errors. Raises GraphError."""
     try:
         line, *widths = arrays["cost_widths"].tolist()
@@ -144,7 +168,9 @@ def from_arrays(arrays: dict[str, np.ndarray], where: str) -> CostModel:
         raise GraphError(f"{where}: cost model of shapes {shapes} where float64 {wanted} would be right")
     if not all(np.isfinite(each).all() for each in (gram, moment, count)) or count[0] < 0:
         raise GraphError(f"{where}: the cost model holds numbers that are not finite")
-    return CostModel(tuple(widths), line, gram.copy(), moment.copy(), float(count[0]))
+    if len(kinds) not in (0, layers) or any(len(each) > LONGEST_KIND or not is_plain(each) for each in kinds):
+        raise GraphError(f"{where}: cost_kinds: {layers} short texts, or none, would be right")
+    return CostModel(tuple(widths), line, gram.copy(), moment.copy(), float(count[0]), kinds)
 
 
 def _ridge(G: np.ndarray, m: np.ndarray, count: float) -> np.ndarray:

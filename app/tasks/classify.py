@@ -5,12 +5,13 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from app.comm.guard import digest, raise_together
 from app.config import Case, GnnCase
 from app.errors import CaseError
 from app.gnn.archive import replaced
-from app.gnn.balanced import Balanced
+from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
@@ -20,12 +21,13 @@ from app.graphs.nodedata import NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
-from app.partition.cost import from_arrays
+from app.partition.cost import CostModel, from_arrays
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import load_node_data
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.tasks.rollouts import all_ids
+from app.text import printable
 
 
 @dataclass
@@ -56,11 +58,17 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
     """The graph of the case and what its files say of the nodes. Ranks: all call."""
     case, group = context.case, context.group
     with context.log.phase("read"):
-        loaded = load_united(group, case.graph, case)
+        loaded = load_united(group, case.graph, _without_cost_model(case))
         data = load_node_data(group, case.graph, loaded, case)
     for warning in (*loaded.warnings, *data.warnings):
         context.log.info("warning: %s", warning)
     return loaded, data
+
+
+def _without_cost_model(case: Case) -> Case:
+    """The case for loading: whether parallel.cost_model is of the case's layers is known after it."""
+    parallel = structs.replace(case.parallel, cost_model="")
+    return structs.replace(case, parallel=parallel)
 
 
 def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classified:
@@ -88,7 +96,8 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget)
         if saved is not None:
             classifier.params.set(saved.arrays)
-        balanced = Balanced(classifier, context.cost_model()) if _follows(case) else None
+        model = _cost_model(context, classifier)
+        balanced = Balanced(classifier, model) if _follows(case) else None
     _say_model(context, loaded, classifier)
     with log.phase("train"):
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
@@ -99,6 +108,19 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     if balanced:
         _say_balance(context, balanced)
     return Classified(classifier, found, scores, found.seconds, digest(found.weights), heard)
+
+
+def _cost_model(context: Context, classifier: Classifier) -> CostModel | None:
+    """The model of parallel.cost_model, and rows where it wants them; None where it is of other layers, which
+    the log says. Ranks: all call."""
+    model = context.cost_model()
+    if model is None:
+        return None
+    if why := unlike(classifier, model):
+        context.log.info("warning: %s is not used: %s", printable(context.case.parallel.cost_model), why)
+        return None
+    cut_by(classifier, model)
+    return model
 
 
 def _follows(case: Case) -> bool:
@@ -226,7 +248,8 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: di
 def _say_balance(context: Context, balanced: Balanced) -> None:
     """How evenly the ranks worked, and when rows moved; writes cost_model.json. Ranks: all call."""
     group, history = context.group, balanced.balance.history
-    model = from_arrays(balanced.balance.saved(), "the learned cost model")
+    kinds = layer_kinds(balanced.classifier)
+    model = from_arrays(balanced.balance.saved(), "the learned cost model", kinds)
     if history:  # rank 0 has it, and says it
         first, last = history[0].imbalance, history[-1].imbalance
         context.log.info(

@@ -51,7 +51,7 @@ class GCN:
     def forward(self, engine: Engine, H: Rows | Features) -> Rows:
         """Z without its factors s; see Convolution.forward."""
         W, t = engine.params[f"{self.name}.W"], self._input_scale(engine)
-        order = self._order(H)
+        order = self.order(H)
         if order == "cached":
             return engine.dense(engine.product_of(H, self.settings.normalisation), W)
         if order == "product":
@@ -68,14 +68,14 @@ class GCN:
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
         """s; none where the product is kept whole, or where the gradient does without P and Z has it."""
-        if self._order(H) == "cached" or self._shortcut(H):
+        if self.order(H) == "cached" or self._shortcut(H):
             return None
         return engine.scale_of(self.settings.normalisation)
 
     def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
         """The gradient by H from D = s * dZ; see Convolution.backward."""
         name, W = f"{self.name}.W", engine.params[f"{self.name}.W"]
-        t, order, first = self._input_scale(engine), self._order(H), not isinstance(H, Rows)
+        t, order, first = self._input_scale(engine), self.order(H), not isinstance(H, Rows)
         if self._shortcut(H):
             engine.gram(name, H, D)
             engine.free(D)
@@ -115,8 +115,8 @@ class GCN:
     def _shortcut(self, H: Rows | Features) -> bool:
         """Whether the gradient is MG-GCN's, with the identity in place of P^T."""
         asked = not isinstance(H, Rows) and self.settings.first_product == "mg_gcn"
-        return asked and self._order(H) == "weights"
+        return asked and self.order(H) == "weights"
 
-    def _order(self, H: Rows | Features) -> str:
+    def order(self, H: Rows | Features | None) -> str:
         """ "cached", "product" (first) or "weights" (first); see layer.py."""
         return product_order(H, self.f_in, self.f_out, self.settings)

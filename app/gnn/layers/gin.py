@@ -49,7 +49,7 @@ class GIN:
     def forward(self, engine: Engine, H: Rows | Features) -> Rows:
         """Z; see Convolution.forward. Keeps S or Y, and U."""
         W1, own = engine.params[self.W1], engine.params[self.eps] + 1
-        order = self._order(H)
+        order = self.order(H)
         if order == "weights":
             kept = engine.dense(H, W1)
             U = engine.neighbours(kept, own=True, name="U", factor=own)
@@ -90,7 +90,7 @@ class GIN:
         self._hidden_back(engine, G, U)
         if self.settings.bias:
             engine.column_sums(self.b1, G)
-        if self._order(H) == "weights":
+        if self.order(H) == "weights":
             return self._weights_back(engine, H, kept, G)
         return self._product_back(engine, H, kept, G)
 
@@ -125,6 +125,6 @@ class GIN:
         engine.free(*self._kept)
         self._kept = ()
 
-    def _order(self, H: Rows | Features) -> str:
+    def order(self, H: Rows | Features | None) -> str:
         """ "cached", "product" (first) or "weights" (first); see layer.py."""
         return product_order(H, self.f_in, self.f_out, self.settings)

@@ -68,8 +68,8 @@ class Settings:
     input_dropout: bool = False
 
 
-def product_order(H: Rows | Features, f_in: int, f_out: int, settings: Settings) -> str:
-    """What comes first in P H W, the same whenever it is asked.
+def product_order(H: Rows | Features | None, f_in: int, f_out: int, settings: Settings) -> str:
+    """What comes first in P H W, the same whenever it is asked; H may be None for any rows but features.
 
     "weights"   P (H W)
     "product"   (P H) W: where H is narrower than the result, and for dense features, which need no gradient,
@@ -79,7 +79,7 @@ def product_order(H: Rows | Features, f_in: int, f_out: int, settings: Settings)
                 changes them
     """
     asked = settings.first_product
-    if isinstance(H, Rows) or (asked == "mg_gcn" and isinstance(H, DenseFeatures)):
+    if H is None or isinstance(H, Rows) or (asked == "mg_gcn" and isinstance(H, DenseFeatures)):
         return "product" if f_in < f_out else "weights"
     if not isinstance(H, DenseFeatures):
         return "weights"
@@ -97,6 +97,7 @@ class Convolution(Protocol):
                   the loss does not depend on (gnn/reach.py)
     leaves        keys of [gnn] that the layer does not read, of heads, normalisation, first_product and
                   edge_weights; a case that sets one that no layer reads is refused. () where it is missing
+    order         what `product_order` says for an input, of which a cost model takes note; may be missing
     Where the input is `Features`, no gradient by it is made.
     """
 

@@ -48,7 +48,7 @@ class OwnAndMean:
     def forward(self, engine: Engine, H: Rows | Features) -> Rows:
         """Z; see Convolution.forward."""
         W_own, W_mean = (engine.params[name] for name in self.names)
-        order = self._order(H)
+        order = self.order(H)
         if order == "cached":
             return engine.dense_sum([(H, W_own), (engine.product_of(H, MEAN), W_mean)])
         if order == "product":
@@ -68,7 +68,7 @@ class OwnAndMean:
     def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
         """The gradient by H from D = dZ; see Convolution.backward."""
         own, mean = self.names
-        order, first = self._order(H), not isinstance(H, Rows)
+        order, first = self.order(H), not isinstance(H, Rows)
         engine.gram(own, H, D)
         if order == "weights":
             return self._weights_back(engine, H, D)
@@ -104,6 +104,6 @@ class OwnAndMean:
         engine.free(self._kept)
         self._kept = None
 
-    def _order(self, H: Rows | Features) -> str:
+    def order(self, H: Rows | Features | None) -> str:
         """ "cached", "product" (first) or "weights" (first); see layer.py."""
         return product_order(H, self.f_in, self.f_out, self.settings)
