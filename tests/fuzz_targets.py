@@ -262,7 +262,7 @@ def feature_samples() -> list[Sample]:
     csr = {"indptr": np.arange(N + 1), "indices": np.arange(N) % 3, "shape": [N, 3]}
     return [
         one("x.npy", npy(X)), one("x.npy", npy(X.astype(np.float32))), one("x.txt", text),
-        one("x.csv", text.replace(b" ", b",")), one("x.npz", npz(features=X)),
+        one("x.csv", text.replace(b" ", b",")), one("x.npz", npz(features=X)), one("x.npz", npz(feature=X)),
         one("x.npz", npz(**csr, data=np.ones(N))),
         one("x.npz", npz(**csr, format=np.array(b"csr"), data=np.ones(N))),
         one("x.txt.gz", gzip.compress(text, mtime=0)),
@@ -276,6 +276,7 @@ def label_samples() -> list[Sample]:
     several = np.eye(3, dtype=np.int64)[y]
     return [
         one("y.npy", npy(y)), one("y.npy", npy(several)), one("y.npz", npz(labels=y)),
+        one("y.npz", npz(label=y)),
         one("y.txt", "".join(f"{each}\n" for each in y).encode()),
         one("y.csv", "".join(",".join(map(str, row)) + "\n" for row in several).encode()),
     ]  # fmt: skip
@@ -289,6 +290,7 @@ def split_samples() -> list[Sample]:
     return [
         one("s.npz", npz(**{f"{name}_mask": mask == at for at, name in enumerate(names)})),
         one("s.npz", npz(**{f"{name}_idx": np.flatnonzero(mask == at) for at, name in enumerate(names)})),
+        one("s.npz", npz(node_types=mask + 1)),
         one("s.txt", "".join(f"{names[at]}\n" for at in mask).encode()),
     ]
 

@@ -17,7 +17,7 @@ import pytest
 from data import catalogue, data_dir, needs_data
 from jobs import ROOT
 from mpi4py import MPI
-from scipy.sparse import csr_array, random_array, save_npz
+from scipy.sparse import coo_array, csr_array, random_array, save_npz
 
 from app.casefile import load
 from app.comm.group import Group
@@ -193,6 +193,26 @@ def test_several_archives_become_one_graph(group, folder, monkeypatch):
     wanted = expected(arrays())
     assert item.graph.n == 3 * N
     assert_equal(whole(group, item, data), {name: np.concatenate([v] * 3) for name, v in wanted.items()})
+
+
+def test_reddit_as_dgl_ships_it(group, folder, monkeypatch):
+    monkeypatch.setattr(nodedata, "PIECE_BYTES", 64)
+    wanted = expected(arrays())
+    kinds = np.select([wanted["train"], wanted["val"], wanted["test"]], [1, 2, 3], 0)
+    n = np.ones(len(EDGES))
+
+    def write():
+        save_npz(folder / "reddit_graph.npz", coo_array((n, (EDGES[:, 0], EDGES[:, 1])), shape=(N, N)))
+        held = {"feature": wanted["features"].astype(np.float64), "label": arrays()["labels"]}
+        np.savez(folder / "reddit_data.npz", **held, node_types=kinds)
+        np.savez(folder / "wrong.npz", **held, node_types=np.where(np.arange(N) == 77, 4, kinds))
+
+    on_first(group, write)
+    beside = dict.fromkeys(("features", "labels", "splits"), str(folder / "reddit_data.npz"))
+    graph = folder / "reddit_graph.npz"
+    assert_equal(whole(group, *loaded_data(group, path=[str(graph)], **beside)), wanted)
+    said = refused(group, graph, **beside | {"splits": str(folder / "wrong.npz")})
+    assert "array 'node_types': found 4 for node 77; 1 to train on, 2 to validate, 3 to test, or 0" in said
 
 
 def test_folders_of_ogb(group, folder):

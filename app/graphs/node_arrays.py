@@ -20,13 +20,17 @@ from app.graphs.nodedata import (
 )
 from app.graphs.npz import Column, Npz, shape_text
 
-DENSE_NAMES = ("features", "feat_dense")
+DENSE_NAMES = ("features", "feat_dense", "feature")
+LABEL_NAMES = ("labels", "label")
+TYPES = "node_types"  # of DGL's Reddit
+TYPE_BITS = np.array([0, SPLITS["train"], SPLITS["val"], SPLITS["test"]], dtype=np.uint8)
 INDEX_NAMES = {"train": ("train_idx",), "val": ("val_idx", "valid_idx"), "test": ("test_idx",)}
 
 
 def table_of_archive(npz: Npz) -> NodeTable:
     """What the archive of a graph says of its nodes; the layout stands in docs/formats.md."""
-    labels = array_labels(npz, "labels") if "labels" in npz else None
+    named = label_name(npz)
+    labels = array_labels(npz, named) if named else None
     features = archive_features(npz, "feat_")
     counts = [part.n for part in (labels, features) if part is not None]
     return NodeTable(features, labels, archive_splits(npz, counts[0] if counts else None))
@@ -141,6 +145,11 @@ def _values(npz: Npz, column: Column, part: np.ndarray | None, at: int) -> np.nd
 # ---- labels and splits ------------------------------------------------------------------------------------
 
 
+def label_name(npz: Npz) -> str | None:
+    """The array of labels; None without one."""
+    return next((each for each in LABEL_NAMES if each in npz), None)
+
+
 def array_labels(npz: Npz, name: str) -> Labels:
     """Array `name`: classes [n], or 0 and 1 [n, classes]; [n, 1] are classes too."""
     column, refuse = npz.columns[name], _refusal(npz, name)
@@ -160,14 +169,15 @@ def array_labels(npz: Npz, name: str) -> Labels:
 
 
 def archive_splits(npz: Npz, n: int | None) -> Splits | None:
-    """The arrays train_mask, val_mask, test_mask, or train_idx, val_idx (valid_idx), test_idx; None: none.
+    """The arrays train_mask, val_mask, test_mask, or train_idx, val_idx (valid_idx), test_idx, or node_types;
+    None: none.
 
     n   the number of nodes, which lists of nodes do not say
     """
     masks = {name: f"{name}_mask" for name in SPLITS if f"{name}_mask" in npz}
     lists = {name: each for name, known in INDEX_NAMES.items() for each in known if each in npz and not masks}
     if not masks and not lists:
-        return None
+        return _typed(npz) if TYPES in npz else None
     if masks:
         first = npz.columns[next(iter(masks.values()))]
         n = first.shape[0] if len(first.shape) == 1 else -1
@@ -181,6 +191,20 @@ def archive_splits(npz: Npz, n: int | None) -> Splits | None:
     for name, array in lists.items():
         flags[_listed(npz, array, n)] |= SPLITS[name]
     return Splits(flags, _refusal(npz, next(iter((masks or lists).values()))))
+
+
+def _typed(npz: Npz) -> Splits:
+    """Array node_types: a node is in none, train, val or test."""
+    column, refuse = npz.integers(TYPES, (None,)), _refusal(npz, TYPES)
+    flags, at = np.zeros(column.shape[0], dtype=np.uint8), 0
+    for part in npz.parts(column, rows_per_piece(8)):
+        wrong = np.flatnonzero((part < 0) | (part >= len(TYPE_BITS)))
+        if len(wrong):
+            right = "1 to train on, 2 to validate, 3 to test, or 0 for none, would be right"
+            raise refuse(f"found {part[wrong[0]]} for node {at + wrong[0]}; {right}")
+        flags[at : at + len(part)] = TYPE_BITS[part]
+        at += len(part)
+    return Splits(flags, refuse)
 
 
 def _mask(npz: Npz, name: str, n: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from app.graphs.node_arrays import (
     archive_splits,
     array_labels,
     dense_features,
+    label_name,
     table_of_archive,
 )
 from app.graphs.node_keyed import Nodes, keyed
@@ -89,17 +90,20 @@ def read_features(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
 
 
 def read_labels(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
-    """Labels: an .npy array, the array `labels` of an .npz, or text."""
+    """Labels: an .npy array, the array `labels` or `label` of an .npz, or text."""
     if nodes is not None:
         return keyed(text_labels, _text(path, limits), nodes)
     arrays = open_arrays(path, limits)
     if arrays is None:
         return text_labels(Source(path, limits))
-    return array_labels(arrays, _member(arrays, "labels"))
+    name = NAME if NAME in arrays else label_name(arrays)
+    if name is None:
+        raise arrays.error("holds no array 'labels'; that one would be right")
+    return array_labels(arrays, name)
 
 
 def read_splits(path: str, n: int, limits: Limits, nodes: Nodes | None = None) -> Any:
-    """Splits: an .npz of masks or of lists of nodes, a folder of lists as OGB has them, or text."""
+    """Splits: an .npz of masks, lists of nodes or node types, a folder of lists as OGB has them, or text."""
     if nodes is not None:
         return keyed(text_splits, _text(path, limits), nodes)
     if ogb.is_folder(path):
@@ -125,12 +129,3 @@ def _text(path: str, limits: Limits) -> Source:
 
 def _no_splits(arrays: Npz) -> GraphError:
     return arrays.error("holds no splits; train_mask, val_mask and test_mask in an .npz would be right")
-
-
-def _member(arrays: Npz, name: str) -> str:
-    """The name of the array wanted: the only one of an .npy file."""
-    if NAME in arrays:
-        return NAME
-    if name not in arrays:
-        raise arrays.error(f"holds no array '{name}'; that one would be right")
-    return name
