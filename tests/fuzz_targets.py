@@ -191,7 +191,7 @@ def set_samples() -> list[Sample]:
 
 @cache
 def ogb_samples() -> list[Sample]:
-    """A folder as OGB makes it, packed and not."""
+    """A folder as OGB makes it, packed, not packed, and of arrays."""
     texts = {
         "raw/edge": "".join(f"{u},{v}\n" for u, v in PAIRS),
         "raw/num-node-list": f"{N}\n",
@@ -201,7 +201,11 @@ def ogb_samples() -> list[Sample]:
     }  # fmt: skip
     plain = {f"ogb/{name}.csv": text.encode() for name, text in texts.items()}
     packed = {f"{name}.gz": gzip.compress(data, mtime=0) for name, data in plain.items()}
-    return [Sample(plain, "ogb"), Sample(packed, "ogb")]
+    data = npz(edge_index=PAIRS.T, num_nodes_list=[N], num_edges_list=[len(PAIRS)], node_feat=np.ones((N, 3)))
+    labels = npz(node_label=np.where(np.arange(N) == 7, np.nan, np.arange(N) % 3)[:, None])
+    arrays = {"ogb/raw/data.npz": data, "ogb/raw/node-label.npz": labels}
+    arrays |= {name: text for name, text in packed.items() if "split" in name}
+    return [Sample(plain, "ogb"), Sample(packed, "ogb"), Sample(arrays, "ogb")]
 
 
 @cache

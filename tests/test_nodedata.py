@@ -24,6 +24,7 @@ from app.comm.group import Group
 from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
+from app.graphs import arrays as graph_arrays
 from app.graphs import nodedata
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
@@ -237,6 +238,88 @@ def test_folders_of_ogb(group, folder):
     item, data = loaded_data(group, path=[str(folder / "ogb")], format="ogb")
     assert item.graph.edges == len({tuple(sorted(e)) for e in EDGES.tolist() if e[0] != e[1]})
     assert_equal(whole(group, item, data), wanted)
+
+
+def ogb_of_arrays(folder, **changed):
+    """A folder whose graph, features and labels are arrays, as ogbn-papers100M's; returns what it holds."""
+    wanted = expected(arrays())
+    labels = np.where(wanted["labels"] < 0, np.nan, wanted["labels"]).astype(np.float32)
+    for name in ("raw", "split/time"):
+        (folder / name).mkdir(parents=True)
+    data = {
+        "edge_index": EDGES.T,
+        "node_feat": wanted["features"].astype(np.float16),
+        "num_nodes_list": np.array([N]),
+        "num_edges_list": np.array([len(EDGES)]),
+        "node_year": np.full((N, 1), 2013),
+        "node_label": labels[:, None],
+    }
+    data |= changed
+    np.savez(folder / "raw" / "node-label.npz", node_label=data.pop("node_label"))
+    packed = {name: array for name, array in data.items() if array is not None}
+    np.savez_compressed(folder / "raw" / "data.npz", **packed)
+    for mode, name in (("train", "train"), ("valid", "val"), ("test", "test")):
+        with gzip.open(folder / "split" / "time" / f"{mode}.csv.gz", "wt") as file:
+            file.writelines(f"{node}\n" for node in np.flatnonzero(wanted[name]))
+    halves = wanted["features"].astype(np.float16).astype(np.float32)
+    return wanted | {"features": halves}
+
+
+@pytest.mark.parametrize("fortran", [False, True])
+def test_folders_of_ogb_whose_files_are_arrays(group, folder, fortran, monkeypatch):
+    monkeypatch.setattr(nodedata, "PIECE_BYTES", 64)
+    monkeypatch.setattr(graph_arrays, "CHUNK_EDGES", 7)
+    order = np.asfortranarray if fortran else np.ascontiguousarray
+    on_first(group, lambda: ogb_of_arrays(folder / "ogb", edge_index=order(EDGES.T)))
+    wanted = expected(arrays())
+    wanted["features"] = wanted["features"].astype(np.float16).astype(np.float32)
+    for neighbours in ("both", "in"):
+        item, data = loaded_data(group, path=[str(folder / "ogb")], format="ogb", neighbours=neighbours)
+        assert (item.graph.name, item.graph.arcs is not None) == ("ogb", neighbours == "in")
+        assert item.graph.edges == len({tuple(sorted(e)) for e in EDGES.tolist() if e[0] != e[1]})
+        assert_equal(whole(group, item, data), wanted)
+        assert data.classes == 3 and data.counts["train"] == wanted["train"].sum()
+
+
+@pytest.mark.mpi_skip
+def test_labels_of_several_classes_in_a_folder_of_arrays(tmp_path):
+    bits = np.random.default_rng(1).integers(0, 2, (N, 5)).astype(np.float32)
+    bits[40] = np.nan
+    ogb_of_arrays(tmp_path / "ogb", node_label=bits, node_feat=None)
+    _, data = loaded_data(Group(MPI.COMM_SELF, HostDevice()), path=[str(tmp_path / "ogb")], format="ogb")
+    assert data.features is None and data.multilabel and np.flatnonzero(~data.labelled[:N]).tolist() == [40]
+
+
+OGB_ARRAYS = [
+    ({"num_nodes_list": np.array([N, 2])}, "array 'num_nodes_list': found 2 graphs; one number, of one"),
+    ({"num_nodes_list": np.array([2 * 10**9])}, "states 2000000000 nodes; the files have room for 1048576"),
+    ({"num_edges_list": np.array([7])}, f"array 'edge_index': found {len(EDGES)} edges; 7, as num_edges"),
+    ({"num_nodes_list": np.array([N - 1])}, "array 'edge_index': found node 149; 0..148 would be right"),
+    ({"edge_index": None}, "holds no array 'edge_index'; the arrays of one layout would be right"),
+    ({"edge_index": EDGES}, r"array 'edge_index': found int64 of shape \(300, 2\); integers of shape \(2"),
+    ({"node_feat": np.zeros((N - 2, 3))}, "array 'node_feat': found 148 rows; 150, one for each node of"),
+    ({"node_feat": np.full((N, 1), np.nan)}, "array 'node_feat': found nan in row 0, column 0; finite"),
+    ({"node_label": np.full(N, np.inf)}, "array 'node_label': found label inf in row 0; a class from 0"),
+    ({"node_label": np.arange(N).astype(object)}, "node-label.npz: array 'node_label': holds Python objects"),
+]  # fmt: skip
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(("keys", "message"), OGB_ARRAYS, ids=range(len(OGB_ARRAYS)))
+def test_wrong_folders_of_arrays(tmp_path, keys, message):
+    ogb_of_arrays(tmp_path / "ogb", **keys)
+    solo = Group(MPI.COMM_SELF, HostDevice())
+    assert re.search(message, refused(solo, tmp_path / "ogb", format="ogb"))
+
+
+@pytest.mark.mpi_skip
+def test_an_ogb_array_may_be_as_large_as_packed_text(tmp_path):
+    ogb_of_arrays(tmp_path)
+    assert read_ogb(str(tmp_path), Limits(decompressed=1 << 20, npz=100)).nodes == N
+    with pytest.raises(
+        GraphError, match=r"data.npz: array '\w+': states \d+ bytes; at most 100 would be right"
+    ):
+        read_ogb(str(tmp_path), Limits(decompressed=10, npz=100))
 
 
 @pytest.mark.mpi_skip

@@ -1,6 +1,7 @@
 """Graphs in .npz files: CSR arrays, edge arrays, SciPy sparse matrices, and sets of small graphs."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,10 +28,10 @@ def read_npz(path: str, limits: Limits) -> EdgeStream:
             return _read_csr(npz, prefix, _stated_nodes(npz))
     if "edges" in npz:
         pairs = npz.integers("edges", (None, 2))
-        return _read_pairs(npz, pairs, pairs.shape[0], interleaved=not pairs.fortran)
+        return _read_pairs(npz, pairs, pairs.shape[0], _stated_nodes(npz), interleaved=not pairs.fortran)
     if "edge_index" in npz:
         pairs = npz.integers("edge_index", (2, None))
-        return _read_pairs(npz, pairs, pairs.shape[1], interleaved=pairs.fortran)
+        return _read_pairs(npz, pairs, pairs.shape[1], _stated_nodes(npz), interleaved=pairs.fortran)
     if "row" in npz:
         return _read_coordinates(npz)
     names = ", ".join(list(npz.columns)[:8])
@@ -135,9 +136,15 @@ def _read_coordinates(npz: Npz) -> EdgeStream:
     return _stream(npz, nodes, weights is not None, chunks)
 
 
-def _read_pairs(npz: Npz, pairs: Column, edges: int, interleaved: bool) -> EdgeStream:
+def pairs_stream(npz: Npz, array: str, nodes: int, name: str, path: str, format: str) -> EdgeStream:
+    """The stream of an array [2, m] of a graph of `nodes` nodes, named as given."""
+    pairs = npz.integers(array, (2, None))
+    stream = _read_pairs(npz, pairs, pairs.shape[1], nodes, interleaved=pairs.fortran)
+    return replace(stream, name=name, path=path, format=format)
+
+
+def _read_pairs(npz: Npz, pairs: Column, edges: int, nodes: int | None, interleaved: bool) -> EdgeStream:
     """One array of pairs, stored pair by pair (interleaved) or all first ends before all second ends."""
-    nodes = _stated_nodes(npz)
     weights = _weights(npz, "weights", edges)
 
     def ends() -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -150,8 +150,11 @@ def label_name(npz: Npz) -> str | None:
     return next((each for each in LABEL_NAMES if each in npz), None)
 
 
-def array_labels(npz: Npz, name: str) -> Labels:
-    """Array `name`: classes [n], or 0 and 1 [n, classes]; [n, 1] are classes too."""
+def array_labels(npz: Npz, name: str, unlabelled: bool = False) -> Labels:
+    """Array `name`: classes [n], or 0 and 1 [n, classes]; [n, 1] are classes too.
+
+    unlabelled   NaN stands for no label; otherwise it is refused, as numbers that went wrong are
+    """
     column, refuse = npz.columns[name], _refusal(npz, name)
     if column.dtype.kind not in "iufb" or len(column.shape) not in (1, 2) or 0 in column.shape[1:]:
         found = f"found {column.dtype} of shape {shape_text(column.shape)}"
@@ -162,6 +165,8 @@ def array_labels(npz: Npz, name: str) -> Labels:
     def parts() -> Iterator[np.ndarray]:
         at = 0
         for values in _rows(npz, column) if several else npz.parts(column, rows_per_piece(8)):
+            if unlabelled and values.dtype.kind == "f":
+                values = np.where(np.isnan(values), -1, values)
             yield (class_bits if several else class_numbers)(values, at, refuse)
             at += len(values)
 

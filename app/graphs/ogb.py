@@ -3,8 +3,8 @@
 raw/edge.csv.gz            two node numbers a line        raw/num-node-list.csv.gz    the number of nodes
 raw/node-feat.csv.gz       a line for each node           raw/node-label.csv.gz       a line for each node
 split/NAME/{train,valid,test}.csv.gz                      node numbers
-Files may also be unpacked (.csv). Edges are arcs from the first node to the second, which count in both
-directions unless a case says otherwise (graph.neighbours).
+Files may also be unpacked (.csv), or arrays in place of texts (graphs/ogb_arrays.py). Edges are arcs from the
+first node to the second, which count in both directions unless a case says otherwise (graph.neighbours).
 """
 
 import os
@@ -15,16 +15,25 @@ import numpy as np
 from app.graphs.counted import MOST_NODES
 from app.graphs.node_text import text_features, text_integers, text_labels
 from app.graphs.nodedata import SPLITS, NodeTable, Splits
+from app.graphs.ogb_arrays import (
+    MOST_BARE,
+    has_arrays,
+    node_count,
+    read_arrays,
+    read_features,
+    read_labels,
+)
 from app.graphs.source import Limits, Source, graph_name, shown
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.text import Layout, read_rows
 
-MOST_BARE = 1 << 20  # nodes that a folder may state whatever its files hold
 FILES = {"train": "train", "val": "valid", "test": "test"}
 
 
 def read_ogb(path: str, limits: Limits) -> EdgeStream:
     """The stream of a folder's graph."""
+    if has_arrays(path):
+        return read_arrays(path, limits, graph_name(path))
     source = _required(path, "raw/edge", limits)
     nodes = _nodes(path, limits)
 
@@ -37,13 +46,14 @@ def read_ogb(path: str, limits: Limits) -> EdgeStream:
 
 def read_table(path: str, limits: Limits) -> NodeTable:
     """Features, labels and the only split of a folder."""
+    folder = _only_split(path, limits)
+    splits = read_split(folder, _nodes(path, limits), limits) if folder else None
+    if has_arrays(path):
+        return NodeTable(read_features(path, limits), read_labels(path, limits), splits)
     features = _find(path, "raw/node-feat", limits)
     labels = _find(path, "raw/node-label", limits)
-    folder = _only_split(path, limits)
     return NodeTable(
-        text_features(features) if features else None,
-        text_labels(labels) if labels else None,
-        read_split(folder, _nodes(path, limits), limits) if folder else None,
+        text_features(features) if features else None, text_labels(labels) if labels else None, splits
     )
 
 
@@ -63,6 +73,8 @@ def read_split(folder: str, n: int, limits: Limits) -> Splits:
 
 def _nodes(path: str, limits: Limits) -> int:
     """The number of nodes of the only graph."""
+    if has_arrays(path):
+        return node_count(path, limits)
     source = _required(path, "raw/num-node-list", limits)
     counts = text_integers(source, MOST_NODES)
     if len(counts) != 1:
