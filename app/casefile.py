@@ -9,12 +9,14 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import convert, structs, to_builtins
 
 from app.casecheck import conflicts, mistakes, where
 from app.config import (
+    GRAPH_BESIDE,
     GRAPH_FILES,
     GRAPH_FOLDERS,
     GRAPH_TABLES,
@@ -92,10 +94,18 @@ def named_files(case: Case) -> list[str]:
     """The files and folders that a case reads, absolute paths."""
     tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])
     found = [path for table in tables for path in table.path if not path.startswith("networkx:")]
+    found += [name for table in tables for path in table.path for name in _together(path, table.format)]
     beside = {getattr(table, key) for table in tables for key in GRAPH_FILES} - {"random"}
     others = {getattr(getattr(case, table), key) for table, key in FILES} - set(STARTS)
     weights = {case.policy.weights} - {"default", "train"}
     return [*found, *sorted((beside | others | weights) - {""})]
+
+
+def _together(path: str, format: str) -> list[str]:
+    """The files that go with one of a graph."""
+    end, others = GRAPH_BESIDE.get(format, ("", ()))
+    names = [path.removesuffix(end) + other for other in others] if path.endswith(end) else []
+    return [name for name in names if os.path.isfile(name)]
 
 
 def _plain_value(value: Any) -> Any:
@@ -308,15 +318,23 @@ def _files(graphs: GraphCase, base: str) -> tuple[list[str], list[str]]:
             found.append(pattern)
             continue
         exact = os.path.join(base, pattern)
-        there = os.path.isdir if graphs.format in GRAPH_FOLDERS else os.path.isfile
+        there = partial(_is_graph, graphs.format)
         matches = [exact] if there(exact) else glob.glob(pattern, root_dir=base, recursive=True)
         files = sorted(_absolute(each, base) for each in matches if there(os.path.join(base, each)))
         if not files and pattern:
-            problem = "is a folder:" if os.path.isdir(exact) and there is os.path.isfile else "no such file:"
+            problem = "is a folder:" if os.path.isdir(exact) else "no such file:"
             wrong.append(f"{'no file matches' if glob.has_magic(pattern) else problem} {show(pattern)}")
         wrong += [f"control characters in the name of {show(each)}" for each in files if not is_plain(each)]
         found += files
     return found, wrong
+
+
+def _is_graph(format: str, path: str) -> bool:
+    """Whether a path is there as a graph of a format is: a file or a folder; of PPI either."""
+    if format not in GRAPH_FOLDERS:
+        return os.path.isfile(path)
+    part = format in GRAPH_BESIDE and path.endswith(GRAPH_BESIDE[format][0])
+    return os.path.isdir(path) or (part and os.path.isfile(path))
 
 
 def study_data(case: Case) -> str:

@@ -89,8 +89,12 @@ class GraphCase(Table, frozen=True):
             "tsplib",
             "ogb",
             "ppi",
+            "graphsage",
         ],
-        about("of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets"),
+        about(
+            "of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets; "
+            "graphsage: PREFIX-G.json, other files beside it"
+        ),
     ] = "auto"
     ids: Annotated[
         Literal["numbers", "names"],
@@ -825,6 +829,10 @@ GRAPH_FILES = (
     "node_weights",
 )  # keys of such a table that name a file
 GRAPH_FOLDERS = ("ogb", "ppi")  # formats whose graph.path is a folder
+GRAPH_BESIDE = {  # formats whose files go together: how the name of the first ends, and those of the others
+    "ppi": ("_graph.json", ("_feats.npy", "_labels.npy")),
+    "graphsage": ("-G.json", ("-feats.npy", "-id_map.json", "-class_map.json")),
+}
 
 
 def all_tables() -> list[Keys]:

@@ -221,6 +221,28 @@ def ppi_samples() -> list[Sample]:
     return [Sample(files, "ppi")]
 
 
+@cache
+def graphsage_samples() -> list[Sample]:
+    """The files of GraphSAGE, links by positions and by ids."""
+    ids = [f"n{i}" for i in range(N)]
+    nodes = [{"id": name, "val": i % 3 == 1, "test": i % 3 == 2} for i, name in enumerate(ids)]
+    rows = {name: N - 1 - i for i, name in enumerate(ids)}
+    found = []
+    for ends, width in ((PAIRS.tolist(), 0), ([[ids[u], ids[v]] for u, v in PAIRS], 2)):
+        graph = {"nodes": nodes, "links": [{"source": u, "target": v} for u, v in ends]}
+        classes = {name: [i % 2] * width or i % 2 for i, name in enumerate(ids)}
+        files = {"-G": graph, "-id_map": rows, "-class_map": classes}
+        texts = {f"graphsage/x{name}.json": json.dumps(each).encode() for name, each in files.items()}
+        found.append(Sample(texts | {"graphsage/x-feats.npy": npy(np.ones((N, 3)))}, "graphsage/x-G.json"))
+    return found
+
+
+def read_together(path: str, _: random.Random) -> None:
+    """Graph and node data of a file and of those beside it."""
+    table = GraphCase(path=[path], format=Path(path).parent.name)
+    load_node_data(solo(), table, load_united(solo(), table, CASE), CASE)
+
+
 def read_folder(path: str, _: random.Random) -> None:
     """Graph and node data of a folder."""
     table = GraphCase(path=[path], format=Path(path).name)
@@ -529,6 +551,7 @@ TARGETS = {
     "graph_set": Target(read_graph_set, set_samples),
     "ogb": Target(read_folder, ogb_samples),
     "ppi": Target(read_folder, ppi_samples),
+    "graphsage": Target(read_together, graphsage_samples),
     "planetoid": Target(read_planetoid_folder, planetoid_samples),
     "features": Target(read_beside("features", lambda path: read_features(path, LIMITS)), feature_samples),
     "labels": Target(read_beside("labels", lambda path: read_labels(path, LIMITS)), label_samples),

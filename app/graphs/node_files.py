@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.errors import GraphError
-from app.graphs import ogb, ppi
+from app.graphs import graphsage, ogb, ppi
 from app.graphs.node_arrays import (
     archive_features,
     archive_splits,
@@ -22,7 +22,9 @@ from app.graphs.npz import Npz
 from app.graphs.source import Limits, Source
 from app.graphs.union import unite_tables
 
-FOLDERS: dict[str, Callable[[str, Limits], NodeTable]] = {"ogb": ogb.read_table, "ppi": ppi.read_table}
+TABLES: dict[str, Callable[[str, Limits], NodeTable]] = {
+    "ogb": ogb.read_table, "ppi": ppi.read_table, "graphsage": graphsage.read_table,
+}  # fmt: skip
 ARCHIVE = b"PK"
 
 
@@ -52,8 +54,8 @@ def open_node_table(
 
 def _own_table(path: str, format: str, limits: Limits) -> NodeTable:
     """What the graph's own file or folder says of its nodes."""
-    if format in FOLDERS:
-        return FOLDERS[format](path, limits)
+    if format in TABLES:
+        return TABLES[format](path, limits)
     if path.startswith("networkx:") or Source(path, limits).first_bytes(2) != ARCHIVE:
         return NodeTable()
     return table_of_archive(Npz(Source(path, limits)))

@@ -2,7 +2,8 @@
 
 For each of train, valid and test: MODE_graph.json (NetworkX's node-link form), MODE_feats.npy [n, F],
 MODE_labels.npy [n, C]. All become one graph without edges between them, whose masks are the modes: nothing of
-a held-back graph can reach a node that is trained on, and a mean over training nodes stays what it was.
+a held-back graph can reach a node that is trained on, and a mean over training nodes stays what it was. With
+the path of one MODE_graph.json in place of the folder's it is the graph of that mode alone.
 """
 
 import json
@@ -20,17 +21,34 @@ from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.union import unite, unite_tables
 
 MODES = {"train": "train", "valid": "val", "test": "test"}
+GRAPH = "_graph.json"  # the end of a graph's name
 LINKS = "a node-link graph with whole numbers 0..n-1 as ids would be right"
 
 
 def read_ppi(path: str, limits: Limits) -> EdgeStream:
-    """The stream of all graphs of a folder side by side."""
-    return unite([_graph(path, mode, limits) for mode in MODES], graph_name(path))
+    """The stream of all graphs of a folder side by side, or of one of them."""
+    folder, modes = _modes(path, limits)
+    return unite([_graph(folder, mode, limits) for mode in modes], graph_name(folder))
 
 
 def read_table(path: str, limits: Limits) -> NodeTable:
-    """Features and labels of all graphs, and the splits that the modes are."""
-    return unite_tables([_table(path, mode, limits) for mode in MODES])
+    """Features and labels of all graphs, or of one of them, and the splits that the modes are."""
+    folder, modes = _modes(path, limits)
+    return unite_tables([_table(folder, mode, limits) for mode in modes])
+
+
+def _modes(path: str, limits: Limits) -> tuple[str, list[str]]:
+    """The folder of a path, and the modes that it names."""
+    if os.path.isdir(path):
+        return path, list(MODES)
+    folder, name = os.path.split(path)
+    mode = name.removesuffix(GRAPH)
+    if mode not in MODES or not name.endswith(GRAPH):
+        right = ", ".join(each + GRAPH for each in MODES)
+        raise Source(path, limits).error(
+            f"is no graph of PPI; one of {right}, or their folder, would be right"
+        )
+    return folder, [mode]
 
 
 def _table(path: str, mode: str, limits: Limits) -> NodeTable:
@@ -49,7 +67,7 @@ def _array(path: str, name: str, limits: Limits) -> Npy:
 def _graph(path: str, mode: str, limits: Limits) -> EdgeStream:
     """The graph of one mode; its rows are those of the features."""
     nodes = _array(path, f"{mode}_feats.npy", limits).columns[NAME].shape[0]
-    source = Source(os.path.join(path, f"{mode}_graph.json"), limits)
+    source = Source(os.path.join(path, mode + GRAPH), limits)
     source.check()
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:

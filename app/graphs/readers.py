@@ -8,6 +8,8 @@ from app.errors import CaseError
 from app.graphs.arrays import open_graph_set, read_npz
 from app.graphs.dimacs import read_dimacs
 from app.graphs.edge_list import read_edge_list
+from app.graphs.graphsage import GRAPH as GRAPHSAGE
+from app.graphs.graphsage import read_graphsage
 from app.graphs.gset import read_gset
 from app.graphs.matrix_market import read_matrix_market
 from app.graphs.metis import read_metis
@@ -33,6 +35,7 @@ READERS: dict[str, Callable[[str, Limits], EdgeStream]] = {
     "tsplib": read_points,
     "ogb": read_ogb,
     "ppi": read_ppi,
+    "graphsage": read_graphsage,
 }
 SUFFIXES = {
     ".graph": "metis",
@@ -127,6 +130,8 @@ def _refuse_other_formats(source: Source, start: bytes) -> None:
         if (pattern.search if name == "GML" else pattern.match)(start):
             right = "an edge list, Matrix Market, METIS, DIMACS, Gset, TSPLIB or .npz file would be right"
             way = f"NetworkX reads it: app.solve(networkx.{LOADERS[name]}(...)) in Python"
+            if source.path.endswith(GRAPHSAGE):
+                way = 'files of GraphSAGE: graph.format = "graphsage"'
             raise source.error(f"found {name}, which is not read; {right} ({way})")
 
 
