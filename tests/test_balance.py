@@ -17,7 +17,7 @@ from app.config import Case, GnnCase, GraphCase, ParallelCase
 from app.device import HostDevice
 from app.errors import GraphError, NumericsError
 from app.gnn import work_clock
-from app.gnn.balanced import Balanced
+from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.training import Classifier, fit
 from app.gnn.work_clock import WorkClock
 from app.graphs.generate import GENERATORS
@@ -37,7 +37,7 @@ from app.partition.migrate import move_arrays, move_rows
 from app.partition.recut import read_cost_model
 from app.partition.rows import RowPartition, cut_blocks, partition_rows
 from app.sparse.exchange import Exchange
-from app.sparse.repartition import repartition
+from app.sparse.repartition import graph_of, repartition
 from app.sparse.rowblock import RowBlock
 
 WORLD = MPI.COMM_WORLD
@@ -440,6 +440,29 @@ def test_training_that_follows_its_measurements_keeps_its_bits(group, solo, monk
     assert len(balance.history) == (10 if group.rank == 0 else 0)  # the last two epochs are not looked at
     assert (balance.model.weights() >= 0).all()
     assert np.array_equal(balance.rows.cuts, classifier.block.rows.cuts)
+
+
+@pytest.mark.parametrize(("model", "kind", "kinds"), [
+    ("gcn", "dense", ("gcn product", "gcn weights")), ("gin", "sparse", ("gin weights", "gin weights")),
+    ("gat", "dense", ("gat", "gat")),
+])  # fmt: skip
+def test_a_classifier_is_cut_by_a_model_of_its_layers(group, solo, model, kind, kinds):
+    def cut(classifier):
+        block, line = classifier.block, features_module.line_of(classifier.device)
+        assert layer_kinds(classifier) == kinds
+        features = block_features(group, graph_of(block), block.rows, [6, 4], line)
+        learned = CostModel((6, 4), line, kinds=kinds)
+        learned.update(features.blocks, 1e-6 * features.blocks[:, :, :2].sum(axis=2))
+        assert unlike(classifier, learned) == ""
+        cut_by(classifier, learned)
+        wanted = best_cuts(learned.block_seconds(features), group.size)
+        assert np.array_equal(classifier.block.rows.cuts, wanted)
+        learned.kinds = ("sage weights", kinds[1])
+        assert "learned for layers sage weights 6" in unlike(classifier, learned)
+        return stay(classifier)
+
+    found = trained(group, kind, cut, 3, model)[0]
+    assert found == trained(solo, kind, stay, 3, model)[0]
 
 
 def test_rows_move_under_a_limit_of_memory(group, solo, monkeypatch):

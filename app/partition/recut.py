@@ -1,4 +1,8 @@
-"""First cuts by a cost model that an earlier run learned (ROC section 4: new graphs, not measured yet)."""
+"""First cuts by a cost model that an earlier run learned (ROC section 4: new graphs, not measured yet).
+
+Whatever layers it was learned for: the rows of policies are cut by any. `classify` cuts by a model of its own
+layers alone, which are known once the data are (gnn/balanced.py).
+"""
 
 import numpy as np
 
