@@ -567,6 +567,13 @@ class MemoryCase(Table, frozen=True):
         about("beyond fast_mb: a file, or memory of the host; auto: host beside a GPU, else file"),
     ] = "auto"
     folder: Annotated[str, about('of that file; "": the system\'s folder for temporary files')] = ""
+    method: Annotated[
+        Literal["dynamic program", "farthest next use", "least recently used", "streaming"],
+        about(
+            "classify: what is planned to move under fast_mb; dynamic program: the fewest bytes; the others "
+            "are what it is compared with"
+        ),
+    ] = "dynamic program"
 
 
 class CheckpointCase(Table, frozen=True):
@@ -616,6 +623,8 @@ class StudyCase(Table, frozen=True):
             "strong_scaling",
             "learners",
             "progress",
+            "memory",
+            "throughput",
         ],
         about(
             "quality: approximation ratio by graph size; scaling: the performance model, checked; "
@@ -625,6 +634,8 @@ class StudyCase(Table, frozen=True):
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
+            "memory: bytes moved and time of an epoch under limits of fast memory, by every memory.method; "
+            "throughput: epochs a second with equal rows, equal edges and the learned partitioner; "
             "gnn_scaling: the model of full-batch training, checked on [graph], and study.networks on "
             "paper; rgcn: time of [rgcn] against the number of parts of its relations; "
             "selection: several nodes by one evaluation; strong_scaling: scaling beside the paper's; "
@@ -652,6 +663,14 @@ class StudyCase(Table, frozen=True):
         about("sampling: neighbours drawn for each node, layer by layer from the features on"),
     ] = field(default_factory=lambda: [10, 25])
     held_back: Annotated[Positive, about("inference: graphs of graph.count that are not trained on")] = 2
+    limits: Annotated[
+        list[Share],
+        Meta(min_length=1),
+        about(
+            "memory: limits of a rank's fast memory, as shares of what an epoch has alive at once on the "
+            "largest rank; the least limit that works stands for lower ones"
+        ),
+    ] = field(default_factory=lambda: [0.0, 0.6, 0.7, 0.8, 0.9])
     scales: Annotated[
         list[AboveZero], Meta(min_length=1), about("density: factors of the mean degree (graph.degree_scale)")
     ] = field(default_factory=lambda: [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
@@ -708,10 +727,13 @@ class StudyCase(Table, frozen=True):
         Positive,
         about(
             "scaling: timings of each step, one rank and all ranks by turns; partition: passes of an epoch, "
-            "of which the least seconds count; breakdown to inference: of what is compared, by turns"
+            "of which the least seconds count; breakdown to throughput: of what is compared, by turns"
         ),
     ] = 15
-    epochs: Annotated[Positive, about("partition, rgcn: epochs of each partitioner")] = 10
+    epochs: Annotated[
+        Positive,
+        about("partition, rgcn: epochs of each partitioner; throughput: before the timed ones"),
+    ] = 10
     horizon: Annotated[
         Positive,
         about(

@@ -11,11 +11,11 @@ from typing import Any
 
 from app.gnn.buffers import BufferPlan, Lifetime, plan_buffers
 from app.gnn.features import Features
-from app.gnn.tiered import TieredRows, key_of, least_bytes, plan_tiers
+from app.gnn.tiered import TieredRows, epochs_of, key_of, least_bytes, plan_tiers
 from app.gnn.work_clock import WorkClock
 from app.memory.arena import LINE
 from app.memory.operations import Operation
-from app.memory.plan import Plan
+from app.memory.plan import METHODS, Plan
 from app.memory.tiers import Budget
 
 Array = Any
@@ -87,7 +87,8 @@ class Programs:
         Raises CaseError where that is not possible, perhaps on one rank only.
         """
         if budget is not None and 0 < budget.limit < 4 * self.n_own * self.plan.columns:
-            self.tiered = TieredRows(self.plans(budget.limit), self.n_own, self.device, budget)
+            plans = self.plans(budget.limit, budget.method)
+            self.tiered = TieredRows(plans, self.n_own, self.device, budget)
         else:
             self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
 
@@ -99,11 +100,16 @@ class Programs:
         """Bytes of the least limit that works for n_own rows, 0 where `limit` holds all of their buffers."""
         if not 0 < limit < 4 * n_own * self.plan.columns:
             return 0
-        return least_bytes(self.recorded, self._lives, n_own)
+        return least_bytes(epochs_of(self.recorded, self._lives, n_own))
 
-    def plans(self, limit: int) -> dict[str, Plan]:
-        """For each recorded program the moves that keep its rows below a limit in bytes."""
-        return plan_tiers(self.recorded, self._lives, self.n_own, limit)
+    def bounds(self) -> tuple[int, int]:
+        """Bytes of the least limit that works, and of what the program that holds most has alive at once."""
+        epochs = epochs_of(self.recorded, self._lives, self.n_own)
+        return least_bytes(epochs), max((each.most_bytes for each in epochs.values()), default=0)
+
+    def plans(self, limit: int, method: str = METHODS[0]) -> dict[str, Plan]:
+        """Of each recorded program the moves that keep its rows below a limit in bytes, by a method."""
+        return plan_tiers(epochs_of(self.recorded, self._lives, self.n_own), limit, method)
 
     def take(self, name: str, width: int) -> Rows:
         """Unset rows of `width` columns."""

@@ -73,12 +73,13 @@ def _record_reading(engine: Engine, program: str, name: str, forward: Callable[[
         engine.free(H)
 
 
-def memory_lines(engine: Engine, limit: int) -> list[str]:
-    """The memory of a recorded epoch, and the plan of its moves under a limit in bytes (0: none)."""
+def memory_lines(engine: Engine, limit: int, method: str) -> list[str]:
+    """The memory of a recorded epoch, and the plan of its moves under a limit in bytes (0: none) by a method
+    (app/memory/plan.py)."""
     wanted = 4 * engine.n_own * engine.plan.columns
     lines = [
         f"{len(engine.plan.widths)} buffers of {engine.plan.columns} columns: {wanted / 1e6:.1f} MB a rank"
     ]
     if 0 < limit < wanted:
-        lines += engine.plans(limit)["epoch"].lines()
+        lines += engine.plans(limit, method)["epoch"].lines()
     return lines

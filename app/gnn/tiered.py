@@ -5,7 +5,7 @@ from typing import Any
 from app.gnn.buffers import Lifetime
 from app.memory.arena import LINE, padded
 from app.memory.operations import Epoch
-from app.memory.plan import Plan, make_plan
+from app.memory.plan import METHODS, Plan, make_plan
 from app.memory.tiers import Budget, Tiers
 
 Array = Any
@@ -16,28 +16,31 @@ def key_of(number: int, name: str) -> str:
     return f"{number} {name}"
 
 
-def plan_tiers(
-    recorded: dict[str, list[Any]], lives: dict[str, list[Lifetime]], n_own: int, limit: int
-) -> dict[str, Plan]:
-    """The plan of each program under a limit in bytes.
+def epochs_of(
+    recorded: dict[str, list[Any]], lives: dict[str, list[Lifetime]], n_own: int
+) -> dict[str, Epoch]:
+    """What a plan is made from, of each program on n_own rows.
 
     recorded, lives   operations and rows of each program, as the dry run saw them
+    """
+    epochs = {}
+    for name, operations in recorded.items():
+        sizes = {key_of(i, life.name): row_bytes(n_own, life.width) for i, life in enumerate(lives[name])}
+        epochs[name] = Epoch(operations, sizes)
+    return epochs
+
+
+def plan_tiers(epochs: dict[str, Epoch], limit: int, method: str = METHODS[0]) -> dict[str, Plan]:
+    """The plan of each program under a limit in bytes, by one of METHODS.
+
     Raises CaseError, stating the least limit that works, where an operation alone does not fit.
     """
-    plans = {}
-    for name, operations in recorded.items():
-        sizes = {key_of(i, life.name): row_bytes(n_own, life.width) for i, life in enumerate(lives[name])}
-        plans[name] = make_plan(Epoch(operations, sizes), limit // LINE * LINE)
-    return plans
+    return {name: make_plan(epoch, limit // LINE * LINE, method) for name, epoch in epochs.items()}
 
 
-def least_bytes(recorded: dict[str, list[Any]], lives: dict[str, list[Lifetime]], n_own: int) -> int:
-    """The least limit under which the operations of all programs can run on n_own rows."""
-    widest = 0
-    for name, operations in recorded.items():
-        sizes = {key_of(i, life.name): row_bytes(n_own, life.width) for i, life in enumerate(lives[name])}
-        widest = max(widest, Epoch(operations, sizes).least_bytes)
-    return widest
+def least_bytes(epochs: dict[str, Epoch]) -> int:
+    """The least limit under which the operations of all programs can run."""
+    return max((epoch.least_bytes for epoch in epochs.values()), default=0)
 
 
 def row_bytes(n_own: int, width: int) -> int:
@@ -73,6 +76,11 @@ class TieredRows:
     def end(self, program: str) -> None:
         """The program has run."""
         self.tiers[program].end()
+
+    def moved(self, program: str) -> tuple[int, int]:
+        """Bytes of a program that were loaded, and stored, so far."""
+        tiers = self.tiers[program]
+        return tiers.loaded, tiers.stored
 
     def lines(self) -> list[str]:
         """The sums of each program's plan."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.errors import CaseError
 from app.memory.arena import LINE, Arena, padded
-from app.memory.plan import Plan, Step
+from app.memory.plan import METHODS, Plan, Step
 from app.memory.slow import DeviceCopies, FileTier, HostCopies, HostTier
 
 Array = Any
@@ -21,11 +21,13 @@ class Budget:
 
     slow     "file", "host" or "auto": a file on the host, the host's memory on a GPU
     folder   of the file; "": the system's for temporary files
+    method   one of METHODS, by which the moves are planned
     """
 
     limit: int
     slow: str = "auto"
     folder: str = ""
+    method: str = METHODS[0]
 
     def tier(self, device: Any) -> str:
         """The slow tier beside a device."""

@@ -37,7 +37,8 @@ def node_plan_lines(
         yield UNKNOWN
         return
     training = training_of(case, nodes, entries, ranks, device)
-    yield from memory_lines(training.engine, round(case.memory.fast_mb * 1e6))
+    memory = case.memory
+    yield from memory_lines(training.engine, round(memory.fast_mb * 1e6), memory.method)
     if entries:
         yield from estimate_lines(training, rates, base)
     else:

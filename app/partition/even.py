@@ -50,6 +50,15 @@ def even_rows(group: Group, graph: Graph, rows: RowPartition) -> tuple[Graph, Ro
     return move_rows(group, graph, rows, new), new
 
 
+def static_cuts(group: Group, graph: Graph, starts: np.ndarray) -> dict[str, np.ndarray]:
+    """[ranks+1] the cuts between given blocks that parallel.partition means by "rows" and "edges"; by name.
+
+    Ranks   all call
+    """
+    weights = {"rows": np.diff(starts), "edges": entries_weights(group, graph, starts)}
+    return {name: cut_blocks(each, group.size) for name, each in weights.items()}
+
+
 def entries_weights(group: Group, graph: Graph, starts: np.ndarray) -> np.ndarray:
     """[blocks] int64, what equal edges are counted by: 16 for each row, 1 for each entry. Ranks: all call."""
     held = np.clip(starts, graph.lo, graph.hi) - graph.lo

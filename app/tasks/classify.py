@@ -92,7 +92,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     with log.phase("set up"):
         known = (saved.classes, saved.multilabel) if saved else (0, False)
         memory = case.memory
-        budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder)
+        budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
         classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget)
         if saved is not None:
             classifier.params.set(saved.arrays)

@@ -17,6 +17,7 @@ from app.errors import CaseError
 from app.gnn.metrics import Scores
 from app.gnn.training import Classifier, Fit, fit
 from app.graphs.nodedata import NodeData
+from app.memory.tiers import Budget
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.classify import load
@@ -42,9 +43,9 @@ class Subject:
     seeds: list[int]
     recipe: str
 
-    def classifier(self, gnn: GnnCase, seed: int) -> Classifier:
-        """A model with weights drawn for a seed. Ranks: all call."""
-        return Classifier(self.context.group, gnn, self.block, self.data, seed)
+    def classifier(self, gnn: GnnCase, seed: int, budget: Budget | None = None) -> Classifier:
+        """A model with weights drawn for a seed, perhaps under a limit of memory. Ranks: all call."""
+        return Classifier(self.context.group, gnn, self.block, self.data, seed, budget=budget)
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.partition.balance import Balance, MoveCost, cuts_for, imbalance, measured_table
 from app.partition.cost import CostModel, from_arrays
-from app.partition.even import entries_weights, even_rows
+from app.partition.even import even_rows, static_cuts
 from app.partition.features import block_features, line_of
 from app.partition.migrate import move_rows
 from app.partition.order import find_order, reorder
-from app.partition.rows import RowPartition, cut_blocks
+from app.partition.rows import RowPartition
 from app.report import plot_partition
 from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
@@ -54,12 +54,8 @@ class Subject:
         return RowBlock(group, move_rows(group, self.graph, self.rows, rows), rows, "gather")
 
     def static_cuts(self, group: Group) -> dict[str, np.ndarray]:
-        """Equal rows, and equal edges as parallel.partition means them."""
-        edges = entries_weights(group, self.graph, self.rows.starts)
-        return {
-            "rows": cut_blocks(np.diff(self.rows.starts), group.size),
-            "edges": cut_blocks(edges, group.size),
-        }
+        """Equal rows, and equal edges. Ranks: all call."""
+        return static_cuts(group, self.graph, self.rows.starts)
 
 
 @dataclass

@@ -7,11 +7,13 @@ from app.tasks.answers import run_answers
 from app.tasks.cells import Cells
 from app.tasks.context import Context
 from app.tasks.gnn_inference import run_inference
+from app.tasks.gnn_memory import run_memory
 from app.tasks.gnn_models import run_depth, run_models
 from app.tasks.gnn_sampling import run_sampling
 from app.tasks.gnn_scaling import run_gnn_scaling
 from app.tasks.gnn_speed import run_breakdown, run_density
 from app.tasks.gnn_stages import run_overlap, run_permutation
+from app.tasks.gnn_throughput import run_throughput
 from app.tasks.learners import run_learners
 from app.tasks.partition import run_partition
 from app.tasks.progress import run_progress
@@ -40,6 +42,8 @@ STUDIES = {
     "strong_scaling": run_strong_scaling,
     "learners": run_learners,
     "progress": run_progress,
+    "memory": run_memory,
+    "throughput": run_throughput,
 }
 
 
