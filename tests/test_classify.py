@@ -251,19 +251,21 @@ def test_isolated_nodes_and_ranks_without_rows(group):
 
 @pytest.mark.mpi_skip
 def test_a_run_under_a_limit_of_memory_says_what_it_holds(tmp_path):
-    """The digest is that without the limit, which is 40 % of the buffers of a rank."""
+    """The digest is that without the limit, which is 40 % of the buffers of a rank, by whatever method."""
     run = [sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml", "graph.nodes=2000", "gnn.epochs=2"]
     run += ["gnn.depth=6", "gnn.hidden=32", "gnn.input_dropout=0", "output.plots=false"]
     digests = set()
-    for ranks, limit in ((1, 0), (1, 0.9), (2, 0.45)):
-        out = tmp_path / f"{ranks}-{limit}"
-        more = [f"memory.fast_mb={limit}", "--out", out]
+    best = "dynamic program"
+    for ranks, limit, method in ((1, 0, best), (1, 0.9, best), (2, 0.45, best), (1, 0.9, "streaming")):
+        out = tmp_path / f"{ranks}-{limit}-{method}"
+        more = [f"memory.fast_mb={limit}", f'memory.method="{method}"', "--out", out]
         code, printed = run_job([*(mpirun(ranks) if ranks > 1 else []), *run, *more], limit_s=120)
         assert code == 0, printed
         digests.add(json.loads((out / "result.json").read_text())["digest"])
         words = " ".join(printed.split())
         assert "memory of the largest process" in words
         assert (f"of which at most {limit:g} MB in its memory at once" in words) == bool(limit)
+        assert (f"epoch: memory plan: {method}" in words) == bool(limit)
     assert len(digests) == 1
 
 

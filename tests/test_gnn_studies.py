@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import get_args
 
 import msgspec
 import networkx as nx
@@ -17,24 +18,33 @@ from mpi4py import MPI
 
 from app.casefile import build
 from app.comm.group import Group
+from app.comm.guard import digest
+from app.config import MemoryCase
 from app.errors import CaseError
+from app.gnn.tiered import TieredRows, epochs_of
 from app.gnn.training import Classifier, fit
 from app.graphs.graph import Graph
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
 from app.log import Log
+from app.memory.plan import METHODS
 from app.output import RunFolder
+from app.partition.balance import Balance
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.rows import RowPartition
 from app.sparse.rowblock import RowBlock
 from app.tasks import gnn_inference
 from app.tasks.classify import load
 from app.tasks.context import Context
+from app.tasks.gnn_memory import run_memory
 from app.tasks.gnn_models import run_depth, run_models
 from app.tasks.gnn_sampling import run_sampling
 from app.tasks.gnn_speed import run_breakdown
 from app.tasks.gnn_stages import Staged
-from app.tasks.gnn_subjects import split_settings, with_settings
+from app.tasks.gnn_subjects import split_settings, subjects, with_settings
+from app.tasks.gnn_throughput import run_throughput
+from app.tasks.quality import digest_text
 from app.tasks.sampler import SampledSage, draw_blocks, draw_layer
 
 TINY = {
@@ -297,6 +307,105 @@ def test_the_study_of_sampling(group, tmp_path):
     assert last[0]["val"] == best and last[0]["cpu_s"] in [row["cpu_s"] for row in full]
 
 
+# ---- memory and throughput (ROC sections 7.6, 7.7) ---------------------------------------------------------
+
+
+def weights_after(group, context, epochs):
+    """Digest of the weights of plain training, as a study of one data set tells it."""
+    loaded, data = load(context)
+    gnn = msgspec.structs.replace(context.case.gnn, epochs=epochs)
+    block = RowBlock(group, loaded.graph, loaded.rows, "auto", gnn.hidden)
+    fit(classifier := Classifier(group, gnn, block, data, context.case.study.seeds[0]))
+    return digest_text({f"{loaded.graph.name} ": digest(classifier.params.host())})
+
+
+def streamed_bytes(classifier):
+    """What moves where nothing stays: all that is read, and all that is written and read later."""
+    engine, program = classifier.engine, classifier.engine.recorded["epoch"]
+    sizes = epochs_of(engine.recorded, engine._lives, engine.n_own)["epoch"]
+    size, total = dict(zip(sizes.names, sizes.sizes)), 0
+    for at, operation in enumerate(program):
+        total += sum(size[name] for name in operation.reads)
+        for name in operation.writes:
+            later = (each for each in program[at + 1 :] if name in (*each.reads, *each.writes))
+            total += size[name] * (name in next(later, operation).reads)
+    return total
+
+
+MEMORY = {"study.kind": "memory", "study.limits": [0.0, 0.3, 0.9], "study.rounds": 2, "gnn.depth": 5}
+
+
+@pytest.mark.parametrize("model", ["gcn", "gat"])
+def test_every_method_under_every_limit(group, model):
+    context = study_of(group, {**MEMORY, "gnn.model": model})
+    found = run_memory(context)
+    rows = found["rows"]
+    assert found["same_bits"] and found["as_planned"]
+    assert found["digest"] == weights_after(group, context, 3)
+    assert [row["method"] for row in rows] == [*METHODS, "no limit"] * (len(rows) // 5)
+    (subject,) = subjects(context)
+    streamed = group.sum_integers(np.array([streamed_bytes(subject.classifier(subject.gnn, 1))]))[0]
+    limits = sorted({row["limit_bytes"] for row in rows})
+    least, most = group.max_integers(np.array(subject.classifier(subject.gnn, 1).engine.bounds())).tolist()
+    assert limits[0] == least and limits[-1] == int(0.9 * most) // 64 * 64
+    for limit in limits:
+        moved = {row["method"]: row["planned_bytes"] for row in rows if row["limit_bytes"] == limit}
+        assert moved["no limit"] == 0 < moved["dynamic program"] == min(moved[name] for name in METHODS)
+        assert max(moved.values()) == moved["streaming"] == streamed
+    for row in rows:
+        assert row["counted_bytes"] == row["planned_bytes"] == row["loaded_bytes"] + row["stored_bytes"]
+        assert row["times_bytes"] >= 1 or row["method"] == "no limit"
+        assert row["times_ms_low"] <= row["times_ms"] <= row["times_ms_high"]
+    assert run_memory(replace(context, group=alone(group)))["digest"] == found["digest"]
+
+
+def test_bytes_that_are_not_those_of_the_plan_are_told(group, monkeypatch, capsys):
+    monkeypatch.setattr(TieredRows, "moved", lambda self, program: (self.tiers[program].loaded, 0))
+    found = run_memory(study_of(group, {**MEMORY, "study.limits": [0.0]}))
+    assert not found["as_planned"] and found["same_bits"]
+
+
+def test_the_methods_of_a_case_are_those_that_there_are():
+    known = {field.name: field.type for field in msgspec.structs.fields(MemoryCase)}["method"]
+    assert get_args(get_args(known)[0]) == METHODS
+
+
+def test_a_limit_beside_limits_is_refused(group):
+    with pytest.raises(CaseError, match=r"memory.fast_mb: is not read .*; study.limits would be right"):
+        run_memory(study_of(group, {**MEMORY, "memory.fast_mb": 1.0}))
+
+
+THROUGHPUT = {
+    "study.kind": "throughput", "study.rounds": 2, "study.epochs": 3, "graph.generator": "rmat_natural",
+    "graph.nodes": 512, "graph.d": 8,
+}  # fmt: skip
+
+
+def test_the_same_training_by_every_partitioner(group, monkeypatch):
+    moves = []
+
+    def observe(balance, seconds, left):
+        """Cuts in another place each time."""
+        moves.append(len(moves) + 1)
+        cuts = np.minimum(balance.rows.cuts + (len(moves) % 3 - 1), balance.rows.cuts[-1])
+        cuts[0], cuts[-1] = balance.rows.cuts[[0, -1]]
+        return RowPartition(balance.rows.n, balance.rows.starts, np.maximum(cuts, 0))
+
+    monkeypatch.setattr(Balance, "observe", observe)
+    context = study_of(group, THROUGHPUT)
+    found = run_throughput(context)
+    assert found["same_bits"] and found["digest"] == weights_after(group, context, 6)
+    rows, edges, learned = found["rows"]
+    assert [row["partition"] for row in found["rows"]] == ["rows", "edges", "learned"]
+    assert learned["moved_after"] == "1 2 3" and moves == [1, 2, 3]
+    assert rows["rows_imbalance"] <= edges["rows_imbalance"]
+    if group.size in (2, 4):
+        assert rows["entries_imbalance"] > edges["entries_imbalance"]
+    assert all(row["epochs_per_s"] > 0 and 1 <= row["imbalance"] <= group.size for row in found["rows"])
+    assert (rows["speedup"], rows["cpu_speedup"]) == (1.0, 1.0)
+    assert run_throughput(replace(context, group=alone(group)))["digest"] == found["digest"]
+
+
 # ---- several ranks, end to end ----------------------------------------------------------------------------
 
 
@@ -383,3 +492,48 @@ def test_inference(tmp_path):
         json.loads((tmp_path / "applied" / "result.json").read_text())["test_accuracy"]
         == rows[0]["test_accuracy"]
     )
+
+
+@pytest.mark.mpi_skip
+def test_memory(tmp_path):
+    small = ["graph.nodes=600", "study.rounds=2", "gnn.hidden=8"]
+    results = [job("memory", tmp_path / str(ranks), ranks, *small) for ranks in (1, 3)]
+    assert results[0]["digest"] == results[1]["digest"]
+    for ranks, found in zip((1, 3), results):
+        assert found["same_bits"] and found["as_planned"]
+        lines = csv_of(tmp_path / str(ranks) / "memory.csv")
+        assert [int(line["planned_bytes"]) for line in lines] == [x["planned_bytes"] for x in found["rows"]]
+        assert (tmp_path / str(ranks) / "memory.png").stat().st_size > 0
+
+
+@pytest.mark.mpi_skip
+def test_throughput(tmp_path):
+    """A generated graph on several ranks; and a file with first cuts by a cost model."""
+    small = ["study.rounds=2", "study.epochs=2", "gnn.hidden=8"]
+    results = [job("throughput", tmp_path / str(p), p, "graph.nodes=1024", *small) for p in (1, 3)]
+    assert results[0]["digest"] == results[1]["digest"] and results[1]["same_bits"]
+    lines = csv_of(tmp_path / "3" / "throughput.csv")
+    assert [line["partition"] for line in lines] == ["rows", "edges", "learned"]
+    assert float(lines[1]["entries_imbalance"]) < float(lines[0]["entries_imbalance"])
+    assert (tmp_path / "3" / "throughput.png").stat().st_size > 0
+    path = graph_file(tmp_path / "g.npz")
+    file = ['graph.generator=""', f'graph.path="{path}"']
+    learns = ["run.task=classify", 'parallel.partition="learned"', "gnn.epochs=12", 'study.kind="quality"']
+    job("throughput", tmp_path / "learned", 2, *file, *learns, "gnn.hidden=8")
+    model = f'parallel.cost_model="{tmp_path}/learned/cost_model.json"'
+    found = [job("throughput", tmp_path / f"f{len(more)}", 2, *file, *small, *more) for more in ([], [model])]
+    assert found[0]["digest"] == found[1]["digest"]
+    assert [row["dataset"] for row in found[1]["rows"]] == ["g"] * 3
+
+
+def graph_file(path):
+    """A graph with features, labels and splits."""
+    graph, n = nx.barabasi_albert_graph(300, 3, seed=1), 300
+    A = sp.csr_array(nx.to_scipy_sparse_array(graph, nodelist=range(n)))
+    split = np.arange(n) % 5
+    masks = {f"{key}_mask": split == i for i, key in enumerate(("train", "val", "test"))}
+    np.savez(
+        path, adj_indptr=A.indptr, adj_indices=A.indices, labels=np.arange(n) % 3,
+        features=np.eye(n, 7, dtype=np.float32), **masks,
+    )  # fmt: skip
+    return path

@@ -13,6 +13,7 @@ from app.gnn.features import make_features
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
+from app.memory.plan import METHODS
 from app.memory.tiers import Budget
 
 GRAPH = growing_graph(150, 3, 5)
@@ -106,6 +107,18 @@ def test_two_fifths_of_the_bytes_and_the_same_bits(group, name, slow):
     assert tiers.arena.peak == plan.peak_bytes <= limit < bound.bytes()
     assert tiers.loaded == 3 * plan.loaded_bytes > 0 and tiers.stored == 3 * plan.stored_bytes > 0
     assert bound.engine.seconds["memory"] > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_moves_what_it_plans_and_changes_no_bit(group, method):
+    free, bound = Training(group, CASES["residual"]), Training(group, CASES["residual"])
+    least, most = bound.engine.bounds()
+    assert (least, most) == (least // 64 * 64, bound.bytes())
+    assert bound.run(Budget(least, "host", method=method)) == free.run()
+    tiered = bound.engine.tiered
+    plan = tiered.plans["epoch"]
+    assert plan.method == method and plan.peak_bytes <= least
+    assert tiered.moved("epoch") == (3 * plan.loaded_bytes, 3 * plan.stored_bytes)
 
 
 def test_a_limit_that_is_not_passed_changes_nothing(group):

@@ -80,6 +80,8 @@ KINDS = {
             "study.ranks": [1, 2],
         }, 2,
     ),
+    "memory": ({**TINY, "gnn.depth": 4, "study.limits": [0.0, 0.9]}, 2),
+    "throughput": ({**TINY, "study.epochs": 2}, 1),
     "rgcn": (
         {
             "graph.generator": "ba", "graph.nodes": 60, "graph.edges": 200, "gnn.model": "rgcn",
