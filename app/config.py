@@ -318,7 +318,13 @@ class TrainCase(Table, frozen=True):
 class SelectCase(Table, frozen=True):
     """How many nodes one evaluation of the policy decides."""
 
-    rule: Annotated[str, about("single: the best node; other rules take several at once")] = "single"
+    rule: Annotated[
+        str,
+        about(
+            "single: the best node; other rules take several at once; for maxcut, whose episodes are so many "
+            "transitions long, that saves no evaluations"
+        ),
+    ] = "single"
     fraction: Annotated[
         float, Meta(gt=0.0, le=1.0), about("largest share of the nodes taken at once, for rules that use it")
     ] = 0.02

@@ -12,6 +12,7 @@ from helpers import edge_stream, growing_graph, listed, make_block, random_graph
 from jobs import mpirun, run_job
 from mpi4py import MPI
 
+from app.casefile import build
 from app.comm.group import Group
 from app.comm.turns import first_alone, seconds_together
 from app.config import AgentCase, Case, GraphCase, PolicyCase, RunCase, TrainCase
@@ -307,3 +308,25 @@ def test_the_study_end_to_end_on_one_rank_and_two(tmp_path):
     code, printed = run_job(command, limit_s=120, LOCKSTEP_DATA="")
     assert code == 0, printed
     assert not (tmp_path / "again" / "calibration.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({}, ""),
+        ({"parallel.data": 2}, "parallel.data (one agent on all ranks is counted)"),
+        ({"agent.replay": "bits"}, 'agent.replay = "bits" (episodes are counted)'),
+        (
+            {"train.environment": "scan", "agent.train_every": 4},
+            "agent.train_every (a gradient step for each",
+        ),
+        ({"problem.name": "maxcut"}, "steps of maxcut (those of mvc are counted)"),
+    ],
+)
+@pytest.mark.mpi_skip
+def test_a_plan_says_what_it_does_not_count(keys, said):
+    table = {"run.task": "train", "graph.generator": "er", "graph.nodes": 60, "graph.p": 0.2}
+    printed = "\n".join(plan_lines(build({**table, **keys}), 2))
+    assert (said in printed) and ("not in the model" in printed) == bool(said)
+    solved = "\n".join(plan_lines(build({**table, **keys, "run.task": "solve"}), 2))
+    assert ("these are steps of mvc" in solved) == ("problem.name" in keys)

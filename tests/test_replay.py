@@ -140,7 +140,8 @@ def test_bytes(group):
         kept = added[1][-capacity:]
         # RL4GO's tuple on this rank: 8 (N/P + 1) bytes, N/P being the rows it holds.
         rows = [blocks[episodes[number][0]].n_real for number, _ in kept]
-        assert bits.nbytes() == sum(8 * (n + 1) for n in rows)
+        assert bits.tuple_bytes() == sum(8 * (n + 1) for n in rows)
+        assert bits.nbytes() > bits.tuple_bytes() + 8 * len(bits)
         steps = sum(len(episodes[number][2]) for number in lists.episodes)
         assert lists.nbytes() == 8 * len(kept) + 40 * steps + 24 * len(lists.episodes)
 
@@ -151,6 +152,6 @@ def test_bits_of_all_ranks_are_the_papers_formula(group):
     number = bits.begin(0, totals_at(0, 0))
     for t in range(10):
         bits.remember(number, t, 0.0, totals_at(0, t + 1), False)
-    everywhere = int(group.sum_integers(np.array([bits.nbytes()]))[0])
+    everywhere = int(group.sum_integers(np.array([bits.tuple_bytes()]))[0])
     assert everywhere == 8 * 10 * (64 + group.size)
     assert paper_bytes(10, 64, group.size) == everywhere // group.size

@@ -106,3 +106,16 @@ def test_the_study_of_parts(tmp_path):
     assert [row["part"] for row in sizes] == ["1", "2", "3", "self-loops"]
     assert sum(row["relations"] for row in sizes[:3]) == 16
     assert (tmp_path / "relations.csv").stat().st_size > 0 < (tmp_path / "relations.png").stat().st_size
+
+
+@pytest.mark.parametrize("key", ["memory.fast_mb=1", "graph.features=x.npy"])
+def test_the_study_of_parts_refuses_what_it_does_not_read(tmp_path, key):
+    nodes = np.arange(6)
+    np.savez(
+        tmp_path / "g.npz", triples=np.array([[0, 0, 1], [2, 0, 3]]), num_nodes=6, num_relations=1,
+        train_idx=nodes[:4], train_label=nodes[:4] % 2, test_idx=nodes[4:], test_label=nodes[4:] % 2,
+    )  # fmt: skip
+    np.save(tmp_path / "x.npy", np.eye(6, dtype=np.float32))
+    keys = [f"graph.path={tmp_path}/g.npz", 'graph.generator=""', key.replace("x.npy", f"{tmp_path}/x.npy")]
+    code, printed = lockstep(tmp_path / "out", *keys, case="study_rgcn")
+    assert code == 2 and f"{key.partition('=')[0]}: is not read by study.kind rgcn" in printed, printed

@@ -55,6 +55,34 @@ def check_page(folder, rows):
     assert bool(pictures) == bool(find_spec("matplotlib"))
 
 
+def test_a_quality_of_cuts_is_above_one_and_has_no_independent_sets(tmp_path):
+    keys = ['problem.name="maxcut"', 'study.recipes=["default"]', "study.sizes=[12]", "study.steps=30"]
+    result, printed = study(tmp_path / "out", 1, *keys)
+    assert all(row["ratio"] >= 1 and "independent_set_ratio" not in row for row in result["rows"])
+    assert "IS ratio" not in printed and "ratios to the optimum, proved for each" in printed
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (['problem.name="tsp"'], "the study's families, er and ba, have no distances"),
+        (['problem.name="maxcut"'], "has scale_free, not 'paper'"),
+    ],
+)
+def test_what_would_fail_later_is_refused_before_anything_is_trained(tmp_path, keys, said):
+    command = [
+        sys.executable,
+        "run.py",
+        "inputs/study_quality.toml",
+        *SMALL,
+        *keys,
+        "--out",
+        tmp_path / "out",
+    ]
+    code, printed = run_job(command, limit_s=60, LOCKSTEP_DATA="")
+    assert (code, said in printed, "AAR" in printed) == (2, True, False), printed
+
+
 def test_known_covers_are_read_from_a_data_folder(tmp_path):
     # Two stars and a triangle: covers of 1, 1 and 2 nodes.
     graphs = [(20, [(0, i) for i in range(1, 20)]), (30, [(3, i) for i in range(30) if i != 3])]

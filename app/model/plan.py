@@ -184,6 +184,8 @@ def _solving(
         f"{counts.name}: {_time(seconds[ranks])} a full policy evaluation on {_ranks(ranks)}; "
         f"{_ranks(_best(seconds))} would be the fastest"
     )
+    if not _counted(net):
+        yield f"{counts.name}: these are steps of mvc; those of {net.problem.name} are not in the model"
 
 
 def held_solving(case: Case, net: QNetwork, base: int, counts: Counts, ranks: int) -> dict[str, int]:
@@ -235,6 +237,25 @@ def _training(
         f"{case.train.steps} environment steps with their evaluations {_time(seconds[ranks])}, "
         f"held-back graphs not counted; {_ranks(_best(seconds))} would be the fastest"
     )
+    if left := _not_counted(case, net):
+        yield f"{counts.name}: not in the model, and left out here: {', '.join(left)}"
+
+
+def _counted(net: QNetwork) -> bool:
+    """Whether the model has the steps of a problem: those with no further product in each."""
+    return net.problem.dynamics == "residual" and not net.problem.closed
+
+
+def _not_counted(case: Case, net: QNetwork) -> list[str]:
+    """What of a training the estimates say nothing of."""
+    told = {
+        f"steps of {net.problem.name} (those of mvc are counted)": not _counted(net),
+        "parallel.data (one agent on all ranks is counted)": case.parallel.data > 1,
+        "agent.train_every (a gradient step for each step is counted)": case.agent.train_every > 1,
+        'agent.replay = "bits" (episodes are counted)': case.agent.replay == "bits",
+        'train.environment = "scan" (degrees are counted)': case.train.environment == "scan",
+    }  # fmt: skip
+    return [words for words, here in told.items() if here]
 
 
 def _given_network(case: Case) -> Network:

@@ -253,7 +253,11 @@ class BitsReplay(EpisodeReplay):
         return sample
 
     def nbytes(self) -> int:
-        """Bytes of the stored tuples on this rank."""
+        """Bytes of the stored tuples on this rank, beside the ring and the episodes that lead to them."""
+        return super().nbytes() + self.tuple_bytes()
+
+    def tuple_bytes(self) -> int:
+        """Bytes of the tuples alone, which `paper_bytes` counts."""
         return sum(bits.nbytes for bits in self.tuples.values())
 
 

@@ -96,7 +96,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget)
         if saved is not None:
             classifier.params.set(saved.arrays)
-        model = _cost_model(context, classifier)
+        model = cost_model_of(context, classifier)
         balanced = Balanced(classifier, model) if _follows(case) else None
     _say_model(context, loaded, classifier)
     with log.phase("train"):
@@ -110,7 +110,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
     return Classified(classifier, found, scores, found.seconds, digest(found.weights), heard)
 
 
-def _cost_model(context: Context, classifier: Classifier) -> CostModel | None:
+def cost_model_of(context: Context, classifier: Classifier) -> CostModel | None:
     """The model of parallel.cost_model, and rows where it wants them; None where it is of other layers, which
     the log says. Ranks: all call."""
     model = context.cost_model()

@@ -22,6 +22,7 @@ from app.partition.even import static_cuts
 from app.partition.rows import RowPartition
 from app.sparse.repartition import graph_of
 from app.tasks.cells import measurement
+from app.tasks.classify import cost_model_of
 from app.tasks.context import Context
 from app.tasks.gnn_speed import Trainer
 from app.tasks.gnn_subjects import Subject, subjects
@@ -48,7 +49,7 @@ class Clocked:
         if not np.array_equal(cuts, classifier.block.rows.cuts):
             classifier.move(rows)
         self.trainer, context = Trainer(classifier), subject.context
-        self.balanced = Balanced(classifier, context.cost_model()) if follows else None
+        self.balanced = Balanced(classifier, cost_model_of(context, classifier)) if follows else None
         if not follows:
             classifier.engine.clock = WorkClock(context.group, len(classifier.model.blocks))
         self.work_s: list[float] = []
@@ -105,11 +106,10 @@ def _learned(context: Context) -> Context:
 
 
 def first_cuts(subject: Subject) -> dict[str, np.ndarray]:
-    """[ranks+1] where the rows of each partitioner are cut at first; the learned one begins with the cuts of
-    parallel.cost_model, else with equal edges. Ranks: all call."""
-    context, loaded = subject.context, subject.loaded
-    cuts = static_cuts(context.group, loaded.graph, loaded.rows.starts)
-    return {**cuts, "learned": loaded.rows.cuts if context.case.parallel.cost_model else cuts["edges"]}
+    """[ranks+1] where the rows of each partitioner are cut at first; the learned one begins with equal edges,
+    where parallel.cost_model does not know better. Ranks: all call."""
+    cuts = static_cuts(subject.context.group, subject.loaded.graph, subject.loaded.rows.starts)
+    return {**cuts, "learned": cuts["edges"]}
 
 
 def _partitions(subject: Subject) -> tuple[list[dict[str, Any]], list[str]]:

@@ -17,6 +17,7 @@ from app.graphs.graph import Graph
 from app.graphs.memory import stream_of
 from app.graphs.readers import open_graph_set
 from app.partition.load import Loaded, generate_set, share_blocks, with_shared_blocks
+from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.report import plot_quality
@@ -28,6 +29,7 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.cells import cell
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
+from app.tasks.references import find_references
 
 TRAINING_GRAPHS = 300
 TRAINING_NODES = (50, 100)
@@ -42,16 +44,18 @@ class TestSet:
     blocks: list[RowBlock]
     reference: np.ndarray
     source: str
+    problem: Problem
 
 
 def run_quality(context: Context) -> dict[str, Any]:
     """Train each recipe on each family with each seed, test on unseen graphs. Ranks: all call."""
     study, log = context.case.study, context.log
+    _check(context.case)
     rows, curves, lines, digests = [], {}, {}, {}
     for family in study.families:
         tests = _test_set(context, family)
         baselines = compare_graphs(context, tests.graphs)
-        lines[family] = {label: _mean_ratio(np.array(v), tests.reference) for label, v in baselines.items()}
+        lines[family] = {label: float(ratios(tests, np.array(v)).mean()) for label, v in baselines.items()}
         log.info("%s: %d test graphs, ratios to %s", family, len(tests.graphs), tests.source)
         for label, values in baselines.items():
             rows.append(_row(tests, label, "", np.array(values)))
@@ -71,6 +75,16 @@ def run_quality(context: Context) -> dict[str, Any]:
         if context.case.output.plots:
             plot_quality(context.folder, log, curves, lines)
     return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def _check(case: Case) -> None:
+    """Refuse what would fail after the first trainings. Raises CaseError."""
+    problem = make_problem(case.problem.name)
+    if problem.dynamics == "tour":
+        right = "mvc, mis, clique, mds, maxcut or maxcut_once would be right"
+        raise CaseError(f"problem.name: the study's families, er and ba, have no distances; {right}")
+    for recipe in case.study.recipes:
+        QNetwork(recipe_case(case, recipe, case.seed, 1).policy, problem)
 
 
 def digest_text(digests: dict[str, str]) -> str:
@@ -111,13 +125,13 @@ def _train_and_test(
             lambda step, weights: snapshots.append((step, weights)), context.keeper,
         )  # fmt: skip
     with context.log.phase("test"):
-        ratios = [
-            _mean_ratio(_cover_sizes(context, training.net, weights, tests), tests.reference)
+        found = [
+            float(ratios(tests, _cover_sizes(context, training.net, weights, tests)).mean())
             for _, weights in snapshots
         ]
         sizes = _cover_sizes(context, training.net, training.weights, tests)
     _save(context, training, case, name)
-    return sizes.tolist(), ([step for step, _ in snapshots], ratios), digest(training.weights)
+    return sizes.tolist(), ([step for step, _ in snapshots], found), digest(training.weights)
 
 
 def _save(context: Context, training: Training, case: Case, name: str) -> None:
@@ -158,18 +172,14 @@ def _test_set(context: Context, family: str) -> TestSet:
         for size in study.sizes:
             graphs += generate_set(group, family_table(family, size, study.graphs_per_size), size, "test")
         graphs = with_shared_blocks(group, graphs)
-        baselines = compare_graphs(context, graphs)
-        if not baselines:
-            raise CaseError("study.data: without known covers the study needs search.baselines = true")
-        best_of = np.max if problem.sense == "maximise" else np.min
-        best = best_of(list(baselines.values()), axis=0)
-        source = "the best baseline of each graph (no known covers: set study.data)"
+        references = find_references(group, context.case, graphs)
+        best, source = references.values, references.words()
     graphs_kept = [i for i, g in enumerate(graphs) if g.graph.n in study.sizes]
     kept = [graphs[i] for i in graphs_kept]
     if not kept:
         raise CaseError(f"study.sizes: none of the test graphs has one of {study.sizes} nodes")
     blocks = [context.state_rows(g, problem) for g in kept]
-    return TestSet(family, kept, blocks, np.asarray(best)[graphs_kept], source)
+    return TestSet(family, kept, blocks, np.asarray(best)[graphs_kept], source, problem)
 
 
 def _read_set(context: Context, path: str) -> tuple[list[Loaded], np.ndarray]:
@@ -190,33 +200,36 @@ def _read_set(context: Context, path: str) -> tuple[list[Loaded], np.ndarray]:
     return share_blocks(group, largest, makers), group.broadcast(covers)
 
 
-def _mean_ratio(sizes: np.ndarray, reference: np.ndarray) -> float:
-    """The average approximation ratio (AAR) of RL4GO section 7.2."""
-    return float(np.mean(sizes / reference))
+def ratios(tests: TestSet, values: np.ndarray) -> np.ndarray:
+    """Approximation ratios of objectives [graphs], from 1 for the reference upwards; their mean is the AAR of
+    RL4GO section 7.2."""
+    if tests.problem.sense == "maximise":
+        return tests.reference / values
+    return values / tests.reference
 
 
 def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict[str, Any]:
-    """One line of the table: AAR, AAR by size, and the ratio of the independent sets n - |C|."""
-    nodes = np.array([g.graph.n for g in tests.graphs])
-    by_size = {
-        int(n): round(_mean_ratio(sizes[nodes == n], tests.reference[nodes == n]), 5)
-        for n in np.unique(nodes)
-    }
-    independent = float(np.mean((nodes - sizes) / (nodes - tests.reference)))
-    ratio = round(_mean_ratio(sizes, tests.reference), 5)
-    return {
-        "family": tests.family, "policy": label, "seed": seed, "ratio": ratio, "by_nodes": by_size,
-        "independent_set_ratio": round(independent, 5),
+    """One line of the table: AAR, AAR by size, and of covers the ratio of the independent sets n - |C|."""
+    nodes, found = np.array([g.graph.n for g in tests.graphs]), ratios(tests, sizes)
+    by_size = {int(n): round(float(found[nodes == n].mean()), 5) for n in np.unique(nodes)}
+    row = {
+        "family": tests.family, "policy": label, "seed": seed, "ratio": round(float(found.mean()), 5),
+        "by_nodes": by_size,
     }  # fmt: skip
+    if tests.problem.name == "mvc":
+        left = (nodes - sizes) / (nodes - tests.reference)
+        row["independent_set_ratio"] = round(float(left.mean()), 5)
+    return row
 
 
 def _print_table(context: Context, rows: list[dict[str, Any]]) -> None:
     """AAR of each policy, of all graphs and by their nodes: of one seed, or of a rule that has none."""
     sizes = sorted({n for row in rows for n in row["by_nodes"]})
-    table = [["policy", "AAR", *(f"n={n}" for n in sizes), "IS ratio"]]
+    covers = all("independent_set_ratio" in row for row in rows)
+    table = [["policy", "AAR", *(f"n={n}" for n in sizes), *(["IS ratio"] if covers else [])]]
     for row in rows:
         name = f"{row['family']} {row['policy']} {row['seed']}".rstrip()
         parts = [row["by_nodes"].get(n) for n in sizes]
-        ratios = [row["ratio"], *parts, row["independent_set_ratio"]]
-        table.append([name, *("-" if ratio is None else f"{ratio:.4f}" for ratio in ratios)])
+        shown = [row["ratio"], *parts, *([row["independent_set_ratio"]] if covers else [])]
+        table.append([name, *("-" if ratio is None else f"{ratio:.4f}" for ratio in shown)])
     context.log.table(table)
