@@ -149,16 +149,17 @@ def _times(taken: dict[str, list[float]], name: str) -> dict[str, float]:
 
 
 def _say(context: Context, rows: list[dict[str, Any]]) -> None:
-    """One limit: a line for each method."""
-    first = rows[0]
-    context.log.info(
-        "%s, limit %.2f MB a rank, %.0f %% of what is alive at once:",
+    """One limit: a line for each method, beside the dynamic program's bytes and time."""
+    first, log = rows[0], context.log
+    log.info(
+        "%s, limit %.2f MB a rank, %.0f %% of what is alive at once; an epoch:",
         first["dataset"], 1e-6 * first["limit_bytes"], 100 * first["share"],
     )  # fmt: skip
+    log.info("  %-19s %10s %7s %10s %7s %10s", "", "MB moved", "times", "ms", "times", "ms moving")
     for row in rows:
-        times = "" if row["times_bytes"] is None else f" ({row['times_bytes']:.2f} x)"
-        context.log.info(
-            "  %-19s moves %9.3f MB%s, %7.2f ms an epoch (%.2f x), %6.2f of moves",
+        times = "-" if row["times_bytes"] is None else f"{row['times_bytes']:.2f}"
+        log.info(
+            "  %-19s %10.3f %7s %10.2f %7.2f %10.2f",
             row["method"], 1e-6 * row["counted_bytes"], times, row["epoch_ms"], row["times_ms"],
             row["moving_ms"],
         )  # fmt: skip

@@ -27,6 +27,7 @@ from app.tasks.context import Context
 from app.tasks.gnn_speed import Trainer
 from app.tasks.gnn_subjects import Subject, subjects
 from app.tasks.quality import digest_text
+from app.text import counted
 
 PARTITIONS = ("rows", "edges", "learned")
 COLUMNS = (
@@ -142,14 +143,17 @@ def _speedups(
 
 
 def _say(context: Context, rows: list[dict[str, Any]]) -> None:
-    """One data set: a line for each partitioner."""
-    context.log.info("%s, %d ranks:", rows[0]["dataset"], rows[0]["ranks"])
+    """One data set: a line for each partitioner, beside equal rows."""
+    log = context.log
+    log.info("%s, %s; imbalance: slowest over mean", rows[0]["dataset"], counted(rows[0]["ranks"], "rank"))
+    log.info("  %-8s %10s %7s %10s %7s %10s", "", "epochs/s", "times", "CPU ms", "times", "imbalance")
     for row in rows:
-        context.log.info(
-            "  %-8s %8.3f epochs a second, %.3f x equal rows (CPU %.3f x); slowest rank over the mean %.3f%s",
-            row["partition"], row["epochs_per_s"], row["speedup"], row["cpu_speedup"], row["imbalance"],
-            f"; rows moved after {row['moved_after']}" if row["moved_after"] else "",
+        log.info(
+            "  %-8s %10.3f %7.3f %10.2f %7.3f %10.3f",
+            row["partition"], row["epochs_per_s"], row["speedup"], row["slowest_cpu_ms"], row["cpu_speedup"],
+            row["imbalance"],
         )  # fmt: skip
+    log.info("  rows of the learned cuts moved after epochs: %s", rows[-1]["moved_after"] or "none")
 
 
 def _plot(context: Context, rows: list[dict[str, Any]]) -> None:
