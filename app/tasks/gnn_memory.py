@@ -22,6 +22,7 @@ from app.tasks.context import Context
 from app.tasks.gnn_speed import Trainer
 from app.tasks.gnn_subjects import Subject, subjects
 from app.tasks.quality import digest_text
+from app.text import counted
 
 FREE = "no limit"
 BEST = METHODS[0]  # what the others are compared with
@@ -170,7 +171,7 @@ def _plot(context: Context, rows: list[dict[str, Any]]) -> None:
     shown = [row for row in rows if row["dataset"] == rows[0]["dataset"]]
     panels: dict[str, Any] = {}
     for key, label in (("counted_bytes", "bytes moved"), ("epoch_ms", "time")):
-        panel = panels.setdefault(f"{shown[0]['dataset']}, {shown[0]['ranks']} ranks: {label}", {})
+        panel = panels.setdefault(f"{shown[0]['dataset']}, {counted(shown[0]['ranks'], 'rank')}: {label}", {})
         for name in dict.fromkeys(row["method"] for row in shown):
             lines = [row for row in shown if row["method"] == name]
             scale = 1e-6 if key == "counted_bytes" else 1.0

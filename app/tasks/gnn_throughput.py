@@ -161,5 +161,5 @@ def _plot(context: Context, rows: list[dict[str, Any]]) -> None:
     bars: dict[str, dict[str, tuple[float, float]]] = {}
     for row in rows:
         bars.setdefault(row["dataset"], {})[row["partition"]] = row["epochs_per_s"], 0.0
-    title = f"epochs a second, {rows[0]['ranks']} ranks"
+    title = f"epochs a second, {counted(rows[0]['ranks'], 'rank')}"
     plot_bars(context.folder, context.log, bars, "throughput.png", title)
