@@ -522,12 +522,22 @@ def test_throughput(tmp_path):
     assert (tmp_path / "3" / "throughput.png").stat().st_size > 0
     path = graph_file(tmp_path / "g.npz")
     file = ['graph.generator=""', f'graph.path="{path}"']
-    learns = ["run.task=classify", 'parallel.partition="learned"', "gnn.epochs=12", 'study.kind="quality"']
+    learns = ["run.task=classify", 'parallel.partition="learned"', "gnn.epochs=12"]
     job("throughput", tmp_path / "learned", 2, *file, *learns, "gnn.hidden=8")
     model = f'parallel.cost_model="{tmp_path}/learned/cost_model.json"'
     found = [job("throughput", tmp_path / f"f{len(more)}", 2, *file, *small, *more) for more in ([], [model])]
     assert found[0]["digest"] == found[1]["digest"]
     assert [row["dataset"] for row in found[1]["rows"]] == ["g"] * 3
+    (tmp_path / "no").write_text("{}")
+    wrong = [
+        sys.executable,
+        "run.py",
+        "inputs/study_throughput.toml",
+        *file,
+        f'parallel.cost_model="{tmp_path}/no"',
+    ]
+    code, printed = run_job([*wrong, "--out", tmp_path / "wrong"], limit_s=60)
+    assert code == 2 and "not a cost_model.json" in printed
 
 
 def graph_file(path):

@@ -101,22 +101,16 @@ def run_throughput(context: Context) -> dict[str, Any]:
 
 
 def _learned(context: Context) -> Context:
-    """The context in which a cost model of the case, where there is one, makes the first cuts."""
+    """The context in which a cost model of the case, where there is one, is read."""
     parallel = msgspec.structs.replace(context.case.parallel, partition="learned")
     return replace(context, case=msgspec.structs.replace(context.case, parallel=parallel))
-
-
-def first_cuts(subject: Subject) -> dict[str, np.ndarray]:
-    """[ranks+1] where the rows of each partitioner are cut at first; the learned one begins with equal edges,
-    where parallel.cost_model does not know better. Ranks: all call."""
-    cuts = static_cuts(subject.context.group, subject.loaded.graph, subject.loaded.rows.starts)
-    return {**cuts, "learned": cuts["edges"]}
 
 
 def _partitions(subject: Subject) -> tuple[list[dict[str, Any]], list[str]]:
     """The trainings by turns: lines of the table, digests of the weights. Ranks: all call."""
     group, study = subject.context.group, subject.context.case.study
-    cuts = first_cuts(subject)
+    cuts = static_cuts(group, subject.loaded.graph, subject.loaded.rows.starts)
+    cuts["learned"] = cuts["edges"]  # where a cost model of the case does not say better
     trainings = {name: Clocked(subject, cuts[name], name == "learned") for name in PARTITIONS}
     for _ in range(study.epochs):
         for each in trainings.values():
