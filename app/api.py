@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from app.api_loop import GraphAgent
 from app.casefile import merged
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
@@ -34,7 +35,7 @@ from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
 from app.tasks.solve import solve_graph, with_searches
-from app.tasks.train import learn
+from app.tasks.train import learn, training_graphs
 from app.threads import with_few_threads
 
 
@@ -62,6 +63,7 @@ class TrainingRun:
     learner    as agent.learner, or a class of one's own (app/rl/learner.py) that has a `name`
     comm       default: MPI.COMM_WORLD; all its ranks run, the result is identical on all
     settings   further keys of the case: tables, as agent={"learning_rate": 1e-3}, and seed=1
+    `agent()` makes an agent for a loop of one's own, Alg. 1 line by line.
     """
 
     def __init__(
@@ -88,7 +90,23 @@ class TrainingRun:
         """Train. Ranks: all call."""
         if self.graphs is None:
             return _trained(self.context)
-        return _trained(self.context, lambda inner: [_loaded(inner, graph)[0] for graph in self.graphs])
+        return _trained(self.context, self._given)
+
+    @with_few_threads
+    def agent(self) -> GraphAgent:
+        """An agent for a loop of one's own (app/api_loop.py), with all of the training graphs: none is held
+        back. Ranks: all call."""
+        context, case = self.context, self.context.case
+        if self.graphs is None:
+            graphs, _ = training_graphs(context, case.train.graphs or case.graph)
+        else:
+            graphs = with_shared_blocks(context.group, self._given(context), context.cost_model())
+        problem = make_problem(case.problem.name)
+        return GraphAgent(context, [context.state_rows(g, problem, case.policy.dimension) for g in graphs])
+
+    def _given(self, context: Context) -> list[Loaded]:
+        """The graphs in memory. Ranks: all call."""
+        return [_loaded(context, graph)[0] for graph in self.graphs]
 
 
 def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> Any:

@@ -37,6 +37,7 @@ LAYERS = (
     ("charts",),
     ("tasks",),
     ("results", "summary"),
+    ("api_loop",),
     ("commands", "main", "api", "api_triples"),
     ("__main__",),
 )

@@ -144,10 +144,7 @@ def _make_replicas(
     grid: Grid, case: Case, problem: Problem, blocks: list[RowBlock], watch: Stopwatch
 ) -> list[Replica]:
     """The replicas of this rank's group. Ranks: all call."""
-    net, agent = QNetwork(case.policy, problem), share_of(case.agent, grid.replicas)
-    if memory := case.memory.fast_mb:
-        budget = Budget(round(1e6 * memory), case.memory.slow, case.memory.folder)
-        net.limit_memory(grid.group.device, budget)
+    net, agent = limited_network(grid.group, case, problem), share_of(case.agent, grid.replicas)
     kind, replicas = find_learner(agent.learner), []
     for number in grid.mine:
         check_every = 0 if replicas else case.run.check_every
@@ -157,6 +154,14 @@ def _make_replicas(
             learner.layouts = replicas[0].learner.layouts
         replicas.append(Replica(case, learner, watch))
     return replicas
+
+
+def limited_network(group: Group, case: Case, problem: Problem) -> QNetwork:
+    """The network of a case, its arrays under the limit of fast memory."""
+    net = QNetwork(case.policy, problem)
+    if memory := case.memory.fast_mb:
+        net.limit_memory(group.device, Budget(round(1e6 * memory), case.memory.slow, case.memory.folder))
+    return net
 
 
 def _renew(grid: Grid, replicas: list[Replica]) -> None:
