@@ -19,6 +19,7 @@ from app.config import AgentCase, Case, GraphCase, PolicyCase, RunCase, TrainCas
 from app.device import HostDevice
 from app.errors import CaseError
 from app.model import memory
+from app.model.curve import PARTS
 from app.model.defaults import DEFAULTS
 from app.model.layout import choose_mode, count, estimate, of_blocks
 from app.model.plan import expected_entries, graph_case, plan_lines
@@ -292,6 +293,9 @@ def test_the_study_end_to_end_on_one_rank_and_two(tmp_path):
         rows = list(csv.DictReader((out / "scaling.csv").open()))
         assert [int(row["ranks"]) for row in rows] == [1, 2, 192] * 4
         assert {row["counts"] for row in rows} == {"exact", "expected"}
+        for row in rows:
+            assert sum(float(row[f"{part}_s"]) for part in PARTS) == pytest.approx(float(row["seconds"]))
+            assert float(row["efficiency"]) == pytest.approx(float(row["speedup"]) / int(row["ranks"]))
         assert load_calibration(str(out / "calibration.json")).ranks == ranks
     assert results[1]["digest"] == results[2]["digest"]
     measured = results[2]["measured"]

@@ -24,7 +24,7 @@ from app.graphs.generate import GENERATORS
 from app.memory.room import resident_bytes
 from app.model import memory
 from app.model.calibrate import calibrate, reset_peak
-from app.model.curve import Machine, curve
+from app.model.curve import PARTS, Machine, curve
 from app.model.layout import Layout, count, estimate, of_blocks
 from app.model.plan import expected_entries, graph_case
 from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, averaged, load_calibration
@@ -44,7 +44,7 @@ Layouts = Callable[[int], Layout]  # by the number of ranks
 SHORTEST_S = 0.01  # of a timing; a shorter step is repeated
 COLUMNS = (
     "graph", "step", "ranks", "seconds", "speedup", "sent_bytes", "memory_mb", "exchange", "counts",
-    "measured_s",
+    "measured_s", "efficiency", *(f"{part}_s" for part in PARTS),
 )  # fmt: skip
 
 
