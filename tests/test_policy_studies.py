@@ -236,18 +236,23 @@ def smallest_cover(graph):
 # ---- strong scaling beside the paper ----------------------------------------------------------------------
 
 
-def test_speedups_stand_beside_the_papers():
-    here = PAPER[0].here
+@pytest.mark.parametrize(
+    ("here", "paper", "wanted"),
+    [("er:19200:0.15", PAPER[0], (54.5, 31.3)), ("my/amazon0601.txt.gz", PAPER[4], (23.5, 16.3))],
+)
+def test_speedups_stand_beside_the_papers(here, paper, wanted):
     curves = [
         {"graph": here, "step": step, "ranks": ranks, "seconds": 1 / ranks, "counts": "expected",
          "measured_s": {1: 1.0, 2: 0.625}.get(ranks, "")}
-        for step in ("evaluation", "training B=8") for ranks in (1, 2, 6, 192)
+        for step in ("evaluation", "training B=8") for ranks in (1, 2, *paper.ranks)
     ]  # fmt: skip
     rows = speedups(curves)
     assert [(row["step"], row["paper_speedup"]) for row in rows] == [
-        ("evaluation", 54.5), ("training B=8", 31.3),
+        ("evaluation", wanted[0]), ("training B=8", wanted[1]),
     ]  # fmt: skip
-    assert all(row["speedup"] == pytest.approx(32) for row in rows)
+    first, last = paper.ranks
+    assert all(row["speedup"] == pytest.approx(last / first) for row in rows)
+    assert {(row["graph"], row["paper_graph"]) for row in rows} == {(here, paper.graph)}
     assert all((row["measured_ranks"], row["measured_speedup"]) == (2, 1.6) for row in rows)
     assert speedups(curves[:2]) == []
 

@@ -25,11 +25,13 @@ COLUMNS = (
 class Paper:
     """What the paper states of a graph: speedups of a step of inference and of training, and their seconds.
 
-    graph     the paper's; here: the same one, or one of its kind
+    graph     the paper's (SNAP)
+    here      names that stand beside it: of a generator with its parameters, or of files without endings, the
+              graph itself or one of its kind
     """
 
     graph: str
-    here: str
+    here: tuple[str, ...]
     ranks: tuple[int, int]
     inference: float
     training: float
@@ -38,10 +40,11 @@ class Paper:
 
 
 PAPER = (
-    Paper("ER 19,200", "er:19200:0.15", (6, 192), 54.5, 31.3, (10.9, 0.2), (96.9, 3.2)),
-    Paper("ER 24,000", "er:24000:0.15", (6, 192), 48.0, 32.1, (19.2, 0.4), (151.0, 4.7)),
-    Paper("Twitter", "large/ego-Twitter-undirected.txt.gz", (1, 24), 25.6, 8.0),
-    Paper("Berkeley & Stanford", "large/web-NotreDame.txt.gz", (1, 24), 26.0, 16.1),
+    Paper("ER 19,200", ("er:19200:0.15",), (6, 192), 54.5, 31.3, (10.9, 0.2), (96.9, 3.2)),
+    Paper("ER 24,000", ("er:24000:0.15",), (6, 192), 48.0, 32.1, (19.2, 0.4), (151.0, 4.7)),
+    Paper("Twitter", ("ego-Twitter-undirected", "twitter_combined"), (1, 24), 25.6, 8.0),
+    Paper("Berkeley & Stanford", ("web-BerkStan", "web-NotreDame"), (1, 24), 26.0, 16.1),
+    Paper("Amazon", ("amazon0601", "amazon0312", "amazon0505"), (1, 24), 23.5, 16.3),
 )
 
 
@@ -91,26 +94,31 @@ def speedups(curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
     curves   lines with graph, step, ranks, seconds, counts, measured_s ("": not measured)
     """
     at = {(row["graph"], row["step"], row["ranks"]): row for row in curves}
-    steps = list(dict.fromkeys(row["step"] for row in curves))
+    lines = dict.fromkeys((row["graph"], row["step"]) for row in curves)
     rows = []
     for paper in PAPER:
-        for step in steps:
-            ends = [at.get((paper.here, step, ranks)) for ranks in paper.ranks]
+        for graph, step in (each for each in lines if short_name(each[0]) in paper.here):
+            ends = [at.get((graph, step, ranks)) for ranks in paper.ranks]
             if None in ends:
                 continue
             inference = step == "evaluation"
             stated = (paper.inference_s if inference else paper.training_s) or (None, None)
             rows.append(
                 {
-                    "graph": paper.here, "paper_graph": paper.graph, "step": step,
+                    "graph": graph, "paper_graph": paper.graph, "step": step,
                     "from_ranks": paper.ranks[0], "to_ranks": paper.ranks[1], "from_s": ends[0]["seconds"],
                     "to_s": ends[1]["seconds"], "speedup": ends[0]["seconds"] / ends[1]["seconds"],
-                    "counts": ends[0]["counts"], **_measured(curves, paper.here, step),
+                    "counts": ends[0]["counts"], **_measured(curves, graph, step),
                     "paper_from_s": stated[0], "paper_to_s": stated[1],
                     "paper_speedup": paper.inference if inference else paper.training,
                 }
             )  # fmt: skip
     return rows
+
+
+def short_name(graph: str) -> str:
+    """A file's name without folders and endings; that of a generated graph as it is."""
+    return graph if ":" in graph else os.path.basename(graph).partition(".")[0]
 
 
 def _measured(curves: list[dict[str, Any]], graph: str, step: str) -> dict[str, Any]:
