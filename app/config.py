@@ -687,9 +687,14 @@ class StudyCase(Table, frozen=True):
     seeds: Annotated[list[Count], Meta(min_length=1), about("one training per seed")] = field(
         default_factory=lambda: [1, 2, 3]
     )
-    recipes: Annotated[list[str], Meta(min_length=1), about("settings compared: default, paper")] = field(
-        default_factory=lambda: ["default", "paper"]
-    )
+    recipes: Annotated[
+        list[str],
+        Meta(min_length=1),
+        about(
+            "settings compared: default, paper; the paper's with a target network, paper_target, and with that "
+            "and shaped rewards, paper_shaping, or the default policy, paper_features"
+        ),
+    ] = field(default_factory=lambda: ["default", "paper"])
     steps: Annotated[Positive, about("environment steps of each training")] = 10_000
     sizes: Annotated[list[Positive], Meta(min_length=1), about("nodes of the test graphs")] = field(
         default_factory=lambda: [50, 100, 150, 200, 250]

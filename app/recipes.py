@@ -1,4 +1,6 @@
-"""Named settings of policy and agent: the one that works, and the paper's own."""
+"""Named settings of policy and agent: the one that works, the paper's own, and steps from that to this."""
+
+from msgspec.structs import replace
 
 from app.config import AgentCase, PolicyCase
 from app.errors import CaseError
@@ -14,6 +16,9 @@ PAPER_AGENT = AgentCase(learning_rate=1e-4, discount=0.9, target_every=1, shapin
 RECIPES: dict[str, tuple[PolicyCase, AgentCase]] = {
     "default": (PolicyCase(), AgentCase()),
     "paper": (PAPER_POLICY, PAPER_AGENT),
+    "paper_target": (PAPER_POLICY, replace(PAPER_AGENT, target_every=200)),
+    "paper_shaping": (PAPER_POLICY, replace(PAPER_AGENT, target_every=200, shaping=AgentCase().shaping)),
+    "paper_features": (PolicyCase(), replace(PAPER_AGENT, target_every=200)),
 }
 
 

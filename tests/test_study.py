@@ -9,8 +9,10 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from jobs import mpirun, run_job
+from msgspec.structs import replace
 
 from app.commands.report import report
+from app.recipes import RECIPES
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -60,6 +62,15 @@ def test_a_quality_of_cuts_is_above_one_and_has_no_independent_sets(tmp_path):
     result, printed = study(tmp_path / "out", 1, *keys)
     assert all(row["ratio"] >= 1 and "independent_set_ratio" not in row for row in result["rows"])
     assert "IS ratio" not in printed and "ratios to the optimum, proved for each" in printed
+
+
+def test_recipes_lead_from_the_papers_to_the_default():
+    paper, target, shaped, features = (
+        RECIPES[f"paper{each}"] for each in ("", "_target", "_shaping", "_features")
+    )
+    assert target[0] == shaped[0] == paper[0] and features[0] == RECIPES["default"][0] != paper[0]
+    assert replace(target[1], target_every=1) == paper[1] and features[1] == target[1]
+    assert replace(shaped[1], shaping="none") == target[1] != shaped[1]
 
 
 @pytest.mark.parametrize(
