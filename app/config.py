@@ -691,8 +691,8 @@ class StudyCase(Table, frozen=True):
         list[str],
         Meta(min_length=1),
         about(
-            "settings compared: default, paper; the paper's with a target network, paper_target, and with that "
-            "and shaped rewards, paper_shaping, or the default policy, paper_features"
+            "settings compared: default, paper; the paper's with a target network, paper_target, and beside "
+            "it with shaped rewards, paper_shaping, or the default policy, paper_features"
         ),
     ] = field(default_factory=lambda: ["default", "paper"])
     steps: Annotated[Positive, about("environment steps of each training")] = 10_000
