@@ -56,16 +56,20 @@ def seconds_together(group: Group, action: Callable[[], Any]) -> float:
     return _seconds(until_all)
 
 
-def by_turns(group: Group, actions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+def by_turns(
+    group: Group, actions: dict[str, Callable[[], Any]], rounds: int, alone: str = ""
+) -> dict[str, list[float]]:
     """Seconds of each action in each round, by name; the order of the actions is turned round every time.
 
+    alone   the action that is rank 0's, while the others wait; "": none
     A round before them does not count.
     Ranks   all call; seconds are this rank's
     """
     taken: dict[str, list[float]] = {name: [] for name in actions}
     for number in range(rounds + 1):
         for name in list(actions)[:: 1 if number % 2 else -1]:
-            taken[name].append(seconds_together(group, actions[name]))
+            clocked = seconds_alone if name == alone else seconds_together
+            taken[name].append(clocked(group, actions[name]))
     return {name: seconds[1:] for name, seconds in taken.items()}
 
 

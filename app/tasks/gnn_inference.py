@@ -20,7 +20,7 @@ from app.charts import plot_bars
 from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
-from app.comm.turns import seconds_alone, seconds_together
+from app.comm.turns import by_turns
 from app.config import GraphCase
 from app.errors import CaseError
 from app.gnn.saved import load_model, save_model
@@ -205,13 +205,10 @@ def _by_turns(
     """Seconds of the wall, as rank 0 has them, and of this rank's processor outside of MPI calls, by way; a
     first round does not count. Ranks: all call."""
     group.processor_s = 0.0
-    walls: dict[str, list[float]] = {name: [] for name in ready}
     cpu: dict[str, list[float]] = {name: [] for name in ready}
-    for number in range(rounds + 1):
-        for name in list(ready)[:: 1 if number % 2 else -1]:
-            clocked = seconds_alone if name == ALONE else seconds_together
-            walls[name].append(clocked(group, partial(_pass, group, ready[name], cpu[name])))
-    return {name: each[1:] for name, each in walls.items()}, {name: each[1:] for name, each in cpu.items()}
+    actions = {name: partial(_pass, group, each, cpu[name]) for name, each in ready.items()}
+    walls = by_turns(group, actions, rounds, ALONE)
+    return walls, {name: each[1:] for name, each in cpu.items()}
 
 
 def _pass(group: Group, done: Classified, into: list[float]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from app.charts import plot_lines
 from app.comm.guard import digest
-from app.comm.turns import only_this_rank, seconds_alone, seconds_together
+from app.comm.turns import by_turns, only_this_rank
 from app.errors import CaseError
 from app.gnn.optim import make_optimiser
 from app.gnn.training import Classifier, decayed_parts
@@ -195,14 +195,11 @@ def _by_turns(
     group.processor_s = 0.0
     cpu: dict[str, list[float]] = {"alone": [], "together": []}
     actions = {
-        "alone": lambda: seconds_alone(group, partial(_clocked, alone, cpu["alone"])),
-        "together": lambda: seconds_together(group, partial(_clocked, together, cpu["together"])),
+        name: partial(_clocked, trainer, cpu[name])
+        for name, trainer in (("alone", alone), ("together", together))
     }
-    taken: dict[str, list[float]] = {name: [] for name in actions}
-    for number in range(rounds + 1):
-        for name in list(actions)[:: 1 if number % 2 else -1]:
-            taken[name].append(actions[name]())
-    walls = group.broadcast(np.array([taken["alone"][1:], taken["together"][1:]])).tolist()
+    taken = by_turns(group, actions, rounds, "alone")
+    walls = group.broadcast(np.array([taken["alone"], taken["together"]])).tolist()
     one = group.broadcast(np.array([median(cpu["alone"][1:] or [0.0])]))
     return walls[0], walls[1], float(one[0]), median(cpu["together"][1:])
 
