@@ -35,7 +35,7 @@ from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
 from app.tasks.solve import solve_graph, with_searches
-from app.tasks.train import learn, training_graphs
+from app.tasks.train import learn, shared_blocks, training_graphs
 from app.threads import with_few_threads
 
 
@@ -100,7 +100,7 @@ class TrainingRun:
         if self.graphs is None:
             graphs, _ = training_graphs(context, case.train.graphs or case.graph)
         else:
-            graphs = with_shared_blocks(context.group, self._given(context), context.cost_model())
+            graphs = shared_blocks(context, self._given(context))
         problem = make_problem(case.problem.name)
         return GraphAgent(context, [context.state_rows(g, problem, case.policy.dimension) for g in graphs])
 

@@ -469,8 +469,8 @@ class ParallelCase(Table, frozen=True):
         Literal["rows", "edges", "learned"],
         about(
             "what the cuts give every rank an equal share of; learned: of the time that a cost model "
-            "predicts (edges without one), and classify follows what it measures; generated graphs begin "
-            "with equal rows"
+            "predicts (edges without one), and classify follows what it measures; graphs that share a "
+            "batch share their cuts"
         ),
     ] = "edges"
     cost_model: Annotated[

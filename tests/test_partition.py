@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpi4py import MPI
 
-from app.config import Case, GraphCase
+from app.config import Case, GraphCase, ParallelCase
 from app.device import HostDevice
 from app.errors import GraphError, LockstepError, NumericsError
 from app.graphs.generate import barabasi_albert, erdos_renyi
@@ -19,6 +19,7 @@ from app.graphs.readers import open_edges
 from app.graphs.stream import EdgeStream
 from app.partition import assemble as assemble_module
 from app.partition.assemble import assemble, gather_whole
+from app.partition.even import entries_weights
 from app.partition.load import generate_set, load_graphs
 from app.partition.migrate import move_rows
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks, partition_rows
@@ -338,6 +339,23 @@ def test_files_come_before_generated_graphs(group):
     loaded = load_graphs(group, table, "x", Case())
     assert [item.graph.n for item in loaded] == [34, 20, 20]
     assert loaded[0].counts.lines == 78
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_generated_graphs_are_cut_as_the_case_wants(group, solo, count):
+    table = GraphCase(generator="ba", nodes=2000, d=4, count=count)
+    alone = load_graphs(solo, table, "x", Case())
+    weights = {"rows": 0, "edges": 0}
+    for item in alone:
+        weights["rows"] = np.ones(len(item.rows.starts) - 1, dtype=np.int64)
+        weights["edges"] = weights["edges"] + entries_weights(solo, item.graph, item.rows.starts)
+    for balance, expected in weights.items():
+        loaded = load_graphs(group, table, "x", Case(parallel=ParallelCase(partition=balance)))
+        for item, one in zip(loaded, alone):
+            assert np.array_equal(item.rows.cuts, cut_blocks(expected, group.size))
+            assert bits(gather_whole(group, item.graph, item.rows)) == bits(one.graph)
+    if group.size > 1:  # the graph's hubs come first: the first rank owns fewer rows than others
+        assert not np.array_equal(loaded[0].rows.cuts, cut_blocks(weights["rows"], group.size))
 
 
 def test_moved_rows_are_the_rows_of_the_other_partition(group):

@@ -25,7 +25,7 @@ from app.partition.metric import share_metric
 from app.partition.migrate import move_rows
 from app.partition.node_weights import weigh
 from app.partition.order import find_order, reorder
-from app.partition.recut import read_cost_model, recut
+from app.partition.recut import read_cost_model, recut, recut_evenly
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
 from app.rng import stream
 
@@ -98,7 +98,7 @@ def load_graphs(
         limit = int(case.memory.max_decompressed_gb * 1e9)
         made = generate_set(group, table, case.seed, purpose, limit, generated)
         made = [ordered(group, item, table.order, case, keep_cuts=True) for item in made]
-        loaded += recut_all(group, made, model)
+        loaded += recut_all(group, made, model, case.parallel.partition)
     return loaded
 
 
@@ -117,11 +117,18 @@ def load_united(group: Group, table: GraphCase, case: Case) -> Loaded:
     return recut_all(group, [item], read_cost_model(group, case))[0]
 
 
-def recut_all(group: Group, items: list[Loaded], model: CostModel | None) -> list[Loaded]:
-    """Graphs of equally many blocks, cut as a cost model wants; as they are without one. Ranks: all call."""
-    if model is None:
+def recut_all(
+    group: Group, items: list[Loaded], model: CostModel | None, balance: str = "rows"
+) -> list[Loaded]:
+    """Graphs of equally many blocks, cut as a cost model wants; without one as parallel.partition does.
+
+    balance   "rows": as they are
+    Ranks     all call
+    """
+    if model is None and balance == "rows":
         return items
-    moved = recut(group, [(item.graph, item.rows) for item in items], model)
+    held = [(item.graph, item.rows) for item in items]
+    moved = recut_evenly(group, held) if model is None else recut(group, held, model)
     return [replace(item, graph=graph, rows=rows) for item, (graph, rows) in zip(items, moved)]
 
 
@@ -267,12 +274,17 @@ def degrees_of_file(group: Group, path: str, limit: int) -> np.ndarray:
 
 
 def with_shared_blocks(
-    group: Group, loaded: list[Loaded], model: CostModel | None = None, largest: int = 1
+    group: Group,
+    loaded: list[Loaded],
+    model: CostModel | None = None,
+    largest: int = 1,
+    balance: str = "rows",
 ) -> list[Loaded]:
     """The graphs with one number of row blocks and one set of cuts, so that batches may mix them.
 
-    model     balances the predicted time of all of them; None: equal blocks
+    model     balances the predicted time of all of them
     largest   nodes of the largest graph of a set of which these are a part
+    balance   without a model, as parallel.partition: "rows" for equal blocks
     Ranks     all call
     """
     blocks = block_count(max([largest, *(item.graph.n for item in loaded)]))
@@ -282,7 +294,7 @@ def with_shared_blocks(
         rows = RowPartition(item.graph.n, block_starts(item.graph.n, blocks), cuts)
         graph = move_rows(group, item.graph, item.rows, rows)
         out.append(replace(item, graph=graph, rows=rows))
-    return recut_all(group, out, model)
+    return recut_all(group, out, model, balance)
 
 
 def share_blocks(

@@ -1,7 +1,8 @@
-"""First cuts by a cost model that an earlier run learned (ROC section 4: new graphs, not measured yet).
+"""Cuts of graphs that are built already, one set of cuts for all of them.
 
-Whatever layers it was learned for: the rows of policies are cut by any. `classify` cuts by a model of its own
-layers alone, which are known once the data are (gnn/balanced.py).
+By the rows and edges of them all, or by a cost model that an earlier run learned (ROC section 4: new
+graphs, not measured yet), whatever layers it was learned for: the rows of policies are cut by any.
+`classify` cuts by a model of its own layers alone, which are known once the data are (gnn/balanced.py).
 """
 
 import numpy as np
@@ -12,9 +13,10 @@ from app.config import Case
 from app.graphs.graph import Graph
 from app.partition.cost import CostModel, parse_cost_model, read_text
 from app.partition.cuts import best_cuts
+from app.partition.even import entries_weights
 from app.partition.features import block_features
 from app.partition.migrate import move_rows
-from app.partition.rows import RowPartition
+from app.partition.rows import RowPartition, cut_blocks
 
 
 def read_cost_model(group: Group, case: Case) -> CostModel | None:
@@ -45,7 +47,24 @@ def recut(
     cuts = np.zeros(group.size + 1, dtype=np.int64)
     if group.rank == 0:
         cuts[:] = best_cuts(costs, group.size)
-    cuts = group.broadcast(cuts)
+    return _moved(group, held, group.broadcast(cuts))
+
+
+def recut_evenly(group: Group, held: list[tuple[Graph, RowPartition]]) -> list[tuple[Graph, RowPartition]]:
+    """Graphs by cuts that give every rank an equal share of the rows and edges of them all.
+
+    held    share their number of blocks
+    Ranks   all call
+    """
+    if group.size == 1 or not held:
+        return held
+    weights = sum(entries_weights(group, graph, rows.starts) for graph, rows in held)
+    return _moved(group, held, cut_blocks(np.asarray(weights), group.size))
+
+
+def _moved(
+    group: Group, held: list[tuple[Graph, RowPartition]], cuts: np.ndarray
+) -> list[tuple[Graph, RowPartition]]:
     out = []
     for graph, rows in held:
         new = RowPartition(rows.n, rows.starts, cuts)

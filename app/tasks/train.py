@@ -128,15 +128,21 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
         held_table = msgspec.structs.replace(table, count=wanted, path=[])
         training, held_back = context.load(table, "training"), context.load(held_table, "held-back")
         if table.path:
-            training = with_shared_blocks(context.group, training, context.cost_model())
+            training = shared_blocks(context, training)
         return training, held_back
     return hold_back(context, context.load(table, "training"))
+
+
+def shared_blocks(context: Context, graphs: list[Loaded]) -> list[Loaded]:
+    """The graphs as batches may mix them, cut as the case wants. Ranks: all call."""
+    balance = context.case.parallel.partition
+    return with_shared_blocks(context.group, graphs, context.cost_model(), balance=balance)
 
 
 def hold_back(context: Context, loaded: list[Loaded]) -> tuple[list[Loaded], list[Loaded]]:
     """Graphs to train on, and the last ones, which are held back. Ranks: all call."""
     wanted = context.case.train.evaluate_graphs
-    loaded = with_shared_blocks(context.group, loaded, context.cost_model())
+    loaded = shared_blocks(context, loaded)
     if not loaded:
         raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
     held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0
