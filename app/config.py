@@ -410,8 +410,11 @@ class GnnCase(Table, frozen=True):
     heads: Annotated[Positive, about("gat: attention heads")] = 1
     bias: Annotated[bool, about("layers add one number to each column")] = True
     normalisation: Annotated[
-        Literal["symmetric", "in_degree"], about("gcn: of the adjacency matrix with own loops")
+        Literal["symmetric", "in_degree"], about("gcn: of the adjacency matrix, with own loops or without")
     ] = "symmetric"
+    own_loops: Annotated[
+        bool, about("gcn: a node hears itself like a neighbour; false: neighbours alone, MG-GCN's eq. 2")
+    ] = True
     edge_weights: Annotated[bool, about("weigh neighbours by the graph's edge weights")] = False
     first_product: Annotated[
         Literal["auto", "cached", "live", "mg_gcn"],

@@ -201,9 +201,10 @@ def differences(graph, X, labels, case, values, step=1e-6):
 
 
 def _gcn(A, H, w, case, spec):
-    B = A + np.eye(len(A))
-    d = B.sum(1)
-    P = B / np.sqrt(d[:, None] * B.sum(0)) if case.normalisation == "symmetric" else B / d[:, None]
+    B = A + case.own_loops * np.eye(len(A))
+    rows, columns = (np.where(d > 0, d, 1) for d in (B.sum(1), B.sum(0)))
+    symmetric = case.normalisation == "symmetric"
+    P = B / np.sqrt(rows[:, None] * columns) if symmetric else B / rows[:, None]
     return P @ H @ w["W"]
 
 

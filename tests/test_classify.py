@@ -16,9 +16,11 @@ from mpi4py import MPI
 from app import classify
 from app.casefile import build
 from app.comm.group import Group
+from app.config import GnnCase
 from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.metrics import count_hits, scores_of
-from app.gnn.saved import load_model
+from app.gnn.model import Model
+from app.gnn.saved import SavedModel, load_model, save_model
 from app.gnn.training import Classifier, fit
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
@@ -288,6 +290,24 @@ def test_the_shipped_case(tmp_path):
 
 
 @pytest.mark.mpi_skip
+def test_weights_without_a_key_of_today_mean_its_default(tmp_path):
+    case, path = GnnCase(own_loops=False), str(tmp_path / "w.npz")
+    arrays = {n: np.zeros(shape, dtype=np.float32) for n, shape in Model(case, 5, 2).shapes().items()}
+    save_model(path, SavedModel(case, 5, np.arange(2), False, arrays), "")
+    assert load_model(path).case.own_loops is False
+    with np.load(path) as file:
+        held = dict(file)
+    manifest = json.loads(held["manifest"].tobytes())
+    del manifest["gnn"]["own_loops"]
+    np.savez(path, **{**held, "manifest": np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)})
+    assert load_model(path).case.own_loops is True
+    del manifest["gnn"]["bias"]
+    np.savez(path, **{**held, "manifest": np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)})
+    with pytest.raises(GraphError, match="a model that this Lockstep does not know"):
+        load_model(path)
+
+
+@pytest.mark.mpi_skip
 def test_a_dry_run_says_the_memory_of_weights_that_are_trained_on(tmp_path):
     graph, features, labels, (train, val, test) = communities()
     found = classify(graph, features, labels, train=train, settings={"gnn.epochs": 1}, comm=MPI.COMM_SELF)
@@ -390,6 +410,7 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
             "normalisation: is not read by gat; .* gcn would",
         ),
         ({"gnn.model": "sage", "gnn.normalisation": "in_degree"}, "normalisation: is not read by sage"),
+        ({"gnn.model": "gin", "gnn.own_loops": False}, "own_loops: is not read by gin; leave it out, or gcn"),
         (
             {"gnn.model": "gcn", "gnn.heads": 2},
             "heads: is not read by gcn; leave it out, or gat would be right",

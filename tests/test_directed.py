@@ -97,11 +97,11 @@ def test_rows_say_which_directions_there_are(n, m, seed, weighted, neighbours):
 
 
 @functools.cache
-def expected(kind, weighted, neighbours, normalisation="symmetric"):
+def expected(kind, weighted, neighbours, **keys):
     """Features, labels, parameters, and the gradient by central differences in float64."""
     graph = arcs_graph(weighted=weighted)
     X, labels = data_of(graph)
-    case = case_of(kind, "residual layer_norm", normalisation=normalisation, edge_weights=weighted)
+    case = case_of(kind, "residual layer_norm", edge_weights=weighted, **keys)
     values = drawn(Model(case, X.shape[1], labels.max() + 1).shapes())
     return X, labels, values, differences(heard_matrix(graph, neighbours), X, labels, case, values)
 
@@ -127,9 +127,12 @@ def test_gradients_are_differences_of_the_loss(group, kind, weighted, neighbours
     assert relative_error(trial, trial.epoch(1), gradient) < tolerance
 
 
+@pytest.mark.parametrize("own_loops", [True, False])
+@pytest.mark.parametrize("normalisation", ["in_degree", "symmetric"])
 @pytest.mark.parametrize("weighted", WEIGHTS)
-def test_in_degree_normalisation_is_that_of_mg_gcn(group, weighted):
-    trial, gradient = trial_of(group, "gcn", weighted, "in", normalisation="in_degree")
+def test_normalisations_are_those_of_the_arcs_that_are_heard(group, weighted, normalisation, own_loops):
+    keys = {"normalisation": normalisation, "own_loops": own_loops}
+    trial, gradient = trial_of(group, "gcn", weighted, "in", **keys)
     assert relative_error(trial, trial.epoch(1), gradient) < TOLERANCE
 
 

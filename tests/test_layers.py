@@ -55,10 +55,10 @@ def relative_error(trial, gradient, expected):
 
 
 @functools.cache
-def expected_gradient(kind, options, normalisation="symmetric"):
+def expected_gradient(kind, options, normalisation="symmetric", own_loops=True):
     """Features, labels, values of the parameters, and the gradient by central differences in float64."""
     X, labels = data_of(GRAPHS["random"])
-    case = case_of(kind, options, normalisation=normalisation)
+    case = case_of(kind, options, normalisation=normalisation, own_loops=own_loops)
     values = drawn(Model(case, X.shape[1], labels.max() + 1).shapes())
     return X, labels, values, differences(GRAPHS["random"], X, labels, case, values)
 
@@ -76,10 +76,13 @@ def test_gradients_are_differences_of_the_loss(group, kind, first, options):
     assert relative_error(trial, trial.epoch(1), expected) < tolerance
 
 
-def test_gradients_of_in_degree_normalisation(group):
-    X, labels, values, expected = expected_gradient("gcn", "", "in_degree")
-    case = case_of("gcn", normalisation="in_degree")
-    trial = Trial(group, GRAPHS["random"], X, labels, case, values=values)
+@pytest.mark.parametrize("first", ["auto", "live", "sparse"])
+@pytest.mark.parametrize("kinds", [("in_degree", True), ("in_degree", False), ("symmetric", False)])
+def test_gradients_of_other_normalisations(group, kinds, first):
+    X, labels, values, expected = expected_gradient("gcn", "", *kinds)
+    product = "auto" if first == "sparse" else first
+    case = case_of("gcn", normalisation=kinds[0], own_loops=kinds[1], first_product=product)
+    trial = Trial(group, GRAPHS["random"], X, labels, case, sparse=first == "sparse", values=values)
     assert relative_error(trial, trial.epoch(1), expected) < TOLERANCE
 
 
@@ -90,6 +93,8 @@ RING = listed(39, *[(i, (i + step) % 32) for i in range(32) for step in (1, 9)],
 EXACT = {  # graphs whose factors are powers of two; the layer's weights, and more settings
     "gcn": (QUADS, ("W",), {}),
     "gcn in_degree": (QUADS, ("W",), {"normalisation": "in_degree"}),
+    "gcn alone": (RING, ("W",), {"own_loops": False}),
+    "gcn in_degree alone": (RING, ("W",), {"normalisation": "in_degree", "own_loops": False}),
     "sage": (RING, ("W_self", "W_neigh"), {}),
     "commnet": (RING, ("W_H", "W_C"), {}),
 }

@@ -29,6 +29,7 @@ MODELS = {
     "kept": {"gnn.input_dropout": 0.0},
     "mg_gcn": {"gnn.first_product": "mg_gcn"},
     "product first": {"gnn.depth": 3, "gnn.hidden": 3, "gnn.normalisation": "in_degree"},
+    "alone": {"gnn.depth": 3, "gnn.own_loops": False},
     "residual": {"gnn.depth": 3, "gnn.residual": True, "gnn.layer_norm": True},
     "gin": {"gnn.model": "gin"},
     "gin_norm": {"gnn.model": "gin_norm"},

@@ -27,6 +27,7 @@ NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 PRODUCTS = {
     "symmetric": ("symmetric", True, "symmetric"),
     "in_degree": ("in_degree", True, ""),
+    "symmetric_alone": ("symmetric_alone", False, "symmetric_alone"),
     "mean": ("mean", False, ""),
     "sum": ("", False, ""),
 }
@@ -214,7 +215,7 @@ class Engine(Programs):
         return side.scale(kind) if self.numeric else NO_NUMBERS
 
     def product_of(self, X: DenseFeatures, kind: str) -> DenseFeatures:
-        """Features P X, made once and kept: P as Neighbours.scale says, "mean" and "sum" without own rows.
+        """Features P X, made once and kept: P as Neighbours.scale says: PRODUCTS.
 
         Exact as long as nothing is dropped from X. Ranks: all call (the first time, one exchange)
         """

@@ -28,7 +28,9 @@ class Model:
 
     def __init__(self, case: GnnCase, f_in: int, classes: int) -> None:
         self.case, self.f_in, self.classes = case, f_in, classes
-        settings = Settings(case.normalisation, case.first_product, case.bias, case.input_dropout > 0)
+        settings = Settings(
+            case.normalisation, case.own_loops, case.first_product, case.bias, case.input_dropout > 0
+        )
         self.blocks: list[Block] = []
         width = f_in
         for number, spec in enumerate(layer_specs(case, classes), start=1):
@@ -141,7 +143,7 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
             raise CaseError(
                 f"gnn.{key}: is not read beside gnn.layers, which says it of each layer; leave it out"
             )
-    for key in ("heads", "normalisation", "edge_weights", "first_product"):
+    for key in ("heads", "normalisation", "own_loops", "edge_weights", "first_product"):
         readers = kinds[:1] if key == "first_product" else kinds
         if key in asked and all(leaves(kind, key) for kind in readers):
             found = " and ".join(sorted(set(readers)))

@@ -74,6 +74,7 @@ class Neighbours:
         "symmetric"   (d+1)^-1/2, d the (weighted) degree: D^-1/2 (A+I) D^-1/2 with one factor on either side,
                       of a directed graph by the degrees of that side
         "in_degree"   (d+1)^-1: rows of A+I divided by their sums
+        "symmetric_alone"   d^-1/2, 0 for an isolated node: the same without own loops, D^-1/2 A D^-1/2
         "mean"        1/d, 0 for an isolated node: the mean over the neighbours alone
         """
         if kind not in self._scales:
@@ -97,7 +98,8 @@ class Neighbours:
         elif kind == "in_degree":
             factor = 1 / (degree + 1)
         else:
-            factor = np.where(degree > 0, 1 / np.where(degree > 0, degree, 1), 0)
+            some = np.where(degree > 0, degree, 1)
+            factor = np.where(degree > 0, 1 / (np.sqrt(some) if kind == "symmetric_alone" else some), 0)
         factor[self.block.n_real :] = 0
         return self.device.put(factor.astype(np.float32))
 

@@ -14,8 +14,9 @@ from app.graphs.nodedata import NodeData
 
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "heads", "bias", "normalisation",
-    "edge_weights", "feature_rows",
+    "own_loops", "edge_weights", "feature_rows",
 )  # fmt: skip
+LATER = {"own_loops"}  # keys that older files lack: they mean the default
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def load_model(path: str) -> SavedModel:
     """Read and verify weights.npz. Raises GraphError, one line, for anything that is not one."""
     arrays, manifest = load_archive(path, "gnn")
     with refusing(path):
-        if set(manifest["gnn"]) != set(ARCHITECTURE):
+        if set(manifest["gnn"]) | LATER != set(ARCHITECTURE):
             raise GraphError(f"{path}: describes a model that this Lockstep does not know")
         case = msgspec.convert(manifest["gnn"], GnnCase)
         class_ids = np.array(msgspec.convert(manifest["class_ids"], list[int]), dtype=np.int64)

@@ -40,7 +40,7 @@ class GAT:
     """
 
     row_by_row = True
-    leaves = ("normalisation", "first_product", "edge_weights")
+    leaves = ("normalisation", "own_loops", "first_product", "edge_weights")
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.heads = name, f_in, f_out, spec.heads

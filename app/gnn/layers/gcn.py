@@ -19,7 +19,8 @@ class GCN:
               directed graph D_r^-1/2 (A+I) D_c^-1/2 with the row and the column sums, which keeps the norm
               of P at most one
               MG-GCN, eq. 2: divided by in-degrees, which in the order of the product Z = P H W is
-              P = D_r^-1 (A+I) ("in_degree"); the paper has no own loops
+              P = D_r^-1 (A+I) ("in_degree"); the paper's matrix has no own loops (own_loops = false):
+              A in place of A+I here and below, factors of nodes without neighbours zero
     Forward   Both are P = diag(s) (A+I) diag(t) with s = D_r^-1/2 and t = D_c^-1/2, or s = D_r^-1 and t = 1.
               weights first   S = t * (H W)       Y = (A+I) S      Z = s * Y
               product first   Y = (A+I) (t * H)   Z = s * (Y W)    where H is narrower than Z
@@ -53,24 +54,24 @@ class GCN:
         W, t = engine.params[f"{self.name}.W"], self._input_scale(engine)
         order = self.order(H)
         if order == "cached":
-            return engine.dense(engine.product_of(H, self.settings.normalisation), W)
+            return engine.dense(engine.product_of(H, self._kind), W)
         if order == "product":
             scaled = H if t is None else engine.copy(H, "tH", t)
             if scaled is H:
-                self._kept = engine.neighbours(H, own=True, name="AH")
+                self._kept = engine.neighbours(H, own=self.settings.own_loops, name="AH")
             else:
-                self._kept = engine.spread(scaled, own=True)
+                self._kept = engine.spread(scaled, own=self.settings.own_loops)
             return engine.dense(self._kept, W)
-        Z = engine.spread(engine.dense(H, W, t), own=True)
+        Z = engine.spread(engine.dense(H, W, t), own=self.settings.own_loops)
         if self._shortcut(H):
-            engine.activate(Z, engine.scale_of(self.settings.normalisation))
+            engine.activate(Z, engine.scale_of(self._kind))
         return Z
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> Array | None:
         """s; none where the product is kept whole, or where the gradient does without P and Z has it."""
         if self.order(H) == "cached" or self._shortcut(H):
             return None
-        return engine.scale_of(self.settings.normalisation)
+        return engine.scale_of(self._kind)
 
     def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
         """The gradient by H from D = s * dZ; see Convolution.backward."""
@@ -81,7 +82,7 @@ class GCN:
             engine.free(D)
             return None
         if order == "cached":
-            engine.gram(name, engine.product_of(H, self.settings.normalisation), D)
+            engine.gram(name, engine.product_of(H, self._kind), D)
             engine.free(D)
             return None
         if order == "product":
@@ -92,10 +93,10 @@ class GCN:
                 return None
             G = engine.dense_back(D, W)
             engine.free(D)
-            dH = engine.spread(G, own=True)
+            dH = engine.spread(G, own=self.settings.own_loops)
             engine.activate(dH, t)
             return dH
-        dS = engine.spread(D, own=True)
+        dS = engine.spread(D, own=self.settings.own_loops)
         engine.activate(dS, t)
         engine.gram(name, H, dS)
         dH = None if first else engine.dense_through([(dS, engine.transposed(name))], H)
@@ -109,8 +110,16 @@ class GCN:
 
     def _input_scale(self, engine: Engine) -> Array | None:
         """t."""
+        symmetric = self.settings.normalisation == "symmetric"
+        return engine.scale_of(self._kind, columns=True) if symmetric else None
+
+    @property
+    def _kind(self) -> str:
+        """Which of Neighbours.scale the factors s are."""
         kind = self.settings.normalisation
-        return engine.scale_of(kind, columns=True) if kind == "symmetric" else None
+        if self.settings.own_loops:
+            return kind
+        return "symmetric_alone" if kind == "symmetric" else "mean"
 
     def _shortcut(self, H: Rows | Features) -> bool:
         """Whether the gradient is MG-GCN's, with the identity in place of P^T."""

@@ -57,12 +57,14 @@ class Settings:
     """What all layers of a model share.
 
     normalisation   "symmetric" or "in_degree", of GCN
+    own_loops       whether GCN's matrix is A + I, not A
     first_product   of a first layer: "auto", "cached", "live", "mg_gcn" (see product_order, gcn.py)
     bias            layers add one
     input_dropout   whether the features change from epoch to epoch
     """
 
     normalisation: str = "symmetric"
+    own_loops: bool = True
     first_product: str = "auto"
     bias: bool = True
     input_dropout: bool = False
@@ -95,8 +97,9 @@ class Convolution(Protocol):
     row_by_row    but for one product with A on the way from H to Z, each row is worked on alone, and
                   `backward` multiplies gradients by A, never H; then the products of training leave out what
                   the loss does not depend on (gnn/reach.py)
-    leaves        keys of [gnn] that the layer does not read, of heads, normalisation, first_product and
-                  edge_weights; a case that sets one that no layer reads is refused. () where it is missing
+    leaves        keys of [gnn] that the layer does not read, of heads, normalisation, own_loops,
+                  first_product and edge_weights; a case that sets one that no layer reads is refused. ()
+                  where it is missing
     order         what `product_order` says for an input, of which a cost model takes note; may be missing
     Where the input is `Features`, no gradient by it is made.
     """

@@ -33,7 +33,7 @@ class OwnAndMean:
     own, mean = "W_own", "W_mean"
 
     row_by_row = True
-    leaves = ("heads", "normalisation")
+    leaves = ("heads", "normalisation", "own_loops")
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.settings = name, f_in, f_out, settings
