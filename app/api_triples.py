@@ -18,7 +18,8 @@ from app.graphs.triples import SET_KEYS, TEST, VALID, NodeLabels, Triples
 from app.results import LinkPrediction, RelationalClassification
 from app.tasks.context import Context, context_of_settings
 from app.tasks.links import learn_links
-from app.tasks.rgcn import classify_relations, open_features, read_case_triples, saved_of
+from app.tasks.rgcn import classify_relations, saved_of
+from app.tasks.rgcn_inputs import open_features, read_case_triples
 from app.threads import with_few_threads
 
 SETS = ("train", "val", "test")

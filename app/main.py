@@ -35,7 +35,9 @@ from app.summary import advice, places, remarks, say_end, say_start
 from app.tasks.check import run_check
 from app.tasks.classify import run_classify
 from app.tasks.context import Context, check_names, open_group
-from app.tasks.rgcn import check_triples, is_relational, run_rgcn
+from app.tasks.relational_plan import relational_plan
+from app.tasks.rgcn import run_rgcn
+from app.tasks.rgcn_inputs import check_triples, is_relational
 from app.tasks.solve import run_solve
 from app.tasks.study import run_study
 from app.tasks.train import run_train
@@ -261,5 +263,7 @@ def _print_plan(group: Group, command: cli.Command) -> None:
         source = open_edges(path, case.graph.format, limit, ids=case.graph.ids)
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")
-    for line in plan_lines(case, group.size, group.device):
+    reads = case.run.task == "classify" and is_relational(case)
+    lines = relational_plan(case, group.size) if reads else plan_lines(case, group.size, group.device)
+    for line in lines:
         print(f"# {printable(line)}")

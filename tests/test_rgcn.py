@@ -25,6 +25,7 @@ from app.graphs.relational import nodes_by_layer, relational_graph
 from app.graphs.triples import NodeLabels, Triples, read_triples_npz
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
+from app.model.rgcn_memory import count_layer, peak
 from app.partition.relations import place
 
 # ---- graphs -----------------------------------------------------------------------------------------------
@@ -321,6 +322,32 @@ def fits(graph, labels, case, limit):
         return bool(choose_placement(1, graph, labels, case, limit))
     except CaseError:
         return False
+
+
+@pytest.mark.parametrize("partition", ["rows", "relations", "both"])
+@pytest.mark.parametrize("bases, parts", [(0, 3), (6, 1)])
+def test_counts_for_an_estimate_are_those_of_the_network(group, partition, bases, parts):
+    graph = make_graph(200, 6, 700)
+    labels = make_labels(graph, count=40)
+    case = RgcnCase(hidden=8, bases=bases, partition=partition, parts=parts, layers=3)
+    placement = choose_placement(group.size, graph, labels, case)
+    nodes = nodes_by_layer(graph, labels.nodes, 3, case.prune)
+    counts = [count_layer(graph, placement, made, group.size) for made in nodes[1:]]
+    net = RGCN(group, placement, graph, labels.nodes, [8, 8, 3], bases, 1)
+    first, at = net.first, group.rank
+    for layer, found in zip(net.layers, counts):
+        assert found.nodes[at] == len(layer.products.out.nodes)
+    assert counts[0].pairs[at] == first.products.pairs[-1]
+    for layer, found in zip(net.rest, counts[1:]):
+        assert found.pairs[at] <= layer.products.rows < found.pairs[at] + 8 * graph.relations + 8
+    if bases:
+        assert counts[0].source_nodes[at] == len(net.weights["first/V"].keys)
+        assert sum(counts[0].owned_sources) == counts[0].sources.sum()
+    else:
+        sizes = [len(net.weights[f"first/W{turn}"].keys) for turn in range(placement.turns)]
+        assert sizes == counts[0].sources[:, at].tolist()
+    held = peak(700, graph, nodes, [8, 8, 3], case, placement, group.size, base=1000)
+    assert held["base"] == 1000 and min(held.values()) > 0
 
 
 @pytest.mark.mpi_skip

@@ -1,6 +1,7 @@
 """R-GCN through run.py: the shipped case, saved weights, the study of parts."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -46,6 +47,27 @@ def test_any_partition_and_saved_weights_give_one_digest(tmp_path):
     assert texts[0] == texts[1] and len(texts[0].splitlines()) == 300
     code, printed = lockstep(tmp_path / "wrong", "graph.nodes=500", SMALL[1], *applied)
     assert code == 2 and "has rows for the nodes of another graph" in printed
+
+
+@pytest.mark.parametrize(
+    "ranks, keys",
+    [
+        (1, []),
+        (2, ["rgcn.bases=0", "rgcn.hidden=48", "rgcn.parts=3"]),
+        (2, ['rgcn.partition="rows"', "rgcn.layers=3", "rgcn.bases=8"]),
+    ],
+)
+def test_a_dry_run_says_about_the_memory_that_a_run_takes(tmp_path, ranks, keys):
+    keys = ["graph.nodes=30000", "graph.d=8", "rgcn.epochs=2", "output.plots=false", *keys]
+    code, printed = lockstep(tmp_path / "dry", *keys, "--dry-run", ranks=ranks)
+    assert code == 0, printed
+    said = re.search(rf"# ([0-9.]+) MB a rank on {ranks} ranks?( in 3 parts)?: base", printed)
+    code, printed = lockstep(tmp_path / "out", *keys, ranks=ranks)
+    assert code == 0, printed
+    words = " ".join(printed.split())
+    assert f"estimate: {said[1]} MB a rank on {ranks} rank" in words
+    took = float(re.search(r"memory of the largest process ([0-9]+) MB", words)[1])
+    assert 0.75 < float(said[1]) / took < 1.25
 
 
 def test_features_take_the_place_of_one_hot_inputs(tmp_path):

@@ -25,7 +25,7 @@ from app.partition.relations import GROUPINGS, part_sizes
 from app.report import plot_relations
 from app.tasks.cells import cell
 from app.tasks.context import Context
-from app.tasks.rgcn import load_triples
+from app.tasks.rgcn_inputs import load_triples
 
 COLUMNS = (
     "graph", "grouping", "mode", "parts", "ranks", "work_s", "forward_s", "backward_s", "wall_s", "speedup",

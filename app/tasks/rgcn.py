@@ -1,6 +1,5 @@
 """R-GCN on a knowledge graph: read triples and labels, train, say how many test nodes it gets right."""
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,22 +7,14 @@ import msgspec
 import numpy as np
 
 from app.comm.guard import digest, raise_together
-from app.config import Case
-from app.errors import CaseError
 from app.gnn.archive import LARGEST, replaced
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_features import Features
 from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn_training import RelationalFit, train_rgcn
 from app.gnn.training import SPLITS
-from app.graphs.label_tables import read_label_tables
-from app.graphs.node_files import read_features
-from app.graphs.nodedata import NodeTable
-from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
-from app.graphs.source import Limits, Source, graph_suffix
-from app.graphs.triple_text import read_triple_text
-from app.graphs.triples import SET_KEYS, TEST, VALID, NodeLabels, Triples, read_triples_npz
+from app.graphs.triples import NodeLabels, Triples
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
@@ -31,8 +22,8 @@ from app.partition.relations import part_sizes
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.tasks.links import run_links
-
-TRAIN_FILE, TEST_FILE = "trainingSet.tsv", "testSet.tsv"
+from app.tasks.relational_plan import memory_line
+from app.tasks.rgcn_inputs import load_triples, open_features
 
 
 @dataclass
@@ -49,19 +40,6 @@ class Relational:
     about: SavedRgcn
     digest: str
     weights_digest: str
-
-
-def is_relational(case: Case) -> bool:
-    """Whether a case is one of knowledge graphs: their files are triples, not edges."""
-    if case.run.task == "study":
-        return case.study.kind == "rgcn"
-    return case.run.task == "classify" and case.gnn.model == "rgcn"
-
-
-def check_triples(case: Case) -> None:
-    """Refuse files that cannot be opened, before anything is written. Raises GraphError."""
-    for path in (*case.graph.path, *_files_of_sets(case).values()):
-        Source(path).check()
 
 
 def run_rgcn(context: Context) -> dict[str, Any]:
@@ -93,6 +71,11 @@ def classify_relations(
         if saved:
             saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
+    with raise_together(group, "estimating the memory"):
+        if log.speaks:
+            fast_bytes = round(case.memory.fast_mb * 1e6)
+            held = memory_line(rgcn, group.size, len(triples), graph, labels, inputs, fast_bytes)
+            log.info("estimate: %s", held.partition(": ")[0])
     if said := replaced("rgcn", case.rgcn, rgcn):
         log.info("warning: the weights bring their layers: %s", said)
 
@@ -116,82 +99,6 @@ def classify_relations(
     weights = found.net.weights_digest(group)
     both = {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
     return Relational(graph, found, about, digest(both), weights)
-
-
-# ---- reading ----------------------------------------------------------------------------------------------
-
-
-def load_triples(context: Context) -> tuple[Triples, NodeLabels | None]:
-    """Triples and labels of the file that [graph] names, the same on all ranks. Ranks: all call."""
-    with context.log.phase("read"), raise_together(context.group, "reading the triples"):
-        triples, labels = read_case_triples(context.case)
-    context.log.info(
-        "%s: %d triples, %d nodes, %d relations", triples.name, len(triples), triples.nodes, triples.relations
-    )
-    return triples, labels
-
-
-def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeLabels | None]:
-    """Triples and labels of graph.path, one .npz or a text file with two tables, or generated ones.
-
-    labelled   False: labels are not wanted, those of tables not read
-    Raises CaseError. Labels may be None where they are not wanted, or links are to be predicted.
-    """
-    labelled = labelled and case.rgcn.goal == "classes"
-    others = _files_of_sets(case)
-    if case.graph.generator == "ba":
-        seed = case.seed if case.graph.generator_seed < 0 else case.graph.generator_seed
-        nodes, rgcn = int(case.graph.nodes), case.rgcn
-        triples = random_triples(nodes, case.graph.edges or nodes * case.graph.d, rgcn.relations, seed)
-        return triples, random_labels(triples, rgcn.labelled, rgcn.classes, seed)
-    paths = [case.graph.path] if isinstance(case.graph.path, str) else list(case.graph.path)
-    if len(paths) != 1:
-        raise CaseError(f"graph.path: found {len(paths)} files; one of triples would be right")
-    limits = Limits(decompressed=int(case.memory.max_decompressed_gb * 1e9))
-    path, folder = paths[0], os.path.dirname(paths[0])
-    if graph_suffix(path) == ".npz":
-        triples, labels = read_triples_npz(path, limits)
-        if labels is None and labelled:
-            right = "train_idx, train_label, test_idx and test_label would be right"
-            raise CaseError(f"graph.path: {triples.name} holds no labels; {right}")
-        return triples, labels
-    triples = read_triple_text(path, others, limits)
-    if not labelled:
-        return triples, None
-    train = case.rgcn.train_labels or os.path.join(folder, TRAIN_FILE)
-    test = case.rgcn.test_labels or os.path.join(folder, TEST_FILE)
-    return triples, read_label_tables(train, test, triples, limits)
-
-
-def _files_of_sets(case: Case) -> dict[int, str]:
-    """The files of rgcn.val_triples and test_triples by set. Raises CaseError where they do not apply."""
-    named = {VALID: case.rgcn.val_triples, TEST: case.rgcn.test_triples}
-    others = {number: path for number, path in named.items() if path}
-    for number in others:
-        key = f"rgcn.{SET_KEYS[number]}"
-        if case.rgcn.goal != "links":
-            raise CaseError(f'{key}: of rgcn.goal = "links"; leave it out for classes')
-        if case.graph.generator:
-            raise CaseError(f"{key}: beside a file of triples; leave it out for generated ones")
-        if graph_suffix(case.graph.path[0] if case.graph.path else "") == ".npz":
-            raise CaseError(
-                f"{key}: beside a text file; an array {SET_KEYS[number]} in the .npz would be right"
-            )
-    return others
-
-
-def open_features(case: Case, triples: Triples) -> Features | None:
-    """The file that graph.features names, a row for each node by its number; None: one-hot."""
-    if not case.graph.features:
-        return None
-    if case.graph.node_data_by == "id":
-        raise CaseError(
-            'graph.node_data_by: features of a knowledge graph are by "order", which would be right'
-        )
-    limits = Limits(decompressed=int(case.memory.max_decompressed_gb * 1e9))
-    source = read_features(case.graph.features, limits)
-    NodeTable(features=source).check(triples.nodes, triples.name)
-    return Features(source)
 
 
 # ---- what is said and written ------------------------------------------------------------------------------

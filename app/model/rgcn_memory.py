@@ -1,0 +1,143 @@
+"""Memory of a rank in training R-GCN, term by term; h columns, B bases, f, m columns of other layers.
+
+before training
+    triples          12 for each triple; 12 for each edge, twice: of all layers, and of the first one's rows
+    products         columns, factors and offsets of rows: first layer 12 for each edge, 8 for each pair;
+                     others 16 for each edge, 12 for each pair
+    rows by bases    20 for each source row of an owned node, and their sums by block
+in training
+    weights          free: 4 h for each source row of the first layer; bases: 4 B h for each owned node that
+                     is a source; 4 h for each owned node; 4 f m for each weight matrix of other layers
+    optimiser        Adam: twice the weights
+    pairs            the most of: forward in the first layer, 4 h for each pair, with bases and for each
+                     source row of the largest part; its gradient, 4 h for each source row of the largest
+                     part, with bases twice and for those of owned nodes; other layers, 4 f for each pair of
+                     them all, and of one at a time 4 (f + m) for each pair, 4 f for each source row
+    gradients        of the matrices of other layers, 4 f m for each; with bases one piece (CHUNK_ELEMENTS)
+    nodes            activations and gradients: 4 times the layer's width for each owned node of each layer
+    exchange         on several ranks, rows on their way: those of the pairs and source rows of one layer
+
+Setting up takes 96 for each edge of the first layer for a while (keys of 8 bytes, sorted): where that is
+more than training, it is what counts. Weights and optimisers of the slow tier are counted like others.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.config import RgcnCase
+from app.gnn.relation_weights import CHUNK_ELEMENTS
+from app.graphs.keys import sorted_set
+from app.graphs.relational import RelationalGraph
+from app.partition.relations import Placement
+
+SETTING_UP = 96  # bytes for each edge of the first layer: LayerEdges, and sorted keys of one product
+Counts = np.ndarray  # [ranks] int64
+
+
+@dataclass(frozen=True)
+class LayerCounts:
+    """What each rank has of one layer.
+
+    edges, pairs, sources   held, on average of both directions; sources by part: [turns, ranks]
+    owned_sources           source rows of owned nodes      source_nodes   owned nodes that are a source
+    nodes                   rows that it makes
+    """
+
+    edges: Counts
+    pairs: Counts
+    sources: Counts
+    owned_sources: Counts
+    source_nodes: Counts
+    nodes: Counts
+
+
+def count_layer(graph: RelationalGraph, placement: Placement, outputs: np.ndarray, ranks: int) -> LayerCounts:
+    """Counts of the layer that makes rows `outputs`, on every rank of a placement."""
+    used, R = graph.of_targets(outputs), graph.relations
+    pairs = sorted_set(used.target.astype(np.int64) * R + used.relation)
+    rows = sorted_set(used.source.astype(np.int64) * R + used.relation)
+    relation, node = rows % R, rows // R
+
+    def by_rank(at: np.ndarray) -> Counts:
+        return np.bincount(at, minlength=ranks)
+
+    into = by_rank(placement.holder(used.relation, used.target))
+    out_of = by_rank(placement.holder(used.relation, used.source))
+    turn = placement.turn_of[relation] * ranks + placement.holder(relation, node)
+    return LayerCounts(
+        edges=np.maximum(into, out_of),
+        pairs=by_rank(placement.holder(pairs % R, pairs // R)),
+        sources=np.bincount(turn, minlength=placement.turns * ranks).reshape(placement.turns, ranks),
+        owned_sources=by_rank(placement.owner(node)),
+        source_nodes=by_rank(placement.owner(sorted_set(node))),
+        nodes=by_rank(placement.owner(outputs)),
+    )
+
+
+def peak(
+    triples: int, graph: RelationalGraph, nodes: list[np.ndarray], widths: list[int], case: RgcnCase,
+    placement: Placement, ranks: int, features: int = 0, base: int = 0,
+) -> dict[str, int]:  # fmt: skip
+    """Bytes of the rank that takes most, by what they are for.
+
+    triples    read, of which `graph` has the edges
+    nodes      by layer, as nodes_by_layer     widths   of the layers' outputs
+    features   columns of the given features; 0: one-hot
+    """
+    counts = [count_layer(graph, placement, made, ranks) for made in nodes[1:]]
+    inputs = np.bincount(placement.owner(nodes[0]), minlength=ranks)
+    edges = len(graph.of_targets(nodes[1]))
+    shapes = list(zip([features, *widths], widths, counts))[0 if features else 1 :]
+    layers = [_other(f, m, layer, case, placement, graph.relations) for f, m, layer in shapes]
+    layers += [] if features else [_first(counts[0], case)]
+    terms = {
+        "triples": np.full(ranks, 12 * (triples + len(graph) + (0 if features else edges))),
+        "features": 4 * features * inputs,
+        "nodes": sum(16 * width * layer.nodes for width, layer in zip(widths, counts)),
+    }
+    for name in ("products", "rows by bases", "weights", "gradients"):
+        terms[name] = sum(layer.get(name, 0) for layer in layers) + np.zeros(ranks, dtype=np.int64)
+    kept = sum((layer.get("kept", 0) for layer in layers), np.zeros(ranks, dtype=np.int64))
+    terms["pairs"] = np.maximum.reduce([(kept if "kept" in each else 0) + each["pairs"] for each in layers])
+    terms["optimiser"] = (2 if case.optimiser == "adam" else 0) * terms["weights"]
+    sent = [4 * max(widths) * (each.pairs + each.owned_sources) for each in counts]
+    terms["exchange"] = (ranks > 1) * np.maximum.reduce(sent)
+    rank = int(np.argmax(sum(terms.values())))
+    found = {"base": base, **{name: int(each[rank]) for name, each in terms.items() if each[rank]}}
+    if found["triples"] + SETTING_UP * edges > sum(found.values()) - base:
+        return {"base": base, "triples": found["triples"], "setting up": SETTING_UP * edges}
+    return found
+
+
+def _first(layer: LayerCounts, case: RgcnCase) -> dict[str, Counts]:
+    """Of a layer with one-hot inputs."""
+    h, largest = case.hidden, layer.sources.max(axis=0)
+    if not case.bases:
+        return {
+            "products": 12 * layer.edges + 8 * layer.pairs,
+            "weights": 4 * h * (layer.nodes + layer.sources.sum(axis=0)),
+            "pairs": 4 * h * np.maximum(layer.pairs, largest),
+        }
+    return {
+        "products": 12 * layer.edges + 8 * layer.pairs,
+        "rows by bases": 20 * layer.owned_sources,
+        "weights": 4 * h * (layer.nodes + case.bases * layer.source_nodes),
+        "gradients": np.full(len(largest), 4 * CHUNK_ELEMENTS),
+        "pairs": 4 * h * np.maximum(layer.pairs + largest, layer.owned_sources + 2 * largest),
+    }
+
+
+def _other(
+    f: int, m: int, layer: LayerCounts, case: RgcnCase, placement: Placement, relations: int
+) -> dict[str, Counts]:
+    """Of a layer [n, f] -> [n, m] with dense inputs."""
+    ranks = len(layer.edges)
+    own = np.bincount(placement.group_of, minlength=placement.groups)[np.arange(ranks) % placement.groups]
+    return {
+        "products": 16 * layer.edges + 12 * layer.pairs,
+        "weights": 4 * f * m * (1 + (case.bases + 0 * own if case.bases else own)),
+        "gradients": 4 * f * m * (1 + own + (relations + case.bases if case.bases else own)),
+        "kept": 4 * f * layer.pairs,
+        "pairs": 4 * (f + m) * layer.pairs + 4 * f * layer.sources.sum(axis=0),
+    }
