@@ -695,7 +695,8 @@ class StudyCase(Table, frozen=True):
         Meta(min_length=1),
         about(
             "settings compared: default, paper; the paper's with a target network, paper_target, and beside "
-            "it with shaped rewards, paper_shaping, or the default policy, paper_features"
+            "it with shaped rewards, paper_shaping, or the default policy, paper_features; the paper's "
+            "policy with the default agent, paper_policy"
         ),
     ] = field(default_factory=lambda: ["default", "paper"])
     steps: Annotated[Positive, about("environment steps of each training")] = 10_000

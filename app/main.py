@@ -27,7 +27,7 @@ from app.graphs.node_files import check_node_file
 from app.graphs.readers import open_edges
 from app.graphs.source import Limits
 from app.log import Log
-from app.model.fits import refuse_too_large
+from app.model.fits import refuse_too_large, refuse_without_room
 from app.model.plan import memory_line, plan_lines
 from app.output import RunFolder, phase_table
 from app.rl.weights import load_weights
@@ -101,15 +101,16 @@ def _run(command: cli.Command, needs: list[str]) -> int:
     _check_launch(MPI.COMM_WORLD.Get_size())
     case = command.case
     group = open_group(MPI.COMM_WORLD, case, command.allow_mixed)
+    plan = "", 0
     with raise_together(group, "checking the case"):
         check_names(case)
         fit_groups(group.size, case.parallel.data, case.parallel.spatial)
         if group.rank == 0:
             _check_inputs(case, command.out)
             if command.dry_run:
-                _print_plan(group, command)
+                plan = _print_plan(group, command)
     if command.dry_run:
-        _print_room(group, case)
+        _print_room(group, case, *plan)
         return 0
     if command.check:
         run_check(Context(case, group, Log(group.rank == 0, None), None), command.check)
@@ -243,17 +244,25 @@ def _check_inputs(case: Case, out: str) -> None:
             raise CaseError(f"--out {printable(out)}: holds the input {printable(path)}; name another folder")
 
 
-def _print_room(group: Group, case: Case) -> None:
-    """--dry-run: whether the memory here would do; where the job will run there may be more. Ranks: all."""
+def _print_room(group: Group, case: Case, words: str, needed: int) -> None:
+    """--dry-run: whether the memory here would do; where the job will run there may be more. Ranks: all.
+
+    words, needed   on rank 0, what _print_plan found out
+    """
     try:
+        if group.device.name == "cpu" and not case.memory.fast_mb:
+            refuse_without_room(group, case, group.broadcast_text(words), needed)
         refuse_too_large(group, case)
     except CaseError as error:
         if group.rank == 0:
             print(f"# on this machine it would be refused: {printable(str(error))}")
 
 
-def _print_plan(group: Group, command: cli.Command) -> None:
-    """--dry-run: the case with its defaults, the headers of its files, and where results would go."""
+def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:
+    """--dry-run: the case with its defaults, the headers of its files, and where results would go.
+
+    returns   what a rank needs of memory in words and bytes, where triples were read to find out
+    """
     case = command.case
     print(to_toml(case))
     print(f"# ranks: {group.size}, {group.device.describe()}")
@@ -263,7 +272,9 @@ def _print_plan(group: Group, command: cli.Command) -> None:
         source = open_edges(path, case.graph.format, limit, ids=case.graph.ids)
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")
-    reads = case.run.task == "classify" and is_relational(case)
-    lines = relational_plan(case, group.size) if reads else plan_lines(case, group.size, group.device)
-    for line in lines:
+    lines, needed = [], 0
+    if case.run.task == "classify" and is_relational(case):
+        lines, needed = relational_plan(case, group.size)
+    for line in lines or plan_lines(case, group.size, group.device):
         print(f"# {printable(line)}")
+    return (f"{case.run.name}: {lines[-1]}", needed) if needed else ("", 0)

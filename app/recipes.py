@@ -19,6 +19,7 @@ RECIPES: dict[str, tuple[PolicyCase, AgentCase]] = {
     "paper_target": (PAPER_POLICY, replace(PAPER_AGENT, target_every=200)),
     "paper_shaping": (PAPER_POLICY, replace(PAPER_AGENT, target_every=200, shaping=AgentCase().shaping)),
     "paper_features": (PolicyCase(), replace(PAPER_AGENT, target_every=200)),
+    "paper_policy": (PAPER_POLICY, AgentCase()),
 }
 
 

@@ -336,6 +336,19 @@ def test_a_graph_that_does_not_fit_is_refused_before_it_is_made(cases):
 
 
 @pytest.mark.mpi_skip
+def test_relational_weights_that_do_not_fit_are_refused_before_they_are_made(cases):
+    (cases / "limited.py").write_text(LIMITED.format(root=str(ROOT), mega=2500))
+    keys = ["graph.nodes=20000", "graph.edges=80000", "rgcn.hidden=2000", "rgcn.labelled=20000"]
+    code, printed, out = job(cases, "relations", *keys, program=cases / "limited.py", ranks=0)
+    assert code == 2 and not is_complete(out), printed
+    said = r"memory: ba\S+: about [\d.]+ GB a rank on 1 rank \(base .*address space .* leaves [\d.]+ GB"
+    assert re.search(said, printed.splitlines()[-1]), printed
+    code, printed, _ = job(cases, "relations", *keys, "--dry-run", program=cases / "limited.py", ranks=0)
+    assert code == 0
+    assert re.search(r"# on this machine it would be refused: memory: \w+: [\d.]+ GB", printed), printed
+
+
+@pytest.mark.mpi_skip
 def test_running_out_of_memory_ends_the_job_with_what_it_needs(cases):
     (cases / "limited.py").write_text(LIMITED.format(root=str(ROOT), mega=1000))
     keys = ["graph.nodes=40000", "graph.random_features=8000", "memory.estimate_first=false"]

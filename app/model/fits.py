@@ -34,6 +34,17 @@ def refuse_too_large(group: Group, case: Case) -> list[str]:
                     needed = memory.total(held)
                     words = f"{name}: about {memory.size(needed)} a rank ({memory.words(held)})"
     words = group.broadcast_text(words)
+    refuse_without_room(group, case, words, needed)
+    return [words] if words else []
+
+
+def refuse_without_room(group: Group, case: Case, words: str, needed: int) -> None:
+    """Refuse what needs more bytes than a rank may take, unless memory.estimate_first is false.
+
+    words    what it is for, and how many; the same on all ranks
+    needed   bytes of a rank, of which rank 0's count
+    Ranks    all call. Raises CaseError
+    """
     needed = int(group.broadcast(np.array([needed], dtype=np.int64))[0])
     here = group.gather_texts(platform.node()).count(platform.node())
     with raise_together(group, "comparing with the memory there is"):
@@ -44,7 +55,6 @@ def refuse_too_large(group: Group, case: Case) -> list[str]:
                 f"memory: {words}, but {what} leaves {memory.size(room)} to {ranks}; more hosts, or a "
                 "smaller graph, would be right (memory.estimate_first = false tries it all the same)"
             )
-    return [words] if words else []
 
 
 def memory_tables(case: Case, ranks: int, device: object) -> Iterator[tuple[str, dict[str, int]]]:
