@@ -1,9 +1,12 @@
 """What a case will take, from headers of files and parameters of generators alone (--dry-run)."""
 
+import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from app.comm.grid import fit_groups
 from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError
@@ -14,7 +17,7 @@ from app.model.defaults import DEFAULTS
 from app.model.layout import Layout, estimate
 from app.model.node_plan import node_plan_lines
 from app.model.rates import Calibration, Network, Rates, load_calibration
-from app.model.work import States, evaluation, learning
+from app.model.work import States, evaluation, learning, mean_of_replicas
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
@@ -197,17 +200,19 @@ def held_solving(case: Case, net: QNetwork, base: int, counts: Counts, ranks: in
 
 def held_training(case: Case, net: QNetwork, base: int, counts: Counts, ranks: int) -> dict[str, int]:
     """Bytes by term of the rank that holds most while it learns; base: before it holds any graph."""
-    layout, agent = _layout(case, counts, ranks), case.agent
+    shared, agent = Shared.by(case, ranks), case.agent
+    layout = _layout(case, counts, shared.ranks)
     held = memory.peak(net, layout, _minibatch(case, counts), "learning", base)
     rest = memory.total(memory.at_rest(layout, layout.heaviest))
     held["further graphs"] = (counts.count - 1) * rest
-    held["replay"] = 8 * agent.replay_capacity + 40 * min(agent.replay_capacity, case.train.steps)
+    replay = 8 * agent.replay_capacity + 40 * min(agent.replay_capacity, case.train.steps)
+    held["replay"] = shared.turns * replay
     return held
 
 
 def _minibatch(case: Case, counts: Counts) -> States:
-    """The states of a gradient step."""
-    batch = case.agent.batch
+    """The states of a replica's share of a gradient step."""
+    batch = max(case.agent.batch // case.parallel.data, 1)
     distinct = round(counts.count * (1 - (1 - 1 / counts.count) ** batch))
     return States(batch, EPISODE.live, EPISODE.removed * counts.n, max(distinct, 1))
 
@@ -222,23 +227,55 @@ def _training(
     if case.agent.learner != "dqn":
         yield f'{counts.name}: training is predicted for agent.learner = "dqn" alone'
         return
-    layout, agent, states = _layout(case, counts, ranks), case.agent, _minibatch(case, counts)
+    agent, replicas = case.agent, case.parallel.data
     held = held_training(case, net, calibration.base_bytes, counts, ranks)
-    yield _memory_line(counts, ranks, layout, held)
-    seconds, step = {}, 0.0
+    yield _memory_line(counts, ranks, _layout(case, counts, Shared.by(case, ranks).ranks), held)
+    seconds, steps = {}, {}
     for p in {ranks, *CANDIDATES}:
-        rates, there = Rates(calibration, p, _given_network(case)), _layout(case, counts, p)
-        learn = rates.total(learning(net, there, states, agent.double))
-        act = rates.total(evaluation(net, there, EPISODE))
-        seconds[p] = case.train.steps * (agent.gradient_steps * learn + act)
-        step = learn if p == ranks else step
+        with suppress(CaseError):  # parallel.spatial does not divide these ranks
+            steps[p], act = _step_seconds(case, net, calibration, counts, p)
+            seconds[p] = case.train.steps * (agent.gradient_steps * steps[p] + act)
+    of = f" of {replicas} replicas each" if replicas > 1 else ""
     yield (
-        f"{counts.name}: {_time(step)} a training step of {agent.batch} on {_ranks(ranks)}; "
-        f"{case.train.steps} environment steps with their evaluations {_time(seconds[ranks])}, "
+        f"{counts.name}: {_time(steps[ranks])} a training step of {agent.batch} on {_ranks(ranks)}; "
+        f"{case.train.steps} environment steps{of} with their evaluations {_time(seconds[ranks])}, "
         f"held-back graphs not counted; {_ranks(_best(seconds))} would be the fastest"
     )
     if left := _not_counted(case, net):
         yield f"{counts.name}: not in the model, and left out here: {', '.join(left)}"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How ranks share the replicas of an agent (comm/grid.py).
+
+    ranks    that share a graph     groups   of them     turns   replicas that a group plays, one by one
+    """
+
+    ranks: int
+    groups: int
+    turns: int
+
+    @classmethod
+    def by(cls, case: Case, ranks: int) -> "Shared":
+        """Raises CaseError where parallel.spatial does not divide the ranks."""
+        groups = fit_groups(ranks, case.parallel.data, case.parallel.spatial)
+        return cls(ranks // groups, groups, -(-case.parallel.data // groups))
+
+
+def _step_seconds(
+    case: Case, net: QNetwork, calibration: Calibration, counts: Counts, ranks: int
+) -> tuple[float, float]:
+    """Of a gradient step, and of an action of every replica."""
+    shared, network = Shared.by(case, ranks), _given_network(case)
+    rates, layout = Rates(calibration, shared.ranks, network), _layout(case, counts, shared.ranks)
+    learn = rates.total(learning(net, layout, _minibatch(case, counts), case.agent.double))
+    act = rates.total(evaluation(net, layout, EPISODE))
+    if shared.groups == 1:
+        return shared.turns * learn, shared.turns * act
+    width = sum(math.prod(shape) for shape in net.shapes().values()) + 1
+    mean = mean_of_replicas(width, case.parallel.data, shared.groups, shared.turns)
+    return shared.turns * learn + Rates(calibration, shared.groups, network).total([mean]), shared.turns * act
 
 
 def _counted(net: QNetwork) -> bool:
@@ -250,7 +287,6 @@ def _not_counted(case: Case, net: QNetwork) -> list[str]:
     """What of a training the estimates say nothing of."""
     told = {
         f"steps of {net.problem.name} (those of mvc are counted)": not _counted(net),
-        "parallel.data (one agent on all ranks is counted)": case.parallel.data > 1,
         "agent.train_every (a gradient step for each step is counted)": case.agent.train_every > 1,
         'agent.replay = "bits" (episodes are counted)': case.agent.replay == "bits",
         'train.environment = "scan" (degrees are counted)': case.train.environment == "scan",

@@ -290,6 +290,18 @@ def learning(
     return work.terms
 
 
+def mean_of_replicas(width: int, replicas: int, groups: int, turns: int) -> Term:
+    """The mean over replicas of [width] float32 gradients, between groups: Grid.mean, by sum_tree.
+
+    turns   replicas of a group, whose sum is one addend where their number is a power of two
+    """
+    own = turns.bit_count()
+    every = groups * own if replicas % groups == 0 else replicas
+    latency = math.ceil(math.log2(groups))
+    amounts = (4 * width * own * (groups - 1), 4 * width * (every - own), latency)
+    return Term("learning", "mean of replicas", "addends", amounts, 1)
+
+
 def parts_of(n: int, states: int) -> list[tuple[int, int]]:
     """(states of a part, how many such parts) of a minibatch of graphs of n nodes: as Agent cuts it."""
     rows = max(agent.PART_ROWS, min(4 * n, agent.MOST_ROWS))
