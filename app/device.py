@@ -6,6 +6,7 @@ how many rows the call has, nor on the rank or the position it is computed at (d
 
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
@@ -447,8 +448,9 @@ def open_gpu(local_rank: int, reproducible: bool = True) -> Any:
 
 
 def _open_vendor(cupy: Any, local_rank: int) -> VendorDevice:
-    """The device with cuSPARSE, which our own kernels do without. Raises ImportError."""
+    """The device with cuSPARSE and cuBLAS, which our own kernels do without. Raises ImportError."""
     import cupyx.cusparse
     import cupyx.scipy.sparse
 
+    import_module("cupy.cublas")  # else CuPy looks for the library in the first product
     return VendorDevice(cupy, cupyx, local_rank)

@@ -482,6 +482,12 @@ class csr_matrix:
         self.indices, self.indptr = indices.astype(np.int32), indptr.astype(np.int32)
         self._host = sp.csr_array((host(data), host(self.indices), host(self.indptr)), shape=self.shape)
 
+    @property
+    def has_canonical_format(self):
+        """True where the columns of every row ascend: other matrices are refused by cupyx.cusparse."""
+        inside = np.diff(np.repeat(np.arange(self.shape[0]), np.diff(self._host.indptr))) == 0
+        return bool((np.diff(self._host.indices)[inside] > 0).all())
+
     def __matmul__(self, dense):
         if not isinstance(dense, Array):
             raise TypeError(f"sparse product with {type(dense).__name__}: put it on the device first")

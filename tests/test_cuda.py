@@ -512,9 +512,14 @@ class Vendor:
             csr_matrix = staticmethod(standin.csr_matrix)
 
     class cusparse:
-        @staticmethod
-        def spmm(A, X, transb):
+        calls = 0
+
+        @classmethod
+        def spmm(cls, A, X, transb):
+            if not A.has_canonical_format:
+                raise ValueError("expected canonical format for a")
             assert X.flags.f_contiguous and transb
+            cls.calls += 1
             return A @ X.T
 
 
@@ -534,6 +539,20 @@ def test_the_vendors_products():
     assert np.allclose(device.get(out), dense @ X, rtol=1e-5)
     found = device.get(device.dense([Part(device.put(X))], device.put(W), Finish(relu=True)))
     assert np.allclose(found, np.maximum(X @ W, 0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [[2, 0, 1, 3], [0, 0, 1, 3]])
+def test_the_vendor_is_spared_a_matrix_that_it_refuses(columns):
+    """Columns that do not ascend, or stand there twice, as in relational networks: our kernels add them."""
+    if emulator.compiler() is None:
+        pytest.skip("no C++ compiler to run the CUDA kernels on the host")
+    device, calls = VendorDevice(emulator.make_cupy(), Vendor), Vendor.cusparse.calls
+    A = device.csr(np.array([0, 3, 4]), np.array(columns), None, (2, 4))
+    X, Y = np.round(normal(1, 4, 8)), device.zeros((2, 8))
+    for _ in range(2):
+        device.spmm_add(A, device.put(X), Y)
+    assert np.array_equal(device.get(Y), 2 * np.stack([X[columns[:3]].sum(axis=0), X[columns[3]]]))
+    assert Vendor.cusparse.calls == calls
 
 
 # ---- the emulator itself ----------------------------------------------------------------------------------

@@ -141,12 +141,18 @@ def test_a_gpu_that_cannot_be_used_is_a_reason(monkeypatch):
     assert open_gpu(0).startswith("CuPy cannot be imported (")
     if not emulator.compiler():
         return
-    # cuSPARSE is asked for by the comparison alone.
+    # cuSPARSE and cuBLAS are asked for by the comparison alone.
     monkeypatch.setitem(sys.modules, "cupy", emulator.make_cupy())
     monkeypatch.setitem(sys.modules, "cupyx", None)
     sys.modules["cupy"].cuda.is_available = lambda: True
     assert open_gpu(0).name == "gpu"
     assert "cupyx" in open_gpu(0, reproducible=False)
+    for name in ("cupyx", "cupyx.cusparse", "cupyx.scipy", "cupyx.scipy.sparse"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupy.cublas", None)
+    assert "cupy.cublas" in open_gpu(0, reproducible=False)
+    monkeypatch.setitem(sys.modules, "cupy.cublas", SimpleNamespace())
+    assert open_gpu(0, reproducible=False).product == "cuSPARSE"
 
 
 @pytest.mark.parametrize(

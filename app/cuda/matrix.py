@@ -14,7 +14,7 @@ class CudaMatrix:
     data    [nnz] float32, or None: all stored values are one, and take no memory
     long    [k] int64, the rows with more than LONG entries, the longest first; None: there are none
     long_host  the same on the host
-    vendor  the same as a library's type, once one was asked for
+    vendor  the same as a library's type, once one was asked for, or that there is none
     """
 
     vendor: Any = None

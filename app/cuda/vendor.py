@@ -9,6 +9,7 @@ from app.cuda.matrix import CudaMatrix
 from app.products import PLAIN, Finish, Part, Products
 
 Array = Any
+REFUSED = object()  # in the place of a matrix that the library does not take
 
 
 class VendorDevice(CudaDevice):
@@ -37,23 +38,29 @@ class VendorDevice(CudaDevice):
         gate: Part | None = None,
     ) -> None:
         """Y += A X; rows that are not live are made too."""
-        if gate is not None or not A.nnz or not Y.size:
+        known = None if gate is not None or not A.nnz or not Y.size else self._vendor(A)
+        if known is None:
             super().spmm_add(A, X, Y, live, write, gate)
             return
         # X row-major is its transpose column-major, which is what the library takes.
-        product = self._cupyx.cusparse.spmm(self._vendor(A), X.T, transb=True)
+        product = self._cupyx.cusparse.spmm(known, X.T, transb=True)
         if write:
             Y[...] = product
         else:
             Y += product
 
     def _vendor(self, A: CudaMatrix) -> Any:
-        """A as the library's type; made once."""
+        """A as the library's type, made once; None where the columns of a row do not ascend.
+
+        cupyx refuses such a matrix, which relational networks have on several ranks.
+        """
         if A.vendor is None:
             data = self._cp.ones(A.nnz, dtype=np.float32) if A.data is None else A.data
             arrays = data, A.indices, A.indptr.astype(np.int32)
             A.vendor = self._cupyx.scipy.sparse.csr_matrix(arrays, shape=A.shape)
-        return A.vendor
+            if not A.vendor.has_canonical_format:
+                A.vendor = REFUSED
+        return None if A.vendor is REFUSED else A.vendor
 
     def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it, one operation after the other."""
