@@ -25,7 +25,7 @@ from app.model.layout import choose_mode, count, estimate, of_blocks
 from app.model.plan import expected_entries, graph_case, plan_lines
 from app.model.rates import Network, Rates, between, load_calibration
 from app.model.steps import make_step, sample_states
-from app.model.work import States, evaluation, learning, parts_of, sent_bytes
+from app.model.work import States, evaluation, learning, mean_of_replicas, parts_of, sent_bytes
 from app.partition.assemble import assemble, gather_whole
 from app.problems.table import make_problem
 from app.recipes import PAPER_POLICY
@@ -314,11 +314,37 @@ def test_the_study_end_to_end_on_one_rank_and_two(tmp_path):
     assert not (tmp_path / "again" / "calibration.json").exists()
 
 
+@pytest.mark.mpi_skip
+def test_a_plan_counts_replicas_by_the_ranks_that_play_them():
+    table = {"run.task": "train", "graph.generator": "er", "graph.nodes": 60, "graph.p": 0.2}
+    table |= {"graph.count": 4, "agent.batch": 8, "train.steps": 1000}
+
+    def plan(ranks, **keys):
+        """Seconds of the training, and megabytes of replay."""
+        case = build({**table, **{f"parallel.{key}": value for key, value in keys.items()}})
+        printed = "\n".join(plan_lines(case, ranks))
+        seconds = re.search(r"environment steps.* evaluations ([\d.]+) (m?)s", printed)
+        return float(seconds[1]) / (1000 if seconds[2] else 1), float(
+            re.search(r"replay ([\d.]+)", printed)[1]
+        )
+
+    one, replay = plan(1)
+    alone, both = plan(1, data=2)
+    assert both == pytest.approx(2 * replay, abs=0.11)
+    assert one < alone < 2 * one  # each replica's minibatch is half as large
+    shared, its = plan(2, data=2)
+    assert its == replay
+    assert alone / 2 < shared < 0.6 * alone  # one replica each, and a mean over them
+    assert plan(4, data=4, spatial=2)[0] > plan(4, data=4)[0]
+    assert mean_of_replicas(10, 4, 2).amounts == (40, 40, 1)  # a group's sum of two is one addend
+    assert mean_of_replicas(10, 6, 2).amounts == (80, 80, 1)  # of three: two and one
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
         ({}, ""),
-        ({"parallel.data": 2}, "parallel.data (one agent on all ranks is counted)"),
+        ({"parallel.data": 2}, ""),
         ({"agent.replay": "bits"}, 'agent.replay = "bits" (episodes are counted)'),
         (
             {"train.environment": "scan", "agent.train_every": 4},

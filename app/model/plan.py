@@ -274,7 +274,7 @@ def _step_seconds(
     if shared.groups == 1:
         return shared.turns * learn, shared.turns * act
     width = sum(math.prod(shape) for shape in net.shapes().values()) + 1
-    mean = mean_of_replicas(width, case.parallel.data, shared.groups, shared.turns)
+    mean = mean_of_replicas(width, case.parallel.data, shared.groups)
     return shared.turns * learn + Rates(calibration, shared.groups, network).total([mean]), shared.turns * act
 
 

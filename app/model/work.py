@@ -31,9 +31,11 @@ of work and its amounts; rates (rates.py) turn it into seconds. Kinds and amount
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from app.comm.ordered import GATHER_BYTES
+from app.comm.tree import owned_roots
 from app.model.layout import Layout
 from app.rl import agent
 from app.rl.qnet import QNetwork
@@ -290,16 +292,16 @@ def learning(
     return work.terms
 
 
-def mean_of_replicas(width: int, replicas: int, groups: int, turns: int) -> Term:
-    """The mean over replicas of [width] float32 gradients, between groups: Grid.mean, by sum_tree.
+def mean_of_replicas(width: int, replicas: int, groups: int) -> Term:
+    """The mean over replicas of [width] float32 gradients: what group 0 sends and receives (Grid.mean).
 
-    turns   replicas of a group, whose sum is one addend where their number is a power of two
+    Addends of all groups go to all; where they go by slices (comm/ordered.py), this says more than is sent.
     """
-    own = turns.bit_count()
-    every = groups * own if replicas % groups == 0 else replicas
-    latency = math.ceil(math.log2(groups))
-    amounts = (4 * width * own * (groups - 1), 4 * width * (every - own), latency)
-    return Term("learning", "mean of replicas", "addends", amounts, 1)
+    cuts = [replicas * g // groups for g in range(groups + 1)]
+    addends = [len(owned_roots(replicas, a, b)) for a, b in pairwise(cuts)]
+    sent, received = addends[0] * (groups - 1), sum(addends[1:])
+    turns = math.ceil(math.log2(groups))
+    return Term("learning", "mean of replicas", "addends", (4 * width * sent, 4 * width * received, turns), 1)
 
 
 def parts_of(n: int, states: int) -> list[tuple[int, int]]:
