@@ -60,7 +60,7 @@ def run(group, kind, layers, exchange="auto"):
 
 def reference(kind, layers, W):
     """Embeddings of every state with dense residual matrices."""
-    case, out = SimpleNamespace(normalisation="symmetric"), []
+    case, out = SimpleNamespace(normalisation="symmetric", own_loops=True), []
     for (graph, removed), (x, alive, _) in zip(STATES, whole_inputs()):
         A = residual(dense(graph)[0], removed)
         H = x * alive
