@@ -52,9 +52,9 @@ def test_any_partition_and_saved_weights_give_one_digest(tmp_path):
 @pytest.mark.parametrize(
     "ranks, keys",
     [
-        (1, []),
-        (2, ["rgcn.bases=0", "rgcn.hidden=48", "rgcn.parts=3"]),
-        (2, ['rgcn.partition="rows"', "rgcn.layers=3", "rgcn.bases=8"]),
+        (1, ["graph.nodes=15000"]),
+        pytest.param(2, ["rgcn.bases=0", "rgcn.hidden=48", "rgcn.parts=3"], marks=pytest.mark.long),
+        pytest.param(2, ['rgcn.partition="rows"', "rgcn.layers=3", "rgcn.bases=8"], marks=pytest.mark.long),
     ],
 )
 def test_a_dry_run_says_about_the_memory_that_a_run_takes(tmp_path, ranks, keys):
