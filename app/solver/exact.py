@@ -119,7 +119,8 @@ class Exact:
         may_forecast = bool(self._from_first(self.tree.forecast_seconds <= BEGIN_SHARE * room)[0])
         with raise_together(self.group, "the forecast of the exact search"):
             needs = self.tree.left_seconds() / self._capacity if may_forecast else math.inf
-        more = self.tree.more and room > 0
+        # A room in which no call fits is none: without a time limit nothing would ever use it up.
+        more = self.tree.more and room > 0 and getattr(self.tree, "least_seconds", 0.0) <= room
         eager = more and self.budget.seconds > 0 and needs <= (GIVE_UP if self.eager else EAGER) * room
         known = int(MICRO * min(needs, LONGEST)) if math.isfinite(needs) else 0
         self.more, self.eager, known = self._from_first(more, eager, known)
