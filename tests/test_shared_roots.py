@@ -325,6 +325,17 @@ def test_an_end_is_in_sight_by_forecast(group, capsys):
         assert "most of the time" in said[1]
 
 
+def test_a_room_in_which_no_call_fits_is_the_end(group):
+    """Without a time limit nothing would ever use it up: rounds went on for ever."""
+    exact = exact_of(group, Given(1.0), seconds=0.0)
+    exact.tree.least_seconds = 0.2
+    exact.share(0, 0.3)
+    exact.share(1, 0.25)
+    assert exact.begun and exact.more
+    exact.share(2, 0.1)
+    assert not exact.more
+
+
 def test_the_first_rank_says_how_long_all_may_work(group):
     """A rank that ran out of time by itself, with a root at hand, would keep all others waiting for ever."""
     exact = exact_of(group, Given(1.0), seconds=0.0)
