@@ -8,7 +8,7 @@ before training
 in training
     weights          free: 4 h for each source row of the first layer; bases: 4 B h for each owned node that
                      is a source; 4 h for each owned node; 4 f m for each weight matrix of other layers
-    optimiser        Adam: twice the weights
+    optimiser        Adam: twice the weights, where there are epochs
     pairs            the most of: forward in the first layer, 4 h for each pair, with bases and for each
                      source row of the largest part; its gradient, 4 h for each source row of the largest
                      part, with bases twice and for those of owned nodes; other layers, 4 f for each pair of
@@ -100,7 +100,7 @@ def peak(
         terms[name] = sum(layer.get(name, 0) for layer in layers) + np.zeros(ranks, dtype=np.int64)
     kept = sum((layer.get("kept", 0) for layer in layers), np.zeros(ranks, dtype=np.int64))
     terms["pairs"] = np.maximum.reduce([(kept if "kept" in each else 0) + each["pairs"] for each in layers])
-    terms["optimiser"] = (2 if case.optimiser == "adam" else 0) * terms["weights"]
+    terms["optimiser"] = (2 if case.optimiser == "adam" and case.epochs else 0) * terms["weights"]
     sent = [4 * max(widths) * (each.pairs + each.owned_sources) for each in counts]
     terms["exchange"] = (ranks > 1) * np.maximum.reduce(sent)
     rank = int(np.argmax(sum(terms.values())))
