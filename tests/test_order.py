@@ -18,7 +18,9 @@ from app.errors import CaseError
 from app.graphs.memory import stream_of_object
 from app.partition import order
 from app.partition.assemble import gather_whole
+from app.partition.even import entries_weights
 from app.partition.load import generate_set, load_graphs, load_stream, ordered
+from app.partition.rows import cut_blocks
 
 WORLD = MPI.COMM_WORLD
 ORDERS = ["random", "rcm", pytest.param("metis", marks=pytest.mark.skipif(
@@ -105,10 +107,19 @@ def test_ids_of_a_file_go_with_the_rows(group, name):
 
 
 def test_a_set_of_graphs_keeps_its_cuts(group):
+    """Equal rows are those of any order; equal edges follow the order, and are of all graphs together."""
     table = GraphCase(generator="er", nodes=(30, 60), p=0.2, count=4, order="random")
     plain = generate_set(group, table, 0, "training")
-    for item, before in zip(load_graphs(group, table, "training", Case()), plain, strict=True):
+    rows, edges = (
+        load_graphs(group, table, "training", Case(parallel=ParallelCase(partition=balance)))
+        for balance in ("rows", "edges")
+    )
+    weights = sum(entries_weights(group, item.graph, item.rows.starts) for item in edges)
+    for item, other, before in zip(rows, edges, plain, strict=True):
         assert np.array_equal(item.rows.cuts, before.rows.cuts) and item.graph.edges == before.graph.edges
+        assert np.array_equal(other.rows.cuts, cut_blocks(weights, group.size))
+        assert np.array_equal(other.rows.starts, before.rows.starts) and other.graph.edges == item.graph.edges
+        assert np.array_equal(item.order_all, other.order_all)
         assert item.order_all is not None
 
 
