@@ -217,7 +217,7 @@ class Array:
         raise TypeError("pickling a device array is an implicit copy to the host: use get()")
 
     # Explicit crossings: counted. As in CuPy there is no __index__: no range(x), no x[:y].
-    def get(self, stream=None, out=None):
+    def get(self, stream=None, out=None, blocking=True):
         _must_not_capture("get")
         crossings.count += 1
         self._must_be_row_major("get")

@@ -49,6 +49,10 @@ class StandInDevice(Products, Elementwise, Attention, DistMultProducts):
     def store(self, host, array):
         array.get(out=host)
 
+    def get_behind(self, host, array):
+        array.get(out=host)
+        return self.synchronize
+
     def set_ahead(self, array, host):
         array.set(host)
         return lambda: None

@@ -175,6 +175,20 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, Dist
         done = self._copies.record()
         return lambda: self.stream.wait_event(done)
 
+    def get_behind(self, host: np.ndarray, array: Array) -> Callable[[], None]:
+        """Begin to copy a row-major device array, which nobody changes meanwhile, into host memory.
+
+        It runs beside what follows and starts when all that was issued so far is done; the function that is
+        returned lets whatever is issued later wait for its end, `synchronize` after it the host.
+        Raises ValueError.
+        """
+        self._must_not_record("a copy to the host")
+        row_major(host)
+        self._copies.wait_event(self.stream.record())
+        row_major(array).get(stream=self._copies, out=host, blocking=False)
+        done = self._copies.record()
+        return lambda: self.stream.wait_event(done)
+
     @contextmanager
     def beside(self) -> Iterator[None]:
         """What is launched inside starts after all that was issued so far, and runs beside what follows."""

@@ -7,13 +7,18 @@ numbers to learn what an epoch needs (`Programs.dry`), and then in the buffers t
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from app.comm.ordered import sum_tree
 from app.comm.tree import owned_roots, owned_spans
+from app.gnn.by_pieces import ByPieces
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
-from app.gnn.programs import Programs, Rows
+from app.gnn.pieces import FeatureStore, PiecedFeatures
+from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, Narrow
+from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.rows import RowPartition
 from app.products import PLAIN, Finish, Part
@@ -33,7 +38,7 @@ PRODUCTS = {
 }
 
 
-class Engine(Programs):
+class Engine(ByPieces):
     """Operations on rows, in the buffers of one plan (app/gnn/programs.py).
 
     neighbours_of   the product with the adjacency matrix A, on rows partitioned over ranks
@@ -60,7 +65,7 @@ class Engine(Programs):
         self.starts = block.block_starts[None]
         first, last = (int(cut) for cut in rows.cuts[group.rank : group.rank + 2])
         self.spans = owned_spans(self.blocks, first, last)
-        self.roots = len(owned_roots(self.blocks, first, last))
+        self.own_roots = owned_roots(self.blocks, first, last)
         self.kept: dict[str, int] = {}
         self.way = ""
         self.products: set[tuple[int, str]] = set()
@@ -68,11 +73,11 @@ class Engine(Programs):
         self.gradient: Array = None
         self._parts: Array = None
 
-    def allocate(self, budget: Budget | None = None) -> None:
+    def allocate(self, budget: Budget | None = None, inputs: FeatureStore | None = None) -> None:
         """Make the planned buffers (Programs.allocate) and the gradients."""
-        super().allocate(budget)
+        super().allocate(budget, inputs)
         self.gradient = self.device.zeros((self.params.size,))
-        self._parts = self.device.zeros((self.roots, self.params.size - self.direct))
+        self._parts = self.device.zeros((len(self.own_roots), self.params.size - self.direct))
 
     # ---- products ---------------------------------------------------------------------------------------
 
@@ -81,6 +86,8 @@ class Engine(Programs):
 
         X   rows or features [n_own, k]     W [k, m] replicated
         """
+        if isinstance(X, PiecedFeatures):
+            return self._dense_pieces(X, W, scale, name)
         Z = self.take(name, W.shape[1])
         if isinstance(X, Features):
             times = lambda: X.times(W, Z.array, scale)  # noqa: E731
@@ -103,6 +110,8 @@ class Engine(Programs):
     def dense_sum(self, terms: list[tuple[Rows | DenseFeatures, Array]], name: str = "HW") -> Rows:
         """New rows X W + X' W' + ...: an element is one chain over the columns of all operands in turn."""
         W = self.device.xp.concatenate([W for _, W in terms])
+        if any(isinstance(X, PiecedFeatures) for X, _ in terms):
+            return self._dense_sum_pieces(terms, W, name)
         Z = self.take(name, W.shape[1])
 
         def work() -> None:
@@ -131,8 +140,10 @@ class Engine(Programs):
         """New rows A X, or (A + I) X where `own`, or (A + factor I) X with factor [1, 1].
 
         In a backward pass A stands for A^T, here and in the other products.
-        Ranks   all call (one exchange)
+        Ranks   all call (one exchange; of features in pieces as `spread`)
         """
+        if isinstance(X, PiecedFeatures):
+            return self.spread(self._copy_pieces(X, name, None), own, factor)
         Y = self.take(name, X.width)
 
         def work() -> None:
@@ -221,12 +232,33 @@ class Engine(Programs):
         """
         if not self.numeric:
             self.kept[kind] = X.width
+        if isinstance(X, PiecedFeatures):
+            return X.product(kind)  # made by `product_into`
+        if not self.numeric:
             return X
         if kind not in X.products:
             way, self.way = self.way, ""  # all rows
             X.products[kind] = DenseFeatures(self.device, self._product_of(X.array, *PRODUCTS[kind]))
             self.way = way
         return X.products[kind]
+
+    def product_into(self, X: SlowRows, kind: str, out: SlowRows, pieces: list[slice]) -> None:
+        """P X of features in the slow tier, some columns at a time.
+
+        pieces   of the rows, which are brought in one after the other
+        Ranks    all call (an exchange for each piece of the columns)
+        """
+        self.way = ""  # all rows
+        for lo in range(0, X.array.shape[1], KEPT_COLUMNS):
+            columns = slice(lo, lo + KEPT_COLUMNS)
+            host = np.empty((self.n_own, X.array[:, columns].shape[1]), dtype=np.float32)
+            for rows in pieces:
+                host[rows] = X.array[rows, columns]
+                X.done(rows)
+            host = self.device.get(self._product_of(self.device.put(host), *PRODUCTS[kind]))
+            for rows in pieces:
+                out.array[rows, columns] = host[rows]
+                out.done(rows)
 
     def _product_of(self, X: Array, left: str, own: bool, right: str) -> Array:
         """diag(left) (A or A + I) diag(right) X, some columns at a time: little memory beside the result."""
@@ -259,6 +291,8 @@ class Engine(Programs):
         Ranks   all call (features whose gradient arrives whole exchange D)
         """
         into = self.params.slices[name]
+        if isinstance(X, PiecedFeatures):
+            return self._gram_pieces(name, X, D, scale, pick)
         if isinstance(X, Features) and into.stop <= self.direct:
             work = lambda: X.gradient(D.array, self.gradient[into], scale)  # noqa: E731
             counts = {"shape": (X.stored, D.width), "sparse": True}
@@ -337,6 +371,8 @@ class Engine(Programs):
 
     def copy(self, X: Rows | Features, name: str, scale: Array | None = None) -> Rows:
         """New rows scale * X."""
+        if isinstance(X, PiecedFeatures):
+            return self._copy_pieces(X, name, scale)
         Y = self.take(name, X.width)
 
         def work() -> None:
@@ -353,6 +389,8 @@ class Engine(Programs):
 
     def combine(self, X: DenseFeatures, factor: Array, Y: DenseFeatures, name: str) -> Rows:
         """New rows factor * X + Y, factor [1, 1]."""
+        if isinstance(X, PiecedFeatures):
+            return self._combine_pieces(X, factor, Y, name)
         Z = self.take(name, X.width)
 
         def work() -> None:

@@ -14,9 +14,9 @@ from app.gnn.features import Features
 from app.gnn.tiered import TieredRows, epochs_of, key_of, least_bytes, plan_tiers
 from app.gnn.work_clock import WorkClock
 from app.memory.arena import LINE
-from app.memory.operations import Operation
+from app.memory.operations import Epoch, Operation
 from app.memory.plan import METHODS, Plan
-from app.memory.tiers import Budget
+from app.memory.tiers import Budget, Inputs
 
 Array = Any
 
@@ -24,17 +24,23 @@ Array = Any
 class Rows:
     """[n_own, width] float32 rows of this rank, in a buffer of the engine.
 
+    rows    how many; None: all that the rank owns
     array   None in a dry run; under a limit of memory there only while an operation runs that names the rows
     relu    the rows are drop(relu(U)) and nobody but the next layer reads them: the gradient by U may take
             their place (Engine.dense_through)
     drop    dropout after relu, or None
     """
 
-    __slots__ = ("array", "drop", "name", "number", "relu", "width")
+    __slots__ = ("array", "drop", "name", "number", "relu", "rows", "width")
 
-    def __init__(self, name: str, width: int, number: int, array: Array) -> None:
-        self.name, self.width, self.number, self.array = name, width, number, array
+    def __init__(self, name: str, width: int, number: int, array: Array, rows: int | None = None) -> None:
+        self.name, self.width, self.number, self.array, self.rows = name, width, number, array, rows
         self.relu, self.drop = False, None
+
+    @property
+    def key(self) -> str:
+        """What the rows are called in the operations of their program, where two may have one name."""
+        return key_of(self.number, self.name)
 
 
 class Programs:
@@ -43,6 +49,7 @@ class Programs:
     clock      of this rank's work by layer, where somebody wants to know; `layer` is the one at work, from 0
     seconds    time spent so far by kind of operation, of this rank
     recorded   operations of each program (a training epoch, an evaluation) as the dry run saw them
+    pieces     rows of the largest piece of features, where they are among the tensors that operations name
     """
 
     def __init__(self, device: Any, n_own: int) -> None:
@@ -52,20 +59,23 @@ class Programs:
         self.clock: WorkClock | None = None
         self.layer = 0
         self.recorded: dict[str, list[Operation]] = {}
+        self.pieces = 0
         self.plan = BufferPlan()
         self.tiered: TieredRows | None = None
         self._lives: dict[str, list[Lifetime]] = {}
+        self._named: dict[str, dict[str, tuple[int, bool]]] = {}
         self._program = ""
         self._count = self._at = 0
+        self._backwards = False  # the next pass over pieces of features
         self._open: dict[int, Rows] = {}
         self._buffers: list[Array] = []
 
     @contextmanager
     def program(self, name: str) -> Iterator[None]:
         """Everything inside belongs to program `name`; all rows must be free at its end."""
-        self._program, self._count, self._at = name, 0, 0
+        self._program, self._count, self._at, self._backwards = name, 0, 0, False
         if not self.numeric:
-            self._lives[name], self.recorded[name] = [], []
+            self._lives[name], self.recorded[name], self._named[name] = [], [], {}
         yield
         left = ", ".join(rows.name for rows in self._open.values())
         assert not left, f"rows never freed: {left}"
@@ -74,50 +84,61 @@ class Programs:
 
     @contextmanager
     def dry(self) -> Iterator[None]:
-        """Run programs without numbers; afterwards the buffers are planned and made."""
+        """Run programs without numbers; afterwards the buffers are planned and made.
+
+        With pieces of features this is for the plan of what moves: the buffers are those without.
+        """
         self.numeric = False
         yield
-        self.plan = plan_buffers(self._lives)
+        if not self.pieces:
+            self.plan = plan_buffers(self._lives)
         self.numeric = True
 
-    def allocate(self, budget: Budget | None = None) -> None:
+    def allocate(self, budget: Budget | None = None, inputs: Inputs | None = None) -> None:
         """Make the planned buffers; steady state allocates nothing else of their size.
 
         budget   where the buffers would pass its limit, rows go to and fro between two tiers of memory
+        inputs   where the pieces of features lie, if there are any: then rows go to and fro in any case
         Raises CaseError where that is not possible, perhaps on one rank only.
         """
-        if budget is not None and 0 < budget.limit < 4 * self.n_own * self.plan.columns:
+        if budget is not None and (inputs or 0 < budget.limit < 4 * self.n_own * self.plan.columns):
             plans = self.plans(budget.limit, budget.method)
-            self.tiered = TieredRows(plans, self.n_own, self.device, budget)
+            self.tiered = TieredRows(plans, self.n_own, self.device, budget, inputs)
         else:
             self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
 
-    def fits(self, n_own: int, limit: int) -> bool:
-        """Whether `allocate` would find a plan for n_own rows under a limit in bytes; 0: there is none."""
-        return self.least(n_own, limit) <= limit // LINE * LINE
+    def fits(self, n_own: int, limit: int, pieces: int = 0) -> bool:
+        """Whether `allocate` would find a plan for n_own rows under a limit in bytes; 0: there is none.
 
-    def least(self, n_own: int, limit: int) -> int:
+        pieces   rows of the largest piece of features then
+        """
+        return self.least(n_own, limit, pieces) <= limit // LINE * LINE
+
+    def least(self, n_own: int, limit: int, pieces: int = 0) -> int:
         """Bytes of the least limit that works for n_own rows, 0 where `limit` holds all of their buffers."""
-        if not 0 < limit < 4 * n_own * self.plan.columns:
+        if not self.pieces and not 0 < limit < 4 * n_own * self.plan.columns:
             return 0
-        return least_bytes(epochs_of(self.recorded, self._lives, n_own))
+        return least_bytes(epochs_of(self.recorded, self._named, n_own, pieces))
 
     def bounds(self) -> tuple[int, int]:
         """Bytes of the least limit that works, and of what the program that holds most has alive at once."""
-        epochs = epochs_of(self.recorded, self._lives, self.n_own)
+        epochs = self._epochs()
         return least_bytes(epochs), max((each.most_bytes for each in epochs.values()), default=0)
 
     def plans(self, limit: int, method: str = METHODS[0]) -> dict[str, Plan]:
         """Of each recorded program the moves that keep its rows below a limit in bytes, by a method."""
-        return plan_tiers(epochs_of(self.recorded, self._lives, self.n_own), limit, method)
+        return plan_tiers(self._epochs(), limit, method)
 
-    def take(self, name: str, width: int) -> Rows:
-        """Unset rows of `width` columns."""
+    def _epochs(self) -> dict[str, Epoch]:
+        return epochs_of(self.recorded, self._named, self.n_own, self.pieces)
+
+    def take(self, name: str, width: int, count: int | None = None) -> Rows:
+        """Unset rows of `width` columns; count: how many, beside pieces of features, None: all own ones."""
         array = None
         if self.numeric and not self.tiered:
             buffer = self._buffers[self.plan.slots[self._program][self._count]]
             array = buffer[: self.n_own * width].reshape(self.n_own, width)
-        rows = Rows(name, width, self._count, array)
+        rows = Rows(name, width, self._count, array, count)
         self._open[self._count] = rows
         self._count += 1
         if not self.numeric:
@@ -150,11 +171,12 @@ class Programs:
         """
         self._at += 1
         if not self.numeric:
-            found = [
-                tuple(key_of(r.number, r.name) for r in each if isinstance(r, Rows))
-                for each in (reads, writes)
-            ]
-            self.recorded[self._program].append(Operation(kind, name, *found, flops=flops, **counts))
+            rows = [[each for each in some if isinstance(each, Rows)] for some in (reads, writes)]
+            self._named[self._program].update(
+                {each.key: (each.width, each.rows is not None) for some in rows for each in some}
+            )
+            keys = [tuple(each.key for each in some) for some in rows]
+            self.recorded[self._program].append(Operation(kind, name, *keys, flops=flops, **counts))
             return None
         if self.tiered:
             with self._in_fast_tier([r for r in (*reads, *writes) if isinstance(r, Rows)]):

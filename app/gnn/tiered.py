@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from app.gnn.buffers import Lifetime
 from app.memory.arena import LINE, padded
 from app.memory.operations import Epoch
 from app.memory.plan import METHODS, Plan, make_plan
-from app.memory.tiers import Budget, Tiers
+from app.memory.tiers import Budget, Inputs, Tiers
 
 Array = Any
+TRAINING = "epoch"  # the program that runs again and again; the others now and then
 
 
 def key_of(number: int, name: str) -> str:
@@ -17,25 +17,30 @@ def key_of(number: int, name: str) -> str:
 
 
 def epochs_of(
-    recorded: dict[str, list[Any]], lives: dict[str, list[Lifetime]], n_own: int
+    recorded: dict[str, list[Any]], named: dict[str, dict[str, tuple[int, bool]]], n_own: int, pieces: int = 0
 ) -> dict[str, Epoch]:
     """What a plan is made from, of each program on n_own rows.
 
-    recorded, lives   operations and rows of each program, as the dry run saw them
+    recorded   operations of each program, as the dry run saw them
+    named      for each the columns of the rows that they name, and whether they are a piece's alone
+    pieces     rows of the largest piece, as which all of them count
     """
     epochs = {}
     for name, operations in recorded.items():
-        sizes = {key_of(i, life.name): row_bytes(n_own, life.width) for i, life in enumerate(lives[name])}
+        sizes = {
+            key: row_bytes(pieces if piece else n_own, width) for key, (width, piece) in named[name].items()
+        }
         epochs[name] = Epoch(operations, sizes)
     return epochs
 
 
 def plan_tiers(epochs: dict[str, Epoch], limit: int, method: str = METHODS[0]) -> dict[str, Plan]:
-    """The plan of each program under a limit in bytes, by one of METHODS.
+    """The plan of each program under a limit in bytes, by one of METHODS; only training repeats.
 
     Raises CaseError, stating the least limit that works, where an operation alone does not fit.
     """
-    return {name: make_plan(epoch, limit // LINE * LINE, method) for name, epoch in epochs.items()}
+    limit = limit // LINE * LINE
+    return {name: make_plan(epoch, limit, method, name == TRAINING) for name, epoch in epochs.items()}
 
 
 def least_bytes(epochs: dict[str, Epoch]) -> int:
@@ -52,20 +57,27 @@ class TieredRows:
     """Gives rows an array while an operation runs that names them, and none at any other time.
 
     The programs of an engine run one after another, so one block of fast memory serves them all.
+
+    inputs   where the pieces of features lie, which all programs read
     """
 
-    def __init__(self, plans: dict[str, Plan], n_own: int, device: Any, budget: Budget) -> None:
-        self.plans, self.n_own = plans, n_own
+    def __init__(
+        self, plans: dict[str, Plan], n_own: int, device: Any, budget: Budget, inputs: Inputs | None = None
+    ) -> None:
+        self.plans, self.n_own, self._last = plans, n_own, ""
         block = device.zeros((max([LINE, *(plan.peak_bytes for plan in plans.values())]) // 4,))
-        self.tiers = {name: Tiers(plan, device, budget, block) for name, plan in plans.items()}
+        self.tiers = {name: Tiers(plan, device, budget, block, inputs) for name, plan in plans.items()}
 
     def before(self, program: str, at: int, rows: list[Any]) -> None:
         """Bring the rows of operation `at` into the fast tier."""
         tiers = self.tiers[program]
+        if program != self._last:
+            tiers.forget()
+            self._last = program
         tiers.before(at)
         for each in rows:
-            flat = tiers.array(key_of(each.number, each.name))
-            each.array = flat[: self.n_own * each.width].reshape(self.n_own, each.width)
+            count = self.n_own if each.rows is None else each.rows
+            each.array = tiers.array(each.key)[: count * each.width].reshape(count, each.width)
 
     def after(self, program: str, at: int, rows: list[Any]) -> None:
         """The operation has run."""

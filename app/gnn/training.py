@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from app.comm.ordered import sum_tree
 from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.engine import Engine
-from app.gnn.features import Features, make_features
+from app.gnn.features import DenseFeatures, Features, make_features
 from app.gnn.inputs import input_rows
 from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import Scores, count_hits, scores_of
@@ -24,9 +24,12 @@ from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
+from app.gnn.pieces import FeatureStore, PiecedFeatures, cut_rows, most_rows
 from app.gnn.reach import FORWARD, narrow_layers, widest_products
+from app.gnn.rehearsal import DenseWidth
 from app.gnn.stopwatch import Took
 from app.graphs.nodedata import NodeData
+from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.migrate import move_nodes
 from app.partition.rows import RowPartition
@@ -73,15 +76,51 @@ class Classifier:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""
         group, case = self.group, self.case
         self.block, self._budget = block, budget
-        self.features: Features = make_features(group, X_own, block.own_counts)
+        limited = bool(budget and budget.limit and isinstance(X_own, np.ndarray))
+        self.features: Features = (
+            DenseWidth(X_own.shape[1]) if limited else make_features(group, X_own, block.own_counts)
+        )
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         hears, heard_by = both_ways(group, block, case.edge_weights)
         self.engine = Engine(hears, block.rows, self.params, direct, heard_by)
         self._targets = self._put_targets() if self.data.classes else None
-        self._plan(budget)
+        self._record()
+        store = self._limit_features(X_own, budget) if limited else None
+        self._plan(budget, store)
         self._again, self._cells = self.device.repeated(), None
         if self._repeats():
             self._cells = self.device.put(np.zeros(len(self.model.blocks), dtype=np.uint64))
+
+    def _limit_features(self, X_own: np.ndarray, budget: Budget) -> FeatureStore | None:
+        """Dense features: on the device, or in the slow tier where some rank's rows and features together
+        would pass the limit; then their pieces are tensors of the plan. Ranks: all call."""
+        group, engine, block = self.group, self.engine, self.block
+        wanted = group.max_integer(engine.n_own * self._bytes_of_a_row())
+        if wanted <= budget.limit:
+            self.features = make_features(group, X_own, block.own_counts)
+            return None
+        with raise_together(group, "moving the features to the slow tier"):
+            rows = SlowRows.of(X_own, self.device, budget)
+            if X_own is self.data.features:
+                self.data = replace(self.data, features=rows.array)
+        del X_own
+        cut = cut_rows(block.block_starts, int(block.rows.cuts[group.rank]), engine.blocks)
+        self.features = X = PiecedFeatures(self.device, cut, rows.array.shape[1])
+        engine.pieces = cut.most
+        self._record()
+        store = FeatureStore()
+        store.hold(X, rows)
+        for kind, product in X.products.items():
+            with raise_together(group, "making room in the slow tier"):
+                kept = SlowRows.empty(rows.array.shape, self.device, budget)
+            engine.product_into(rows, kind, kept, cut.rows)
+            store.hold(product, kept)
+        return store
+
+    def _bytes_of_a_row(self) -> int:
+        """What a row takes where there is no limit: its buffers, its features and what is kept of them."""
+        kept = len(self.engine.kept) + bool(self.case.input_dropout)
+        return 4 * (self.engine.plan.columns + self.features.width * (1 + kept))
 
     def move(self, new: RowPartition) -> None:
         """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
@@ -97,7 +136,11 @@ class Classifier:
     def fits(self, rows: RowPartition) -> bool:
         """Whether every rank could run under its limit of memory with the rows of another partition."""
         limit = self._budget.limit if self._budget else 0
-        return self.engine.fits(int(np.diff(rows.offsets).max()), limit)
+        n_own, engine = int(np.diff(rows.offsets).max()), self.engine
+        dense = isinstance(self.features, DenseFeatures)
+        if limit and dense and not engine.pieces and n_own * self._bytes_of_a_row() > limit:
+            return False  # the features would have to leave
+        return engine.fits(n_own, limit, most_rows(n_own, rows.starts))
 
     def shares(self) -> list[float]:
         """By layer the share of the stored entries of all ranks that are of rows which training needs."""
@@ -121,15 +164,19 @@ class Classifier:
             labels = data.labels.astype(np.int32)
         return put(labels), put(np.where(data.train, share, 0).astype(np.float32))
 
-    def _plan(self, budget: Budget | None) -> None:
-        """Run an epoch and an evaluation without numbers, and make the buffers they need."""
+    def _record(self) -> None:
+        """Run an epoch and the other programs without numbers."""
         with self.engine.dry():
             if self.case.epochs:
                 self._epoch(Draws(self.case, self.seed, 0))
             self.scores_own()
             self.embed_own()
+
+    def _plan(self, budget: Budget | None, store: FeatureStore | None) -> None:
+        """Make the buffers that the recorded programs need, or the plan of what moves. Ranks: all call."""
         with raise_together(self.group, "planning the memory of an epoch"):
-            least = self.engine.least(self.engine.n_own, budget.limit) if budget else 0
+            engine = self.engine
+            least = engine.least(engine.n_own, budget.limit, engine.pieces) if budget else 0
         least = self.group.max_integer(least)
         with raise_together(self.group, "planning the memory of an epoch"):
             if budget and self.group.size > 1 and least > budget.limit:
@@ -137,7 +184,7 @@ class Classifier:
                     f"memory limit of {budget.limit:,} bytes: an operation alone touches {least:,} bytes of "
                     f"a rank, which is the least limit that works (memory.fast_mb={least / 1e6})"
                 )
-            self.engine.allocate(budget)
+            self.engine.allocate(budget, store)
         self._narrow()
         self._tile(budget)
 

@@ -34,6 +34,11 @@ class Arena:
         """Give a tensor's place back."""
         self.used -= self.places.pop(name)[1]
 
+    def clear(self) -> None:
+        """Give all places back."""
+        self.places.clear()
+        self.used = 0
+
     def close_gaps(self) -> list[tuple[int, int, int]]:
         """Move everything to the front. Returns (from, to, size), to be copied in this order."""
         moves, front = [], 0

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.memory.bound import Bound
+from app.memory.heuristics import next_uses
 from app.memory.operations import Epoch, members
 
 MOST_STATES = 4096  # kept after one operation
@@ -46,19 +47,21 @@ def least_transfers(epoch: Epoch, limit: int, start: int, upper: int) -> tuple[l
       - As printed, only loads count. Here a tensor that was written is *dirty* until it is stored, evicting
         it alive costs its bytes, and a clean one costs nothing: the state is (cached, dirty).
     Pruning, all without loss: only subsets to which nothing more fits (to hold more is never worse: it can be
-    evicted later for the same bytes); no state that is no better than a cheaper one moved there; none whose
-    cost and certain further loads reach `upper`.
+    evicted later for the same bytes); of constants of equal size those that are wanted first (Belady 1966: a
+    schedule that holds another one in place of such a constant loads this one for the bytes for which it
+    could load the other); no state that is no better than a cheaper one moved there; none whose cost and
+    certain further loads reach `upper`.
     Beyond MOST_STATES after an operation, or MOST_CHOICES in all, only the most promising states are followed
     and the answer is not certain.
     """
-    bound = Bound(epoch, limit, start)
+    bound, uses = Bound(epoch, limit, start), next_uses(epoch, start)
     layer, exact, choices = [Reached(start, 0, 0)], True, 0
     if bound(-1, start, 0) >= upper:
         return None, True
     for at in range(len(epoch.operations)):
         found: dict[tuple[int, int], Reached] = {}
         for state in layer:
-            for held in _ways_to_hold(epoch, limit, at, state.cached):
+            for held in _ways_to_hold(epoch, limit, at, state.cached, uses[at]):
                 choices += 1
                 after = _run(epoch, at, state, held, start)
                 known = found.get((after.cached, after.dirty))
@@ -89,22 +92,41 @@ def _run(epoch: Epoch, at: int, state: Reached, held: int, start: int) -> Reache
     return Reached(cached, dirty, cost, state, held)
 
 
-def _ways_to_hold(epoch: Epoch, limit: int, at: int, cached: int) -> Iterator[int]:
-    """Subsets of the cached tensors that fit beside operation `at` and to which no other can be added."""
+def _ways_to_hold(epoch: Epoch, limit: int, at: int, cached: int, next_use: dict[int, int]) -> Iterator[int]:
+    """Subsets of the cached tensors that fit beside operation `at` and to which no other can be added.
+
+    next_use   operation that reads a tensor next: of constants of equal size the first ones are held
+    """
     needed = epoch.needs[at]
     room = limit - epoch.bytes_of(needed)
-    others = sorted(members(cached & ~needed), key=lambda t: -epoch.sizes[t])
+
+    def rank(t: int) -> tuple[int, int, int]:
+        constant = epoch.constants >> t & 1
+        return -epoch.sizes[t], constant, next_use.get(t, len(epoch.operations)) if constant else t
+
+    others = sorted(members(cached & ~needed), key=rank)
     sizes = [epoch.sizes[each] for each in others]
-    for chosen in _largest_subsets(sizes, room):
+    constant = [bool(epoch.constants >> each & 1) for each in others]
+    like_last = [
+        i > 0 and constant[i] and constant[i - 1] and sizes[i] == sizes[i - 1] for i in range(len(others))
+    ]
+    for chosen in _largest_subsets(sizes, like_last, room):
         held = cached & needed
         for each in chosen:
             held |= 1 << others[each]
         yield held
 
 
-def _largest_subsets(sizes: list[int], room: int) -> Iterator[tuple[int, ...]]:
-    """Subsets (positions) of sizes, descending, that fit in the room and to which no other can be added."""
+def _largest_subsets(sizes: list[int], like_last: list[bool], room: int) -> Iterator[tuple[int, ...]]:
+    """Subsets (positions) of sizes, descending, that fit in the room and to which no other can be added.
+
+    like_last   positions that are chosen only where the one before is
+    """
     rest = [sum(sizes[at:]) for at in range(len(sizes) + 1)]
+    after = [at + 1 for at in range(len(sizes))]  # the next position that may be chosen where one is not
+    for at in reversed(range(len(sizes) - 1)):
+        if like_last[at + 1]:
+            after[at] = after[at + 1]
 
     def grow(at: int, chosen: tuple[int, ...], room: int, left_out: int | None) -> Iterator[tuple[int, ...]]:
         """left_out: the smallest size that was passed over; it must not fit in the end."""
@@ -114,7 +136,7 @@ def _largest_subsets(sizes: list[int], room: int) -> Iterator[tuple[int, ...]]:
             return
         if sizes[at] <= room:
             yield from grow(at + 1, (*chosen, at), room - sizes[at], left_out)
-        yield from grow(at + 1, chosen, room, sizes[at])
+        yield from grow(after[at], chosen, room, sizes[at])
 
     yield from grow(0, (), room, None)
 

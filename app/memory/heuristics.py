@@ -33,7 +33,7 @@ def farthest_next_use(epoch: Epoch, limit: int, start: int = 0) -> list[int]:
     Belady's rule with transfers as weights: a clean tensor costs its loading, a dirty one its storing too,
     one that nobody reads again nothing that is not due anyway. Where all are clean it is Belady's.
     """
-    uses = _next_uses(epoch, start)
+    uses = next_uses(epoch, start)
 
     def worth(at: int, tensor: int, dirty: bool) -> float:
         next_use = uses[at].get(tensor)
@@ -74,7 +74,7 @@ def _that_fit(epoch: Epoch, tensors: list[int], room: int) -> list[int]:
     return tensors[gone:]
 
 
-def _next_uses(epoch: Epoch, start: int) -> list[dict[int, int]]:
+def next_uses(epoch: Epoch, start: int) -> list[dict[int, int]]:
     """Before each operation: who reads every tensor next, by tensor; `start` is wanted again at the end."""
     end = len(epoch.operations)
     uses, out = dict.fromkeys(members(start), end), []

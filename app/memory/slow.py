@@ -95,10 +95,10 @@ def _array(count: int) -> np.ndarray:
 
 
 class HostCopies:
-    """Copies where both tiers are memory of one process; those read ahead are made by a helper thread."""
+    """Copies where both tiers are memory of one process; a helper thread makes those ahead and behind."""
 
     def __init__(self) -> None:
-        self._helper = ThreadPoolExecutor(1, "read-ahead")
+        self._helper = ThreadPoolExecutor(1, "copies")
 
     def load(self, fast: np.ndarray, slow: np.ndarray) -> None:
         """Slow to fast."""
@@ -112,6 +112,13 @@ class HostCopies:
         """Fast to slow."""
         slow[...] = fast
 
+    def store_behind(self, slow: np.ndarray, fast: np.ndarray) -> Callable[[], Any]:
+        """Begin to copy what nobody writes meanwhile; the function that is returned waits for the end."""
+        return self._helper.submit(self.store, slow, fast).result
+
+    def finish(self) -> None:
+        """Nothing is under way but what somebody waits for."""
+
     def shift(self, block: np.ndarray, source: int, target: int, count: int) -> None:
         """Move towards the front; NumPy copies flat arrays that overlap in order, without a second buffer."""
         block[target : target + count] = block[source : source + count]
@@ -122,7 +129,7 @@ class HostCopies:
 
 
 class DeviceCopies:
-    """Copies between a GPU and the host, by name; those read ahead run beside the kernels."""
+    """Copies between a GPU and the host, by name; those ahead and behind run beside the kernels."""
 
     def __init__(self, device: Any) -> None:
         self._device = device
@@ -139,6 +146,15 @@ class DeviceCopies:
         """Fast to slow; waits for the device."""
         self._device.store(slow, fast)
 
+    def store_behind(self, slow: np.ndarray, fast: Array) -> Callable[[], Any]:
+        """Begin to copy what nobody writes meanwhile; the function that is returned makes later operations,
+        and copies that begin later, wait for the end."""
+        return self._device.get_behind(slow, fast)
+
+    def finish(self) -> None:
+        """Wait until the host has all that was stored."""
+        self._device.synchronize()
+
     def shift(self, block: Array, source: int, target: int, count: int) -> None:
         """Move towards the front, in pieces that do not overlap: no second buffer is needed."""
         piece = source - target
@@ -147,4 +163,5 @@ class DeviceCopies:
             block[target + at : target + at + size] = block[source + at : source + at + size]
 
     def close(self) -> None:
-        """Nothing to end."""
+        """The device does not write to the host any more."""
+        self._device.synchronize()

@@ -9,6 +9,8 @@ import numpy as np
 from app.memory.slow import PAGE, file_map
 from app.memory.tiers import Budget
 
+PIECE_BYTES = 1 << 24  # that are copied at a time
+
 
 class SlowRows:
     """float32 rows in a file without a name, or in memory of the host; zero at first.
@@ -21,17 +23,45 @@ class SlowRows:
     process takes is what lies between two calls of `done`.
     """
 
-    def __init__(self, shape: tuple[int, ...], device: Any, budget: Budget) -> None:
-        """Raises CaseError where the disk has no room for the file."""
+    def __init__(
+        self, shape: tuple[int, ...], device: Any, budget: Budget, array: np.ndarray | None = None
+    ) -> None:
+        """array   memory of the host that has the rows already, instead of new one
+
+        Raises CaseError where the disk has no room for the file.
+        """
         count = math.prod(shape)
         self._made = shape, device, budget
         self._row_bytes = 4 * math.prod(shape[1:])
         self._map: mmap.mmap | None = None
-        if budget.tier(device) == "file":
+        if array is not None:
+            self.array = array
+        elif budget.tier(device) == "file":
             self._map = file_map(4 * count, budget.folder)
             self.array = np.frombuffer(self._map, np.float32, count).reshape(shape)
         else:
             self.array = np.zeros(shape, dtype=np.float32)
+
+    @classmethod
+    def of(cls, rows: np.ndarray, device: Any, budget: Budget) -> "SlowRows":
+        """Rows that are in memory of the host: a copy in a file, the same where the host is the slow tier, a
+        page-locked copy beside a GPU, which reads it while it computes."""
+        if budget.tier(device) != "file":
+            return cls(rows.shape, device, budget, rows if device.xp is np else _pinned(rows, device))
+        made = cls(rows.shape, device, budget)
+        step = max(1, PIECE_BYTES // max(made._row_bytes, 1))
+        for lo in range(0, len(rows), step):
+            piece = slice(lo, lo + step)
+            made.array[piece] = rows[piece]
+            made.done(piece)
+        return made
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...], device: Any, budget: Budget) -> "SlowRows":
+        """Rows that somebody will write."""
+        if budget.tier(device) == "file" or device.xp is np:
+            return cls(shape, device, budget)
+        return cls(shape, device, budget, device.pinned(math.prod(shape)).reshape(shape))
 
     def like(self) -> "SlowRows":
         """Zeros of the same shape in the same tier."""
@@ -46,3 +76,10 @@ class SlowRows:
         last = -(-hi * self._row_bytes // PAGE) * PAGE
         if last > first:
             self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+
+def _pinned(rows: np.ndarray, device: Any) -> np.ndarray:
+    """A copy of rows in page-locked memory."""
+    copy: np.ndarray = device.pinned(rows.size).reshape(rows.shape)
+    copy[...] = rows
+    return copy

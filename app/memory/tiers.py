@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,6 +36,18 @@ class Budget:
         return "file" if device.xp is np else "host"
 
 
+class Inputs(Protocol):
+    """Inputs in slow memory of somebody else's, who fills it."""
+
+    names: frozenset[str]
+
+    def array(self, name: str) -> np.ndarray:
+        """Flat float32 of at most the tensor's size."""
+
+    def copied(self, name: str) -> None:
+        """The tensor was read: its pages are not needed any longer."""
+
+
 class Tiers:
     """Two tiers of memory for the tensors of one epoch (or of any other program that repeats).
 
@@ -57,8 +69,11 @@ class Tiers:
     shifted          bytes moved inside the fast block, to close gaps
     """
 
-    def __init__(self, plan: Plan, device: Any, budget: Budget, block: Array = None) -> None:
-        """block: flat float32 memory of at least plan.peak_bytes to use instead of an own one.
+    def __init__(
+        self, plan: Plan, device: Any, budget: Budget, block: Array = None, inputs: Inputs | None = None
+    ) -> None:
+        """block    flat float32 memory of at least plan.peak_bytes to use instead of an own one
+        inputs   where inputs lie that are not to be given
 
         Raises CaseError where the slow tier cannot be made.
         """
@@ -66,15 +81,18 @@ class Tiers:
         odd = [name for name, size in sizes.items() if size != padded(size)]
         if odd:
             raise CaseError(f"memory plan: the size of {odd[0]!r} is not a multiple of {LINE} bytes")
-        self.plan, self.sizes = plan, sizes
+        self.plan, self.sizes, self._inputs = plan, sizes, inputs
+        self._given = inputs.names if inputs else frozenset()
         stored = {name for step in plan.steps for name in step.store}
-        kept = {name: sizes[name] for name in plan.epoch.names if name in stored or self._is_input(name)}
+        kept = {name: size for name, size in sizes.items() if name in stored or self._is_input(name)}
+        kept = {name: size for name, size in kept.items() if name not in self._given}
         in_file = budget.tier(device) == "file"
         self.slow: Any = FileTier(kept, budget.folder) if in_file else HostTier(kept, device)
         self._copies: Any = HostCopies() if device.xp is np else DeviceCopies(device)
         self.arena = Arena(max(plan.peak_bytes, LINE))
         self._block = device.zeros((self.arena.capacity // 4,)) if block is None else block
         self._waits: list[tuple[str, Callable[[], Any]]] = []
+        self._behind: dict[str, Callable[[], Any]] = {}
         self.loaded = self.stored = self.shifted = 0
 
     def _is_input(self, name: str) -> bool:
@@ -90,9 +108,14 @@ class Tiers:
     def close(self) -> None:
         """Wait for what is on its way and give all memory back."""
         self._arrive()
+        self._be_stored()
         self._copies.close()
         self.slow.close()
         self._block = None
+
+    def forget(self) -> None:
+        """Between epochs: somebody else has used the block, nothing is left in the fast tier."""
+        self.arena.clear()
 
     # ---- what the program calls -------------------------------------------------------------------------
 
@@ -115,13 +138,15 @@ class Tiers:
         self._place([*step.load, *[name for name in new if name not in step.load], *step.ahead])
         self._load(step.load)
         for name in step.ahead:
-            wait = self._copies.load_ahead(self.array(name), self.slow.array(name))
+            wait = self._copies.load_ahead(*self._both(name))
             self._waits.append((name, wait))
 
     def after(self, at: int) -> None:
-        """Forget what nobody reads after operation `at`."""
+        """Forget what nobody reads after operation `at`; begin to write what will have to leave."""
         for name in self.plan.steps[at].free:
             self.arena.free(name)
+        for name in self.plan.steps[at].behind:
+            self._behind[name] = self._copies.store_behind(self.slow.array(name), self.array(name))
 
     def end(self) -> None:
         """End the epoch: results are stored, and only plan.start stays."""
@@ -134,6 +159,7 @@ class Tiers:
 
     def result(self, name: str) -> np.ndarray:
         """[size / 4] float32, a copy of a result after the epoch, or of an input."""
+        self._copies.finish()
         values = self.slow.array(name).copy()
         self.slow.copied(name)
         return values
@@ -143,7 +169,11 @@ class Tiers:
     def _leave(self, step: Step) -> None:
         """Evict what the step says."""
         for name in step.store:
-            self._copies.store(self.slow.array(name), self.array(name))
+            wait = self._behind.pop(name, None)
+            if wait:
+                wait()
+            else:
+                self._copies.store(self.slow.array(name), self.array(name))
             self.slow.copied(name)
             self.stored += self.sizes[name]
         for name in (*step.store, *step.drop):
@@ -154,6 +184,7 @@ class Tiers:
         left = [name for name in names if not self.arena.take(name, self.sizes[name])]
         if not left:
             return
+        self._be_stored()
         for source, target, size in self.arena.close_gaps():
             self._copies.shift(self._block, source // 4, target // 4, size // 4)
             self.shifted += size
@@ -165,8 +196,16 @@ class Tiers:
         """Read tensors whose places are taken, or can be."""
         self._place([name for name in names if name not in self.arena.places])
         for name in names:
-            self._copies.load(self.array(name), self.slow.array(name))
+            self._copies.load(*self._both(name))
             self._was_loaded(name)
+
+    def _both(self, name: str) -> tuple[Array, np.ndarray]:
+        """A tensor in the fast tier, as far as it has values, and in the slow one."""
+        slow = self._home(name).array(name)
+        return self.array(name)[: len(slow)], slow
+
+    def _home(self, name: str) -> Any:
+        return self._inputs if name in self._given else self.slow
 
     def _arrive(self) -> None:
         """Wait for what is read ahead."""
@@ -175,6 +214,16 @@ class Tiers:
             self._was_loaded(name)
         self._waits.clear()
 
+    def _be_stored(self) -> None:
+        """Wait for what is written behind; it may move now."""
+        for name, wait in self._behind.items():
+            wait()
+            self._behind[name] = _done
+
     def _was_loaded(self, name: str) -> None:
-        self.slow.copied(name)
+        self._home(name).copied(name)
         self.loaded += self.sizes[name]
+
+
+def _done() -> None:
+    """What was to be waited for has ended."""
