@@ -1,5 +1,7 @@
 """Features in the slow tier: pieces of the rows as tensors of the plan, with the bits of whole features."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from helpers import growing_graph, make_block, small_integers
@@ -101,7 +103,9 @@ def test_the_bits_of_whole_features(group, solo, name, slow):
 def test_every_method(group, solo, method):
     settings = MODELS["gcn, dropped features"]
     wanted = trained(solo, settings)[0]
-    found, classifier = trained(group, settings, Budget(limit_of(group, settings, 0.4)[0], "host", "", method))
+    found, classifier = trained(
+        group, settings, Budget(limit_of(group, settings, 0.4)[0], "host", "", method)
+    )
     assert found == wanted and classifier.engine.tiered.plans["epoch"].method in (method, METHODS[1])
 
 
@@ -130,7 +134,7 @@ def test_the_files_of_features_hold_what_is_moved(group, solo):
         assert np.array_equal(classifier.data.features, data_of(classifier.block).features)
 
     found = fit(classifier, after_epoch=move)
-    assert group.size == 1 or any((a != b).any() for a, b in zip(cuts, cuts[1:]))
+    assert group.size == 1 or any((a != b).any() for a, b in pairwise(cuts))
     scores = classifier.scores_own()
     counts = [int(each) for each in classifier.block.own_counts]
     assert digest({**found.weights, "scores": group.gather_host(scores, counts)}) == wanted

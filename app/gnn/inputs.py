@@ -1,11 +1,14 @@
 """What a graph network reads of the nodes: features as they are given, scaled, or none at all."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from app.graphs.nodedata import NodeData
+from app.memory.slow_rows import SlowRows
+from app.memory.tiers import Budget
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -21,15 +24,48 @@ def input_rows(data: NodeData, block: RowBlock, feature_rows: str) -> np.ndarray
     """
     if data.features is None:
         return _identity(block)
+    return scaled_rows(data.features, feature_rows)
+
+
+def scaled_rows(X: np.ndarray | sp.csr_array, feature_rows: str) -> np.ndarray | sp.csr_array:
+    """Some rows of features as `input_rows` says; "as_given" the same array."""
     if feature_rows == "as_given":
-        return data.features
-    X = data.features
+        return X
     sums = np.asarray(abs(X).sum(axis=1, dtype=np.float64)).reshape(-1)
     factors = (1 / np.where(sums > 0, sums, 1)).astype(np.float32)
     if isinstance(X, np.ndarray):
         return X * factors[:, None]
     values = X.data * np.repeat(factors, np.diff(X.indptr))
     return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+
+
+def limited_features(data: NodeData, budget: Budget, device: Any) -> NodeData:
+    """The same data where memory has a limit and its slow tier is a file: dense features lie in that file.
+
+    Raises CaseError where the disk has no room.
+    """
+    dense = isinstance(data.features, np.ndarray)
+    if not (dense and budget.limit and budget.tier(device) == "file"):
+        return data
+    return replace(data, features=SlowRows.of(data.features, device, budget).array)
+
+
+def slow_input(
+    data: NodeData, feature_rows: str, pieces: list[slice], device: Any, budget: Budget
+) -> SlowRows:
+    """`input_rows` of dense features in the slow tier, made some rows at a time.
+
+    Raises CaseError where the disk has no room.
+    """
+    given = SlowRows.of(data.features, device, budget)
+    if feature_rows == "as_given":
+        return given
+    scaled = SlowRows.empty(data.features.shape, device, budget)
+    for rows in pieces:
+        scaled.array[rows] = scaled_rows(given.array[rows], feature_rows)
+        scaled.done(rows)
+        given.done(rows)
+    return scaled
 
 
 def _identity(block: RowBlock) -> sp.csr_array:

@@ -17,7 +17,7 @@ from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
-from app.gnn.inputs import input_rows
+from app.gnn.inputs import input_rows, slow_input
 from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import Scores, count_hits, scores_of
 from app.gnn.model import Draws, Model
@@ -66,55 +66,54 @@ class Classifier:
         """classes   0: those of the data     budget   a limit for the engine's buffers; it changes no bit."""
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
         self.classes, self.multilabel = classes or data.classes, multilabel or data.multilabel
-        X_own = input_rows(data, block, case.feature_rows)
-        self.model = Model(case, X_own.shape[1], self.classes)
+        self.model = Model(case, data.width or block.n, self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
-        self._settle(block, X_own, budget)
+        self._settle(block, budget)
 
-    def _settle(self, block: RowBlock, X_own: Array, budget: Budget | None) -> None:
+    def _settle(self, block: RowBlock, budget: Budget | None) -> None:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""
         group, case = self.group, self.case
         self.block, self._budget = block, budget
-        limited = bool(budget and budget.limit and isinstance(X_own, np.ndarray))
-        self.features: Features = (
-            DenseWidth(X_own.shape[1]) if limited else make_features(group, X_own, block.own_counts)
-        )
+        limited = bool(budget and budget.limit and isinstance(self.data.features, np.ndarray))
+        self.features: Features = DenseWidth(self.data.width) if limited else self._whole_features()
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         hears, heard_by = both_ways(group, block, case.edge_weights)
         self.engine = Engine(hears, block.rows, self.params, direct, heard_by)
         self._targets = self._put_targets() if self.data.classes else None
         self._record()
-        store = self._limit_features(X_own, budget) if limited else None
+        store = self._limit_features(budget) if limited else None
         self._plan(budget, store)
         self._again, self._cells = self.device.repeated(), None
         if self._repeats():
             self._cells = self.device.put(np.zeros(len(self.model.blocks), dtype=np.uint64))
 
-    def _limit_features(self, X_own: np.ndarray, budget: Budget) -> FeatureStore | None:
+    def _whole_features(self) -> Features:
+        """Features on the device. Ranks: all call."""
+        X_own = input_rows(self.data, self.block, self.case.feature_rows)
+        return make_features(self.group, X_own, self.block.own_counts)
+
+    def _limit_features(self, budget: Budget) -> FeatureStore | None:
         """Dense features: on the device, or in the slow tier where some rank's rows and features together
         would pass the limit; then their pieces are tensors of the plan. Ranks: all call."""
         group, engine, block = self.group, self.engine, self.block
-        wanted = group.max_integer(engine.n_own * self._bytes_of_a_row())
-        if wanted <= budget.limit:
-            self.features = make_features(group, X_own, block.own_counts)
+        if group.max_integer(engine.n_own * self._bytes_of_a_row()) <= budget.limit:
+            self.features = self._whole_features()
             return None
-        with raise_together(group, "moving the features to the slow tier"):
-            rows = SlowRows.of(X_own, self.device, budget)
-            if X_own is self.data.features:
-                self.data = replace(self.data, features=rows.array)
-        del X_own
         cut = cut_rows(block.block_starts, int(block.rows.cuts[group.rank]), engine.blocks)
-        self.features = X = PiecedFeatures(self.device, cut, rows.array.shape[1])
+        self.features = X = PiecedFeatures(self.device, cut, self.data.width)
         engine.pieces = cut.most
         self._record()
+        with raise_together(group, "making room in the slow tier"):
+            rows = slow_input(self.data, self.case.feature_rows, cut.rows, self.device, budget)
+            if self.case.feature_rows == "as_given":
+                self.data = replace(self.data, features=rows.array)
+            kept = {kind: SlowRows.empty(rows.array.shape, self.device, budget) for kind in X.products}
         store = FeatureStore()
         store.hold(X, rows)
         for kind, product in X.products.items():
-            with raise_together(group, "making room in the slow tier"):
-                kept = SlowRows.empty(rows.array.shape, self.device, budget)
-            engine.product_into(rows, kind, kept, cut.rows)
-            store.hold(product, kept)
+            engine.product_into(rows, kind, kept[kind], cut.rows)
+            store.hold(product, kept[kind])
         return store
 
     def _bytes_of_a_row(self) -> int:
@@ -130,7 +129,7 @@ class Classifier:
         old, seconds, clock = self.block, self.engine.seconds, self.engine.clock
         self.data = move_nodes(self.group, self.data, old.rows, new)
         block = repartition(self.group, old, new)
-        self._settle(block, input_rows(self.data, block, self.case.feature_rows), self._budget)
+        self._settle(block, self._budget)
         self.engine.seconds, self.engine.clock = seconds, clock
 
     def fits(self, rows: RowPartition) -> bool:

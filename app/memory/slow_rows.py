@@ -44,10 +44,17 @@ class SlowRows:
 
     @classmethod
     def of(cls, rows: np.ndarray, device: Any, budget: Budget) -> "SlowRows":
-        """Rows that are in memory of the host: a copy in a file, the same where the host is the slow tier, a
-        page-locked copy beside a GPU, which reads it while it computes."""
+        """Rows that are in memory of the host: a copy in a file, but for such as lie in one; the same where
+        the host is the slow tier; a page-locked copy beside a GPU, which reads it while it computes.
+
+        Raises CaseError where the disk has no room for the file.
+        """
         if budget.tier(device) != "file":
             return cls(rows.shape, device, budget, rows if device.xp is np else _pinned(rows, device))
+        if (found := _map_of(rows)) is not None:
+            made = cls(rows.shape, device, budget, rows)
+            made._map = found
+            return made
         made = cls(rows.shape, device, budget)
         step = max(1, PIECE_BYTES // max(made._row_bytes, 1))
         for lo in range(0, len(rows), step):
@@ -83,3 +90,11 @@ def _pinned(rows: np.ndarray, device: Any) -> np.ndarray:
     copy: np.ndarray = device.pinned(rows.size).reshape(rows.shape)
     copy[...] = rows
     return copy
+
+
+def _map_of(rows: np.ndarray) -> mmap.mmap | None:
+    """The file that rows fill from its beginning, as they do where SlowRows made them."""
+    base: Any = rows
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, mmap.mmap) and len(base) - rows.nbytes < PAGE else None

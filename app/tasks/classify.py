@@ -12,6 +12,7 @@ from app.config import Case, GnnCase
 from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
+from app.gnn.inputs import limited_features
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
@@ -60,9 +61,17 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
     with context.log.phase("read"):
         loaded = load_united(group, case.graph, _without_cost_model(case))
         data = load_node_data(group, case.graph, loaded, case)
+        with raise_together(group, "moving the features to the slow tier"):
+            data = limited_features(data, budget_of(case), group.device)
     for warning in (*loaded.warnings, *data.warnings):
         context.log.info("warning: %s", warning)
     return loaded, data
+
+
+def budget_of(case: Case) -> Budget:
+    """The limit of [memory]."""
+    memory = case.memory
+    return Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
 
 
 def _without_cost_model(case: Case) -> Case:
@@ -91,9 +100,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         )
     with log.phase("set up"):
         known = (saved.classes, saved.multilabel) if saved else (0, False)
-        memory = case.memory
-        budget = Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
-        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget)
+        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget_of(case))
         if saved is not None:
             classifier.params.set(saved.arrays)
         model = cost_model_of(context, classifier)
