@@ -175,6 +175,10 @@ def test_rows_that_are_there_already(solo, slow, monkeypatch):
     rows = SlowRows.of(X, solo.device, Budget(1, slow))
     assert np.array_equal(rows.array, X)
     assert (rows.array is X) == (slow == "host" and solo.device.xp is np)
+    again = SlowRows.of(rows.array, solo.device, Budget(1, slow))
+    assert np.shares_memory(again.array, rows.array) == (slow == "file" or solo.device.xp is np)
+    again.done()
+    assert np.array_equal(again.array, X)
     empty = SlowRows.empty((5, 3), solo.device, Budget(1, slow))
     assert empty.array.shape == (5, 3) and empty.array.flags.writeable
     assert pieces_module.MOST_PIECES == 8

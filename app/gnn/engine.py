@@ -79,6 +79,14 @@ class Engine(ByPieces):
         self.gradient = self.device.zeros((self.params.size,))
         self._parts = self.device.zeros((len(self.own_roots), self.params.size - self.direct))
 
+    def bytes_of_row(self, X: Features, dropped: bool) -> int:
+        """What a row takes where there is no limit: its buffers, of dense features its share of them too.
+
+        dropped   whether some of the features are dropped, from a copy of them
+        """
+        copies = 1 + len(self.kept) + dropped if isinstance(X, DenseFeatures) else 0
+        return 4 * (self.plan.columns + X.width * copies)
+
     # ---- products ---------------------------------------------------------------------------------------
 
     def dense(self, X: Rows | Features, W: Array, scale: Array | None = None, name: str = "HW") -> Rows:

@@ -11,6 +11,9 @@ from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, SparseFeatures
 from app.gnn.model import Draws, Model
 from app.gnn.parameters import Parameters
+from app.gnn.pieces import PiecedFeatures, cut_rows
+from app.memory.tiers import Budget
+from app.partition.rows import block_count, block_starts
 
 
 class SparseWidth(SparseFeatures):
@@ -35,12 +38,14 @@ class DenseWidth(DenseFeatures):
 
 
 def rehearse(
-    device: Any, case: GnnCase, n_own: int, features: int, dense: bool, classes: int, stored: int = 1
-) -> Engine:
+    device: Any, case: GnnCase, n_own: int, features: int, dense: bool, classes: int, stored: int = 1,
+    pieces: bool = False,
+) -> Engine:  # fmt: skip
     """An engine that has recorded what gnn/training.py does with n_own rows of a rank; it holds nothing.
 
     Programs "epoch", "evaluation" and "embedding", as Classifier runs them.
     stored   entries of a row of sparse features, about
+    pieces   of dense features the pieces are tensors of the programs, as where they lie in the slow tier
     """
     model = Model(case, features, classes)
     blocks = np.zeros(2, dtype=np.int64)
@@ -50,7 +55,10 @@ def rehearse(
     direct = 0 if dense else model.input_parameters()
     params = Parameters(device, model.shapes())
     engine = Engine(SimpleNamespace(group=group, block=block), rows, params, direct)
-    X = DenseWidth(features) if dense else SparseWidth(features, stored)
+    X: Any = DenseWidth(features) if dense else SparseWidth(features, stored)
+    if pieces and dense:
+        cut = cut_rows(block_starts(n_own, block_count(n_own)), 0, block_count(n_own))
+        X, engine.pieces = PiecedFeatures(device, cut, features), cut.most
     with engine.dry():
         _record_epoch(engine, model, X)
         _record_reading(engine, "evaluation", "scores", lambda: model.forward(engine, X, None))
@@ -73,13 +81,15 @@ def _record_reading(engine: Engine, program: str, name: str, forward: Callable[[
         engine.free(H)
 
 
-def memory_lines(engine: Engine, limit: int, method: str) -> list[str]:
-    """The memory of a recorded epoch, and the plan of its moves under a limit in bytes (0: none) by a method
-    (app/memory/plan.py)."""
+def memory_lines(engine: Engine, limited: Engine | None, budget: Budget) -> list[str]:
+    """The memory of a recorded epoch, and the plan of its moves where it passes a limit.
+
+    limited   the engine that has recorded what runs then, or None
+    """
     wanted = 4 * engine.n_own * engine.plan.columns
     lines = [
         f"{len(engine.plan.widths)} buffers of {engine.plan.columns} columns: {wanted / 1e6:.1f} MB a rank"
     ]
-    if 0 < limit < wanted:
-        lines += engine.plans(limit, method)["epoch"].lines()
+    if limited is not None:
+        lines += limited.plans(budget.limit, budget.method)["epoch"].lines()
     return lines

@@ -97,7 +97,7 @@ class Classifier:
         """Dense features: on the device, or in the slow tier where some rank's rows and features together
         would pass the limit; then their pieces are tensors of the plan. Ranks: all call."""
         group, engine, block = self.group, self.engine, self.block
-        if group.max_integer(engine.n_own * self._bytes_of_a_row()) <= budget.limit:
+        if group.max_integer(engine.n_own * self._bytes_of_row()) <= budget.limit:
             self.features = self._whole_features()
             return None
         cut = cut_rows(block.block_starts, int(block.rows.cuts[group.rank]), engine.blocks)
@@ -116,10 +116,8 @@ class Classifier:
             store.hold(product, kept[kind])
         return store
 
-    def _bytes_of_a_row(self) -> int:
-        """What a row takes where there is no limit: its buffers, its features and what is kept of them."""
-        kept = len(self.engine.kept) + bool(self.case.input_dropout)
-        return 4 * (self.engine.plan.columns + self.features.width * (1 + kept))
+    def _bytes_of_row(self) -> int:
+        return self.engine.bytes_of_row(self.features, bool(self.case.input_dropout))
 
     def move(self, new: RowPartition) -> None:
         """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
@@ -137,8 +135,8 @@ class Classifier:
         limit = self._budget.limit if self._budget else 0
         n_own, engine = int(np.diff(rows.offsets).max()), self.engine
         dense = isinstance(self.features, DenseFeatures)
-        if limit and dense and not engine.pieces and n_own * self._bytes_of_a_row() > limit:
-            return False  # the features would have to leave
+        if limit and dense and not engine.pieces and n_own * self._bytes_of_row() > limit:
+            return False  # the features would have to leave the device
         return engine.fits(n_own, limit, most_rows(n_own, rows.starts))
 
     def shares(self) -> list[float]:

@@ -43,14 +43,15 @@ def random_features(
     classes: int = 0,
     signal: float = 0.0,
     means_seed: int | None = None,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """[k, width] float32 of nodes [k]: noise of variance 1, plus `signal` times the mean of the class.
 
     The means [classes, width] are noise too, of variance 1 / width in each column: of length about one. They
-    depend on means_seed, by default the seed: graphs of one set share it.
+    depend on means_seed, by default the seed: graphs of one set share it. out: where the features go.
     """
     key = _key(seed, "nodes/features")
-    out = np.empty((len(nodes), width), dtype=np.float32)
+    out = np.empty((len(nodes), width), dtype=np.float32) if out is None else out
     step = max(1, CHUNK // max(width, 1))
     columns = np.arange(width)
     for at in range(0, len(nodes), step):
@@ -59,7 +60,9 @@ def random_features(
     if labels is not None:
         key = _key(seed if means_seed is None else means_seed, "nodes/means")
         means = near_normal(key, np.arange(classes * width)).reshape(classes, width)
-        out += (means * np.float32(signal / max(width, 1) ** 0.5))[labels]
+        means *= np.float32(signal / max(width, 1) ** 0.5)
+        for at in range(0, len(nodes), step):
+            out[at : at + step] += means[labels[at : at + step]]
     return out
 
 

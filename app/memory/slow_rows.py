@@ -97,4 +97,5 @@ def _map_of(rows: np.ndarray) -> mmap.mmap | None:
     base: Any = rows
     while isinstance(base, np.ndarray):
         base = base.base
+    base = base.obj if isinstance(base, memoryview) else base
     return base if isinstance(base, mmap.mmap) and len(base) - rows.nbytes < PAGE else None

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from app.config import MemoryCase
 from app.errors import CaseError
 from app.memory.arena import LINE, Arena, padded
 from app.memory.plan import METHODS, Plan, Step
@@ -28,6 +29,11 @@ class Budget:
     slow: str = "auto"
     folder: str = ""
     method: str = METHODS[0]
+
+    @classmethod
+    def of(cls, memory: MemoryCase) -> "Budget":
+        """What a case's [memory] says."""
+        return cls(round(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
 
     def tier(self, device: Any) -> str:
         """The slow tier beside a device."""

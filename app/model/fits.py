@@ -21,7 +21,7 @@ MARGIN = 1.15  # an estimate may be so much too high
 def refuse_too_large(group: Group, case: Case) -> list[str]:
     """Refuse a case that by estimate needs more memory than a rank may take; the estimate, as a line.
 
-    No line where counts are not known before reading, arrays may move to a slow tier, or lie on a GPU.
+    No line where counts are not known before reading, or arrays lie on a GPU.
     Ranks   all call
     """
     if group.device.name != "cpu":
@@ -61,7 +61,7 @@ def memory_tables(case: Case, ranks: int, device: object) -> Iterator[tuple[str,
     """Name and bytes by term of what a rank holds at its fullest, of each graph whose counts are known."""
     if case.run.task == "classify":
         nodes, entries = classified_counts(case)
-        if nodes and entries and case.gnn.epochs and not case.memory.fast_mb:
+        if nodes and entries and case.gnn.epochs:
             training = training_of(case, nodes, entries, ranks, device, count_classes=False)
             layout = training.layout
             yield case.run.name, gnn_memory.peak(training, layout.heaviest, DEFAULTS.base_bytes)

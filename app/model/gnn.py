@@ -27,14 +27,16 @@ from app.comm.tree import owned_roots
 from app.config import GnnCase
 from app.gnn.engine import KEPT_COLUMNS, Engine
 from app.gnn.reach import BACKWARD, copied_shares, expected_shares
-from app.gnn.rehearsal import rehearse
+from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
 from app.gnn.training import SPLITS
 from app.memory.operations import Operation
+from app.memory.tiers import Budget
 from app.model.layout import Layout
 from app.model.work import MESSAGES, Term
 
 MOST_GATHERING = 8  # ranks, beyond which addends travel by slices
 INTEGER = 8  # bytes of a number of hits
+NO_LIMIT = Budget(0)
 OPTIMISER = {"adam": 12, "sgd": 2}  # passes over the parameters
 
 
@@ -69,8 +71,9 @@ class Training:
     shares   by layer, of the stored entries: those of rows that training needs (gnn/reach.py); empty: as of
              training nodes that are drawn
     copies   by layer, of the stored entries: those in a matrix of its own; empty: as the shares say
-    tiled    matrices may be kept by tiles too: memory.fast_mb is not set
+    budget   of [memory]: the limit of fast memory
     directed the stored entries are those of both directions of arcs; few of them are arcs both ways
+    limited  the engine of a rehearsal under that limit, where it is passed
     The sums are those of run.reproducible = true.
     """
 
@@ -81,17 +84,18 @@ class Training:
     owned: np.ndarray | None = None
     shares: list[float] = field(default_factory=list)
     copies: list[float] = field(default_factory=list)
-    tiled: bool = True
+    budget: Budget = NO_LIMIT
     directed: bool = False
     engine: Engine = field(init=False)
+    limited: Engine | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         layout, inputs = self.layout, self.inputs
         stored = inputs.stored // max(layout.total_rows, 1)
-        self.engine = rehearse(
-            self.device, self.case, int(layout.rows.max()), inputs.features, inputs.dense, inputs.classes,
-            stored,
-        )  # fmt: skip
+        sizes = int(layout.rows.max()), inputs.features, inputs.dense, inputs.classes, stored
+        self.engine = rehearse(self.device, self.case, *sizes)
+        if 0 < self.budget.limit < int(layout.rows.max()) * self._bytes_of_row():
+            self.limited = rehearse(self.device, self.case, *sizes, pieces=True)
         cuts = np.concatenate([[0], np.cumsum(layout.blocks)])
         self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in pairwise(cuts)]
         if not self.shares:
@@ -101,6 +105,11 @@ class Training:
             self.copies = copied_shares(self.shares, self.engine.products)
         if self.owned is None:
             self.owned = np.arange(layout.ranks + 1) * inputs.features // layout.ranks
+
+    def _bytes_of_row(self) -> int:
+        inputs = self.inputs
+        X = DenseWidth(inputs.features) if inputs.dense else SparseWidth(inputs.features, inputs.stored)
+        return self.engine.bytes_of_row(X, bool(self.case.input_dropout))
 
     @property
     def parameters(self) -> int:

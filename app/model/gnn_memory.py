@@ -4,10 +4,12 @@ before training
     graph            rows, columns and what exchanges need (memory.py)
     directions       of a directed graph: 5 for each stored entry, of both directions of arcs, 17 with weights
     features         4 n_p f, twice where rows are scaled; sparse: 8 an entry by rows and 8 by columns, 4 more
-                     where rows are scaled, and 40 for both where entries are dropped
+                     where rows are scaled, and 40 for both where entries are dropped. Of dense ones in the
+                     slow tier: none where it is a file or memory beside a GPU
     labels           9 n_p: labels, weights in the loss, and in which splits a node is
 in training
-    buffers          4 n_p columns of the plan (gnn/buffers.py): L of a layer's width and one of
+    buffers          under a limit that they pass: what is alive at once, as far as the limit; else
+                     4 n_p columns of the plan (gnn/buffers.py): L of a layer's width and one of
                      SPREAD_COLUMNS (gnn/engine.py); MG-GCN: L + 1 of a layer's width
     exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
                      stages of the largest rank (MG-GCN's broadcast buffers)
@@ -16,11 +18,13 @@ in training
                      make all rows
     tiles            2 for each entry of the matrices, 6 with weights, and about 2 for each row of a tile,
                      where products gain by such copies (native/tiled.py) and memory.fast_mb is not set
-    kept features    A X where it is made once; the dropped features where input dropout is on
+    kept features    A X where it is made once; the dropped features where input dropout is on; as features
     factors          4 n_p for each normalisation, and the losses
     gradients        parameters, gradient, optimiser, copies: 9 w with Adam; addends: R_p w, and on their way
                      2 R_p w + R w / P or, where they are few, R w, R of all ranks
 """
+
+import numpy as np
 
 from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.model import Model
@@ -36,7 +40,7 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
     layout, inputs, own = training.layout, training.inputs, int(training.layout.rows[rank])
     if inputs.dense:
         scaled = training.case.feature_rows == "sum_to_one"
-        features = 4 * own * inputs.features * (2 if scaled else 1)
+        features = 0 if _elsewhere(training) else 4 * own * inputs.features * (2 if scaled else 1)
     else:
         dropped = bool(training.case.input_dropout)
         scaled = training.case.feature_rows == "sum_to_one"
@@ -55,10 +59,13 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
     """Bytes that training adds, by what they are for."""
     inputs, own = training.inputs, int(training.layout.rows[rank])
     engine = training.engine
-    dropped = bool(training.case.input_dropout) and inputs.dense
-    kept = 4 * own * inputs.features * (len(engine.kept) + dropped)
+    dropped = bool(training.case.input_dropout) and inputs.dense and training.limited is None
+    kept = 0 if _elsewhere(training) else 4 * own * inputs.features * (len(engine.kept) + dropped)
+    buffers = 4 * own * engine.plan.columns
+    if training.limited is not None:
+        buffers = min(training.budget.limit, training.limited.bounds()[1])
     terms = {
-        "buffers": 4 * own * engine.plan.columns,
+        "buffers": buffers,
         "exchange": exchange(training, rank),
         "fewer columns": fewer_columns(training, rank),
         "tiles": tiles(training, rank),
@@ -67,6 +74,14 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "gradients": gradients(training, rank),
     }
     return {name: found for name, found in terms.items() if found}
+
+
+def _elsewhere(training: Training) -> bool:
+    """Whether dense features are in a slow tier that is not the memory counted here."""
+    device, limited = training.device, training.limited
+    if limited is None or not training.inputs.dense:
+        return False
+    return device.xp is not np or training.budget.tier(device) == "file"
 
 
 def fewer_columns(training: Training, rank: int) -> int:
@@ -85,7 +100,7 @@ def fewer_columns(training: Training, rank: int) -> int:
 
 def tiles(training: Training, rank: int) -> int:
     """Bytes of the second copies of the matrices that are laid out by tiles."""
-    if not (training.case.epochs and training.tiled):
+    if not training.case.epochs or training.budget.limit:
         return 0
     layout, copies = training.layout, training.copies
     staged = layout.mode == "staged"
@@ -138,8 +153,13 @@ def gradients(training: Training, rank: int) -> int:
 
 
 def peak(training: Training, rank: int, base: int = 0) -> dict[str, int]:
-    """Bytes of a rank in training, by what they are for."""
-    return {"base": base} | at_rest(training, rank) | in_training(training, rank)
+    """Bytes of a rank at its fullest, by what they are for: in training, or before features have left."""
+    held = {"base": base} | at_rest(training, rank) | in_training(training, rank)
+    if _elsewhere(training):
+        read = 4 * int(training.layout.rows[rank]) * training.inputs.features
+        before = {"base": base} | at_rest(training, rank) | {"features": read}
+        return max(held, before, key=memory.total)
+    return held
 
 
 def mg_gcn_rule(training: Training, rank: int) -> int:

@@ -14,6 +14,7 @@ from app.graphs.node_keyed import Nodes
 from app.graphs.nodedata import TRAIN, DenseFeatures, Labels, Splits
 from app.graphs.random_nodes import RANDOM_TRAIN
 from app.graphs.source import Limits
+from app.memory.tiers import Budget
 from app.model import gnn_memory, memory
 from app.model.gnn import Inputs, Training, traffic
 from app.model.layout import estimate
@@ -37,8 +38,7 @@ def node_plan_lines(
         yield UNKNOWN
         return
     training = training_of(case, nodes, entries, ranks, device)
-    memory = case.memory
-    yield from memory_lines(training.engine, round(memory.fast_mb * 1e6), memory.method)
+    yield from memory_lines(training.engine, training.limited, training.budget)
     if entries:
         yield from estimate_lines(training, rates, base)
     else:
@@ -58,7 +58,7 @@ def training_of(
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
     directed = case.graph.neighbours != "both"
-    return Training(device, gnn, inputs, layout, tiled=not case.memory.fast_mb, directed=directed)
+    return Training(device, gnn, inputs, layout, budget=Budget.of(case.memory), directed=directed)
 
 
 def estimate_lines(training: Training, rates: Rates, base: int) -> Iterator[str]:

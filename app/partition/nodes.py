@@ -304,10 +304,9 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded) -> NodeData:
     width = table.random_features
     features = np.zeros((n_own, width), dtype=np.float32) if width else None
     if width:
-        drawn = random_features(
-            seed, old, width, labels[: len(old)] if planted else None, classes, table.signal
-        )
-        features[: len(old)] = drawn
+        planted_labels = labels[: len(old)] if planted else None
+        given = seed, old, width, planted_labels, classes, table.signal
+        random_features(*given, out=features[: len(old)])
     labelled = labels >= 0
     data = NodeData(
         features=features, labels=labels if classes else None, labelled=labelled, train=labelled,

@@ -159,8 +159,8 @@ def _make_replicas(
 def limited_network(group: Group, case: Case, problem: Problem) -> QNetwork:
     """The network of a case, its arrays under the limit of fast memory."""
     net = QNetwork(case.policy, problem)
-    if memory := case.memory.fast_mb:
-        net.limit_memory(group.device, Budget(round(1e6 * memory), case.memory.slow, case.memory.folder))
+    if case.memory.fast_mb:
+        net.limit_memory(group.device, Budget.of(case.memory))
     return net
 
 

@@ -62,16 +62,10 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
         loaded = load_united(group, case.graph, _without_cost_model(case))
         data = load_node_data(group, case.graph, loaded, case)
         with raise_together(group, "moving the features to the slow tier"):
-            data = limited_features(data, budget_of(case), group.device)
+            data = limited_features(data, Budget.of(case.memory), group.device)
     for warning in (*loaded.warnings, *data.warnings):
         context.log.info("warning: %s", warning)
     return loaded, data
-
-
-def budget_of(case: Case) -> Budget:
-    """The limit of [memory]."""
-    memory = case.memory
-    return Budget(round(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
 
 
 def _without_cost_model(case: Case) -> Case:
@@ -100,7 +94,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         )
     with log.phase("set up"):
         known = (saved.classes, saved.multilabel) if saved else (0, False)
-        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=budget_of(case))
+        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=Budget.of(case.memory))
         if saved is not None:
             classifier.params.set(saved.arrays)
         model = cost_model_of(context, classifier)

@@ -83,7 +83,7 @@ def classify_relations(
             saved.put(rgcn.weights, net.whole(group))
 
     with log.phase("train"):
-        budget = Budget(round(case.memory.fast_mb * 1e6), case.memory.slow, case.memory.folder)
+        budget = Budget.of(case.memory)
         found = train_rgcn(
             group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
             begin, context.keeper,
