@@ -568,8 +568,9 @@ class MemoryCase(Table, frozen=True):
     fast_mb: Annotated[
         Amount,
         about(
-            "limit of a rank's arrays of all its rows, MB; what does not fit goes to slow; 0: none; task "
-            "train: of the arrays of one round, and those that wait for the backward pass"
+            "limit of a rank's arrays of all its rows, dense features among them, MB; what does not fit goes "
+            "to slow; 0: none; task train: of the arrays of one round, and those that wait for the backward "
+            "pass"
         ),
     ] = 0.0
     slow: Annotated[

@@ -11,9 +11,8 @@ from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, SparseFeatures
 from app.gnn.model import Draws, Model
 from app.gnn.parameters import Parameters
-from app.gnn.pieces import PiecedFeatures, cut_rows
+from app.gnn.pieces import Cut, PiecedFeatures
 from app.memory.tiers import Budget
-from app.partition.rows import block_count, block_starts
 
 
 class SparseWidth(SparseFeatures):
@@ -39,13 +38,13 @@ class DenseWidth(DenseFeatures):
 
 def rehearse(
     device: Any, case: GnnCase, n_own: int, features: int, dense: bool, classes: int, stored: int = 1,
-    pieces: bool = False,
+    cut: Cut | None = None,
 ) -> Engine:  # fmt: skip
     """An engine that has recorded what gnn/training.py does with n_own rows of a rank; it holds nothing.
 
     Programs "epoch", "evaluation" and "embedding", as Classifier runs them.
     stored   entries of a row of sparse features, about
-    pieces   of dense features the pieces are tensors of the programs, as where they lie in the slow tier
+    cut      the pieces of dense features, which are tensors of the programs where they lie in the slow tier
     """
     model = Model(case, features, classes)
     blocks = np.zeros(2, dtype=np.int64)
@@ -56,8 +55,7 @@ def rehearse(
     params = Parameters(device, model.shapes())
     engine = Engine(SimpleNamespace(group=group, block=block), rows, params, direct)
     X: Any = DenseWidth(features) if dense else SparseWidth(features, stored)
-    if pieces and dense:
-        cut = cut_rows(block_starts(n_own, block_count(n_own)), 0, block_count(n_own))
+    if cut is not None and dense:
         X, engine.pieces = PiecedFeatures(device, cut, features), cut.most
     with engine.dry():
         _record_epoch(engine, model, X)

@@ -24,7 +24,7 @@ from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters
-from app.gnn.pieces import FeatureStore, PiecedFeatures, cut_rows, most_rows
+from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
 from app.gnn.reach import FORWARD, narrow_layers, widest_products
 from app.gnn.rehearsal import DenseWidth
 from app.gnn.stopwatch import Took
@@ -96,11 +96,11 @@ class Classifier:
     def _limit_features(self, budget: Budget) -> FeatureStore | None:
         """Dense features: on the device, or in the slow tier where some rank's rows and features together
         would pass the limit; then their pieces are tensors of the plan. Ranks: all call."""
-        group, engine, block = self.group, self.engine, self.block
+        group, engine = self.group, self.engine
         if group.max_integer(engine.n_own * self._bytes_of_row()) <= budget.limit:
             self.features = self._whole_features()
             return None
-        cut = cut_rows(block.block_starts, int(block.rows.cuts[group.rank]), engine.blocks)
+        cut = self.cut()
         self.features = X = PiecedFeatures(self.device, cut, self.data.width)
         engine.pieces = cut.most
         self._record()
@@ -115,6 +115,11 @@ class Classifier:
             engine.product_into(rows, kind, kept[kind], cut.rows)
             store.hold(product, kept[kind])
         return store
+
+    def cut(self) -> Cut:
+        """The pieces of this rank's rows as which features lie in the slow tier."""
+        block = self.block
+        return cut_rows(block.block_starts, int(block.rows.cuts[self.group.rank]), self.engine.blocks)
 
     def _bytes_of_row(self) -> int:
         return self.engine.bytes_of_row(self.features, bool(self.case.input_dropout))

@@ -1,9 +1,9 @@
 """Training epochs as operation graphs in which features count as a tensor too (ROC, section 5, Figure 3).
 
-An engine records its own operations (app/gnn/engine.py), but keeps features, which never change, beside its
-rows, and does elementwise operations one by one. ROC counts features and fuses the elementwise operations
-with those before them, so its epochs are written down here: weights first in every convolution, gradients
-in the order of the layers' derivations. The graph is not a tensor.
+An engine records its own operations (app/gnn/engine.py), with features by pieces and elementwise operations
+one by one. ROC has them as one tensor and fuses the elementwise operations with those before them, so its
+epochs are written down here: weights first in every convolution, gradients in the order of the layers'
+derivations. The graph is not a tensor.
 """
 
 from dataclasses import replace

@@ -26,6 +26,7 @@ from app.comm.ordered import GATHER_BYTES
 from app.comm.tree import owned_roots
 from app.config import GnnCase
 from app.gnn.engine import KEPT_COLUMNS, Engine
+from app.gnn.pieces import cut_rows
 from app.gnn.reach import BACKWARD, copied_shares, expected_shares
 from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
 from app.gnn.training import SPLITS
@@ -33,6 +34,7 @@ from app.memory.operations import Operation
 from app.memory.tiers import Budget
 from app.model.layout import Layout
 from app.model.work import MESSAGES, Term
+from app.partition.rows import block_count, block_starts
 
 MOST_GATHERING = 8  # ranks, beyond which addends travel by slices
 INTEGER = 8  # bytes of a number of hits
@@ -95,7 +97,9 @@ class Training:
         sizes = int(layout.rows.max()), inputs.features, inputs.dense, inputs.classes, stored
         self.engine = rehearse(self.device, self.case, *sizes)
         if 0 < self.budget.limit < int(layout.rows.max()) * self._bytes_of_row():
-            self.limited = rehearse(self.device, self.case, *sizes, pieces=True)
+            blocks = block_count(sizes[0])
+            cut = cut_rows(block_starts(sizes[0], blocks), 0, blocks)  # as if they were a whole graph
+            self.limited = rehearse(self.device, self.case, *sizes, cut)
         cuts = np.concatenate([[0], np.cumsum(layout.blocks)])
         self.roots = [len(owned_roots(int(cuts[-1]), int(a), int(b))) for a, b in pairwise(cuts)]
         if not self.shares:

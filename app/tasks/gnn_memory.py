@@ -14,6 +14,8 @@ from app.charts import plot_lines
 from app.comm.group import Group
 from app.comm.turns import by_turns
 from app.errors import CaseError
+from app.gnn.features import DenseFeatures
+from app.gnn.rehearsal import rehearse
 from app.memory.arena import LINE
 from app.memory.plan import METHODS
 from app.memory.tiers import Budget
@@ -107,8 +109,11 @@ def run_memory(context: Context) -> dict[str, Any]:
 
 def limits_of(subject: Subject) -> tuple[list[int], int]:
     """The limits of a study in bytes, ascending, the same on all ranks; what the largest rank has alive at
-    once. Ranks: all call."""
-    engine, group = subject.classifier(subject.gnn, subject.seeds[0]).engine, subject.context.group
+    once, dense features among it. Ranks: all call."""
+    free, group = subject.classifier(subject.gnn, subject.seeds[0]), subject.context.group
+    X, dense = free.features, isinstance(free.features, DenseFeatures)
+    sizes = free.engine.n_own, X.width, dense, free.classes, X.stored
+    engine = rehearse(group.device, free.case, *sizes, free.cut())
     least, most = group.max_integers(np.array(engine.bounds(), dtype=np.int64)).tolist()
     asked = [int(share * most) // LINE * LINE for share in subject.context.case.study.limits]
     return sorted({max(each, least) for each in asked}), most
