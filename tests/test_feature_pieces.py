@@ -69,7 +69,7 @@ def trained(group, settings, budget=None):
 def limit_of(group, settings, share):
     """A share of what rows and features of the largest rank take together, but enough for every operation."""
     classifier = trained(group, {**settings, "epochs": 1})[1]
-    whole = group.max_integer(classifier.engine.n_own * classifier._bytes_of_a_row())
+    whole = group.max_integer(classifier.engine.n_own * classifier._bytes_of_row())
     least = trained_least(group, settings)
     return max(least, int(share * whole)), whole
 

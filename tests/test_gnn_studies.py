@@ -21,13 +21,14 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.config import MemoryCase
 from app.errors import CaseError
-from app.gnn.tiered import TieredRows, epochs_of
+from app.gnn.tiered import TieredRows
 from app.gnn.training import Classifier, fit
 from app.graphs.graph import Graph
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
 from app.log import Log
 from app.memory.plan import METHODS
+from app.memory.tiers import Budget
 from app.output import RunFolder
 from app.partition.balance import Balance
 from app.partition.load import load_stream
@@ -319,12 +320,9 @@ def weights_after(group, context, epochs):
     return digest_text({f"{loaded.graph.name} ": digest(classifier.params.host())})
 
 
-def streamed_bytes(engine, limit):
+def streamed_bytes(engine):
     """What moves where nothing stays: all that is read, and all that is written and read later."""
-    program = engine.recorded["epoch"]
-    if limit >= 4 * engine.n_own * engine.plan.columns:  # all fits on this rank
-        return 0
-    sizes = epochs_of(engine.recorded, engine._lives, engine.n_own)["epoch"]
+    program, sizes = engine.recorded["epoch"], engine.epochs()["epoch"]
     size, total = dict(zip(sizes.names, sizes.sizes)), 0
     for at, operation in enumerate(program):
         total += sum(size[name] for name in operation.reads)
@@ -347,14 +345,14 @@ def test_every_method_under_every_limit(group, model, depth):
     assert [row["method"] for row in rows] == [*METHODS, "no limit"] * (len(rows) // 5)
     assert rows[0]["planned_bytes"] > 0
     (subject,) = subjects(context)
-    engine = subject.classifier(subject.gnn, 1).engine
     limits = sorted({row["limit_bytes"] for row in rows})
+    engine = subject.classifier(subject.gnn, 1, Budget(limits[0], "host")).engine
     least, most = group.max_integers(np.array(engine.bounds())).tolist()
     assert limits[0] == least and limits[-1] == int(0.9 * most) // 64 * 64
     for limit in limits:
         moved = {row["method"]: row["planned_bytes"] for row in rows if row["limit_bytes"] == limit}
         assert moved["no limit"] == 0 <= moved["dynamic program"] == min(moved[name] for name in METHODS)
-        streamed = int(group.sum_integers(np.array([streamed_bytes(engine, limit)]))[0])
+        streamed = int(group.sum_integers(np.array([streamed_bytes(engine)]))[0])
         assert max(moved.values()) == moved["streaming"] == streamed
     for row in rows:
         assert row["counted_bytes"] == row["planned_bytes"] == row["loaded_bytes"] + row["stored_bytes"]

@@ -239,7 +239,7 @@ def test_an_epoch_allocates_nothing_of_the_size_of_rows(compiled, kind):
     trial.epoch(3)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    weights = 4 * trial.engine.params.size * (trial.engine.roots + 8)
+    weights = 4 * trial.engine.params.size * (len(trial.engine.own_roots) + 8)
     columns = 4 * trial.block.n_own * 8  # numbers of a row: means, deviations, losses
     assert peak < weights + columns + 200_000
     assert weights + columns < 4 * 3000 * width * 3

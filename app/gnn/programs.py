@@ -122,14 +122,15 @@ class Programs:
 
     def bounds(self) -> tuple[int, int]:
         """Bytes of the least limit that works, and of what the program that holds most has alive at once."""
-        epochs = self._epochs()
+        epochs = self.epochs()
         return least_bytes(epochs), max((each.most_bytes for each in epochs.values()), default=0)
 
     def plans(self, limit: int, method: str = METHODS[0]) -> dict[str, Plan]:
         """Of each recorded program the moves that keep its rows below a limit in bytes, by a method."""
-        return plan_tiers(self._epochs(), limit, method)
+        return plan_tiers(self.epochs(), limit, method)
 
-    def _epochs(self) -> dict[str, Epoch]:
+    def epochs(self) -> dict[str, Epoch]:
+        """What plans are made from, of each recorded program."""
         return epochs_of(self.recorded, self._named, self.n_own, self.pieces)
 
     def take(self, name: str, width: int, count: int | None = None) -> Rows:

@@ -8,7 +8,7 @@ from app.memory.heuristics import next_uses
 from app.memory.operations import Epoch, members
 
 MOST_STATES = 4096  # kept after one operation
-MOST_CHOICES = 60_000  # followed in one search, about 2 s; after them
+MOST_CHOICES = 60_000  # followed in one search or, of one plan, in several, about 2 s; after them
 FEW_STATES = 16  # are kept
 COMPARED = 64  # states of least cost that every other one is compared with
 
@@ -29,12 +29,15 @@ class Reached:
     held: int = 0
 
 
-def least_transfers(epoch: Epoch, limit: int, start: int, upper: int) -> tuple[list[int] | None, bool]:
+def least_transfers(
+    epoch: Epoch, limit: int, start: int, upper: int, most_choices: int = MOST_CHOICES
+) -> tuple[list[int] | None, bool, int]:
     """A schedule that moves fewer bytes than `upper`, the fewest of all, and whether that is certain.
 
     start   constants that lie in the fast tier before the epoch and again after it
     upper   bytes that some known schedule moves: no other that cannot move fewer is followed
-    returns (held, exact); held is None where no better schedule exists (exact) or was found
+    returns (held, exact, choices); held is None where no better schedule exists (exact) or was found;
+            choices: how many were followed
 
     Source  ROC Algorithm 1: COST(S, T) over the sets S of operations done and the sets T of tensors cached,
             each pair evaluated once. Here:
@@ -51,16 +54,19 @@ def least_transfers(epoch: Epoch, limit: int, start: int, upper: int) -> tuple[l
     schedule that holds another one in place of such a constant loads this one for the bytes for which it
     could load the other); no state that is no better than a cheaper one moved there; none whose cost and
     certain further loads reach `upper`.
-    Beyond MOST_STATES after an operation, or MOST_CHOICES in all, only the most promising states are followed
+    Beyond MOST_STATES after an operation, or most_choices in all, only the most promising states are followed
     and the answer is not certain.
     """
     bound, uses = Bound(epoch, limit, start), next_uses(epoch, start)
     layer, exact, choices = [Reached(start, 0, 0)], True, 0
     if bound(-1, start, 0) >= upper:
-        return None, True
+        return None, True, 0
     for at in range(len(epoch.operations)):
         found: dict[tuple[int, int], Reached] = {}
-        for state in layer:
+        for number, state in enumerate(layer):
+            if choices > most_choices and number >= FEW_STATES:
+                exact = False
+                break
             for held in _ways_to_hold(epoch, limit, at, state.cached, uses[at]):
                 choices += 1
                 after = _run(epoch, at, state, held, start)
@@ -69,12 +75,12 @@ def least_transfers(epoch: Epoch, limit: int, start: int, upper: int) -> tuple[l
                     found[after.cached, after.dirty] = after
         hopeful = [(state.cost + bound(at, state.cached, state.dirty), state) for state in found.values()]
         layer = _undominated(epoch, [each for each in hopeful if each[0] < upper])
-        most = MOST_STATES if choices <= MOST_CHOICES else FEW_STATES
+        most = MOST_STATES if choices <= most_choices else FEW_STATES
         layer, exact = layer[:most], exact and len(layer) <= most
     best = min(layer, key=lambda state: final_cost(epoch, state, start), default=None)
     if best is None or final_cost(epoch, best, start) >= upper:
-        return None, exact
-    return _path(best), exact
+        return None, exact, choices
+    return _path(best), exact, choices
 
 
 def final_cost(epoch: Epoch, state: Reached, start: int) -> int:

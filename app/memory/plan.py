@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 
 from app.memory import heuristics
-from app.memory.dynamic import least_transfers
+from app.memory.dynamic import MOST_CHOICES, least_transfers
 from app.memory.operations import Epoch, members
 
 MOST_STARTS = 64  # sets that are tried as what stays in the fast tier between epochs
@@ -125,9 +125,13 @@ def make_plan(epoch: Epoch, limit: int, method: str = "dynamic program", repeats
     if method == "farthest next use":
         return best
     best = min(best, _least_recently_used(epoch, limit, repeats), key=_moved)
-    for start in starts:
-        held, exact = least_transfers(epoch, limit, start, best.moved_bytes)
-        certain = certain and exact
+    left = MOST_CHOICES
+    for _, start in sorted(zip(map(_moved, rules), starts)):  # where the rule moves least, first
+        if left <= 0:
+            certain = False
+            break
+        held, exact, choices = least_transfers(epoch, limit, start, best.moved_bytes, left)
+        certain, left = certain and exact, left - choices
         if held is not None:
             best = _carried_out(epoch, limit, held, start, "dynamic program")
     return replace(best, method="dynamic program" if certain else best.method, exact=certain)

@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from app.config import MemoryCase
 from app.errors import CaseError
 from app.memory.arena import LINE, Arena, padded
 from app.memory.plan import METHODS, Plan, Step
@@ -31,8 +30,8 @@ class Budget:
     method: str = METHODS[0]
 
     @classmethod
-    def of(cls, memory: MemoryCase) -> "Budget":
-        """What a case's [memory] says."""
+    def of(cls, memory: Any) -> "Budget":
+        """What the table [memory] of a case says."""
         return cls(round(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
 
     def tier(self, device: Any) -> str:
