@@ -125,6 +125,68 @@ def test_the_dynamic_program_moves_as_few_bytes_as_any_sequence_of_moves(problem
     assert plan.exact
 
 
+def pieces_drawn(seed):
+    """Passes over a constant in pieces of one size, in any order, between operations on other tensors."""
+    draws = Random(seed)
+    pieces, others = [f"p{i}" for i in range(draws.choice((3, 3, 4)))], ["y", "z"]
+    sizes = {**dict.fromkeys(pieces, draws.randint(2, 4)), "y": draws.randint(1, 5), "z": draws.randint(1, 5)}
+    operations = []
+    for number in range(draws.choice((2, 3))):
+        order = draws.choice((pieces, pieces[::-1], draws.sample(pieces, len(pieces))))
+        into = others[number % 2]
+        for step, piece in enumerate(order):
+            reads = (piece, into) if step and draws.random() < 0.7 else (piece,)
+            operations.append(Operation("piece", f"{number} {piece}", reads, (into,)))
+        operations.append(Operation("turn", str(number), (into,), (others[1 - number % 2],)))
+    results = draws.choice(((), ("z",)))
+    limit = Epoch(operations, sizes, results).least_bytes + draws.randint(0, 3 * sizes["p0"])
+    return operations, sizes, results, limit
+
+
+@settings(max_examples=60)
+@given(st.builds(pieces_drawn, st.integers(0, 2**32)))
+def test_pieces_of_one_size_are_held_as_well_as_can_be(problem):
+    operations, sizes, results, limit = problem
+    plan = make_plan(Epoch(operations, sizes, results), limit)
+    assert plan.moved_bytes == brute_force(operations, sizes, limit, results)
+    assert plan.exact
+    follow(plan)
+
+
+def test_many_pieces_are_few_choices():
+    """Sixteen of them, whose subsets nobody could try, to and fro: the plan is the best there is."""
+    pieces = [f"p{i}" for i in range(16)]
+    forth = [Operation("forth", p, (p, "z") if p != "p0" else (p,), ("z",)) for p in pieces]
+    back = [Operation("back", p, (p, "z"), ()) for p in reversed(pieces)]
+    epoch = Epoch([*forth, *back], {**dict.fromkeys(pieces, 10), "z": 5})
+    for room in range(1, 17):
+        plan = make_plan(epoch, 5 + 10 * room)
+        assert plan.exact and plan.moved_bytes == brute_pieces(16, room)
+        follow(plan)
+    assert make_plan(epoch, 55).start == ("p0", "p1", "p2", "p3", "p4")
+    once = make_plan(epoch, 55, repeats=False)
+    assert once.start == () and once.moved_bytes == 10 * (16 + 11)
+
+
+def brute_pieces(count, room):
+    """What a pass to and fro over pieces of 10 bytes loads, of which `room` fit at once: all but those at
+    either turn."""
+    return 2 * 10 * (count - room)
+
+
+def test_what_leaves_is_written_while_others_run():
+    epoch = Epoch(chain(8), {**{f"h{i}": 8 for i in range(9)}, **{f"d{i}": 8 for i in range(9)}})
+    plan = make_plan(epoch, 5 * 8)
+    assert 0 < plan.behind_bytes <= plan.stored_bytes
+    for at, step in enumerate(plan.steps):
+        for name in step.behind:  # written by the operation, and by none until it is stored
+            assert name in epoch.operations[at].writes
+            later = next(i for i in range(at + 1, len(plan.steps)) if name in plan.steps[i].store)
+            assert later > at + 1
+            assert all(name not in each.writes for each in epoch.operations[at + 1 : later])
+    assert f"{plan.behind_bytes:,} of them behind" in "\n".join(plan.lines())
+
+
 @settings(max_examples=100)
 @given(problems(10, 20))
 def test_no_rule_moves_less_and_none_passes_the_limit(problem):

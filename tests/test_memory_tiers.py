@@ -11,6 +11,7 @@ from standin_device import StandInDevice
 
 from app.device import HostDevice
 from app.errors import CaseError
+from app.memory import tiers as tiers_module
 from app.memory.arena import LINE, Arena, padded
 from app.memory.operations import Epoch, Operation
 from app.memory.plan import METHODS, make_plan
@@ -116,6 +117,45 @@ def test_the_bits_and_the_bytes_are_those_planned(device, slow, method, tmp_path
     assert (tiers.loaded, tiers.stored) == (3 * plan.loaded_bytes + first, 3 * plan.stored_bytes)
     assert tiers.stored > 0 and tiers.arena.peak <= plan.peak_bytes <= limit < epoch.most_bytes
     assert list(tmp_path.iterdir()) == []
+
+
+class Late:
+    """Copies that are made at the last moment: when somebody waits for them."""
+
+    def __init__(self, copies):
+        self._copies = copies
+        self.behind = self.ahead = 0
+
+    def __getattr__(self, name):
+        return getattr(self._copies, name)
+
+    def load_ahead(self, fast, slow):
+        self.ahead += 1
+        return lambda: self._copies.load(fast, slow)
+
+    def store_behind(self, slow, fast):
+        self.behind += 1
+        slow[...] = np.nan
+        return lambda: self._copies.store(slow, fast)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nobody_takes_the_room_of_copies_that_are_under_way(device, seed, monkeypatch):
+    """What is written behind stays where it is, as it is, until it is waited for."""
+    draws = Random(seed)
+    counts = [draws.randint(1, 60) * 16 for _ in range(9)]
+    operations, sizes, results = network(8, counts)
+    epoch = Epoch(operations, sizes, results)
+    plan = make_plan(epoch, epoch.least_bytes + draws.randint(0, 3000))
+    made = []
+    for kind in ("HostCopies", "DeviceCopies"):
+        real = getattr(tiers_module, kind)
+        monkeypatch.setattr(tiers_module, kind, lambda *a, real=real: made.append(Late(real(*a))) or made[-1])
+    found, tiers = limited(plan, device, "host", given_to(counts), epochs=2)
+    wanted = unlimited(operations, sizes, results, given_to(counts), 2)
+    assert found["d0"].tobytes() == wanted["d0"].tobytes()
+    assert made[0].behind == 2 * sum(len(step.behind) for step in plan.steps) > 0
+    assert tiers.stored == 2 * plan.stored_bytes
 
 
 def test_an_epoch_under_two_fifths_of_its_bytes():
