@@ -178,6 +178,16 @@ def conflicts(
             "cached keeps the product of features that gnn.input_dropout changes in every epoch; "
             "gnn.input_dropout = 0 or first_product = auto would be right",
         ),
+        (
+            case.study.kind == "sampling" and not (case.study.fanouts or case.study.layer_samples),
+            ("study", "fanouts"),
+            "must have a number for each layer where study.layer_samples has none, got []",
+        ),
+        (
+            0 in case.study.layer_samples[1:],
+            ("study", "layer_samples"),
+            f"must be at least 1 but in the first place, got {show(case.study.layer_samples)}",
+        ),
         (not case.policy.weights, ("policy", "weights"), 'must be "default", "train" or a file, got ""'),
         (not case.search.start, ("search", "start"), 'must be "learned", "greedy" or a file, got ""'),
     ):

@@ -670,9 +670,23 @@ class StudyCase(Table, frozen=True):
     ] = field(default_factory=lambda: [1, 2, 4, 8])
     fanouts: Annotated[
         list[Positive],
-        Meta(min_length=1, max_length=16),
-        about("sampling: neighbours drawn for each node, layer by layer from the features on"),
+        Meta(max_length=16),
+        about(
+            "sampling: neighbours that GraphSAGE draws for each node, layer by layer from the features on; "
+            "[]: without GraphSAGE"
+        ),
     ] = field(default_factory=lambda: [10, 25])
+    layer_samples: Annotated[
+        list[Count],
+        Meta(max_length=16),
+        about(
+            "sampling: nodes that FastGCN draws for each layer, from the features on; 0 in the first place: "
+            "none, the graph's product with the features is made once; []: without FastGCN"
+        ),
+    ] = field(default_factory=lambda: [0, 400])
+    layer_epochs: Annotated[
+        Positive, about("sampling: epochs of FastGCN, which are much shorter; study.epochs: of GraphSAGE")
+    ] = 60
     held_back: Annotated[Positive, about("inference: graphs of graph.count that are not trained on")] = 2
     limits: Annotated[
         list[Share],
@@ -749,7 +763,10 @@ class StudyCase(Table, frozen=True):
     ] = 15
     epochs: Annotated[
         Positive,
-        about("partition, rgcn: epochs of each partitioner; throughput: before the timed ones"),
+        about(
+            "partition, rgcn: epochs of each partitioner; throughput: before the timed ones; "
+            "sampling: of GraphSAGE"
+        ),
     ] = 10
     horizon: Annotated[
         Positive,

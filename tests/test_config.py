@@ -232,6 +232,17 @@ steps = 1
         ("study.sizes=[5, 0]", "study.sizes (command line): must be at least 1, got 0"),
         ("study.sizes=[]", "study.sizes (command line): must be a list of at least one, each a whole number"),
         ("study.seeds=[[1]]", "study.seeds (command line): must be a whole number, at least 0, got [1]"),
+        (
+            "study.layer_samples=[400, 0]",
+            "study.layer_samples (command line): must be at least 1 but in the first place, got [400, 0]",
+        ),
+        ("study.layer_samples=[-1]", "study.layer_samples (command line): must be at least 0, got -1"),
+        ("study.layer_epochs=0", "study.layer_epochs (command line): must be at least 1, got 0"),
+        ("study.fanouts=[0]", "study.fanouts (command line): must be at least 1, got 0"),
+        (
+            "study={kind='sampling', fanouts=[], layer_samples=[]}",
+            "study.fanouts (command line): must have a number for each layer where",
+        ),
         ("graph.nodes=[1,2,3]", "must be a whole number or a list of 2 whole numbers, got [1, 2, 3]"),
         ("graph.nodes=[1.5,2]", "must be a whole number or a list of 2 whole numbers, got [1.5, 2]"),
         ("graph.nodes=-1", "graph.nodes (command line): must be at least 1, got -1"),
@@ -610,6 +621,7 @@ def cases(draw):
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     data["policy"]["weights"] = draw(st.sampled_from(["default", "train", '/a "quoted" folder/w.npz']))
     data["study"]["data"] = draw(st.sampled_from(["", "/\u20ac/\U0001f600"]))
+    data["study"]["layer_samples"] = draw(st.sampled_from([[], [0], [0, 400], [30, 20, 10]]))
     data["study"]["catalogue"] = draw(st.sampled_from(["", "/\u20ac/graphs.toml"]))
     data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}

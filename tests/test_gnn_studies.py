@@ -4,7 +4,6 @@ import csv
 import json
 import sys
 from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import get_args
 
@@ -23,16 +22,13 @@ from app.config import MemoryCase
 from app.errors import CaseError
 from app.gnn.tiered import TieredRows
 from app.gnn.training import Classifier, fit
-from app.graphs.graph import Graph
 from app.graphs.memory import stream_of_object
-from app.graphs.node_memory import table_of_arrays
 from app.log import Log
 from app.memory.plan import METHODS
 from app.memory.tiers import Budget
 from app.output import RunFolder
 from app.partition.balance import Balance
 from app.partition.load import load_stream
-from app.partition.nodes import deal_node_table
 from app.partition.rows import RowPartition
 from app.sparse.rowblock import RowBlock
 from app.tasks import gnn_inference
@@ -40,13 +36,11 @@ from app.tasks.classify import load
 from app.tasks.context import Context
 from app.tasks.gnn_memory import run_memory
 from app.tasks.gnn_models import run_depth, run_models
-from app.tasks.gnn_sampling import run_sampling
 from app.tasks.gnn_speed import run_breakdown
 from app.tasks.gnn_stages import Staged
 from app.tasks.gnn_subjects import split_settings, subjects, with_settings
 from app.tasks.gnn_throughput import run_throughput
 from app.tasks.quality import digest_text
-from app.tasks.sampler import SampledSage, draw_blocks, draw_layer
 
 TINY = {
     "run.task": "study", "graph.generator": "sbm", "graph.nodes": 160, "graph.generator_seed": 3,
@@ -154,7 +148,6 @@ def test_wrong_studies_are_refused(group):
     for settings, run, wrong in (
         ({"study.datasets": ["nowhere.npz"], "graph.generator": ""}, run_models, "no such file"),
         ({"graph.random_classes": 0, "graph.generator": "er"}, run_models, "needs labels"),
-        ({"study.kind": "sampling", "gnn.residual": True}, run_sampling, "plain layers"),
     ):
         with pytest.raises(CaseError, match=wrong):
             run(study_of(alone(group), settings))
@@ -188,124 +181,6 @@ def test_stages_ahead_or_not_give_the_same_bits(group):
     degrees = own.gather_host(loaded.graph.degrees(), loaded.rows.row_counts())
     by_rank = np.add.reduceat(np.append(degrees, 0), np.minimum(loaded.rows.offsets[:-1], 90))
     assert entries.sum(axis=1)[0] == by_rank[0]
-
-
-# ---- sampling ---------------------------------------------------------------------------------------------
-
-
-def whole_graph(graph):
-    """A NetworkX graph on nodes 0..n-1 as Graph."""
-    A = sp.csr_array(nx.to_scipy_sparse_array(graph, nodelist=range(len(graph))))
-    A.sort_indices()
-    return Graph("g", len(graph), 0, len(graph), A.indptr.astype(np.int64), A.indices, len(graph.edges))
-
-
-def test_a_layer_is_drawn_among_neighbours():
-    graph = nx.gnm_random_graph(40, 60, seed=3)
-    graph.remove_edges_from(list(graph.edges(5)))
-    targets = np.array([7, 5, 0, 31])
-    block = draw_layer(whole_graph(graph), targets, 4, np.random.default_rng(1))
-    assert block.targets == 4 and block.sources[:4].tolist() == targets.tolist()
-    assert len(set(block.sources.tolist())) == len(block.sources)
-    dense = block.M.toarray()
-    for row, node in enumerate(targets):
-        read = {int(block.sources[c]) for c in np.flatnonzero(dense[row])}
-        assert read <= set(graph[node])
-        assert dense[row].sum() == (1 if graph.degree(node) else 0)
-
-
-def sage_arrays(widths, draws, whole=False):
-    """Weights of layers by name: small integers where `whole`."""
-    found = {}
-    for number, (a, b) in enumerate(pairwise(widths), start=1):
-        for part, shape in (("W_self", (a, b)), ("W_neigh", (a, b)), ("bias", (1, b))):
-            found[f"layer{number}.{part}"] = (
-                draws.integers(-3, 4, shape).astype(np.float32) if whole else draws.normal(size=shape)
-            )
-    return found
-
-
-def test_the_adjoint_of_a_sampled_layer_is_exact():
-    draws = np.random.default_rng(2)
-    graph = whole_graph(nx.gnm_random_graph(30, 90, seed=4))
-    block = draw_layer(graph, np.arange(8), 4, draws)  # weights of a quarter: every sum is exact
-    weights = sage_arrays([5, 6, 3], draws, whole=True)
-    weights["layer2.bias"][...] = 0
-    model = SampledSage(weights, 2, 0.0, 0.0)
-    H = draws.integers(-4, 5, (len(block.sources), 6)).astype(np.float32)
-    D = draws.integers(-4, 5, (8, 3)).astype(np.float32)
-    gradients = {}
-    dH = model._backward(2, H, block, D, gradients)
-    value = (model._forward(2, H, block) * D).sum()
-    assert value == (H * dH).sum()
-    by_weights = sum((weights[name] * each).sum() for name, each in gradients.items() if "W_" in name)
-    assert value == by_weights
-
-
-def test_gradients_of_a_minibatch_by_central_differences():
-    draws = np.random.default_rng(5)
-    graph = whole_graph(nx.gnm_random_graph(30, 80, seed=6))
-    blocks = draw_blocks(graph, np.array([3, 9, 20, 11]), [3, 2], 1, 1)
-    weights = sage_arrays([4, 5, 3], draws)
-    model = SampledSage(weights, 2, 0.4, 0.0)
-    X, labels = draws.normal(size=(30, 4)), np.array([0, 2, 1, 1])
-    _, gradients = model.loss(X, blocks, labels, 1, 1)
-    step = 1e-5
-    for name, array in weights.items():
-        for at in list(np.ndindex(array.shape))[::3]:
-            kept, ends = array[at], []
-            for sign in (1, -1):
-                array[at] = kept + sign * step
-                ends.append(model.loss(X, blocks, labels, 1, 1)[0])
-            array[at] = kept
-            assert gradients[name][at] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=2e-6)
-
-
-def test_with_one_neighbour_each_the_sample_is_the_whole_graph(group):
-    """A matching: what is drawn is the only neighbour, so the minibatch of all nodes is the full batch."""
-    solo, n = alone(group), 40
-    graph = nx.Graph([(i, i + 1) for i in range(0, n, 2)])
-    draws = np.random.default_rng(7)
-    X, labels, train = draws.normal(size=(n, 6)).astype(np.float32), np.arange(n) % 3, np.arange(n) < 30
-    case = build({**TINY, "gnn.model": "sage", "gnn.dropout": 0.0, "gnn.input_dropout": 0.0})
-    loaded = load_stream(solo, stream_of_object(graph)[0], case.graph, case)
-    table = table_of_arrays(X, labels, train, ~train, ~train, n)
-    data = deal_node_table(solo, table, loaded)
-    block = RowBlock(solo, loaded.graph, loaded.rows, "auto", 8)
-    classifier = Classifier(solo, case.gnn, block, data, 1)
-    wanted = classifier.epoch(1)
-    nodes = np.flatnonzero(data.train)
-    blocks = draw_blocks(loaded.graph, nodes, [2, 2], 1, 1)
-    loss, found = SampledSage(classifier.params.host(), 2, 0.0, 0.0).loss(
-        data.features, blocks, data.labels[nodes], 1, 1
-    )
-    assert loss == pytest.approx(wanted, rel=1e-5)
-    gradient = solo.device.get(classifier.engine.gradient)
-    for name, part in classifier.params.slices.items():
-        assert np.allclose(found[name].reshape(-1), gradient[part], atol=1e-5)
-
-
-def test_the_study_of_sampling(group, tmp_path):
-    settings = {
-        "study.kind": "sampling", "study.seeds": [1], "study.batches": [32], "study.fanouts": [3, 5],
-        "study.epochs": 12, "gnn.learning_rate": 0.03, "gnn.epochs": 12, "gnn.evaluate_every": 4,
-    }  # fmt: skip
-    context = study_of(alone(group), settings, tmp_path / "out")
-    found = run_sampling(context)
-    again = run_sampling(study_of(alone(group), settings))
-    assert found["digest"] == again["digest"]
-    full = [row for row in found["rows"] if row["method"] == "full batch"]
-    assert [row["epoch"] for row in full] == [4, 8, 12]
-    assert full[-1]["test"] == direct(alone(group), context, 1, model="sage", epochs=12)
-    few = [row for row in found["rows"] if row["method"] == "minibatches of 32"]
-    assert [row["epoch"] for row in few] == list(range(1, 13))
-    _, data = load(context)
-    assert few[-1]["steps"] == 12 * -(-data.counts["train"] // 32)
-    assert few[-1]["val"] > 0.5
-    assert len(csv_of(tmp_path / "out" / "sampling.csv")) == 3 + 12
-    best = max(row["val"] for row in full)
-    last = [line for line in found["reached"] if line["share_of_best"] == 1.0]
-    assert last[0]["val"] == best and last[0]["cpu_s"] in [row["cpu_s"] for row in full]
 
 
 # ---- memory and throughput (ROC sections 7.6, 7.7) ---------------------------------------------------------

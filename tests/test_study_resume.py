@@ -71,6 +71,7 @@ KINDS = {
     "sampling": (
         {
             **TINY, "study.seeds": [1, 2], "study.batches": [32], "study.fanouts": [3], "study.epochs": 2,
+            "study.layer_samples": [9], "study.layer_epochs": 2,
         }, 2,
     ),
     "inference": ({**TINY, "graph.count": 3, "graph.nodes": [100, 120], "graph.random_features": 6}, 3),
@@ -204,6 +205,7 @@ def test_two_files_of_one_name_are_two_data_sets(ranks, shared_path):
     settings = {
         **TINY, **SMALL, "run.task": "study", "study.datasets": [*paths, recipe], "study.models": ["gcn"],
         "study.batches": [8], "study.fanouts": [3], "study.epochs": 1, "study.depths": [1],
+        "study.layer_samples": [9], "study.layer_epochs": 1,
     }  # fmt: skip
     for kind in ("models", "depth", *["sampling"] * (ranks.size == 1)):
         case = build({**settings, "study.kind": kind})

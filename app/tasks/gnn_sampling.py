@@ -1,52 +1,65 @@
 """Task study, kind sampling: time to accuracy of full-batch training and of sampled minibatches (ROC Fig. 6).
 
-Both train the same GraphSAGE-mean layers from the same first weights, with the same optimiser, dropout and
-weight decay; both are scored by full-batch inference, which no clock counts. One rank.
+GraphSAGE's sampler trains GraphSAGE-mean layers, FastGCN's those of a GCN. Full-batch training of the same
+layers has the same first weights, optimiser, dropout and weight decay; all are scored by full-batch
+inference, which no clock counts. What a sampler or a kept product needs first is counted. One rank.
 """
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from app.charts import plot_lines
 from app.comm.guard import digest
+from app.config import GnnCase
 from app.errors import CaseError
-from app.gnn.inputs import input_rows
-from app.gnn.optim import make_optimiser
-from app.gnn.training import Classifier, decayed_parts
-from app.rng import stream
+from app.gnn.training import Classifier
 from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.gnn_speed import Trainer
 from app.tasks.gnn_subjects import Subject, subjects
+from app.tasks.minibatch import Minibatches, Sampler
 from app.tasks.quality import digest_text
-from app.tasks.sampler import SampledSage, draw_blocks
+from app.tasks.sampled_gcn import LayerSampler
+from app.tasks.sampled_sage import NeighbourSampler
 
-COLUMNS = ("dataset", "method", "seed", "epoch", "steps", "cpu_s", "train", "val", "test")
-REACHED_COLUMNS = ("dataset", "method", "seed", "share_of_best", "val", "epoch", "cpu_s")
-SHARES = (0.9, 0.95, 0.98, 1.0)  # of the best validation score of full-batch training
+COLUMNS = ("dataset", "layers", "method", "batch", "seed", "epoch", "steps", "cpu_s", "train", "val", "test")
+REACHED_COLUMNS = (
+    "dataset", "layers", "method", "batch", "seed", "share_of_best", "val", "epoch", "cpu_s"
+)  # fmt: skip
+FULL = "full batch"
+SHARES = (0.9, 0.95, 0.98, 1.0)  # of the best validation score of full-batch training of the same layers
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sampler, its sizes and epochs, and the recipe of the layers that it and full-batch training train."""
+
+    sampler: type[Sampler]
+    sizes: list[int]
+    epochs: int
+    gnn: GnnCase
 
 
 def run_sampling(context: Context) -> dict[str, Any]:
-    """Both ways for every seed. Ranks: one."""
+    """All ways for every seed. Ranks: one."""
     if context.group.size > 1:
         raise CaseError("study.kind: sampling runs on one rank: python run.py FILE")
     rows, reached, digests = [], [], {}
     for subject in subjects(context):
-        gnn = _sage(context, subject)
+        pairs = _pairs(context, subject)
         for seed in subject.seeds:
             key = " ".join(filter(None, (subject.name, subject.recipe, str(seed))))
-            found, weights = cell(context, key, partial(_compare, context, subject, gnn, seed))
+            found, weights = cell(context, key, partial(_compare, context, subject, pairs, seed))
             rows += found
             digests |= {f"{key} {name}": each for name, each in weights.items()}
-            reached += _reached(found)
-            for line in reached[-len(SHARES) * len(weights) :]:
+            for line in (lines := _reached(found)):
                 _say(context, line)
+            reached += lines
     if context.folder is not None:
         context.folder.write_csv("sampling.csv", COLUMNS, rows)
         context.folder.write_csv("reached.csv", REACHED_COLUMNS, reached)
@@ -55,47 +68,71 @@ def run_sampling(context: Context) -> dict[str, Any]:
     return {"digest": digest_text(digests), "rows": rows, "reached": reached, "instances": []}
 
 
-def _sage(context: Context, subject: Subject) -> Any:
-    """The recipe with SAGE layers, as many as there are fan-outs. Raises CaseError."""
-    gnn = msgspec.structs.replace(
-        subject.gnn, model="sage", depth=len(context.case.study.fanouts), layers=[], edge_weights=False
-    )
+def _pairs(context: Context, subject: Subject) -> list[Pair]:
+    """Those whose sizes the study has. Raises CaseError."""
+    gnn, study = subject.gnn, context.case.study
     if subject.data.multilabel or gnn.residual or gnn.layer_norm or not gnn.bias:
         raise CaseError("study.kind: sampling knows one label for each node, and plain layers with a bias")
-    return gnn
+    plain = msgspec.structs.replace(gnn, layers=[], edge_weights=False)
+    known = (
+        (NeighbourSampler, study.fanouts, study.epochs),
+        (LayerSampler, study.layer_samples, study.layer_epochs),
+    )
+    return [
+        Pair(sampler, sizes, epochs, msgspec.structs.replace(plain, model=sampler.kind, depth=len(sizes)))
+        for sampler, sizes, epochs in known
+        if sizes
+    ]
 
 
 def _compare(
-    context: Context, subject: Subject, gnn: Any, seed: int
+    context: Context, subject: Subject, pairs: list[Pair], seed: int
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Lines of both ways for one seed, and digests of their last weights."""
-    classifier = subject.classifier(gnn, seed)
-    trainer = Trainer(classifier)
-    first = {"dataset": subject.name, "seed": seed}
-    full = _follow(classifier, lambda: _full_epoch(trainer), gnn.epochs, gnn.evaluate_every)
-    rows = [{**first, "method": "full batch", **line} for line in full]
-    digests = {"full batch": trainer.digest()}
-    for size in context.case.study.batches:
-        classifier = subject.classifier(gnn, seed)
-        sampled = Minibatches(subject, classifier, seed, size, context.case.study.fanouts)
-        lines = _follow(classifier, sampled.epoch, context.case.study.epochs, 1)
-        name = f"minibatches of {size}"
-        rows += [{**first, "method": name, **line} for line in lines]
-        digests[name] = digest(classifier.params.host())
+    """Lines of all ways for one seed, and digests of their last weights."""
+    study, rows, digests = context.case.study, [], {}
+    for pair in pairs:
+        gnn = pair.gnn
+        ways = [(FULL, subject.data.counts["train"], _full_batch, gnn.epochs, gnn.evaluate_every)]
+        for size in study.batches:
+            begin = partial(_minibatches, pair, size, seed, subject)
+            ways.append((pair.sampler.name, size, begin, pair.epochs, 1))
+        for method, size, begin, epochs, every in ways:
+            classifier = subject.classifier(gnn, seed)
+            way = {"layers": gnn.model, "method": method, "batch": size}
+            lines = _follow(classifier, begin, epochs, every)
+            rows += [{"dataset": subject.name, **way, "seed": seed, **line} for line in lines]
+            digests[_label(way)] = digest(classifier.params.host())
     return rows, digests
 
 
-def _full_epoch(trainer: Trainer) -> int:
-    """One epoch; its one step."""
-    trainer.epoch()
-    return 1
+def _full_batch(classifier: Classifier) -> Callable[[], int]:
+    """An epoch of full-batch training; its one step."""
+    trainer = Trainer(classifier)
+
+    def epoch() -> int:
+        trainer.epoch()
+        return 1
+
+    return epoch
+
+
+def _minibatches(
+    pair: Pair, size: int, seed: int, subject: Subject, classifier: Classifier
+) -> Callable[[], int]:
+    """An epoch of sampled training; how many steps it took."""
+    return Minibatches(pair.sampler, pair.sizes, size, seed, subject, classifier).epoch
 
 
 def _follow(
-    classifier: Classifier, epoch: Callable[[], int], epochs: int, every: int
+    classifier: Classifier, begin: Callable[[Classifier], Callable[[], int]], epochs: int, every: int
 ) -> list[dict[str, float]]:
-    """Train; after every so many epochs the seconds of the processor so far, and the scores."""
-    lines, seconds, steps = [], 0.0, 0
+    """Train; after every so many epochs the seconds of the processor so far, and the scores.
+
+    begin   gets ready, and returns what makes an epoch and tells the number of its steps
+    """
+    lines, steps, start = [], 0, time.process_time()
+    epoch = begin(classifier)
+    seconds = time.process_time() - start
     for number in range(1, epochs + 1):
         start = time.process_time()
         steps += epoch()
@@ -107,73 +144,37 @@ def _follow(
     return lines
 
 
-class Minibatches:
-    """Sampled training on the host: an epoch takes every training node once, in an order drawn anew.
-
-    The classifier's weights are the first ones, and take what an epoch leaves.
-    """
-
-    def __init__(
-        self, subject: Subject, classifier: Classifier, seed: int, size: int, fanouts: list[int]
-    ) -> None:
-        self.classifier, self.seed, self.size, self.fanouts = classifier, seed, size, fanouts
-        case, data = classifier.case, subject.data
-        self.graph, self.labels = subject.loaded.graph, data.labels
-        self.X = input_rows(data, subject.block, case.feature_rows)
-        self.nodes = np.flatnonzero(data.train).astype(np.int64)
-        params = classifier.params
-        self.flat = np.concatenate([each.reshape(-1) for each in params.host().values()])
-        self.weights = {
-            name: self.flat[part].reshape(params.shapes[name]) for name, part in params.slices.items()
-        }
-        self.model = SampledSage(self.weights, len(fanouts), case.dropout, case.input_dropout)
-        self.optimiser = make_optimiser(case, classifier.params.size, np)
-        self.decay = decayed_parts(classifier)
-        self.epochs, self.steps = count(1), count(1)
-
-    def epoch(self) -> int:
-        """One pass over the training nodes; how many steps it took."""
-        order = self.nodes[
-            stream(self.seed, "sampling/order", next(self.epochs)).permutation(len(self.nodes))
-        ]
-        starts = range(0, len(order), self.size)
-        for start in starts:
-            self._step(order[start : start + self.size], next(self.steps))
-        self.classifier.params.set(self.weights)
-        return len(starts)
-
-    def _step(self, nodes: np.ndarray, step: int) -> None:
-        """One minibatch."""
-        decay = self.classifier.case.weight_decay
-        blocks = draw_blocks(self.graph, nodes, self.fanouts, self.seed, step)
-        _, found = self.model.loss(self.X, blocks, self.labels[nodes], self.seed, step)
-        gradient = np.concatenate([found[name].reshape(-1) for name in self.weights])
-        for part in self.decay:
-            gradient[part] += decay * self.flat[part]
-        self.optimiser.update(self.flat, gradient)
-
-
 def _reached(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """When each way first had a share of the best validation score that full batch reaches."""
-    best = max(row["val"] for row in rows if row["method"] == "full batch")
+    """When each way first had a share of the best validation score of full batch with the same layers."""
     lines = []
-    for share in SHARES:
-        for method in dict.fromkeys(row["method"] for row in rows):
-            mine = [row for row in rows if row["method"] == method]
-            hit = next((row for row in mine if row["val"] >= share * best), None)
-            lines.append({
-                "dataset": mine[0]["dataset"], "method": method, "seed": mine[0]["seed"],
-                "share_of_best": share, "val": share * best,
-                "epoch": hit and hit["epoch"], "cpu_s": hit and hit["cpu_s"],
-            })  # fmt: skip
+    for layers in dict.fromkeys(row["layers"] for row in rows):
+        ways: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            if row["layers"] == layers:
+                ways.setdefault(_label(row), []).append(row)
+        best = max(row["val"] for mine in ways.values() for row in mine if row["method"] == FULL)
+        lines += [_first_at(mine, share, share * best) for share in SHARES for mine in ways.values()]
     return lines
+
+
+def _first_at(rows: list[dict[str, Any]], share: float, val: float) -> dict[str, Any]:
+    """When a way first had a validation score."""
+    hit = next((row for row in rows if row["val"] >= val), {})
+    way = {key: rows[0][key] for key in ("dataset", "layers", "method", "batch", "seed")}
+    return {**way, "share_of_best": share, "val": val, "epoch": hit.get("epoch"), "cpu_s": hit.get("cpu_s")}
+
+
+def _label(way: dict[str, Any]) -> str:
+    """How tables and plots call a way of training."""
+    name = f"{way['method']}, {way['layers']}"
+    return name if way["method"] == FULL else f"{name}, {way['batch']} nodes"
 
 
 def _say(context: Context, line: dict[str, Any]) -> None:
     when = "never" if line["epoch"] is None else f"epoch {line['epoch']}, {line['cpu_s']:.2f} s CPU"
     context.log.info(
         "%s, seed %d, %s: validation %.4f (%g of full batch's best): %s",
-        line["dataset"], line["seed"], line["method"], line["val"], line["share_of_best"], when,
+        line["dataset"], line["seed"], _label(line), line["val"], line["share_of_best"], when,
     )  # fmt: skip
 
 
@@ -182,9 +183,11 @@ def _plot(context: Context, rows: list[dict[str, Any]]) -> None:
     panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         mine = [row for row in rows if row["dataset"] == dataset]
+        shown = [row for row in mine if row["seed"] == mine[0]["seed"]]
         panel = panels.setdefault(f"{dataset}, seed {mine[0]['seed']}", {})
-        for method in dict.fromkeys(row["method"] for row in mine):
-            shown = [row for row in mine if (row["method"], row["seed"]) == (method, mine[0]["seed"])]
-            panel[method] = [row["cpu_s"] for row in shown], [row["val"] for row in shown]
+        for row in shown:
+            seconds, scores = panel.setdefault(_label(row), ([], []))
+            seconds.append(row["cpu_s"])
+            scores.append(row["val"])
     labels = ["validation accuracy"]
     plot_lines(context.folder, context.log, panels, "sampling.png", "seconds of the processor", labels, "log")
