@@ -1,6 +1,5 @@
 """What a graph network reads of the nodes: features as they are given, scaled, or none at all."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import scipy.sparse as sp
 from app.graphs.nodedata import NodeData
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
+from app.partition.nodes import InMemory, MakeRoom
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -39,15 +39,11 @@ def scaled_rows(X: np.ndarray | sp.csr_array, feature_rows: str) -> np.ndarray |
     return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
 
 
-def limited_features(data: NodeData, budget: Budget, device: Any) -> NodeData:
-    """The same data where memory has a limit and its slow tier is a file: dense features lie in that file.
-
-    Raises CaseError where the disk has no room.
-    """
-    dense = isinstance(data.features, np.ndarray)
-    if not (dense and budget.limit and budget.tier(device) == "file"):
-        return data
-    return replace(data, features=SlowRows.of(data.features, device, budget).array)
+def feature_room(budget: Budget, device: Any) -> MakeRoom:
+    """Where dense features are read to: the slow tier, where memory has a limit and that is a file."""
+    if budget.limit and budget.tier(device) == "file":
+        return lambda shape: SlowRows(shape, device, budget)
+    return InMemory
 
 
 def slow_input(

@@ -11,6 +11,7 @@ in training
     buffers          under a limit that they pass: what is alive at once, as far as the limit; else
                      4 n_p columns of the plan (gnn/buffers.py): L of a layer's width and one of
                      SPREAD_COLUMNS (gnn/engine.py); MG-GCN: L + 1 of a layer's width
+    on their way     under a limit with a file: pages of what is loaded and of what is stored at once
     exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
                      stages of the largest rank (MG-GCN's broadcast buffers)
     fewer columns    4 for each entry of the matrices that layers have of their own (gnn/reach.py), 8 with
@@ -62,10 +63,14 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
     dropped = bool(training.case.input_dropout) and inputs.dense and training.limited is None
     kept = 0 if _elsewhere(training) else 4 * own * inputs.features * (len(engine.kept) + dropped)
     buffers = 4 * own * engine.plan.columns
-    if training.limited is not None:
-        buffers = min(training.budget.limit, training.limited.bounds()[1])
+    limited, on_their_way = training.limited, 0
+    if limited is not None:
+        buffers = min(training.budget.limit, limited.bounds()[1])
+        if training.budget.tier(training.device) == "file":
+            on_their_way = 2 * max(max(each.sizes) for each in limited.epochs().values())
     terms = {
         "buffers": buffers,
+        "on their way": on_their_way,
         "exchange": exchange(training, rank),
         "fewer columns": fewer_columns(training, rank),
         "tiles": tiles(training, rank),
@@ -153,13 +158,8 @@ def gradients(training: Training, rank: int) -> int:
 
 
 def peak(training: Training, rank: int, base: int = 0) -> dict[str, int]:
-    """Bytes of a rank at its fullest, by what they are for: in training, or before features have left."""
-    held = {"base": base} | at_rest(training, rank) | in_training(training, rank)
-    if _elsewhere(training):
-        read = 4 * int(training.layout.rows[rank]) * training.inputs.features
-        before = {"base": base} | at_rest(training, rank) | {"features": read}
-        return max(held, before, key=memory.total)
-    return held
+    """Bytes of a rank in training, by what they are for."""
+    return {"base": base} | at_rest(training, rank) | in_training(training, rank)
 
 
 def mg_gcn_rule(training: Training, rank: int) -> int:

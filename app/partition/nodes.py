@@ -5,10 +5,10 @@ splits for every node besides, no rank anything else but its own rows. The rows 
 on the number of ranks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -26,6 +26,7 @@ from app.graphs.nodedata import (
     NodeData,
     NodeTable,
     SparseFeatures,
+    rows_per_piece,
 )
 from app.graphs.random_nodes import random_features, random_labels, random_splits
 from app.graphs.source import Limits
@@ -49,13 +50,37 @@ class _Shape:
     splits: bool
 
 
-def load_node_data(group: Group, table: GraphCase, loaded: Loaded, case: Case) -> NodeData:
+class Room(Protocol):
+    """Memory for rows of features, zero at first."""
+
+    array: np.ndarray
+
+    def done(self, rows: slice = slice(None)) -> None:
+        """For now nobody needs these rows."""
+
+
+class InMemory:
+    """Room in this process's memory."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.array = np.zeros(shape, dtype=np.float32)
+
+    def done(self, rows: slice = slice(None)) -> None:
+        """They stay."""
+
+
+MakeRoom = Callable[[tuple[int, ...]], Room]
+
+
+def load_node_data(
+    group: Group, table: GraphCase, loaded: Loaded, case: Case, make_room: MakeRoom = InMemory
+) -> NodeData:
     """This rank's rows of what the files of a graph, or its generator, say of its nodes.
 
     Ranks   all call; the rows of all ranks together are the same on any number of ranks
     """
     if loaded.source == "generator":
-        return _generated(group, table, loaded)
+        return _generated(group, table, loaded, make_room)
     source, nodes = None, None
     if table.node_data_by == "id":
         nodes = Nodes(ids_on_first(group, loaded.graph, loaded.rows, loaded.order_all), loaded.graph.name)
@@ -73,20 +98,22 @@ def load_node_data(group: Group, table: GraphCase, loaded: Loaded, case: Case) -
                 splits,
                 nodes,
             )
-    data = deal_node_table(group, source, loaded)
+    data = deal_node_table(group, source, loaded, make_room)
     if table.splits == "random":
         data = with_random_splits(group, data, loaded, case.seed)
     return data
 
 
-def deal_node_table(group: Group, source: NodeTable | None, loaded: Loaded) -> NodeData:
+def deal_node_table(
+    group: Group, source: NodeTable | None, loaded: Loaded, make_room: MakeRoom = InMemory
+) -> NodeData:
     """The rows of a table on rank 0 (others pass None) to their owners. Ranks: all call."""
     with raise_together(group, READING):
         if group.rank == 0:
             source.check(loaded.graph.n, loaded.graph.name)
     shape = _share_shape(group, source)
     dealer = _Dealer(group, loaded)
-    features = _features(dealer, source, shape)
+    features = _features(dealer, source, shape, make_room)
     labels = _labels(dealer, source, shape)
     flags = dealer.rows(
         iter([source.splits.flags]) if _first(group, source, "splits") else iter(()), (), np.uint8
@@ -147,13 +174,24 @@ class _Dealer:
 
         order   [n] on rank 0, the old row of each that is read; None: they come in order
         """
-        own, at = np.zeros((self.n_own, *shape), dtype=kind), 0
+        return self.into(np.zeros((self.n_own, *shape), dtype=kind), pieces, order)
+
+    def into(
+        self,
+        own: np.ndarray,
+        pieces: Iterator[np.ndarray],
+        order: np.ndarray | None = None,
+        done: Callable[[], None] = lambda: None,
+    ) -> np.ndarray:
+        """The same into rows `own` [n_own, ...], zero at first; done: called after each piece."""
+        shape, kind, at = own.shape[1:], own.dtype, 0
         for piece in rounds(self.group, pieces, READING):
             piece = np.empty((0, *shape), dtype=kind) if piece is None else piece.astype(kind, copy=False)
             numbers, values = send_rows(
                 self.group, self.partition, self.numbers(at, len(piece), order), piece
             )
             own[numbers - self.lo] = values
+            done()
             at += len(piece)
         return own
 
@@ -161,13 +199,14 @@ class _Dealer:
 # ---- features ---------------------------------------------------------------------------------------------
 
 
-def _features(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> Any:
+def _features(dealer: _Dealer, source: NodeTable | None, shape: _Shape, make_room: MakeRoom) -> Any:
     held = _first(dealer.group, source, "features")
     if shape.features < 0:
         return None
     if not shape.sparse:
         parts = held.parts() if held else iter(())
-        return dealer.rows(parts, (shape.features,), np.float32, held and held.order)
+        room = _room(dealer.group, dealer.n_own, shape.features, make_room)
+        return dealer.into(room.array, parts, held and held.order, room.done)
     counts = dealer.rows(iter([np.diff(held.indptr)]) if held else iter(()), (), np.int64)
     own, at = EntryRows(counts, np.int32, [None if shape.binary else np.float32]), 0
     for piece in rounds(dealer.group, _entry_pieces(held) if held else iter(()), READING):
@@ -181,6 +220,13 @@ def _features(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> Any:
     _refuse_repeats(dealer, held, own)
     values = np.ones(len(own.columns), np.float32) if shape.binary else own.values[0]
     return csr_array((values, own.columns, own.indptr), shape=(dealer.n_own, shape.features))
+
+
+def _room(group: Group, n_own: int, width: int, make_room: MakeRoom) -> Room:
+    """Room for the own rows of dense features. Ranks: all call."""
+    with raise_together(group, "making room for features"):
+        room = make_room((n_own, width))
+    return room
 
 
 def _no_entries(binary: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -294,7 +340,7 @@ def own_old_rows(loaded: Loaded, rank: int) -> np.ndarray:
     return np.arange(lo, hi) if loaded.order_all is None else loaded.order_all[lo:hi]
 
 
-def _generated(group: Group, table: GraphCase, loaded: Loaded) -> NodeData:
+def _generated(group: Group, table: GraphCase, loaded: Loaded, make_room: MakeRoom) -> NodeData:
     """Random features, labels and splits: each a function of (seed, node), made where the row lives."""
     n, seed, classes = loaded.graph.n, loaded.seed, table.random_classes
     old, n_own = own_old_rows(loaded, group.rank), _padded(loaded.rows, group.rank)
@@ -302,11 +348,15 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded) -> NodeData:
     labels = np.full(n_own, -1, dtype=np.int32)
     labels[: len(old)] = random_labels(seed, n, classes, old, planted) if classes else -1
     width = table.random_features
-    features = np.zeros((n_own, width), dtype=np.float32) if width else None
+    features = None
     if width:
-        planted_labels = labels[: len(old)] if planted else None
-        given = seed, old, width, planted_labels, classes, table.signal
-        random_features(*given, out=features[: len(old)])
+        room = _room(group, n_own, width, make_room)
+        features, step = room.array, rows_per_piece(4 * width)
+        for at in range(0, len(old), step):
+            rows = slice(at, min(at + step, len(old)))
+            planted_labels = labels[rows] if planted else None
+            random_features(seed, old[rows], width, planted_labels, classes, table.signal, out=features[rows])
+            room.done(rows)
     labelled = labels >= 0
     data = NodeData(
         features=features, labels=labels if classes else None, labelled=labelled, train=labelled,

@@ -12,7 +12,7 @@ from app.config import Case, GnnCase
 from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
-from app.gnn.inputs import limited_features
+from app.gnn.inputs import feature_room
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
@@ -60,9 +60,8 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
     case, group = context.case, context.group
     with context.log.phase("read"):
         loaded = load_united(group, case.graph, _without_cost_model(case))
-        data = load_node_data(group, case.graph, loaded, case)
-        with raise_together(group, "moving the features to the slow tier"):
-            data = limited_features(data, Budget.of(case.memory), group.device)
+        make_room = feature_room(Budget.of(case.memory), group.device)
+        data = load_node_data(group, case.graph, loaded, case, make_room)
     for warning in (*loaded.warnings, *data.warnings):
         context.log.info("warning: %s", warning)
     return loaded, data
