@@ -387,7 +387,7 @@ def test_all_tasks_are_estimated():
         ({"run.task": "solve", "graph": ba}, 1),
         ({"run.task": "train", "graph": ba}, 1),
         ({"run.task": "classify", "graph": sbm}, 1),
-        ({"run.task": "classify", "graph": sbm, "memory.fast_mb": 1}, 0),
+        ({"run.task": "classify", "graph": sbm, "memory.fast_mb": 1}, 1),
         ({"run.task": "classify", "gnn.model": "rgcn", "graph": ba}, 0),
     ):
         table = settings.pop("graph")
