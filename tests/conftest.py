@@ -120,6 +120,19 @@ def solo(device):
 
 
 @pytest.fixture
+def single(request, solo):
+    """What one process computes, for ranks to agree with.
+
+    In a session of one rank, where `solo` would do what `group` does, it is the host with its compiled
+    kernels, whose bits every other device has.
+    """
+    kind = request.node.callspec.params["device"]
+    if PARALLEL or kind == "gpu" or (kind == "stand-in" and not emulator.compiler()):
+        return solo
+    return Group(MPI.COMM_SELF, HostDevice())
+
+
+@pytest.fixture
 def shared_path():
     """A folder that all ranks see, removed by rank 0."""
     folder = Path(f"/tmp/lockstep-test-{WORLD.bcast(os.getpid())}")
