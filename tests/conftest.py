@@ -120,6 +120,19 @@ def solo(device):
 
 
 @pytest.fixture
+def single(request, solo):
+    """What one process computes, for ranks to agree with.
+
+    In a session of one rank, where `solo` would do what `group` does, it is the host with its compiled
+    kernels, whose bits every other device has.
+    """
+    kind = request.node.callspec.params["device"]
+    if PARALLEL or kind == "gpu" or (kind == "stand-in" and not emulator.compiler()):
+        return solo
+    return Group(MPI.COMM_SELF, HostDevice())
+
+
+@pytest.fixture
 def shared_path():
     """A folder that all ranks see, removed by rank 0."""
     folder = Path(f"/tmp/lockstep-test-{WORLD.bcast(os.getpid())}")
@@ -147,13 +160,15 @@ def pytest_configure(config):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--share", default="1/1", help="K/M: of the tests the Kth, the (K+M)th, and so on")
+    parser.addoption("--share", default="1/1", help="K,L/M: of each M tests about the Kth and the Lth")
 
 
 @pytest.hookimpl(trylast=True)  # after -k
 def pytest_collection_modifyitems(config, items):
-    first, step = map(int, config.getoption("--share").split("/"))
-    items[:] = items[first - 1 :: step]
+    shares, step = config.getoption("--share").split("/")
+    numbers, step = [int(number) - 1 for number in shares.split(",")], int(step)
+    # Moved on by one every time, so that of a parameter of `step` values each has its turn.
+    items[:] = [item for at, item in enumerate(items) if (at + at // step) % step in numbers]
     for item in items:
         if item.get_closest_marker("long") and os.environ.get("LOCKSTEP_LONG") != "1":
             item.add_marker(pytest.mark.skip(reason="long: make test-long"))

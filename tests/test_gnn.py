@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from helpers import (
+    EXCHANGES,
     exact_dot,
     growing_graph,
     listed,
@@ -308,7 +309,7 @@ def mirrored_inputs(group, batch, draw):
     return dataclasses.replace(random_inputs(group, batch, draw), weights_own=None, mirror=mirror)
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("name", SIGNED)
 def test_edges_of_negative_weight_show_mirror_images(group, solo, name, exchange):
     """N by loops over the edges, state by state; the bits of one rank."""
@@ -333,7 +334,7 @@ def test_edges_of_negative_weight_show_mirror_images(group, solo, name, exchange
 
 
 @pytest.mark.parametrize("self_weight", [False, True])
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("name", SIGNED)
 def test_backward_through_mirror_images_is_adjoint_to_forward(group, name, exchange, self_weight):
     """As below: <dZ, H(W + E) - H(W)> = <dW, E>."""

@@ -4,6 +4,7 @@ import msgspec
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import EXCHANGES
 from test_reach import on_paper
 
 from app.casefile import build
@@ -39,7 +40,7 @@ def classifier_on(group, exchange, settings=None, weighted=False, budget=None, e
     return Classifier(group, msgspec.structs.replace(case.gnn, epochs=epochs), block, data, 1, budget=budget)
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("model", ["gcn", "sage"])
 def test_an_epoch_has_the_same_bits(group, monkeypatch, model, weighted, exchange):

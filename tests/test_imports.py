@@ -1,6 +1,7 @@
 """The layers of the program, read from its import statements, and what must not occur in it at all."""
 
 import ast
+import functools
 import subprocess
 import sys
 
@@ -99,6 +100,7 @@ PICKLING = {
 }  # fmt: skip
 
 
+@functools.cache
 def sources():
     """(path below app/, syntax tree) of every file."""
     return [

@@ -111,22 +111,22 @@ CELLS = {
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_the_ranks_learn_what_one_process_learns(group, solo, cell):
+def test_the_ranks_learn_what_one_process_learns(group, single, cell):
     learner, problem, policy = CELLS[cell]
     case = short(learner, **policy)
-    assert outcome(group, case, problem) == outcome(solo, case, problem)
+    assert outcome(group, case, problem) == outcome(single, case, problem)
 
 
 @pytest.mark.parametrize("learner", ["ppo", "reinforce"])
 @pytest.mark.parametrize("head", ["separate", "mixing"])
-def test_the_ranks_learn_alike_where_each_owns_rows(group, solo, monkeypatch, learner, head):
+def test_the_ranks_learn_alike_where_each_owns_rows(group, single, monkeypatch, learner, head):
     """Graphs of several blocks for every rank; minibatches that go through the network in parts."""
     monkeypatch.setattr(agent_module, "PART_ROWS", 500)
     monkeypatch.setattr(agent_module, "MOST_ROWS", 500)
     graphs = [growing_graph(230, 4, 5), growing_graph(200, 2, 6)]
     case = short(learner, head=head)
     found = []
-    for ranks in (group, solo):
+    for ranks in (group, single):
         learning = make_learner(ranks, graphs, case)
         envs = [begin_environment(ranks, block, learning.net.problem) for block in learning.blocks]
         for number, env in enumerate(envs):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from conftest import WORLD
-from helpers import dense, growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
+from helpers import EXCHANGES, dense, growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
 
 from app.comm.group import Group
 from app.comm.guard import digest
@@ -117,7 +117,7 @@ def play(group, env, seed, steps, several=1):
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)  # an environment lives on the host
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("several", [1, 4])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 @pytest.mark.parametrize("name", NAMES)
@@ -168,7 +168,7 @@ def test_states_are_their_definition(group, name, graph, several, exchange):
     assert shaped == pytest.approx((best - first + more) / scale, abs=1e-9)
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize(
     "graphs", [("plain", "hubs"), ("signs", "plain"), ("positive", "quarters"), ("fine",)]
 )
@@ -253,11 +253,11 @@ def network(name, device, seed=3, **policy):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rollouts_do_not_depend_on_ranks(group, solo, name):
+def test_rollouts_do_not_depend_on_ranks(group, single, name):
     """One by one, side by side, and on one rank: the same choices, and the value of the sides."""
     graphs = [GRAPHS["plain"], GRAPHS["hubs"], GRAPHS["quarters"]]
     results = []
-    for ranks in (group, solo):
+    for ranks in (group, single):
         net, params = network(name, ranks.device)
         blocks = make_blocks(ranks, graphs)
         found = []
@@ -366,7 +366,7 @@ def scores_of(group, net, params, block, marks):
     return whole_rows(group, block, group.device.get(net.local_scores(params, e)))
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("weights", ["plain", "fine"])
 def test_scores_follow_a_graph_whose_signs_are_switched(group, weights, exchange):
     """Nodes turned with the signs of their edges: the same cuts, hence the same scores.
@@ -471,16 +471,16 @@ def small_training(name, **agent):
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
 @pytest.mark.parametrize("name", NAMES)
-def test_training_improves_and_does_not_depend_on_ranks(group, solo, name):
+def test_training_improves_and_does_not_depend_on_ranks(group, single, name):
     graphs = [growing_graph(40, 3, seed) for seed in range(6)]
     graphs[::2] = [with_weights(graph, lambda draws, k: draws.choice([-1, 1], k)) for graph in graphs[::2]]
     held = [growing_graph(40, 3, seed) for seed in (11, 12, 13)]
     found = []
-    for ranks in (group, solo):
+    for ranks in (group, single)[: group.size]:  # one rank trains once
         blocks = make_blocks(ranks, graphs + held)
         trained = train_policy(ranks, small_training(name), make_problem(name), blocks[:6], blocks[6:])
         found.append((digest(trained.weights), trained.best_total, trained.records[0]["held_back_nodes"]))
-    assert found[0] == found[1]
+    assert found[0] == found[-1]
     _, best, first = found[0]
     assert best > first
 

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers import EXCHANGES
 from mpi4py import MPI
 from test_gnn_model import counted
 
@@ -81,7 +82,7 @@ def columns_of(matrix, block, device):
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("name", MODELS)
 def test_loss_and_gradient_are_those_of_whole_products(group, name, exchange):
     classifier = classifier_on(group, MODELS[name], exchange=exchange)
@@ -97,7 +98,7 @@ def test_loss_and_gradient_are_those_of_whole_products(group, name, exchange):
         assert np.abs(gradient).max() > 0
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 def test_weighted_and_sparse(group, exchange):
     classifier = classifier_on(group, {"gnn.depth": 3}, exchange=exchange, sparse=True, weighted=True)
     engine = classifier.engine
@@ -110,7 +111,7 @@ def test_weighted_and_sparse(group, exchange):
     assert np.array_equal(same, gradient)
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 def test_weights_on_some_ranks_only(group, exchange):
     """All ranks take part in making the degrees."""
     graph = path_like()
@@ -124,7 +125,7 @@ def test_weights_on_some_ranks_only(group, exchange):
     assert np.array_equal(found[1], wanted[1])
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 def test_rows_are_the_receptive_field(group, exchange):
     classifier = classifier_on(group, {"gnn.depth": 3}, exchange=exchange, sparse=True)
     engine, block, data = classifier.engine, classifier.block, classifier.data
@@ -225,7 +226,7 @@ def test_work_is_as_predicted(solo, name, train):
     assert all((each.layer, each.way) == (-1, "") for each in whole)
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_memory_is_as_predicted(group, exchange, weighted):
     classifier = classifier_on(group, {"gnn.depth": 3}, 40, exchange, sparse=True, weighted=weighted)
@@ -244,7 +245,7 @@ def on_paper(classifier, weighted=False):
     return Training(classifier.device, classifier.case, inputs, layout, found.owned, *reach)
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 def test_no_rank_holds_more_than_its_rows(group, exchange):
     """Where all training nodes are neighbours, the rank that owns them keeps more than the others."""
     near = np.arange(NODES) < NODES // 4

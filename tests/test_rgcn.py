@@ -256,10 +256,10 @@ def trained(group, graph, labels, **settings):
 
 
 @pytest.mark.parametrize("settings", [{"bases": 0}, {"bases": 5}, {"bases": 3, "layers": 3, "prune": False}])
-def test_the_same_bits_for_any_partition(group, solo, settings):
+def test_the_same_bits_for_any_partition(group, single, settings):
     graph = make_graph(150, 6, 420)
     labels = make_labels(graph, count=40)
-    wanted = trained(solo, graph, labels, parts=1, **settings)
+    wanted = trained(single, graph, labels, parts=1, **settings)
     forms = [
         {"partition": "relations", "parts": 1},
         {"partition": "relations", "grouping": "edges", "parts": 2},
@@ -284,10 +284,10 @@ def test_other_weights_give_another_digest(solo):
     assert trained(solo, graph, labels) != trained(solo, graph, labels, learning_rate=0.11)
 
 
-def test_more_ranks_than_labelled_rows(group, solo):
+def test_more_ranks_than_labelled_rows(group, single):
     graph = make_graph(20, 2, 15)
     labels = make_labels(graph, count=4, classes=2)
-    assert trained(group, graph, labels, bases=2) == trained(solo, graph, labels, bases=2)
+    assert trained(group, graph, labels, bases=2) == trained(single, graph, labels, bases=2)
 
 
 # ---- what is stored, and limits ----------------------------------------------------------------------
@@ -360,11 +360,11 @@ def test_groups_must_divide_the_ranks():
 @pytest.mark.parametrize(
     "settings", [{"bases": 0, "parts": 3}, {"bases": 30}, {"bases": 4, "optimiser": "sgd"}]
 )
-def test_weights_in_a_file_have_the_bits_of_weights_in_memory(group, solo, tmp_path, settings):
+def test_weights_in_a_file_have_the_bits_of_weights_in_memory(group, single, tmp_path, settings):
     graph = make_graph(400, 6, 2000)
     labels = make_labels(graph, count=100)
     case = RgcnCase(hidden=8, epochs=3, weight_decay=0.01, **settings)
-    near = train_rgcn(solo, graph, labels, case, 1).net.whole_weights(solo)
+    near = train_rgcn(single, graph, labels, case, 1).net.whole_weights(single)
     for slow in ("file", "host"):
         budget = Budget(10**9, slow, str(tmp_path))
         found = train_rgcn(group, graph, labels, case, 1, budget)
@@ -487,7 +487,7 @@ def dense_feature_loss(A, X, weights, labels):
     return -P[labels.train_idx, labels.train_label].mean()
 
 
-def test_features_give_the_same_bits_for_any_partition(group, solo):
+def test_features_give_the_same_bits_for_any_partition(group, single):
     graph = make_graph(150, 6, 420)
     labels = make_labels(graph, count=40)
     X = np.random.default_rng(4).normal(size=(150, 5)).astype(np.float32) * (np.arange(5) % 2)
@@ -500,7 +500,7 @@ def test_features_give_the_same_bits_for_any_partition(group, solo):
         )  # fmt: skip
         return digest({"predictions": found.predictions, **found.net.whole_weights(group)})
 
-    wanted = bits(solo, "rows", False)
+    wanted = bits(single, "rows", False)
     for partition in ("relations", "rows", "both"):
         assert bits(group, partition, partition == "rows") == wanted
 

@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from helpers import growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
+from helpers import EXCHANGES, growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
 
 from app.config import PolicyCase
 from app.problems.mvc import MinimumVertexCover
@@ -71,10 +71,10 @@ def cover_and_check(group, graph, policy, rule, exchange="auto", full=False):
     ],
 )
 @pytest.mark.parametrize("name", GRAPHS)
-def test_covers_do_not_depend_on_ranks_or_exchange(group, solo, name, policy, rule):
+def test_covers_do_not_depend_on_ranks_or_exchange(group, single, name, policy, rule):
     covers = [
         cover_and_check(ranks, GRAPHS[name], policy, rule, exchange)
-        for ranks, exchange in [(solo, "auto"), (group, "halo"), (group, "gather"), (group, "staged")]
+        for ranks, exchange in [(single, "auto"), *((group, each) for each in EXCHANGES)]
     ]
     covers.append(cover_and_check(group, GRAPHS[name], policy, rule, full=True))
     assert len(set(covers)) == 1
@@ -101,16 +101,16 @@ def test_compaction_changes_nothing(group, monkeypatch, name, policy, rule, exch
     assert len(made) > 1
 
 
-def test_a_graph_that_is_compacted_by_itself(group, solo):
+def test_a_graph_that_is_compacted_by_itself(group, single):
     graph = growing_graph(600, 3, 4)
     made = cover_and_check(group, graph, "default", "fraction")
-    assert made == cover_and_check(solo, graph, "default", "fraction")
+    assert made == cover_and_check(single, graph, "default", "fraction")
 
 
 @pytest.mark.parametrize(
     ("policy", "exchange"), [("default", "halo"), ("paper", "gather"), ("mixing", "auto")]
 )
-def test_side_by_side_equals_one_by_one(group, solo, monkeypatch, policy, exchange):
+def test_side_by_side_equals_one_by_one(group, single, monkeypatch, policy, exchange):
     graphs = [
         growing_graph(30, 3, 1),
         *(GRAPHS[name] for name in ("weighted", "no edge", "fewer nodes than ranks")),
@@ -128,7 +128,7 @@ def test_side_by_side_equals_one_by_one(group, solo, monkeypatch, policy, exchan
 
     together = covers(group, [[0, 1, 2, 3]])
     assert together == covers(group, [[0], [1], [2], [3]])
-    assert together == covers(solo, [[0, 1, 2, 3]])
+    assert together == covers(single, [[0, 1, 2, 3]])
     monkeypatch.setattr(rollout, "SIDE_BY_SIDE_ROWS", 45)
     assert together == covers(group, [[0, 1, 2, 3]])
     blocks = make_blocks(group, graphs, exchange)

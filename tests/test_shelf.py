@@ -55,12 +55,12 @@ def tight(group):
 
 
 @pytest.mark.parametrize("name, slow", [("default", "file"), *((name, "host") for name in POLICIES)])
-def test_a_limit_changes_no_bit(group, solo, name, slow):
+def test_a_limit_changes_no_bit(group, single, name, slow):
     if name != "own" and not (group.device.direct and group.device.native):
         pytest.skip("one case is enough on this device")
     policy = POLICIES[name]
     found, shelf = trained(group, policy, fast_mb=tight(group), slow=slow)
-    assert found == trained(solo, policy)[0]
+    assert found == trained(single, policy)[0]
     assert group.max_integer(shelf.stored) > 0 and 0 <= shelf.loaded <= 2 * shelf.stored
 
 

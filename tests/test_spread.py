@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import growing_graph, make_block
+from helpers import EXCHANGES, growing_graph, make_block
 from layer_models import own_rows
 from mpi4py.MPI import COMM_WORLD as WORLD
 
@@ -13,7 +13,6 @@ from app.gnn.parameters import Parameters
 from app.products import ROWS_THROUGH
 
 GRAPH = growing_graph(300, 3, 5)
-EXCHANGES = ["halo", "gather", "staged"] if WORLD.Get_size() > 1 else ["auto"]
 WIDTHS = [3, SPREAD_COLUMNS + 1, 2 * SPREAD_COLUMNS]
 
 

@@ -106,9 +106,9 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_ranks_train_what_one_process_trains(group, solo, name):
+def test_the_ranks_train_what_one_process_trains(group, single, name):
     case, graphs = VARIANTS[name]
-    assert trained(group, case, graphs) == trained(solo, case, graphs)
+    assert trained(group, case, graphs) == trained(single, case, graphs)
 
 
 FEW_STEPS = changed(SHORT, train={"steps": 7}, agent={"warmup": 3, "batch": 5, "epsilon_start": 0.5})
@@ -120,16 +120,19 @@ LARGE_VARIANTS = {
 
 
 @pytest.mark.parametrize("name", LARGE_VARIANTS)
-def test_the_ranks_train_alike_on_large_graphs(group, solo, name):
+def test_the_ranks_train_alike_on_large_graphs(group, single, name):
     """Every rank owns rows and many blocks, also of the smaller graph."""
     case = LARGE_VARIANTS[name]
     counts = make_blocks(group, LARGE)[1].rows.block_counts
     assert min(counts) > 40
-    assert trained(group, case, LARGE) == trained(solo, case, LARGE)
+    assert trained(group, case, LARGE) == trained(single, case, LARGE)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", ["double", "mixing"])
 def test_compiled_kernels_train_what_plain_ones_train(compiled, name):
+    """On ranks; test_the_ranks_train_what_one_process_trains compares them on one."""
+    if MPI.COMM_WORLD.Get_size() == 1:
+        pytest.skip("one rank trains what one process trains")
     case, graphs = VARIANTS[name]
     plain = HostDevice(compiled=False)
     found = {trained(Group(MPI.COMM_WORLD, device), case, graphs) for device in (compiled, plain)}
@@ -158,7 +161,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_the_ranks_train_alike_in_parts(group, solo, monkeypatch, name):
+def test_the_ranks_train_alike_in_parts(group, single, monkeypatch, name):
     """A minibatch of more than PART_ROWS rows goes through the network in parts."""
     case, graphs, part_rows, most_rows = PARTS[name]
     monkeypatch.setattr(agent_module, "PART_ROWS", part_rows)
@@ -170,7 +173,7 @@ def test_the_ranks_train_alike_in_parts(group, solo, monkeypatch, name):
         return learn_part(self, part, whole)
 
     monkeypatch.setattr(Agent, "_learn_part", learn)
-    assert trained(group, case, graphs) == trained(solo, case, graphs)
+    assert trained(group, case, graphs) == trained(single, case, graphs)
     steps = sum(states) // case.agent.batch
     assert steps > 2 * 2  # of two trainings, each of more than one gradient step
     assert len(states) > steps
@@ -186,9 +189,11 @@ def test_a_plain_sum_over_ranks_is_noticed(group, solo):
 
 
 @pytest.mark.parametrize("graphs", [SMALL, LARGE], ids=["small", "large"])
-def test_cuts_and_exchange_change_nothing(group, solo, graphs):
+def test_cuts_and_exchange_change_nothing(group, single, graphs):
+    if group.size == 1 and graphs is LARGE:
+        pytest.skip("one rank has no cuts, and its training is that of other tests")
     case = changed(FEW_STEPS, train={"steps": 10}) if graphs is SMALL else FEW_STEPS
-    expected = trained(solo, case, graphs)
+    expected = trained(single, case, graphs)
     blocks = block_count(max(n for n, _, _ in graphs))
     draws = np.random.default_rng(1)
     skewed = [
@@ -199,7 +204,8 @@ def test_cuts_and_exchange_change_nothing(group, solo, graphs):
     drawn = [0, *np.sort(draws.integers(0, blocks + 1, group.size - 1)).tolist(), blocks]
     assert trained(group, case, graphs, "halo", skewed) == expected
     assert trained(group, case, graphs, "gather", drawn) == expected
-    assert trained(group, case, graphs, "halo", drawn) == expected
+    if group.size > 1:
+        assert trained(group, case, graphs, "halo", drawn) == expected
 
 
 @pytest.mark.parametrize(

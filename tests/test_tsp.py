@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import make_block, random_graph, whole_rows
+from helpers import EXCHANGES, make_block, random_graph, whole_rows
 from mpi4py import MPI
 
 from app.comm.group import Group
@@ -196,10 +196,10 @@ def test_gains_and_replays_compiled_and_plain(metric):
 # ---- rollouts ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
-def test_tours_do_not_depend_on_ranks_or_exchange(group, solo, exchange):
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_tours_do_not_depend_on_ranks_or_exchange(group, single, exchange):
     found = []
-    for ranks, mode in ((solo, "auto"), (group, exchange)):
+    for ranks, mode in ((single, "auto"), (group, exchange)):
         net, params = network(ranks.device)
         orders = []
         for block in blocks_of(ranks, [METRICS["uniform"], METRICS["grid"], uniform_points(230, 4)], mode):
@@ -290,7 +290,7 @@ def test_a_graph_without_distances_is_refused(group):
 # ---- learning ---------------------------------------------------------------------------------------------
 
 
-def test_the_ranks_train_what_one_process_trains(group, solo):
+def test_the_ranks_train_what_one_process_trains(group, single):
     metrics = [uniform_points(n, n) for n in (12, 17, 23)]
     case = Case(
         seed=4,
@@ -298,7 +298,7 @@ def test_the_ranks_train_what_one_process_trains(group, solo):
         train=TrainCase(steps=20, evaluate_every=10, environments=2),
     )
     digests = []
-    for ranks in (group, solo):
+    for ranks in (group, single):
         blocks, held = blocks_of(ranks, metrics), blocks_of(ranks, [METRICS["strange"]])
         result = train_policy(ranks, case, make_problem("tsp"), blocks, held)
         digests.append((digest(result.weights), repr(result.records), result.best_total))
