@@ -19,13 +19,13 @@ $(VENV)/ready: pyproject.toml
 run: $(VENV)/ready
 	$(BIN)/mpirun -np $(NP) $(BIN)/python run.py inputs/quickstart.toml --overwrite
 
-# On one rank each with all cores busy, then on 2, 3 and 4 ranks.
+# On one rank each with all cores busy, then shares of it on 2, 3 and 4 ranks.
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore tests/test_ranks.py
 	$(BIN)/python -m pytest -q tests/test_ranks.py
 
 # What takes longer: the tests marked `long` (kills and resumes, damaged files, studies, long commands of the documents,
-# more of the suite on 3 and 4 ranks).
+# more of the suite on 2, 3 and 4 ranks).
 test-long: $(VENV)/ready
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long --ignore tests/test_ranks.py
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q tests/test_resume.py -k again_and_again

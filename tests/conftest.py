@@ -160,13 +160,15 @@ def pytest_configure(config):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--share", default="1/1", help="K/M: of the tests the Kth, the (K+M)th, and so on")
+    parser.addoption("--share", default="1/1", help="K,L/M: of each M tests about the Kth and the Lth")
 
 
 @pytest.hookimpl(trylast=True)  # after -k
 def pytest_collection_modifyitems(config, items):
-    first, step = map(int, config.getoption("--share").split("/"))
-    items[:] = items[first - 1 :: step]
+    shares, step = config.getoption("--share").split("/")
+    numbers, step = [int(number) - 1 for number in shares.split(",")], int(step)
+    # Moved on by one every time, so that of a parameter of `step` values each has its turn.
+    items[:] = [item for at, item in enumerate(items) if (at + at // step) % step in numbers]
     for item in items:
         if item.get_closest_marker("long") and os.environ.get("LOCKSTEP_LONG") != "1":
             item.add_marker(pytest.mark.skip(reason="long: make test-long"))
