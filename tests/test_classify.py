@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import data_dir, needs_data
+from helpers import EXCHANGES
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 
@@ -67,7 +68,7 @@ def same(one, other):
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
-@pytest.mark.parametrize("exchange", ["halo", "gather", "staged"])
+@pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("many", [False, True])
 def test_weights_are_those_of_one_rank(group, exchange, sparse, many):
@@ -386,7 +387,7 @@ def test_a_cost_model_serves_layers_like_those_it_was_learned_for(tmp_path):
 def test_cora_reaches_the_published_accuracy(tmp_path):
     command = [sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml"]
     found = []
-    for seed in (1, 2, 3):
+    for seed in (1, 2):
         options = [f"seed={seed}", "gnn.evaluate_every=200", "output.plots=false"]
         graph = f'graph.path="{data_dir() / "gnn" / "cora.npz"}"'
         code, printed = run_job([*command, graph, *options, "--out", tmp_path / str(seed)], limit_s=120)

@@ -26,7 +26,7 @@ from app.tomlplaces import DEEPEST, key_places
 pytestmark = pytest.mark.mpi_skip
 ROOT = Path(__file__).parent.parent
 SOLVABLE = '[graph]\ngenerator = "er"\nnodes = 20\n'
-FUZZ = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture

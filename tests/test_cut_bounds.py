@@ -54,7 +54,7 @@ def dense(graph):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_bound_is_above_the_optimum_and_proved(kind, cycles):
     better = 0
-    for seed in range(40):
+    for seed in range(16):
         graph = random_graph(seed, kind)
         best, first = optimum(graph), CutBounds(graph).upper
         bounds = improved(graph, cycles=cycles)
@@ -63,12 +63,12 @@ def test_every_bound_is_above_the_optimum_and_proved(kind, cycles):
         better += bounds.upper < first
         with pytest.raises(BadCertificate, match="the witness proves"):
             replace(bounds.certificate(), upper=bounds.upper - 1).check(graph)
-    assert better > 10
+    assert better > 4
 
 
 def test_bounds_are_near_the_optimum():
     """At most 1/0.878 of the optimum where no weight is negative (Goemans and Williamson 1995)."""
-    for seed in range(30):
+    for seed in range(15):
         graph = random_graph(seed, "plain", 12)
         assert improved(graph, cycles=False).upper <= optimum(graph) / 0.878
 
@@ -79,7 +79,7 @@ def test_bounds_are_near_the_optimum():
         (nx.cycle_graph(5), 4),  # 4.52
         (nx.petersen_graph(), 12),  # 12.5
         (nx.complete_graph(7), 12),  # 12.25
-        (nx.cycle_graph(201), 200),
+        (nx.cycle_graph(101), 100),
         (nx.hypercube_graph(5), 80),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_bound_that_is_met_ends_the_work():
 
 def test_mutated_witnesses_are_rejected():
     rejected = 0
-    for seed in range(60):
+    for seed in range(30):
         graph = random_graph(seed, "signs", 8)
         certificate = improved(graph, cycles=False).certificate()
         if certificate.y is None:
@@ -122,7 +122,7 @@ def test_mutated_witnesses_are_rejected():
             with pytest.raises(BadCertificate):
                 replace(certificate, y=wrong).check(graph)
         rejected += 1
-    assert rejected > 10
+    assert rejected > 5
 
 
 def test_a_witness_is_no_proof_for_a_heavier_graph():
@@ -266,7 +266,9 @@ def test_smallest_eigenvalue_of_a_larger_matrix():
 
 
 @needs_data
-@pytest.mark.parametrize(("name", "best", "gap"), [("G1", 11624, 0.04), ("G11", 564, 0.0)])
+@pytest.mark.parametrize(
+    ("name", "best", "gap"), [pytest.param("G1", 11624, 0.04, marks=pytest.mark.long), ("G11", 564, 0.0)]
+)
 def test_gset_bounds(name, best, gap):
     graph = gset(name)
     bounds = CutBounds(graph)
@@ -292,7 +294,7 @@ def triangle_certificate(seed, n=14, rounds=6):
 
 
 def test_triangles_are_proved_and_above_the_optimum():
-    for seed in range(12):
+    for seed in range(6):
         graph, found = triangle_certificate(seed)
         found.check(graph)
         assert len(found.g) and found.upper >= optimum(graph)

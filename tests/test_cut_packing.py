@@ -68,7 +68,7 @@ def both_directions(graph, x):
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_above_the_optimum(kind):
     proved = 0
-    for seed in range(30):
+    for seed in range(15):
         graph = random_graph(seed, kind)
         found = worked_out(graph).best if graph.edges else None
         if found is None:  # all edges of positive weight make a cut
@@ -77,13 +77,13 @@ def test_it_is_above_the_optimum(kind):
         assert found.upper >= optimum(graph)
         found.check(graph)
         proved += 1
-    assert proved > 5
+    assert proved > 2
 
 
 @pytest.mark.parametrize("compiled", COMPILED)
 def test_on_planar_graphs_it_is_the_optimum(compiled):
     """Barahona and Mahjoub 1986: of a graph that has no K5 as a minor, the inequalities describe all cuts."""
-    for seed in range(12):
+    for seed in range(12 if compiled else 5):
         graph = weighted(planar(seed), seed)
         found = worked_out(graph, compiled).best
         upper = CutBounds(graph).upper if found is None else found.upper

@@ -373,7 +373,7 @@ def test_inference(tmp_path):
 
 @pytest.mark.mpi_skip
 def test_memory(tmp_path):
-    small = ["graph.nodes=600", "study.rounds=2", "gnn.hidden=8"]
+    small = ["graph.nodes=600", "study.rounds=2", "study.limits=[0.0, 0.8]", "gnn.hidden=8"]
     results = [job("memory", tmp_path / str(ranks), ranks, *small) for ranks in (1, 3)]
     assert results[0]["digest"] == results[1]["digest"]
     for ranks, found in zip((1, 3), results):

@@ -222,7 +222,7 @@ def test_on_a_gpu_every_step_is_adams_kernel(emulated, monkeypatch):
 @pytest.mark.mpi_skip
 def test_links_of_aifb_rank_above_the_baselines(compiled):
     triples, _ = read_triples_npz(str(data_dir() / "rgcn" / "aifb.npz"))
-    case = RgcnCase(layers=1, bases=0, dimension=64, negatives=8, epochs=25, learning_rate=0.02)
+    case = RgcnCase(layers=1, bases=0, dimension=64, negatives=8, epochs=20, learning_rate=0.02)
     scores = train_links(Group(MPI.COMM_SELF, compiled), triples, deal(triples, case), case, 1).scores
     assert scores["learned"]["mrr"] > 1.3 * scores["most_frequent"]["mrr"] > 100 * scores["random"]["mrr"]
     assert scores["learned"]["hits_10"] > 1.3 * scores["most_frequent"]["hits_10"]

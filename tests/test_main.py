@@ -18,8 +18,8 @@ pytestmark = pytest.mark.mpi_skip
 
 # The shipped case, made small.
 TINY = (
-    "train.steps=60", "train.evaluate_every=20", "train.graphs.count=6", "train.graphs.nodes=[20,30]",
-    "graph.count=2", "graph.nodes=[30,40]", "output.plots=false",
+    "train.steps=40", "train.evaluate_every=20", "train.evaluate_graphs=3", "train.graphs.count=6",
+    "train.graphs.nodes=[20,30]", "graph.count=2", "graph.nodes=[30,40]", "output.plots=false",
 )  # fmt: skip
 TIMED = (
     "seconds",
@@ -151,7 +151,7 @@ def test_the_folder_says_what_was_run(runs):
         files_of(folder)
     )
     again = load(str(folder / "case.toml"), [])
-    assert (again.train.steps, again.graph.count, again.run.task) == (60, 2, "solve")
+    assert (again.train.steps, again.graph.count, again.run.task) == (40, 2, "solve")
     environment = json.loads((folder / "environment.json").read_text())
     assert environment["ranks"] == 2
     assert {"lockstep", "python", "versions", "blas", "mpi_library", "device", "hosts"} <= set(environment)
@@ -165,7 +165,7 @@ def test_the_folder_says_what_was_run(runs):
 # ---- solutions --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks", [0, 2, 4])
+@pytest.mark.parametrize("ranks", [pytest.param(0, marks=pytest.mark.long), 2, 4])
 def test_a_solution_names_the_ids_of_the_file(case_file, tmp_path, ranks):
     """Five nodes: more ranks than blocks of rows."""
     code, printed = lockstep(case_file, "--out", tmp_path / "out", ranks=ranks)
@@ -186,7 +186,7 @@ def test_a_solution_of_a_named_graph(runs):
     assert covered == graph.number_of_edges()
 
 
-@pytest.mark.parametrize("ranks", [0, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_a_command_can_be_given_again_once_its_file_is_mended(tmp_path, ranks):
     graph, out = tmp_path / "g.txt", tmp_path / "out"
     graph.write_text("1 2\n2 x\n")
@@ -267,7 +267,7 @@ def test_a_refusal_is_said_also_where_the_folder_cannot_be_freed(solo, tmp_path,
 # ---- what is not spoiled ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks", [0, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_an_earlier_run_is_not_touched(case_file, tmp_path, ranks):
     out = tmp_path / "out"
     (out / "solution").mkdir(parents=True)
@@ -311,11 +311,13 @@ def test_a_file_in_the_way(case_file, tmp_path):
 # ---- errors -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks", [0, 2])
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [("1 2\n3 x\n", "bad.edges:2"), ("", "no edges in"), ("1 2\n3\n", "bad.edges:2")],
-)
+    ("text", "message", "ranks"),
+    [
+        ("1 2\n3 x\n", "bad.edges:2", 0), ("", "no edges in", 0), ("1 2\n3\n", "bad.edges:2", 0),
+        ("1 2\n3 x\n", "bad.edges:2", 2), ("", "no edges in", 2),
+    ],
+)  # fmt: skip
 def test_a_bad_file_is_one_line_and_exit_code_2(case_file, tmp_path, ranks, text, message):
     (tmp_path / "bad.edges").write_text(text)
     code, printed = lockstep(
@@ -453,7 +455,7 @@ def test_training_on_files_of_different_sizes(tmp_path):
         out = tmp_path / f"out{ranks}"
         command = [
             *launch, sys.executable, "run.py", "inputs/paper_ba.toml", f"graph.path={paths}",
-            "train.steps=120", "train.environments=3", "--out", out,
+            "train.steps=60", "train.environments=3", "--out", out,
         ]  # fmt: skip
         code, printed = run_job(command, limit_s=120)
         assert code == 0, printed

@@ -78,7 +78,7 @@ def test_a_run_its_check_and_its_case_file(tmp_path):
     keys = [f"graph.path={paths['g.edges']}", f"graph.node_weights={paths['w.txt']}"]
     one = ran(tmp_path / "1", 1, *keys)
     cache = f"memory.cache={tmp_path / 'cache'}"
-    others = [ran(tmp_path / f"{ranks} {i}", ranks, *keys, cache) for ranks in (2, 3) for i in (0, 1)]
+    others = [ran(tmp_path / f"{ranks} {i}", ranks, *keys, cache) for ranks, i in ((2, 0), (3, 1))]
     assert {each["digest"] for each in others} == {one["digest"]}
     entry = one["instances"][0]
     metis = ran(tmp_path / "m", 1, f"graph.path={paths['heavy.graph']}")

@@ -343,7 +343,11 @@ def test_claim_about_another_problem():
 
 
 @needs_data
-@pytest.mark.parametrize("entry", PROBLEMS, ids=lambda entry: entry["path"][4:-4])
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(e, marks=[pytest.mark.long] * (e["nodes"] > 320)) for e in PROBLEMS],
+    ids=lambda entry: entry["path"][4:-4],
+)
 def test_collection(entry):
     """Within 3 % of the optimum after 300 1-trees, and proved."""
     metric = read_tsplib(str(data_dir() / entry["path"]), Limits())

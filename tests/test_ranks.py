@@ -28,7 +28,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     ],
 )  # fmt: skip
 def test_the_suite_on_ranks(ranks, options):
-    """For time half of the tests on 2 ranks, a sixth on 3, another on 4, and of stand-in and GPU a sixth on 2.
+    """For time half of the tests on 2 ranks, a sixth on 3, another on 4; of stand-in and GPU a sixth on 2.
 
     Where long tests run, the other half too, and a third on 3, on 4, and of stand-in and GPU.
     """

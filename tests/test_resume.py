@@ -40,7 +40,7 @@ from app.tasks.context import Context
 
 pytestmark = pytest.mark.mpi_skip
 LONG = bool(os.environ.get("LOCKSTEP_LONG"))
-KILLS = 50 if LONG else 5  # of each soak
+KILLS = 50 if LONG else 3  # of each soak
 SMALL = ("output.plots=false", "search.baselines=false")
 TRAIN = (
     ROOT / "inputs" / "weights_mvc.toml", "graph.count=8", "graph.nodes=[16,24]",
@@ -275,7 +275,10 @@ def test_ranks_that_solve_at_once_stop_within_an_instance(tmp_path):
     "settings",
     [
         ("study.kind=learners", "study.problems=['mvc']", "study.learners=['dqn', 'reinforce']"),
-        ("study.kind=progress", "study.families=['ba']", "study.targets=[1.0]", "study.variants=['a']"),
+        pytest.param(
+            ("study.kind=progress", "study.families=['ba']", "study.targets=[1.0]", "study.variants=['a']"),
+            marks=pytest.mark.long,
+        ),
         (
             "study.kind=progress", "study.families=['ba']", "study.targets=[1.0]", "study.variants=['a']",
             "study.alone=true",

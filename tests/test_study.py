@@ -17,8 +17,8 @@ from app.recipes import RECIPES
 pytestmark = pytest.mark.mpi_skip
 
 SMALL = [
-    "study.families=['ba']", "study.seeds=[1]", "study.steps=60", "study.sizes=[20, 30]",
-    "study.graphs_per_size=3", "train.evaluate_graphs=3", "train.evaluate_every=30",
+    "study.families=['ba']", "study.seeds=[1]", "study.steps=30", "study.sizes=[20, 30]",
+    "study.graphs_per_size=3", "train.evaluate_graphs=3", "train.evaluate_every=15",
 ]  # fmt: skip
 
 

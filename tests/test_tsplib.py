@@ -370,14 +370,14 @@ def test_no_distance_passes_31_bits(kind):
 
 @pytest.mark.parametrize("kind", STEPS)
 def test_tours_of_these_distances_are_searched_proved_and_checked(written, kind, tmp_path):
-    """On 1 and 2 ranks; the optimum is that of the same distances as a matrix; a tour file is a solution."""
+    """The optimum is that of the same distances as a matrix. Once on 1 rank too, and a tour file."""
     points = np.random.default_rng(6).integers(-300, 300, (40, int(kind[4])))
     path = written(file_of(points, kind))
     matrix = read_tsplib(path, LIMITS).matrix
     wanted = app.solve(matrix.astype(np.int64), "tsp")
     found = app.solve(path, "tsp")
     assert found.optimal and wanted.optimal and found.objective == wanted.objective
-    for ranks in (1, 2):
+    for ranks in (1, 2) if kind == "EUC_3D" else (2,):
         out = tmp_path / f"out{ranks}"
         run = [sys.executable, "run.py", "inputs/tsp.toml", f"graph.path={path}", "output.plots=false"]
         code, printed = run_job([*mpirun(ranks), *run, "--out", out], cwd=ROOT)
@@ -385,6 +385,8 @@ def test_tours_of_these_distances_are_searched_proved_and_checked(written, kind,
         solution = out / "solution/p.txt"
         code, printed = run_job([*run, "--check", solution], cwd=ROOT)
         assert code == 0 and f"objective {found.objective}" in printed, printed
+    if kind != "EUC_3D":
+        return
     stops = solution.read_text()
     tour = written(f"NAME : p\nTYPE : TOUR\nDIMENSION : 40\nTOUR_SECTION\n{stops}-1\nEOF\n", "p.tour")
     code, printed = run_job([*run, "--check", tour], cwd=ROOT)
