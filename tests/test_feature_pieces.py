@@ -83,9 +83,9 @@ def trained_least(group, settings):
 
 @pytest.mark.parametrize("slow", ["file", "host"])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_bits_of_whole_features(group, solo, name, slow):
+def test_the_bits_of_whole_features(group, single, name, slow):
     settings = MODELS[name]
-    wanted = trained(solo, settings)[0]
+    wanted = trained(single, settings)[0]
     limit, whole = limit_of(group, settings, 0.5)
     found, classifier = trained(group, settings, Budget(limit, slow))
     assert found == wanted
@@ -100,9 +100,9 @@ def test_the_bits_of_whole_features(group, solo, name, slow):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method(group, solo, method):
+def test_every_method(group, single, method):
     settings = MODELS["gcn, dropped features"]
-    wanted = trained(solo, settings)[0]
+    wanted = trained(single, settings)[0]
     found, classifier = trained(
         group, settings, Budget(limit_of(group, settings, 0.4)[0], "host", "", method)
     )
@@ -115,10 +115,10 @@ def test_features_stay_on_the_device_where_they_fit(group):
     assert not isinstance(classifier.features, PiecedFeatures) and classifier.engine.tiered is None
 
 
-def test_the_files_of_features_hold_what_is_moved(group, solo):
+def test_the_files_of_features_hold_what_is_moved(group, single):
     """Rows go to other ranks between epochs, their features with them."""
     settings = {**MODELS["gin, kept product"], "feature_rows": "as_given"}
-    wanted = trained(solo, settings)[0]
+    wanted = trained(single, settings)[0]
     block = make_block(group, GRAPH)
     budget = Budget(limit_of(group, settings, 0.9)[0], "file")
     classifier = Classifier(group, GnnCase(**{**BASE, **settings}), block, data_of(block), 3, budget=budget)
