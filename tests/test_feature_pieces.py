@@ -14,9 +14,9 @@ from app.gnn.pieces import MOST_PIECES, PiecedFeatures, cut_rows, most_rows, ste
 from app.gnn.training import Classifier, fit
 from app.graphs.nodedata import SPLITS, NodeData
 from app.memory.plan import METHODS
-from app.memory.slow_rows import SlowRows
+from app.memory.slow_rows import SlowRows, _map_of
 from app.memory.tiers import Budget
-from app.partition.rows import block_count, block_starts, partition_rows
+from app.partition.rows import RowPartition, block_count, block_starts, partition_rows
 
 N, FEATURES, CLASSES = 520, 24, 3
 GRAPH = growing_graph(N, 3, 5)
@@ -38,17 +38,17 @@ MODELS = {
 }
 
 
-def data_of(block):
+def data_of(block, n=N):
     """Features, labels and splits of this rank's rows."""
     mine = slice(block.lo, block.lo + block.n_real)
     X = np.zeros((block.n_own, FEATURES), dtype=np.float32)
-    X[: block.n_real] = small_integers(7, N, FEATURES)[mine]
+    X[: block.n_real] = small_integers(7, n, FEATURES)[mine]
     labels = np.full(block.n_own, -1, dtype=np.int32)
-    labels[: block.n_real] = np.arange(N)[mine] % CLASSES
+    labels[: block.n_real] = np.arange(n)[mine] % CLASSES
     split = np.full(block.n_own, -1)
-    split[: block.n_real] = np.arange(N)[mine] % 3
+    split[: block.n_real] = np.arange(n)[mine] % 3
     flags = {name: split == number for number, name in enumerate(SPLITS)}
-    counts = {name: len(range(number, N, 3)) for number, name in enumerate(SPLITS)}
+    counts = {name: len(range(number, n, 3)) for number, name in enumerate(SPLITS)}
     return NodeData(
         X, labels, labels >= 0, **flags, classes=CLASSES, multilabel=False, class_ids=np.arange(CLASSES),
         width=FEATURES, binary=False, counts=counts,
@@ -115,9 +115,10 @@ def test_features_stay_on_the_device_where_they_fit(group):
     assert not isinstance(classifier.features, PiecedFeatures) and classifier.engine.tiered is None
 
 
-def test_the_files_of_features_hold_what_is_moved(group, single):
+@pytest.mark.parametrize("feature_rows", ["as_given", "sum_to_one"])
+def test_the_files_of_features_hold_what_is_moved(group, single, feature_rows):
     """Rows go to other ranks between epochs, their features with them."""
-    settings = {**MODELS["gin, kept product"], "feature_rows": "as_given"}
+    settings = {**MODELS["gin, kept product"], "feature_rows": feature_rows}
     wanted = trained(single, settings)[0]
     block = make_block(group, GRAPH)
     budget = Budget(limit_of(group, settings, 0.9)[0], "file")
@@ -131,6 +132,8 @@ def test_the_files_of_features_hold_what_is_moved(group, single):
         if classifier.fits(new):
             classifier.move(new)
         cuts.append(classifier.block.rows.cuts)
+        in_pieces = isinstance(classifier.features, PiecedFeatures)
+        assert not in_pieces or _map_of(classifier.data.features) is not None
         assert np.array_equal(classifier.data.features, data_of(classifier.block).features)
 
     found = fit(classifier, after_epoch=move)
@@ -138,6 +141,33 @@ def test_the_files_of_features_hold_what_is_moved(group, single):
     scores = classifier.scores_own()
     counts = [int(each) for each in classifier.block.own_counts]
     assert digest({**found.weights, "scores": group.gather_host(scores, counts)}) == wanted
+
+
+def test_ranks_without_rows(group, single):
+    """Two blocks of rows: of three ranks one has none, and rows may move to it."""
+    graph, settings = growing_graph(16, 3, 5), MODELS["gcn, kept product"]
+
+    def training(group, budget=None):
+        if not hasattr(group.device, "empty"):
+            pytest.skip(f"{group.device.name} has no arrays for an engine")
+        block = make_block(group, graph)
+        return Classifier(group, GnnCase(**{**BASE, **settings}), block, data_of(block, 16), 3, budget=budget)
+
+    wanted = digest(fit(training(single)).weights)
+    free = training(group)
+    whole = group.max_integer(free.engine.n_own * free._bytes_of_row())
+    classifier = training(group, Budget(int(0.95 * whole), "host"))
+    assert isinstance(classifier.features, PiecedFeatures) and classifier.engine.pieces
+    moved = []
+
+    def move(epoch):
+        new = RowPartition(16, classifier.block.rows.starts, np.array([0] * group.size + [2]))
+        moved.append(classifier.fits(new))
+        if moved[-1]:
+            classifier.move(new)
+
+    assert digest(fit(classifier, after_epoch=move).weights) == wanted
+    assert len(set(group.gather_texts(str(moved)))) == 1
 
 
 # ---- pieces -----------------------------------------------------------------------------------------------

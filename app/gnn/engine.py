@@ -26,6 +26,7 @@ from app.products import PLAIN, Finish, Part
 Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
 KEPT_COLUMNS = 64  # of the features that are multiplied at a time where their product is kept
+PRODUCT_ARRAYS = 3  # that making such a product holds at once
 SPREAD_COLUMNS = 64  # of rows that are multiplied by A where they lie
 NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 # P = diag(left) (A, or A+I) diag(right), right of A^T
@@ -250,15 +251,17 @@ class Engine(ByPieces):
             self.way = way
         return X.products[kind]
 
-    def product_into(self, X: SlowRows, kind: str, out: SlowRows, pieces: list[slice]) -> None:
-        """P X of features in the slow tier, some columns at a time.
+    def product_into(self, X: SlowRows, kind: str, out: SlowRows, pieces: list[slice], limit: int) -> None:
+        """P X of features in the slow tier, as many columns at a time as fit a limit in bytes, at least one.
 
         pieces   of the rows, which are brought in one after the other
         Ranks    all call (an exchange for each piece of the columns)
         """
-        self.way = ""  # all rows
-        for lo in range(0, X.array.shape[1], KEPT_COLUMNS):
-            columns = slice(lo, lo + KEPT_COLUMNS)
+        longest = int(np.diff(self.neighbours_of.block.rows.offsets).max())  # the same on all ranks
+        step = min(max(limit // (PRODUCT_ARRAYS * 4 * max(longest, 1)), 1), KEPT_COLUMNS)
+        way, self.way = self.way, ""  # all rows
+        for lo in range(0, X.array.shape[1], step):
+            columns = slice(lo, lo + step)
             host = np.empty((self.n_own, X.array[:, columns].shape[1]), dtype=np.float32)
             for rows in pieces:
                 host[rows] = X.array[rows, columns]
@@ -267,6 +270,7 @@ class Engine(ByPieces):
             for rows in pieces:
                 out.array[rows, columns] = host[rows]
                 out.done(rows)
+        self.way = way
 
     def _product_of(self, X: Array, left: str, own: bool, right: str) -> Array:
         """diag(left) (A or A + I) diag(right) X, some columns at a time: little memory beside the result."""

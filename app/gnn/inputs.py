@@ -1,5 +1,6 @@
 """What a graph network reads of the nodes: features as they are given, scaled, or none at all."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,16 @@ def feature_room(budget: Budget, device: Any) -> MakeRoom:
     return InMemory
 
 
+def in_file(data: NodeData, device: Any, budget: Budget) -> NodeData:
+    """The same data, dense features in a file where that is the slow tier.
+
+    Raises CaseError where the disk has no room.
+    """
+    if budget.tier(device) != "file":
+        return data
+    return replace(data, features=SlowRows.of(data.features, device, budget).array)
+
+
 def slow_input(
     data: NodeData, feature_rows: str, pieces: list[slice], device: Any, budget: Budget
 ) -> SlowRows:
@@ -53,14 +64,15 @@ def slow_input(
 
     Raises CaseError where the disk has no room.
     """
-    given = SlowRows.of(data.features, device, budget)
     if feature_rows == "as_given":
-        return given
+        return SlowRows.of(data.features, device, budget)
     scaled = SlowRows.empty(data.features.shape, device, budget)
+    given = SlowRows.of(data.features, device, budget) if budget.tier(device) == "file" else None
     for rows in pieces:
-        scaled.array[rows] = scaled_rows(given.array[rows], feature_rows)
+        scaled.array[rows] = scaled_rows(data.features[rows], feature_rows)
         scaled.done(rows)
-        given.done(rows)
+        if given is not None:
+            given.done(rows)
     return scaled
 
 

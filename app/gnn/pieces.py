@@ -13,7 +13,7 @@ from app.gnn.programs import Rows
 from app.memory.slow_rows import SlowRows
 
 Array = Any
-MOST_PIECES = 8  # of whole size; the first and the last one may be smaller
+MOST_PIECES = 8  # of whole size, and at least about half as many; the first and the last may be smaller
 Spans = list[tuple[int, int, int]]
 
 

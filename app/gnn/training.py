@@ -17,7 +17,7 @@ from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
-from app.gnn.inputs import input_rows, slow_input
+from app.gnn.inputs import in_file, input_rows, slow_input
 from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import Scores, count_hits, scores_of
 from app.gnn.model import Draws, Model
@@ -102,9 +102,10 @@ class Classifier:
             return None
         cut = self.cut()
         self.features = X = PiecedFeatures(self.device, cut, self.data.width)
-        engine.pieces = cut.most
+        engine.pieces = max(cut.most, 1)  # true of a rank without rows too
         self._record()
         with raise_together(group, "making room in the slow tier"):
+            self.data = in_file(self.data, self.device, budget)
             rows = slow_input(self.data, self.case.feature_rows, cut.rows, self.device, budget)
             if self.case.feature_rows == "as_given":
                 self.data = replace(self.data, features=rows.array)
@@ -112,7 +113,7 @@ class Classifier:
         store = FeatureStore()
         store.hold(X, rows)
         for kind, product in X.products.items():
-            engine.product_into(rows, kind, kept[kind], cut.rows)
+            engine.product_into(rows, kind, kept[kind], cut.rows, budget.limit)
             store.hold(product, kept[kind])
         return store
 
@@ -122,7 +123,8 @@ class Classifier:
         return cut_rows(block.block_starts, int(block.rows.cuts[self.group.rank]), self.engine.blocks)
 
     def _bytes_of_row(self) -> int:
-        return self.engine.bytes_of_row(self.features, bool(self.case.input_dropout))
+        dropped = bool(self.case.input_dropout and self.case.epochs)
+        return self.engine.bytes_of_row(self.features, dropped)
 
     def move(self, new: RowPartition) -> None:
         """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
@@ -136,13 +138,17 @@ class Classifier:
         self.engine.seconds, self.engine.clock = seconds, clock
 
     def fits(self, rows: RowPartition) -> bool:
-        """Whether every rank could run under its limit of memory with the rows of another partition."""
+        """Whether every rank could run under its limit of memory with the rows of another partition.
+
+        Ranks   all call; result identical on all
+        """
         limit = self._budget.limit if self._budget else 0
         n_own, engine = int(np.diff(rows.offsets).max()), self.engine
         dense = isinstance(self.features, DenseFeatures)
+        fits = engine.fits(n_own, limit, most_rows(n_own, rows.starts))
         if limit and dense and not engine.pieces and n_own * self._bytes_of_row() > limit:
-            return False  # the features would have to leave the device
-        return engine.fits(n_own, limit, most_rows(n_own, rows.starts))
+            fits = False  # the features would have to leave the device
+        return self.group.max_integer(int(not fits)) == 0
 
     def shares(self) -> list[float]:
         """By layer the share of the stored entries of all ranks that are of rows which training needs."""

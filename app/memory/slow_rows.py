@@ -1,4 +1,5 @@
-"""An array of rows in the slow tier, used some rows at a time: weights that do not fit, and their moments."""
+"""An array of rows in the slow tier, used some rows at a time: weights that do not fit and their moments,
+features and what is kept of them."""
 
 import math
 import mmap

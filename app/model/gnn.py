@@ -113,7 +113,7 @@ class Training:
     def _bytes_of_row(self) -> int:
         inputs = self.inputs
         X = DenseWidth(inputs.features) if inputs.dense else SparseWidth(inputs.features, inputs.stored)
-        return self.engine.bytes_of_row(X, bool(self.case.input_dropout))
+        return self.engine.bytes_of_row(X, bool(self.case.input_dropout and self.case.epochs))
 
     @property
     def parameters(self) -> int:

@@ -45,7 +45,14 @@ class Subject:
 
     def classifier(self, gnn: GnnCase, seed: int, budget: Budget | None = None) -> Classifier:
         """A model with weights drawn for a seed, perhaps under a limit of memory. Ranks: all call."""
-        return Classifier(self.context.group, gnn, self.block, self.data, seed, budget=budget)
+        return Classifier(
+            self.context.group,
+            gnn,
+            self.block,
+            self.data,
+            seed,
+            budget=budget or Budget.of(self.context.case.memory),
+        )
 
 
 @dataclass(frozen=True)
