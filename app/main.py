@@ -272,9 +272,9 @@ def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:
         source = open_edges(path, case.graph.format, limit, ids=case.graph.ids)
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
         print(f"# {printable(source.name)}: {source.format}, {nodes}")
-    lines, needed = [], 0
+    lines, words, needed = [], "", 0
     if case.run.task == "classify" and is_relational(case):
-        lines, needed = relational_plan(case, group.size)
+        lines, words, needed = relational_plan(case, group.size)
     for line in lines or plan_lines(case, group.size, group.device):
         print(f"# {printable(line)}")
-    return (f"{case.run.name}: {lines[-1]}", needed) if needed else ("", 0)
+    return (f"{case.run.name}: {words}", needed) if needed else ("", 0)

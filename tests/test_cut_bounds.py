@@ -9,7 +9,7 @@ import pytest
 from data import needs_data
 from test_cut import KINDS, gset, optimum, random_graph, sparse_graph
 
-from app.bounds import cut_verify
+from app.bounds import cut_verify, triangles
 from app.bounds.certificate import BadCertificate
 from app.bounds.cut_bounds import CutBounds
 from app.bounds.cut_sdp import MixingMethod, _colour_classes, smallest_eigenvalue
@@ -64,6 +64,23 @@ def test_every_bound_is_above_the_optimum_and_proved(kind, cycles):
         with pytest.raises(BadCertificate, match="the witness proves"):
             replace(bounds.certificate(), upper=bounds.upper - 1).check(graph)
     assert better > 4
+
+
+def test_eigenvalues_are_found_where_lapack_gives_up(monkeypatch):
+    """Its method for part of the spectrum fails for some matrices of equal eigenvalues, by processor."""
+    M = np.random.default_rng(3).normal(size=(20, 20))
+    M += M.T
+    wanted, eigh = triangles.positive_part(M), triangles.eigh
+
+    def fails(M, driver, **rest):
+        if driver == "evr":
+            raise np.linalg.LinAlgError("Internal Error.")
+        return eigh(M, driver=driver, **rest)
+
+    monkeypatch.setattr(triangles, "eigh", fails)
+    values, Q = triangles.positive_part(M)
+    assert 0 < len(values) < 20 and np.allclose(values, wanted[0])
+    assert np.allclose((Q * values) @ Q.T, (wanted[1] * wanted[0]) @ wanted[1].T)
 
 
 def test_bounds_are_near_the_optimum():

@@ -1,6 +1,6 @@
 """Features in the slow tier: pieces of the rows as tensors of the plan, with the bits of whole features."""
 
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import numpy as np
 import pytest
@@ -18,9 +18,9 @@ from app.memory.slow_rows import SlowRows, _map_of
 from app.memory.tiers import Budget
 from app.partition.rows import RowPartition, block_count, block_starts, partition_rows
 
-N, FEATURES, CLASSES = 520, 24, 3
+N, FEATURES, CLASSES, EPOCHS = 520, 24, 3, 2
 GRAPH = growing_graph(N, 3, 5)
-BASE = {"hidden": 8, "epochs": 3, "evaluate_every": 2, "dropout": 0.25, "input_dropout": 0.0}
+BASE = {"hidden": 8, "epochs": EPOCHS, "evaluate_every": 2, "dropout": 0.25, "input_dropout": 0.0}
 MODELS = {
     "gcn, kept product": {"model": "gcn"},
     "gcn, dropped features": {"model": "gcn", "input_dropout": 0.5, "hidden": 4},
@@ -55,20 +55,25 @@ def data_of(block, n=N):
     )  # fmt: skip
 
 
-def trained(group, settings, budget=None):
-    """Digest of weights and scores, and the classifier. Ranks: all call."""
+def made(group, settings, budget=None):
+    """A classifier that has not trained yet. Ranks: all call."""
     if not hasattr(group.device, "empty"):
         pytest.skip(f"{group.device.name} has no arrays for an engine")
     block = make_block(group, GRAPH)
-    classifier = Classifier(group, GnnCase(**{**BASE, **settings}), block, data_of(block), 3, budget=budget)
+    return Classifier(group, GnnCase(**{**BASE, **settings}), block, data_of(block), 3, budget=budget)
+
+
+def trained(group, settings, budget=None):
+    """Digest of weights and scores, and the classifier. Ranks: all call."""
+    classifier = made(group, settings, budget)
     found = fit(classifier)
-    scores = group.gather_host(classifier.scores_own(), [int(each) for each in block.own_counts])
+    scores = group.gather_host(classifier.scores_own(), [int(each) for each in classifier.block.own_counts])
     return digest({**found.weights, "scores": scores}), classifier
 
 
 def limit_of(group, settings, share):
     """A share of what rows and features of the largest rank take together, but enough for every operation."""
-    classifier = trained(group, {**settings, "epochs": 1})[1]
+    classifier = made(group, settings)
     whole = group.max_integer(classifier.engine.n_own * classifier._bytes_of_row())
     least = trained_least(group, settings)
     return max(least, int(share * whole)), whole
@@ -77,12 +82,11 @@ def limit_of(group, settings, share):
 def trained_least(group, settings):
     """The least limit that works, as the refusal of one that does not says it."""
     with pytest.raises(CaseError, match="least limit that works") as refused:
-        trained(group, settings, Budget(64))
+        made(group, settings, Budget(64))
     return round(1e6 * float(str(refused.value).rpartition("memory.fast_mb=")[2].rstrip(")")))
 
 
-@pytest.mark.parametrize("slow", ["file", "host"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "slow"), list(zip(MODELS, cycle(("file", "host")))))
 def test_the_bits_of_whole_features(group, single, name, slow):
     settings = MODELS[name]
     wanted = trained(single, settings)[0]
@@ -95,8 +99,8 @@ def test_the_bits_of_whole_features(group, single, name, slow):
     assert any(" X " in f" {key}" for key in read)
     assert tiers.arena.peak <= plan.peak_bytes <= limit < whole
     starts = sum(plan.epoch.bytes_of(plan.epoch.set_of([name])) for name in plan.start)
-    assert tiers.stored == 3 * plan.stored_bytes
-    assert 3 * plan.loaded_bytes <= tiers.loaded <= 3 * (plan.loaded_bytes + starts)
+    assert tiers.stored == EPOCHS * plan.stored_bytes
+    assert EPOCHS * plan.loaded_bytes <= tiers.loaded <= EPOCHS * (plan.loaded_bytes + starts)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -111,7 +115,7 @@ def test_every_method(group, single, method):
 
 def test_features_stay_on_the_device_where_they_fit(group):
     whole = limit_of(group, MODELS["gcn, kept product"], 0.5)[1]
-    classifier = trained(group, MODELS["gcn, kept product"], Budget(whole, "host"))[1]
+    classifier = made(group, MODELS["gcn, kept product"], Budget(whole, "host"))
     assert not isinstance(classifier.features, PiecedFeatures) and classifier.engine.tiered is None
 
 

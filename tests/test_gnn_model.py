@@ -6,6 +6,7 @@ import sys
 import msgspec
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from jobs import mpirun, run_job
 from mpi4py import MPI
 from test_classify import classifier_on
@@ -23,7 +24,7 @@ from app.model.gnn import Inputs, Training, flops, gathered, traffic
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import estimate, of_blocks
 from app.model.machines import ASSUMED
-from app.model.plan import plan_lines
+from app.model.plan import classified_counts, plan_lines
 from app.model.rates import MessageRate, Rates
 from app.model.work import Term
 
@@ -224,6 +225,39 @@ def test_a_dry_run_tells_bytes_seconds_and_memory(ranks):
     for part in ("buffers of", f"a rank on {ranks} rank", "an epoch with its evaluations: ", "spmm"):
         assert part in text
     assert ("sent," in text) == (ranks > 1)
+
+
+@pytest.mark.parametrize("layout", ["csr", "coo", "edge_index"])
+def test_a_dry_run_counts_the_entries_that_arrays_have(tmp_path, layout):
+    u = np.arange(60)
+    A = sp.coo_array((np.ones(120), (np.append(u, (u + 1) % 60), np.append((u + 1) % 60, u))), shape=(60, 60))
+    path, labels = tmp_path / "ring.npz", tmp_path / "labels.txt"
+    np.savetxt(labels, u % 3, fmt="%d")
+    if layout == "edge_index":
+        np.savez(path, edge_index=np.stack(A.coords), num_nodes=60)
+    else:
+        sp.save_npz(path, A.asformat(layout))
+    table = {"run.task": "classify", "graph.path": str(path), "graph.splits": "random"}
+    case = build({**table, "graph.labels": str(labels)})
+    assert classified_counts(case) == (60, 120)
+    assert any(
+        line.startswith("an epoch with its evaluations: ") for line in plan_lines(case, 1, HostDevice())
+    )
+
+
+def test_attention_and_calls_take_time_where_they_were_measured():
+    """Of a calibration from before they were, the rest is told."""
+    layout = estimate("er", 3000, 60_000, 1, "auto", 16)
+    terms = Training(HostDevice(), GnnCase(model="gat", heads=2), Inputs(30, 4), layout).epoch(0)
+    older = msgspec.to_builtins(DEFAULTS)
+    for kernels in (older["alone"], older["together"]):
+        del kernels["calls"]["operation"], kernels["passes"]["attend"]
+    now, before = (Rates(each, 1) for each in (DEFAULTS, msgspec.convert(older, type(DEFAULTS))))
+    weighed = sum(term.amounts[0] for term in terms if term.kind == "attend")
+    assert weighed == pytest.approx(2 * 63_000 * 2 * 2.45, rel=0.01)
+    calls = sum(term.amounts[0] for term in terms if term.kind == "call")
+    added = weighed * 1.12e-8 + calls * DEFAULTS.alone.calls["operation"]
+    assert now.total(terms) == pytest.approx(before.total(terms) + added) and calls > 20
 
 
 @pytest.mark.parametrize("text", ["", "Reddit 1 2 3 4 5", "Reddit 1 2 3 4 5 x", "Reddit 1 2 3 4 5 0"])

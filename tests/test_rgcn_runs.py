@@ -50,19 +50,24 @@ def test_any_partition_and_saved_weights_give_one_digest(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "ranks, keys",
+    "ranks, case, keys",
     [
-        (1, ["graph.nodes=15000"]),
-        pytest.param(2, ["rgcn.bases=0", "rgcn.hidden=48", "rgcn.parts=3"], marks=pytest.mark.long),
-        pytest.param(2, ['rgcn.partition="rows"', "rgcn.layers=3", "rgcn.bases=8"], marks=pytest.mark.long),
+        (1, "rgcn", ["graph.nodes=15000"]),
+        (1, "rgcn_links", ["graph.nodes=8000", "graph.d=4", "rgcn.held_out=0.002", "rgcn.validation=0"]),
+        pytest.param(2, "rgcn", ["rgcn.bases=0", "rgcn.hidden=48", "rgcn.parts=3"], marks=pytest.mark.long),
+        pytest.param(
+            2, "rgcn", ['rgcn.partition="rows"', "rgcn.layers=3", "rgcn.bases=8"], marks=pytest.mark.long
+        ),
     ],
 )
-def test_a_dry_run_says_about_the_memory_that_a_run_takes(tmp_path, ranks, keys):
+def test_a_dry_run_says_about_the_memory_that_a_run_takes(tmp_path, ranks, case, keys):
     keys = ["graph.nodes=30000", "graph.d=8", "rgcn.epochs=2", "output.plots=false", *keys]
-    code, printed = lockstep(tmp_path / "dry", *keys, "--dry-run", ranks=ranks)
+    code, printed = lockstep(tmp_path / "dry", *keys, "--dry-run", case=case, ranks=ranks)
     assert code == 0, printed
+    assert re.search(r"# an epoch with its evaluations: [0-9.]+ m?s \(.*first layer forward", printed)
+    assert ("held-out triples, ranked at the end" in printed) == (case == "rgcn_links")
     said = re.search(rf"# ([0-9.]+) MB a rank on {ranks} ranks?( in 3 parts)?: base", printed)
-    code, printed = lockstep(tmp_path / "out", *keys, ranks=ranks)
+    code, printed = lockstep(tmp_path / "out", *keys, case=case, ranks=ranks)
     assert code == 0, printed
     words = " ".join(printed.split())
     assert f"estimate: {said[1]} MB a rank on {ranks} rank" in words

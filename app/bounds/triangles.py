@@ -175,5 +175,13 @@ def _keys(of: np.ndarray, n: int) -> np.ndarray:
 
 
 def positive_part(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positive eigenvalues [k] and vectors [n, k] of a symmetric matrix, which is overwritten."""
-    return eigh(M, subset_by_value=(0.0, np.inf), driver="evr", check_finite=False, overwrite_a=True)
+    """Positive eigenvalues [k] and vectors [n, k] of a symmetric matrix.
+
+    LAPACK's method for a part of them gives up on some matrices of equal ones; that for all does not.
+    """
+    try:
+        return eigh(M, subset_by_value=(0.0, np.inf), driver="evr", check_finite=False)
+    except np.linalg.LinAlgError:
+        values, Q = eigh(M, driver="evd", check_finite=False)
+        positive = values > 0
+        return values[positive], np.ascontiguousarray(Q[:, positive])

@@ -23,12 +23,12 @@ from app.gnn import rgcn_kept
 from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.rgcn import RGCN
-from app.gnn.rgcn_training import Steps, grid_groups
+from app.gnn.rgcn_training import Steps, grid_groups, widths_of
 from app.gnn.shards import glorot_limit
 from app.gnn.stopwatch import Took
 from app.graphs.relational import RelationalGraph, relational_graph
 from app.graphs.triples import TEST, TRAIN, VALID, Triples
-from app.partition.relations import place
+from app.partition.relations import Placement, place
 from app.rng import stream
 from app.watchdog import beat
 
@@ -108,8 +108,7 @@ class DistMult:
         drawn = stream(seed, "initial/links/D").uniform(-limit, limit, (relations, dimension))
         self.D = group.device.put(drawn.astype(np.float32))
         counts = np.bincount(split.train[:, 1], minlength=relations)
-        goals = np.cumsum(counts) - counts
-        owner = np.minimum(goals * group.size // max(len(split.train), 1), group.size - 1)
+        owner = deal_relations(counts, group.size)
         self._relations = np.bincount(owner, minlength=group.size)
         first, last = np.searchsorted(owner, [group.rank, group.rank + 1])
         self._own, self._starts = slice(first, last), np.concatenate([[0], np.cumsum(counts)])
@@ -145,6 +144,12 @@ class DistMult:
         return float(device.get(loss)[0, 0]), device.xp.ascontiguousarray(sums[:, :-1]), dE
 
 
+def deal_relations(counts: np.ndarray, ranks: int) -> np.ndarray:
+    """[R] the rank that scores the triples of each relation, ascending; counts [R]: of its triples."""
+    before = np.cumsum(counts) - counts
+    return np.minimum(before * ranks // max(int(counts.sum()), 1), ranks - 1)
+
+
 def _columns_of(train: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """[3, t] int32: each right triple and then its wrong ones."""
     m, w = wrong.shape[:2]
@@ -173,6 +178,17 @@ def _spans(sizes: np.ndarray) -> list[tuple[int, int]]:
 # ---- training -----------------------------------------------------------------------------------------
 
 
+def links_graph(triples: Triples, split: Split, case: RgcnCase) -> RelationalGraph:
+    """The edges of the triples that are learned from."""
+    columns = (split.train[:, k].astype(np.int32) for k in range(3))
+    return relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
+
+
+def links_placement(ranks: int, graph: RelationalGraph, case: RgcnCase) -> Placement:
+    """The grid of ranks that a case asks for, and the parts of its relations."""
+    return place(graph, ranks, grid_groups(ranks, case), case.grouping, case.parts or 1)
+
+
 def train_links(
     group: Group,
     triples: Triples,
@@ -194,10 +210,9 @@ def train_links(
     Raises NumericsError where the loss is no longer finite.
     """
     took = Took()
-    columns = (split.train[:, k].astype(np.int32) for k in range(3))
-    graph = relational_graph(Triples(triples.name, triples.nodes, triples.relations, *columns), case.inverse)
-    placement = place(graph, group.size, grid_groups(group.size, case), case.grouping, case.parts or 1)
-    widths = [case.hidden] * (case.layers - 1) + [case.dimension]
+    graph = links_graph(triples, split, case)
+    placement = links_placement(group.size, graph, case)
+    widths = widths_of(case, case.dimension)
     net = RGCN(group, placement, graph, np.arange(triples.nodes), widths, case.bases, seed, prune=False)
     decoder = DistMult(group, split, triples.relations, case.dimension, seed)
     begin(net, decoder.D, graph)

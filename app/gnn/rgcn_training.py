@@ -200,7 +200,7 @@ def train_rgcn(
     took = Took()
     placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
     slow = budget if budget.limit else None
-    widths = [case.hidden] * (case.layers - 1) + [labels.classes]
+    widths = widths_of(case, labels.classes)
     net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, slow, inputs)
     begin(net)
     targets, steps = Targets(group, net, placement, labels), Steps(group, case, net)
@@ -260,6 +260,11 @@ def choose_placement(
         resident = _resident_bytes(graph, labels, case)
         turns = fit_turns(used, case.grouping, groups, fast_bytes, case.hidden, resident)
     return place(used, ranks, groups, case.grouping, turns)
+
+
+def widths_of(case: RgcnCase, last: int) -> list[int]:
+    """Columns that each layer makes; `last`: of the last one."""
+    return [case.hidden] * (case.layers - 1) + [last]
 
 
 def grid_groups(ranks: int, case: RgcnCase) -> int:

@@ -30,8 +30,9 @@ def read_npz(path: str, limits: Limits) -> EdgeStream:
         pairs = npz.integers("edges", (None, 2))
         return _read_pairs(npz, pairs, pairs.shape[0], _stated_nodes(npz), interleaved=not pairs.fortran)
     if "edge_index" in npz:
-        pairs = npz.integers("edge_index", (2, None))
-        return _read_pairs(npz, pairs, pairs.shape[1], _stated_nodes(npz), interleaved=pairs.fortran)
+        pairs, nodes = npz.integers("edge_index", (2, None)), _stated_nodes(npz)
+        stream = _read_pairs(npz, pairs, pairs.shape[1], nodes, interleaved=pairs.fortran)
+        return replace(stream, entries=pairs.shape[1])
     if "row" in npz:
         return _read_coordinates(npz)
     names = ", ".join(list(npz.columns)[:8])
@@ -110,7 +111,7 @@ def _read_csr(npz: Npz, prefix: str, stated: int | None, by_columns: bool = Fals
             at += len(v)
             yield (v, u, w) if by_columns else (u, v, w)
 
-    return _stream(npz, nodes, weights is not None, chunks)
+    return replace(_stream(npz, nodes, weights is not None, chunks), entries=entries)
 
 
 def _checked(npz: Npz, column: Column, part: np.ndarray, nodes: int | None) -> np.ndarray:
@@ -133,7 +134,7 @@ def _read_coordinates(npz: Npz) -> EdgeStream:
         for u, v, w in both:
             yield _checked(npz, row, u, nodes), _checked(npz, col, v, nodes), w
 
-    return _stream(npz, nodes, weights is not None, chunks)
+    return replace(_stream(npz, nodes, weights is not None, chunks), entries=row.shape[0])
 
 
 def pairs_stream(npz: Npz, array: str, nodes: int, name: str, path: str, format: str) -> EdgeStream:

@@ -18,6 +18,7 @@ SPLITS = {"train": TRAIN, "val": VAL, "test": TEST}
 MOST_CLASSES = 1 << 16
 MOST_COLUMNS = (1 << 31) - 1
 PIECE_BYTES = 1 << 22
+NO_LABELS = 'the nodes have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
 
 Refuse = Callable[[str], GraphError]  # makes the error for one array of a file
 

@@ -30,6 +30,7 @@ class EdgeStream:
     mirrored      True: each edge stands in both directions already, without weights that could differ
     metric        distances between all pairs of nodes (graphs/metric.py) where the file states them, or None
     lines         the number of edges that all parts must have together, or None: any
+    entries       about how many neighbours all nodes have together, where headers say so; else None
     node_weights  [nodes] float32 once chunks() is exhausted, or None
     named         True: u, v are numbers of names, in the order in which these occur
     ids           [k] the names (graphs/ids.py) by these numbers once chunks() is exhausted; else None
@@ -47,6 +48,7 @@ class EdgeStream:
     ids: np.ndarray | None = None
     part: Callable[["EdgeStream", int, int], Iterator[Chunk]] | None = None
     lines: int | None = None
+    entries: int | None = None
     metric: Any = None
     undirected: bool = False
     mirrored: bool = False

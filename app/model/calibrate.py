@@ -7,8 +7,6 @@ import contextlib
 import math
 import os
 import platform
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -18,12 +16,18 @@ import msgspec
 import numpy as np
 
 from app.comm.group import Group
-from app.comm.tree import owned_spans
 from app.comm.turns import first_alone, only_this_rank
 from app.config import AgentCase
-from app.elementwise import Dropout
 from app.graphs.graph import from_edges
 from app.memory.room import resident_bytes
+from app.model.calibrate_layers import (
+    add_attention,
+    add_layers,
+    add_operations,
+    attention_rate,
+    layer_pass_rate,
+    layer_rate,
+)
 from app.model.rates import (
     Calibration,
     DenseRate,
@@ -32,6 +36,7 @@ from app.model.rates import (
     PassRate,
     ProductRate,
 )
+from app.model.timing import Bench, Pool
 from app.native.library import keep_freed_memory
 from app.partition.rows import partition_rows
 from app.products import Finish, Members, Part
@@ -44,8 +49,6 @@ from app.rng import stream
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
-ROUNDS = 7  # a rate is the median over rounds; every round times everything once
-SHORTEST_S = 1e-3  # of a timing; a shorter call is repeated
 WIDTHS = (1, 4, 16, 64, 256, 512)
 OPERANDS = (1 << 17, 1 << 20, 1 << 22, 1 << 24)  # bytes
 LOOKUPS = ((1, 1 << 11), (16, 1 << 11), (16, 1 << 14))  # states, nodes of a product with rows of a table
@@ -55,70 +58,9 @@ DEGREES = (8, 128)  # entries in a row: the difference tells entries from rows
 LINES = 400_000  # cache lines that a product reads, at least; and at least REUSE times its operand
 REUSE = 6
 ARRAY_ROWS = (1 << 11, 1 << 14, 1 << 16)
-POOL = 1 << 24  # numbers that operands are views of
-PLACES = 6  # that operands move through from call to call: a step holds about as many arrays
 MESSAGE_BYTES = (64, 1 << 14, 1 << 17, 1 << 20, 1 << 22)
 LARGEST_MERGE = 1 << 17
 TINY, CALLS = 8, 24
-LAYERS = (16, 64, 256)  # columns of both operands of a layer's dense products, and of its passes
-LAYER_ROWS = 1 << 13
-
-
-class Pool:
-    """Arrays that move through one piece of memory: a call does not find its operands in the cache."""
-
-    def __init__(self, device: Any) -> None:
-        self.numbers = device.put(np.linspace(0.1, 1, POOL, dtype=np.float32))
-        self.turn = 0
-
-    def take(self, rows: int, columns: int) -> Any:
-        """The next [rows, columns]."""
-        size = rows * columns
-        self.turn += 1
-        at = size * (self.turn % min(PLACES, POOL // size))
-        return self.numbers[at : at + size].reshape(rows, columns)
-
-
-class Bench:
-    """Calls to be timed, round by round: a disturbance then meets all of them and no median.
-
-    group   all ranks begin each call at once, and the slowest counts; None: this rank alone
-    """
-
-    def __init__(self, device: Any, group: Group | None) -> None:
-        self.device, self.group = device, group
-        self.calls: dict[Any, tuple[Callable[[], Any], float]] = {}
-
-    def add(self, key: Any, call: Callable[[], Any], units: float = 1) -> None:
-        """A call, of which the seconds per unit are wanted."""
-        self.calls[key] = call, units
-
-    def run(self) -> dict[Any, float]:
-        """Median seconds per unit, by key. Ranks: with a group, all call."""
-        repeats = {key: self._agreed(self._repeats(call)) for key, (call, _) in self.calls.items()}
-        taken: dict[Any, list[float]] = {key: [] for key in self.calls}
-        for _ in range(ROUNDS):
-            for key, (call, _) in self.calls.items():
-                if self.group is not None:
-                    self.group.barrier()
-                taken[key].append(self._once(call, repeats[key]))
-        medians = {key: self._agreed(int(1e12 * statistics.median(times))) for key, times in taken.items()}
-        return {key: medians[key] / 1e12 / units for key, (_, units) in self.calls.items()}
-
-    def _repeats(self, call: Callable[[], Any]) -> int:
-        call()
-        return int(SHORTEST_S / max(self._once(call, 1), 1e-7)) + 1
-
-    def _agreed(self, value: int) -> int:
-        """The largest over the ranks."""
-        return value if self.group is None else self.group.max_integer(value)
-
-    def _once(self, call: Callable[[], Any], repeats: int) -> float:
-        start = time.perf_counter()
-        for _ in range(repeats):
-            call()
-        self.device.synchronize()
-        return (time.perf_counter() - start) / repeats
 
 
 def calibrate(group: Group, net: QNetwork, agent: AgentCase) -> Calibration:
@@ -166,7 +108,8 @@ def measure_kernels(bench: Bench, net: QNetwork, agent: AgentCase) -> Kernels:
     _add_lookups(bench, net)
     _add_dense(bench, pool, net)
     _add_passes(bench, pool)
-    _add_layers(bench, pool)
+    add_layers(bench, pool)
+    add_attention(bench, pool, stream(0, "calibrate/attention"))
     _add_calls(bench, net, agent)
     entries = np.arange(1 << 12, dtype=np.float32)[:, None]
     code, mean = bench.device.put(entries), bench.device.put(np.ones_like(entries))
@@ -177,9 +120,10 @@ def measure_kernels(bench: Bench, net: QNetwork, agent: AgentCase) -> Kernels:
         [_product_rate(found, "product", width, _sizes(width)) for width in WIDTHS],
         _product_rate(found, "lookup", net.K, [4 * states * columns for states, columns in LOOKUPS]),
         {kind: _dense_rate(found, kind, net) for kind in ("dense", "gram")}
-        | {kind: _layer_rate(found, kind) for kind in ("wide dense", "wide gram")},
+        | {kind: layer_rate(found, kind) for kind in ("wide dense", "wide gram")},
         {kind: _pass_rate(found, kind) for kind in ("element", "take", "reduce", "skip dense", "skip gram")}
-        | {kind: _layer_pass_rate(found, kind) for kind in ("drop", "loss")},
+        | {kind: layer_pass_rate(found, kind) for kind in ("drop", "loss")}
+        | {"attend": attention_rate(found)},
         found["feature"],
         _call_seconds(found),
     )
@@ -338,38 +282,6 @@ def _pass_rate(found: dict[Any, float], kind: str) -> PassRate:
     return PassRate([64.0 * rows for rows in ARRAY_ROWS], values)
 
 
-# ---- layers of full-batch training ------------------------------------------------------------------------
-
-
-def _add_layers(bench: Bench, pool: Pool) -> None:
-    """Dense products of a layer, its activation with dropout, and the loss, of some widths."""
-    device, rows = bench.device, LAYER_ROWS
-    starts = partition_rows(rows, 1).starts[None, :]
-    spans = owned_spans(starts.shape[1] - 1, 0, starts.shape[1] - 1)
-    label = device.put(np.zeros(rows, dtype=np.int32))
-    weight, drop = device.put(np.full(rows, 1 / rows, dtype=np.float32)), Dropout(1, 0.5, 0)
-    for width in LAYERS:
-        W = device.put(np.full((width, width), 0.01, dtype=np.float32))
-        out, take = device.empty((rows, width)), partial(pool.take, rows, width)
-        calls = {
-            "wide dense": lambda W=W, out=out, take=take: device.dense([Part(take())], W, Finish(), out),
-            "wide gram": lambda take=take: device.gram_roots([Part(take())], take(), starts, spans),
-            "drop": lambda out=out: device.activate(out, relu=True, drop=drop),
-            "loss": lambda out=out: device.softmax_loss(out, label, weight),
-        }
-        for kind, call in calls.items():
-            bench.add((kind, width), call, rows * width * (width if kind.startswith("wide") else 1))
-
-
-def _layer_rate(found: dict[Any, float], kind: str) -> DenseRate:
-    """By the bytes of the [k, m] matrix; a row costs its multiply-adds."""
-    return DenseRate([4.0 * w * w for w in LAYERS], [0.0] * len(LAYERS), [found[kind, w] for w in LAYERS])
-
-
-def _layer_pass_rate(found: dict[Any, float], kind: str) -> PassRate:
-    return PassRate([4.0 * LAYER_ROWS * width for width in LAYERS], [found[kind, width] for width in LAYERS])
-
-
 # ---- calls ------------------------------------------------------------------------------------------------
 
 
@@ -389,6 +301,7 @@ def _add_calls(bench: Bench, net: QNetwork, case: AgentCase) -> None:
     }
     for name, call in {"evaluation": evaluate, "step": update, **steps}.items():
         bench.add(name, partial(_many, call), CALLS)
+    add_operations(bench, solo, agent.blocks[0])
 
 
 def _many(call: Callable[[], Any]) -> None:
@@ -402,8 +315,8 @@ def _call_seconds(found: dict[Any, float]) -> dict[str, float]:
     state = max(found["many"] - found["one"], 0.0) / 32
     member = max(found["mixed"] - found["one"] - 31 * state, 0.0) / 31
     part = max(found["one"] - state - member - found["step"], 0.0)
-    both = {"evaluation": found["evaluation"], "step": found["step"]}
-    return {**both, "part": part, "state": state, "member": member}
+    measured = {name: found[name] for name in ("evaluation", "step", "operation")}
+    return {**measured, "part": part, "state": state, "member": member}
 
 
 def _tiny_block(solo: Group) -> RowBlock:

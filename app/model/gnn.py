@@ -10,7 +10,9 @@ that it owns whole (comm/tree.py), the terms (app/model/work.py states their amo
                        staged 4 f n_p (P-1) sent, 4 f (n - n_p) received
     X W, X^T D         n_p k m multiply-adds; of sparse features one for each entry and column of W
     X^T D, sparse X    the rows of D travel staged, then the rows of the gradient are gathered
+    attention          what weighs an entry, for each of them and each head
     elementwise        one pass over n_p f numbers for each array beyond the first that is touched
+    calls              what an operation costs beside work that grows with the graph
     gradients          R_p addends of all parameters, and of the loss, to all ranks; whole, or by slices of
                        the columns (comm/ordered.py)
     evaluation         a forward pass, and integers to add up
@@ -39,7 +41,10 @@ from app.partition.rows import block_count, block_starts
 MOST_GATHERING = 8  # ranks, beyond which addends travel by slices
 INTEGER = 8  # bytes of a number of hits
 NO_LIMIT = Budget(0)
-OPTIMISER = {"adam": 12, "sgd": 2}  # passes over the parameters
+SCORE_CALLS = 12  # operations that counting hits takes
+DROPPED_ENTRY = 7  # numbers of a row whose dropout takes as long as that of an entry of sparse features
+ATTEND_BACK = 1.45  # times what attention takes for an entry and a head, backward
+OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,7 @@ class Training:
         work = Share(self, rank, "evaluation")
         work.operations(self.engine.recorded["evaluation"])
         work.part = "scores"
+        work.add("operation", "call", SCORE_CALLS)
         work.passes("hits", 4 * len(SPLITS) * work.own * self.inputs.classes)
         if work.P > 1:
             size = INTEGER * len(SPLITS) * (4 * self.inputs.classes + 1)
@@ -240,7 +246,9 @@ class Share:
         inputs = self.training.inputs
         self.part = "features"
         if self.training.case.input_dropout:
-            drawn = self.own * inputs.features if inputs.dense else 2 * self.stored_features()
+            drawn = self.own * inputs.features
+            if not inputs.dense:  # by rows and by columns
+                drawn = 2 * DROPPED_ENTRY * self.stored_features()
             self.passes("dropped", drawn, "drop")
 
     def stored_features(self) -> int:
@@ -249,6 +257,8 @@ class Share:
 
     def operations(self, recorded: list[Operation]) -> None:
         """Terms of recorded operations, one part for each kind."""
+        self.part = "calls"
+        self.add("operation", "call", len(recorded))
         kinds = {"spmm": self._spmm, "dense": self._dense, "gram": self._gram, "reduce": self._reduce}
         for each in recorded:
             self.part = each.kind
@@ -257,6 +267,10 @@ class Share:
     def _spmm(self, each: Operation) -> None:
         for width in each.exchanges:
             self.product(each.name, width, self._share(each))
+        if each.name.startswith("attend"):
+            entries = self._share(each) * int(self.layout.stored[self.rank]) + self.own
+            back = ATTEND_BACK if each.name == "attend_back" else 1
+            self.passes(f"{each.name}: weights", back * entries * self.training.case.heads, "attend")
 
     def _share(self, each: Operation) -> float:
         """Of the entries: those that a product reads."""

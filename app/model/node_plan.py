@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from app.config import Case
+from app.errors import CaseError
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.node_files import open_node_table
 from app.graphs.node_keyed import Nodes
-from app.graphs.nodedata import TRAIN, DenseFeatures, Labels, Splits
+from app.graphs.nodedata import NO_LABELS, TRAIN, DenseFeatures, Labels, Splits
 from app.graphs.random_nodes import RANDOM_TRAIN
 from app.graphs.source import Limits
 from app.memory.tiers import Budget
@@ -51,11 +52,14 @@ def training_of(
     """The counts of a training on a graph of which only sizes are known.
 
     count_classes   False: labels are not read through to see how many classes they have, 2 are assumed
+    Raises CaseError where nodes have no labels to learn.
     """
     inputs, gnn = _inputs(case, nodes, count_classes), case.gnn
     if gnn.weights:
         saved = load_model(gnn.weights)
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
+    elif not inputs.classes:
+        raise CaseError(NO_LABELS)
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
     directed = case.graph.neighbours != "both"
     return Training(device, gnn, inputs, layout, budget=Budget.of(case.memory), directed=directed)
@@ -70,17 +74,19 @@ def estimate_lines(training: Training, rates: Rates, base: int) -> Iterator[str]
         f"{memory.size(memory.total(held))} a rank on {ranks} (exchange {layout.mode}): {memory.words(held)}"
     )
     terms = training.mean_epoch(rank)
-    yield f"an epoch with its evaluations: {_time(rates.total(terms))} ({_parts(rates, terms)})"
+    yield f"an epoch with its evaluations: {time_words(rates.total(terms))} ({parts_words(rates, terms)})"
     for phase, (sent, received) in traffic(terms).items():
         yield f"an epoch, {phase}: {memory.size(sent)} sent, {memory.size(received)} received by a rank"
 
 
-def _parts(rates: Rates, terms: list[Term]) -> str:
+def parts_words(rates: Rates, terms: list[Term]) -> str:
+    """Seconds by part, the longest first."""
     found = sorted(rates.by_part(terms).items(), key=lambda each: -each[1])
-    return ", ".join(f"{part} {_time(seconds)}" for part, seconds in found if seconds)
+    return ", ".join(f"{part} {time_words(seconds)}" for part, seconds in found if seconds)
 
 
-def _time(seconds: float) -> str:
+def time_words(seconds: float) -> str:
+    """In ms or s."""
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 

@@ -12,6 +12,7 @@ from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.generate import GENERATORS
 from app.graphs.readers import open_edges
+from app.graphs.stream import EdgeStream
 from app.model import memory
 from app.model.defaults import DEFAULTS
 from app.model.layout import Layout, estimate
@@ -82,14 +83,20 @@ def counts_of(case: Case, table: GraphCase) -> Iterator[Counts | str]:
     for path in [table.path] if isinstance(table.path, str) else table.path:
         limit = int(case.memory.max_decompressed_gb * 1e9)
         stream = open_edges(path, table.format, limit, ids=table.ids)
-        if stream.nodes is None or stream.lines is None:
+        stored = _stated_entries(stream)
+        if stream.nodes is None or stored is None:
             yield f"{stream.name}: its header has no counts: memory and time are known once it is read"
         else:
-            yield Counts(stream.name, 1, stream.nodes, _state_entries(case, stream.nodes, 2 * stream.lines))
+            yield Counts(stream.name, 1, stream.nodes, _state_entries(case, stream.nodes, stored))
     if table.generator:
         name = f"{table.count} x {table.generator}" if table.count > 1 else table.generator
         n = mean_nodes(table)
         yield Counts(name, table.count, n, _state_entries(case, n, expected_entries(table)))
+
+
+def _stated_entries(stream: EdgeStream) -> int | None:
+    """Stored entries of a matrix by the header of its file."""
+    return stream.entries if stream.lines is None else 2 * stream.lines
 
 
 def _state_entries(case: Case, n: int, entries: int) -> int:
@@ -111,24 +118,35 @@ def classified_counts(case: Case) -> tuple[int | None, int]:
     paths = [table.path] if isinstance(table.path, str) else table.path
     limit = int(case.memory.max_decompressed_gb * 1e9)
     streams = [open_edges(path, table.format, limit, ids=table.ids) for path in paths]
-    nodes, lines = [each.nodes for each in streams], [each.lines for each in streams]
-    return None if None in nodes else sum(nodes), 0 if None in lines else 2 * sum(lines)
+    nodes, stored = [each.nodes for each in streams], [_stated_entries(each) for each in streams]
+    return None if None in nodes else sum(nodes), 0 if None in stored else sum(stored)
 
 
 def plan_lines(case: Case, ranks: int, device: Any = None) -> Iterator[str]:
     """Memory of a rank and seconds of a step for the graphs of a case, as lines of text."""
-    study = case.study
-    calibration = load_calibration(study.calibration) if study.calibration else DEFAULTS
-    origin = study.calibration or f"built-in rates ({DEFAULTS.machine})"
-    yield f"estimates by {origin}; study.calibration=FILE takes those of a scaling study"
+    yield origin_line(case)
+    rates = rates_of(case, ranks)
+    calibration = rates.calibration
     if case.run.task == "classify":
-        rates, base = Rates(calibration, ranks, _given_network(case)), calibration.base_bytes
+        base = calibration.base_bytes
         yield from node_plan_lines(case, *classified_counts(case), ranks, device, rates, base)
         return
     for learns, table in tasks_of(case):
         net = network_of(case)
         for counts in counts_of(case, table):
             yield from (_training if learns else _solving)(case, net, calibration, counts, ranks)
+
+
+def origin_line(case: Case) -> str:
+    """Whose rates the estimates of a case go by."""
+    origin = case.study.calibration or f"built-in rates ({DEFAULTS.machine})"
+    return f"estimates by {origin}; study.calibration=FILE takes those of a scaling study"
+
+
+def rates_of(case: Case, ranks: int) -> Rates:
+    """The rates of so many ranks, by study.calibration where it is given."""
+    given = case.study.calibration
+    return Rates(load_calibration(given) if given else DEFAULTS, ranks, _given_network(case))
 
 
 def tasks_of(case: Case) -> Iterator[tuple[bool, GraphCase]]:

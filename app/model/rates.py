@@ -57,12 +57,13 @@ class MessageRate(Table, frozen=True):
 class Kernels(Table, frozen=True):
     """One rank's rates.
 
-    passes      "element", "take", "reduce", "skip dense", "skip gram"; of layers "drop", "loss"
+    passes      "element", "take", "reduce", "skip dense", "skip gram"; of layers "drop", "loss", and "attend"
+                for an entry and a head, not in older files
     dense       "dense", "gram"; "wide dense", "wide gram": of layers, by the bytes of the [k, m] matrix
     lookup      a product with rows of a table, by the bytes of their numbers: per entry and row of one state
     feature_s   seconds per entry of a feature table
     calls       seconds per call, without the work that grows with the graph: "evaluation"; of a gradient step
-                "step", "part", "state", "member"
+                "step", "part", "state", "member"; "operation" of layers, not in older files
     """
 
     products: list[ProductRate]
@@ -143,6 +144,8 @@ class Rates:
     def __init__(self, calibration: Calibration, ranks: int, network: Network | None = None) -> None:
         self.calibration, self.ranks, self.network = calibration, ranks, network or Network()
         self.kernels = calibration.alone if ranks == 1 else calibration.together
+        self._calls = {"operation": 0.0} | self.kernels.calls
+        self._passes = {"attend": PassRate([1.0], [0.0])} | self.kernels.passes
         self._products = {rate.width: rate for rate in self.kernels.products}
 
     def total(self, terms: list[Term]) -> float:
@@ -167,14 +170,14 @@ class Rates:
             each = self._lookup(*term.amounts)
         elif term.kind in self.kernels.dense:
             each = self._dense(self.kernels.dense[term.kind], *term.amounts)
-        elif term.kind in self.kernels.passes:
+        elif term.kind in self._passes:
             numbers, nbytes = term.amounts
-            rate = self.kernels.passes[term.kind]
+            rate = self._passes[term.kind]
             each = numbers * between(rate.nbytes, rate.number_s, nbytes)
         elif term.kind == "feature":
             each = term.amounts[0] * self.kernels.feature_s
         else:
-            each = term.amounts[0] * self.kernels.calls[term.name]
+            each = term.amounts[0] * self._calls[term.name]
         return term.times * each
 
     def _dense(self, rate: DenseRate, rows: float, k: int, m: int, nbytes: float) -> float:

@@ -1,5 +1,7 @@
 """Memory of a rank in training R-GCN, term by term; h columns, B bases, f, m columns of other layers.
 
+Of links: T triples in all, m of them to learn from, w wrong ones for each, d numbers of a row, n nodes.
+
 before training
     triples          12 for each triple; 12 for each edge, twice: of all layers, and of the first one's rows
     products         columns, factors and offsets of rows: first layer 12 for each edge, 8 for each pair;
@@ -16,6 +18,12 @@ in training
     gradients        of the matrices of other layers, 4 f m for each; with bases one piece (CHUNK_ELEMENTS)
     nodes            activations and gradients: 4 times the layer's width for each owned node of each layer
     exchange         on several ranks, rows on their way: those of the pairs and source rows of one layer
+    wrong triples    links: 32 m w while they are drawn, or 16 m w + 16 t and 40 for each of a rank's share of
+                     all t = m (w + 1) right and wrong ones
+    rows of nodes    links: 4 n d of all nodes, twice where they are ranked, and 8 n for each of the triples
+                     that are ranked at a time
+    known triples    links: 24 T, and KNOWN more for each while triples are ranked
+    best             links: weights once more
 
 Setting up takes 96 for each edge of the first layer for a while (keys of 8 bytes, sorted): where that is
 more than training, it is what counts. Weights and optimisers of the slow tier are counted like others.
@@ -26,12 +34,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.config import RgcnCase
+from app.gnn.link_prediction import RANKED_AT_ONCE
 from app.gnn.relation_weights import CHUNK_ELEMENTS
 from app.graphs.keys import sorted_set
 from app.graphs.relational import RelationalGraph
 from app.partition.relations import Placement
 
 SETTING_UP = 96  # bytes for each edge of the first layer: LayerEdges, and sorted keys of one product
+KNOWN = 96  # bytes for each triple while the sorted ends of all are made (link_prediction.Known)
 Counts = np.ndarray  # [ranks] int64
 
 
@@ -75,11 +85,11 @@ def count_layer(graph: RelationalGraph, placement: Placement, outputs: np.ndarra
     )
 
 
-def peak(
+def by_rank(
     triples: int, graph: RelationalGraph, nodes: list[np.ndarray], widths: list[int], case: RgcnCase,
-    placement: Placement, ranks: int, features: int = 0, base: int = 0,
-) -> dict[str, int]:  # fmt: skip
-    """Bytes of the rank that takes most, by what they are for.
+    placement: Placement, ranks: int, features: int = 0,
+) -> dict[str, Counts]:  # fmt: skip
+    """Bytes of every rank, by what they are for; without what setting up takes.
 
     triples    read, of which `graph` has the edges
     nodes      by layer, as nodes_by_layer     widths   of the layers' outputs
@@ -87,12 +97,12 @@ def peak(
     """
     counts = [count_layer(graph, placement, made, ranks) for made in nodes[1:]]
     inputs = np.bincount(placement.owner(nodes[0]), minlength=ranks)
-    edges = len(graph.of_targets(nodes[1]))
+    edges = 0 if features else len(graph.of_targets(nodes[1]))
     shapes = list(zip([features, *widths], widths, counts))[0 if features else 1 :]
     layers = [_other(f, m, layer, case, placement, graph.relations) for f, m, layer in shapes]
-    layers += [] if features else [_first(counts[0], case)]
+    layers += [] if features else [_first(widths[0], counts[0], case)]
     terms = {
-        "triples": np.full(ranks, 12 * (triples + len(graph) + (0 if features else edges))),
+        "triples": np.full(ranks, 12 * (triples + len(graph) + edges)),
         "features": 4 * features * inputs,
         "nodes": sum(16 * width * layer.nodes for width, layer in zip(widths, counts)),
     }
@@ -103,16 +113,46 @@ def peak(
     terms["optimiser"] = (2 if case.optimiser == "adam" and case.epochs else 0) * terms["weights"]
     sent = [4 * max(widths) * (each.pairs + each.owned_sources) for each in counts]
     terms["exchange"] = (ranks > 1) * np.maximum.reduce(sent)
+    return terms
+
+
+def of_links(
+    terms: dict[str, Counts], nodes: int, learned: int, triples: int, case: RgcnCase
+) -> dict[str, Counts]:
+    """The terms of `by_rank` with those of learning links: `learned` of so many triples."""
+    ranks, d = len(terms["triples"]), case.dimension
+    wrong = learned * case.negatives
+    every = learned + wrong
+    drawing, scoring = 32 * wrong, 16 * wrong + 16 * every + 40 * every // ranks
+    all_of = np.ones(ranks, dtype=np.int64)
+    return terms | {
+        "wrong triples": max(drawing, scoring) * all_of,
+        "rows of nodes": 4 * nodes * (2 * d + 2 * RANKED_AT_ONCE) * all_of,
+        "known triples": (24 + KNOWN) * triples * all_of,
+        "best": terms["weights"],
+    }
+
+
+def heaviest(terms: dict[str, Counts], setting_up: int = 0, base: int = 0) -> dict[str, int]:
+    """Bytes of the rank that takes most, by what they are for.
+
+    setting_up   bytes of making the first layer, beside the triples; base: before anything is read
+    """
     rank = int(np.argmax(sum(terms.values())))
     found = {"base": base, **{name: int(each[rank]) for name, each in terms.items() if each[rank]}}
-    if found["triples"] + SETTING_UP * edges > sum(found.values()) - base:
-        return {"base": base, "triples": found["triples"], "setting up": SETTING_UP * edges}
+    if found["triples"] + setting_up > sum(found.values()) - base:
+        return {"base": base, "triples": found["triples"], "setting up": setting_up}
     return found
 
 
-def _first(layer: LayerCounts, case: RgcnCase) -> dict[str, Counts]:
-    """Of a layer with one-hot inputs."""
-    h, largest = case.hidden, layer.sources.max(axis=0)
+def setting_up(graph: RelationalGraph, nodes: list[np.ndarray]) -> int:
+    """Bytes that making the first layer takes for a while."""
+    return SETTING_UP * len(graph.of_targets(nodes[1]))
+
+
+def _first(h: int, layer: LayerCounts, case: RgcnCase) -> dict[str, Counts]:
+    """Of a layer of h columns with one-hot inputs."""
+    largest = layer.sources.max(axis=0)
     if not case.bases:
         return {
             "products": 12 * layer.edges + 8 * layer.pairs,

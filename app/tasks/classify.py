@@ -18,7 +18,7 @@ from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import SPLITS, Classifier, Fit, fit
 from app.graphs.graph import HEARD
 from app.graphs.ids import blank_between, plain_ids
-from app.graphs.nodedata import NodeData
+from app.graphs.nodedata import NO_LABELS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
@@ -156,9 +156,7 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> No
     if gnn.edge_weights and any((each < 0).any() for each in given):
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
     if not data.classes and not gnn.weights:
-        raise CaseError(
-            'the nodes have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
-        )
+        raise CaseError(NO_LABELS)
     if gnn.epochs and not data.counts["train"]:
         raise CaseError("no node is to be trained on: set graph.splits (or gnn.epochs = 0 to apply weights)")
     if embeddings and (len(gnn.layers) or gnn.depth) == 1:

@@ -9,13 +9,15 @@ from app.comm.guard import digest, raise_together
 from app.config import RgcnCase
 from app.errors import GraphError
 from app.gnn.archive import LARGEST, replaced
-from app.gnn.link_prediction import LinkFit, Split, split_triples, train_links
+from app.gnn.link_prediction import LinkFit, Split, train_links
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.graphs.relational import RelationalGraph
 from app.graphs.triples import Triples
 from app.log import ToGo
+from app.memory.room import resident_bytes
 from app.tasks.context import Context
+from app.tasks.relational_plan import estimate, links_plan, split_of
 
 Array = Any
 RELATIONS = "links/D"  # the decoder's rows, beside the network's weights
@@ -24,7 +26,9 @@ NO_CLASSES = 0  # of a network that predicts links
 
 def run_links(context: Context, triples: Triples) -> dict[str, Any]:
     """Train and rank, write the results, and return the task's part of result.json. Ranks: all call."""
+    held = resident_bytes()
     found, saved = learn_links(context, triples)
+    context.say_memory(held)
     scores = [row["val_score"] for row in found.records if "val_score" in row]
     entry = {
         "name": triples.name, "nodes": triples.nodes, "relations": triples.relations,
@@ -50,8 +54,9 @@ def learn_links(context: Context, triples: Triples) -> tuple[LinkFit, SavedRgcn]
     if said := replaced("rgcn", case.rgcn, rgcn):
         log.info("warning: the weights bring their layers: %s", said)
     with raise_together(group, "dealing the triples"):
-        split = split_triples(triples, rgcn.held_out, case.seed, rgcn.validation)
+        split = split_of(case, rgcn, triples)
     _say_split(context, split)
+    estimate(context, triples.name, lambda: links_plan(rgcn, group.size, triples, split))
     edges: list[str] = []
 
     def begin(net: RGCN, D: Array, graph: RelationalGraph) -> None:

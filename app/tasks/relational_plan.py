@@ -1,47 +1,142 @@
-"""What training R-GCN will take: memory of a rank, from the triples themselves (--dry-run, and the log).
+"""What training R-GCN will take: memory of a rank, bytes and seconds of an epoch (--dry-run, and the log).
 
 What relations use of the nodes is in no header, so a dry run reads the triples and labels.
 """
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.comm.guard import raise_together
 from app.config import Case, RgcnCase
+from app.gnn.link_prediction import Split, links_graph, links_placement, split_triples
 from app.gnn.rgcn_features import Features
 from app.gnn.rgcn_saved import load_rgcn
-from app.gnn.rgcn_training import choose_placement
+from app.gnn.rgcn_training import choose_placement, widths_of
 from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
-from app.graphs.triples import NodeLabels
-from app.model import memory
+from app.graphs.triples import NodeLabels, Triples
+from app.model import memory, rgcn_memory
 from app.model.defaults import DEFAULTS
-from app.model.rgcn_memory import peak
+from app.model.fits import refuse_without_room
+from app.model.gnn import traffic
+from app.model.node_plan import parts_words, time_words
+from app.model.plan import origin_line, rates_of
+from app.model.rates import Rates
+from app.model.rgcn_work import Links, RelationalTraining, slowest
+from app.tasks.context import Context
 from app.tasks.rgcn_inputs import open_features, read_case_triples
 
 
-def relational_plan(case: Case, ranks: int) -> tuple[list[str], int]:
-    """What was read, and the memory of a rank, as lines of text; and the bytes of the rank that takes most.
+@dataclass(frozen=True)
+class RelationalPlan:
+    """Counts of a training, and what they come to.
+
+    held   bytes by term of the rank that takes most
+    """
+
+    training: RelationalTraining
+    held: dict[str, int]
+
+    @property
+    def needed(self) -> int:
+        """Bytes of the rank that takes most."""
+        return memory.total(self.held)
+
+    @property
+    def said(self) -> str:
+        """That, in words."""
+        placement = self.training.placement
+        ranks = len(placement.rows.block_counts)
+        parts = f" in {placement.turns} parts" if placement.turns > 1 else ""
+        return f"{memory.size(self.needed)} a rank on {ranks} rank{'s' * (ranks > 1)}{parts}"
+
+    @property
+    def words(self) -> str:
+        """With the terms."""
+        return f"{self.said}: {memory.words(self.held)}"
+
+    def epoch_lines(self, rates: Rates) -> Iterator[str]:
+        """Seconds of an epoch with its evaluations on the slowest rank, and the bytes that this one moves."""
+        terms = slowest(rates, self.training.epochs())
+        yield f"an epoch with its evaluations: {time_words(rates.total(terms))} ({parts_words(rates, terms)})"
+        for phase, (sent, received) in traffic(terms).items():
+            yield f"an epoch, {phase}: {memory.size(sent)} sent, {memory.size(received)} received by a rank"
+        if links := self.training.links:
+            end = rates.total(links.end(0, self.training.placement.rows.block_counts))
+            yield f"{links.held_out} held-out triples, ranked at the end: {time_words(end)}"
+
+
+def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
+    """What was read, and what training takes, as lines of text; memory of a rank in words, and in bytes.
 
     Raises CaseError
     """
+    rates = rates_of(case, ranks)
     triples, labels = read_case_triples(case)
     lines = [f"{triples.name}: {len(triples)} triples, {triples.nodes} nodes, {triples.relations} relations"]
-    if labels is None or case.rgcn.goal == "links":
-        return [*lines, 'the memory of rgcn.goal = "links" is not estimated'], 0
     saved = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None
     rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
-    graph = relational_graph(triples, rgcn.inverse, rgcn.min_edges)
-    inputs = open_features(case, triples)
-    fast_bytes = round(case.memory.fast_mb * 1e6)
-    said, held = memory_held(rgcn, ranks, len(triples), graph, labels, inputs, fast_bytes)
-    return [*lines, f"{said}: {memory.words(held)}"], memory.total(held)
+    if labels is None or rgcn.goal == "links":
+        plan = links_plan(rgcn, ranks, triples, split_of(case, rgcn, triples))
+    else:
+        graph = relational_graph(triples, rgcn.inverse, rgcn.min_edges)
+        fast_bytes = round(case.memory.fast_mb * 1e6)
+        inputs = open_features(case, triples)
+        plan = classes_plan(rgcn, ranks, len(triples), graph, labels, inputs, fast_bytes)
+    epoch = plan.epoch_lines(rates) if rgcn.epochs else ()
+    return [origin_line(case), *lines, plan.words, *epoch], plan.words, plan.needed
 
 
-def memory_held(
+def estimate(context: Context, name: str, make: Callable[[], RelationalPlan]) -> None:
+    """Say how much memory a rank will take; refuse what the machine has not. Ranks: all call.
+
+    make   the plan of what was read under that name; rank 0 calls it
+    """
+    group, words, needed = context.group, "", 0
+    with raise_together(group, "estimating the memory"):
+        if group.rank == 0:
+            plan = make()
+            context.log.info("estimate: %s", plan.said)
+            words, needed = f"{name}: about {plan.said} ({memory.words(plan.held)})", plan.needed
+    if group.device.name == "cpu" and not context.case.memory.fast_mb:
+        refuse_without_room(group, context.case, group.broadcast_text(words), needed)
+
+
+def split_of(case: Case, rgcn: RgcnCase, triples: Triples) -> Split:
+    """The triples to learn from, to choose by and held out, as the run will deal them. Raises CaseError."""
+    return split_triples(triples, rgcn.held_out, case.seed, rgcn.validation)
+
+
+def classes_plan(
     case: RgcnCase, ranks: int, triples: int, graph: RelationalGraph, labels: NodeLabels,
     inputs: Features | None, fast_bytes: int,
-) -> tuple[str, dict[str, int]]:  # fmt: skip
-    """How much the rank takes that takes most, in words, and bytes by term; triples: how many were read."""
+) -> RelationalPlan:  # fmt: skip
+    """The plan of learning classes of nodes; triples: how many were read."""
     placement = choose_placement(ranks, graph, labels, case, fast_bytes, inputs)
     nodes = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)
-    widths = [case.hidden] * (case.layers - 1) + [labels.classes]
-    features = inputs.width if inputs else 0
-    held = peak(triples, graph, nodes, widths, case, placement, ranks, features, DEFAULTS.base_bytes)
-    parts = f" in {placement.turns} parts" if placement.turns > 1 else ""
-    return f"{memory.size(memory.total(held))} a rank on {ranks} rank{'s' * (ranks > 1)}{parts}", held
+    widths, features = widths_of(case, labels.classes), inputs.width if inputs else 0
+    terms = rgcn_memory.by_rank(triples, graph, nodes, widths, case, placement, ranks, features)
+    held = rgcn_memory.heaviest(terms, rgcn_memory.setting_up(graph, nodes), DEFAULTS.base_bytes)
+    weights, sets = terms["weights"] // 4, len(labels.sets())
+    return RelationalPlan(
+        RelationalTraining(graph, nodes, widths, case, placement, features, weights, sets), held
+    )
+
+
+def links_plan(case: RgcnCase, ranks: int, triples: Triples, split: Split) -> RelationalPlan:
+    """The plan of learning links."""
+    graph = links_graph(triples, split, case)
+    placement = links_placement(ranks, graph, case)
+    nodes = nodes_by_layer(graph, np.arange(triples.nodes), case.layers, prune=False)
+    widths, learned = widths_of(case, case.dimension), len(split.train)
+    terms = rgcn_memory.by_rank(len(triples), graph, nodes, widths, case, placement, ranks)
+    weights = terms["weights"] // 4
+    terms = rgcn_memory.of_links(terms, triples.nodes, learned, len(triples), case)
+    held = rgcn_memory.heaviest(terms, rgcn_memory.setting_up(graph, nodes), DEFAULTS.base_bytes)
+    counts = np.bincount(split.train[:, 1], minlength=triples.relations)
+    rows = np.array(placement.rows.row_counts())
+    links = Links(counts, len(split.valid), len(split.test), rows, case.dimension)
+    return RelationalPlan(
+        RelationalTraining(graph, nodes, widths, case, placement, 0, weights, links=links), held
+    )

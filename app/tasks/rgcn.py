@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 
 from app.comm.guard import digest, raise_together
-from app.config import RgcnCase
 from app.gnn.archive import LARGEST, replaced
 from app.gnn.rgcn import RGCN
 from app.gnn.rgcn_features import Features
@@ -19,13 +18,11 @@ from app.graphs.triples import NodeLabels, Triples
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
-from app.model import memory
-from app.model.fits import refuse_without_room
 from app.partition.relations import part_sizes
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.tasks.links import run_links
-from app.tasks.relational_plan import memory_held
+from app.tasks.relational_plan import classes_plan, estimate
 from app.tasks.rgcn_inputs import load_triples, open_features
 
 
@@ -74,7 +71,11 @@ def classify_relations(
         if saved:
             saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
-    _estimate(context, rgcn, triples, graph, labels, inputs)
+    fast_bytes = round(case.memory.fast_mb * 1e6)
+    estimate(
+        context, triples.name,
+        lambda: classes_plan(rgcn, group.size, len(triples), graph, labels, inputs, fast_bytes),
+    )  # fmt: skip
     if said := replaced("rgcn", case.rgcn, rgcn):
         log.info("warning: the weights bring their layers: %s", said)
 
@@ -127,24 +128,6 @@ def _say_graph(context: Context, triples: Triples, graph: RelationalGraph, label
         "%d edges of %d relations; %d classes, %d training, %s%d test nodes; %d nodes within reach",
         len(graph), graph.relations, labels.classes, sizes["train"], val, sizes["test"], len(nodes[0]),
     )  # fmt: skip
-
-
-def _estimate(
-    context: Context, case: RgcnCase, triples: Triples, graph: RelationalGraph, labels: NodeLabels,
-    inputs: Features | None,
-) -> None:  # fmt: skip
-    """Say how much memory a rank will take; refuse what the machine has not. Ranks: all call."""
-    group, settings = context.group, context.case.memory
-    said, needed = "", 0
-    with raise_together(group, "estimating the memory"):
-        if group.rank == 0:
-            fast_bytes = round(settings.fast_mb * 1e6)
-            said, held = memory_held(case, group.size, len(triples), graph, labels, inputs, fast_bytes)
-            needed, words = memory.total(held), memory.words(held)
-            context.log.info("estimate: %s", said)
-            said = f"{triples.name}: about {said} ({words})"
-    if group.device.name == "cpu" and not settings.fast_mb:
-        refuse_without_room(group, context.case, group.broadcast_text(said), needed)
 
 
 def size_table(graph: RelationalGraph, labels: NodeLabels, found: RelationalFit) -> list[dict[str, int]]:
