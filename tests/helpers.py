@@ -35,11 +35,13 @@ def random_graph(n, p, seed, weighted=False):
 def growing_graph(n, d, seed):
     """Every node brings d edges to earlier nodes, mostly to those of many edges: a few hubs, many leaves."""
     draws = np.random.default_rng(seed)
-    ends, edges = list(range(d)), []
+    ends, known, edges = np.arange(2 * d * n), d, []
     for v in range(d, n):
-        near = np.unique(np.array(ends)[draws.integers(0, len(ends), d)])
+        near = np.unique(ends[draws.integers(0, known, d)])
         edges += [(int(u), v) for u in near]
-        ends += [*near.tolist(), *[v] * len(near)]
+        both = known + 2 * len(near)
+        ends[known:both] = np.append(near, np.full(len(near), v))
+        known = both
     return n, np.array(edges, dtype=np.int64).reshape(-1, 2), None
 
 
