@@ -19,7 +19,7 @@ from app.casefile import build
 from app.comm.group import Group
 from app.config import GnnCase
 from app.errors import CaseError, GraphError, NumericsError
-from app.gnn.metrics import count_hits, scores_of
+from app.gnn.metrics import count_classes, count_hits, scores_of
 from app.gnn.model import Model
 from app.gnn.saved import SavedModel, load_model, save_model
 from app.gnn.training import Classifier, fit
@@ -147,6 +147,12 @@ def test_scores_are_those_of_counting(group):
     assert scores.accuracy == scores.micro_f1 == pytest.approx((p == w).mean())
     each = [2 * ((p == c) & (w == c)).sum() / max((p == c).sum() + (w == c).sum(), 1) for c in range(4)]
     assert scores.macro_f1 == pytest.approx(np.mean(each))
+    labels = np.where(draws.random(50) < 0.2, -1, wanted)
+    both = (
+        count_hits(hot[0], np.arange(4) == labels[:, None], chosen),
+        count_classes(predicted, labels, chosen, 4),
+    )
+    assert np.array_equal(*both) and both[1].dtype == np.int64
     empty = scores_of(group, [count_hits(*hot, np.zeros(50, dtype=bool))], [0], False)[0]
     assert math.isnan(empty.accuracy)
 

@@ -36,6 +36,17 @@ def count_hits(predicted: np.ndarray, wanted: np.ndarray, chosen: np.ndarray) ->
     )
 
 
+def count_classes(predicted: np.ndarray, wanted: np.ndarray, chosen: np.ndarray, classes: int) -> np.ndarray:
+    """`count_hits` of rows of one class each, without a flag for each row and class.
+
+    predicted   [rows] class     wanted [rows] class, -1: none     chosen [rows] bool
+    """
+    p, w = predicted[chosen], wanted[chosen]
+    found = (np.bincount(each, minlength=classes) for each in (p[p == w], p, w[w >= 0]))
+    hit, predictions, labels = (each.astype(np.int64) for each in found)
+    return np.stack([hit, predictions, labels, len(p) - predictions - labels + 2 * hit])
+
+
 def scores_of(group: Group, counts: list[np.ndarray], nodes: list[int], multilabel: bool) -> list[Scores]:
     """Scores of several sets of nodes from every rank's counts, in one sum. Ranks: all call."""
     classes = counts[0].shape[1]
@@ -50,8 +61,8 @@ def scores_among(predicted: np.ndarray, wanted: np.ndarray, classes: int) -> Sco
 
     predicted, wanted   [k] classes; wanted -1: the node does not count
     """
-    numbers, known = np.arange(classes), wanted >= 0
-    counts = count_hits(predicted[:, None] == numbers, wanted[:, None] == numbers, known)
+    known = wanted >= 0
+    counts = count_classes(predicted, wanted, known, classes)
     return _score(counts, int(known.sum()), False)
 
 

@@ -19,7 +19,7 @@ from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
 from app.gnn.inputs import in_file, input_rows, slow_input
 from app.gnn.loss import refuse_infinite
-from app.gnn.metrics import Scores, count_hits, scores_of
+from app.gnn.metrics import Scores, count_classes, count_hits, scores_of
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
@@ -297,13 +297,16 @@ class Classifier:
         return dict(zip(SPLITS, scores_of(self.group, counts, nodes, data.multilabel)))
 
     def _hits(self, Z: Array) -> list[np.ndarray]:
-        """count_hits of each split, of a piece of the rows at a time: no copy of them all is made."""
-        data = self.data
+        """count_hits of each split."""
+        data, device = self.data, self.device
+        if not data.multilabel:
+            predicted = device.get(device.argmax_rows(Z))
+            chosen = [getattr(data, name) for name in SPLITS]
+            return [count_classes(predicted, data.labels, each, Z.shape[1]) for each in chosen]
         counts = [np.zeros((4, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
-        for lo in range(0, len(Z), PIECE):
+        for lo in range(0, len(Z), PIECE):  # a piece at a time: no copy of them all is made
             rows = slice(lo, lo + PIECE)
-            predicted, labels = self._classes_of(self.device.get(Z[rows])), data.labels[rows]
-            wanted = labels > 0 if data.multilabel else np.arange(data.classes) == labels[:, None]
+            predicted, wanted = self._classes_of(device.get(Z[rows])), data.labels[rows] > 0
             for total, name in zip(counts, SPLITS):
                 total += count_hits(predicted, wanted, getattr(data, name)[rows])
         return counts

@@ -89,11 +89,14 @@ WIDE void lk_deactivate(int64_t rows, int64_t m, float *D, int64_t ldd, const fl
 /* Dropout of stored entries; rows are numbers of nodes. */
 WIDE void lk_drop_entries(int64_t count, const float *values, const int64_t *rows, const int64_t *columns,
                           const Drop *drop, float *out) {
+    const uint64_t key = drop->key, threshold = (uint64_t)drop->threshold;
+    const float factor = drop->factor;
+    float *restrict to = out; /* nothing that is read: several entries are drawn at a time */
     for (int64_t i = 0; i < count; ++i) {
-        const uint64_t state = splitmix(drop->key, (uint64_t)rows[i]);
+        const uint64_t state = splitmix(key, (uint64_t)rows[i]);
         const uint64_t word = splitmix(state, (uint64_t)columns[i] / FIELDS);
-        const int64_t field = (int64_t)(word >> (uint64_t)columns[i] % FIELDS * 16 & 0xFFFF);
-        out[i] = field >= drop->threshold ? values[i] * drop->factor : 0.0f;
+        const uint64_t field = word >> (uint64_t)columns[i] % FIELDS * 16 & 0xFFFF;
+        to[i] = field >= threshold ? values[i] * factor : 0.0f;
     }
 }
 
