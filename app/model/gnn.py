@@ -42,7 +42,6 @@ MOST_GATHERING = 8  # ranks, beyond which addends travel by slices
 INTEGER = 8  # bytes of a number of hits
 NO_LIMIT = Budget(0)
 SCORE_CALLS = 12  # operations that counting hits takes
-DROPPED_ENTRY = 7  # numbers of a row whose dropout takes as long as that of an entry of sparse features
 ATTEND_BACK = 1.45  # times what attention takes for an entry and a head, backward
 OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
 
@@ -246,9 +245,7 @@ class Share:
         inputs = self.training.inputs
         self.part = "features"
         if self.training.case.input_dropout:
-            drawn = self.own * inputs.features
-            if not inputs.dense:  # by rows and by columns
-                drawn = 2 * DROPPED_ENTRY * self.stored_features()
+            drawn = self.own * inputs.features if inputs.dense else 2 * self.stored_features()
             self.passes("dropped", drawn, "drop")
 
     def stored_features(self) -> int:

@@ -136,23 +136,44 @@ WIDE void lk_softmax_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const 
     }
 }
 
-/* The same of sigmoids against targets 0 or 1, summed over columns. */
+/* The same of a sigmoid against a target 0 or 1; z becomes the gradient but for the weight. */
+INLINE float sigmoid_term(float *z, float target) {
+    const float x = *z, e = exp_float(-fabsf(x)), below = 1.0f + e;
+    *z = (x < 0.0f ? e : 1.0f) / below - target;
+    return ((x > 0.0f ? x : 0.0f) - x * target) + log_float(below);
+}
+
+/* The sum over the columns of a row. */
 INLINE float sigmoid_row(int64_t c, float *z, const float *target, float weight) {
     float total = 0.0f, terms[TILE];
     for (int64_t at = 0; at < c; at += TILE, z += TILE, target += TILE) {
         const int64_t width = c - at < TILE ? c - at : TILE;
         for (int64_t j = 0; j < width; ++j) {
-            const float e = exp_float(-fabsf(z[j])), below = 1.0f + e;
-            terms[j] = ((z[j] > 0.0f ? z[j] : 0.0f) - z[j] * target[j]) + log_float(below);
-            z[j] = ((z[j] < 0.0f ? e : 1.0f) / below - target[j]) * weight;
+            terms[j] = sigmoid_term(z + j, target[j]);
+            z[j] *= weight;
         }
         for (int64_t j = 0; j < width; ++j) total += terms[j];
     }
     return total * weight;
 }
 
+/* Rows of one column, several at a time. */
+INLINE void sigmoid_column(int64_t rows, float *restrict z, const float *target, const float *weight,
+                           float *restrict losses) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float loss = (0.0f + sigmoid_term(z + r, target[r])) * weight[r];
+        const int counts = weight[r] != 0.0f;
+        losses[r] = counts ? loss : 0.0f;
+        z[r] = counts ? z[r] * weight[r] : 0.0f;
+    }
+}
+
 WIDE void lk_sigmoid_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const float *targets, int64_t ldt,
                           const float *weight, float *losses) {
+    if (c == 1 && ldz == 1 && ldt == 1) {
+        sigmoid_column(rows, Z, targets, weight, losses);
+        return;
+    }
     for (int64_t r = 0; r < rows; ++r) {
         if (weight[r] != 0.0f) losses[r] = sigmoid_row(c, Z + r * ldz, targets + r * ldt, weight[r]);
         else {
