@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 from app.comm.group import Group
 from app.config import GnnCase
+from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
-from app.gnn.training import Classifier
 from app.graphs.graph import Graph
 from app.graphs.nodedata import NodeData
 from app.partition.rows import RowPartition, block_count, block_starts, partition_rows

@@ -28,7 +28,8 @@ from mpi4py import MPI  # noqa: E402
 from app.casefile import build  # noqa: E402
 from app.comm.group import Group  # noqa: E402
 from app.device import HostDevice  # noqa: E402
-from app.gnn.training import Classifier, fit  # noqa: E402
+from app.gnn.classifier import Classifier  # noqa: E402
+from app.gnn.training import fit  # noqa: E402
 from app.graphs.stream import CHUNK_EDGES, EdgeStream  # noqa: E402
 from app.memory.room import resident_bytes  # noqa: E402
 from app.model import memory  # noqa: E402

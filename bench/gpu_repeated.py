@@ -8,8 +8,8 @@ import numpy as np
 
 from app.comm.guard import digest
 from app.config import GnnCase
+from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
-from app.gnn.training import Classifier
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
 from app.rl.incremental import FullScores

@@ -18,7 +18,8 @@ from app.device import HostDevice
 from app.errors import GraphError, NumericsError
 from app.gnn import work_clock
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
-from app.gnn.training import Classifier, fit
+from app.gnn.classifier import Classifier
+from app.gnn.training import fit
 from app.gnn.work_clock import WorkClock
 from app.graphs.generate import GENERATORS
 from app.graphs.nodedata import SPLITS, NodeData

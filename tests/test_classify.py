@@ -19,10 +19,11 @@ from app.casefile import build
 from app.comm.group import Group
 from app.config import GnnCase
 from app.errors import CaseError, GraphError, NumericsError
+from app.gnn.classifier import Classifier
 from app.gnn.metrics import count_classes, count_hits, scores_of
 from app.gnn.model import Model
 from app.gnn.saved import SavedModel, load_model, save_model
-from app.gnn.training import Classifier, fit
+from app.gnn.training import fit
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
 from app.partition.load import load_stream

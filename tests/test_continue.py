@@ -19,9 +19,10 @@ from app.config import GnnCase, RgcnCase
 from app.device import HostDevice
 from app.errors import Stopped
 from app.gnn.balanced import Balanced
+from app.gnn.classifier import Classifier
 from app.gnn.link_prediction import split_triples, train_links
 from app.gnn.rgcn_training import train_rgcn
-from app.gnn.training import Classifier, fit
+from app.gnn.training import fit
 from app.memory.tiers import Budget
 from app.problems.table import make_problem
 from app.rl import rollout

@@ -10,8 +10,8 @@ from mpi4py import MPI
 from app.comm.group import Group
 from app.config import GnnCase, PolicyCase
 from app.cuda.graph import NotCapturable
+from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
-from app.gnn.training import Classifier
 from app.graphs.nodedata import NodeData
 from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork

@@ -10,8 +10,9 @@ from app.comm.guard import digest
 from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn import pieces as pieces_module
+from app.gnn.classifier import Classifier
 from app.gnn.pieces import MOST_PIECES, PiecedFeatures, cut_rows, most_rows, step_of
-from app.gnn.training import Classifier, fit
+from app.gnn.training import fit
 from app.graphs.nodedata import SPLITS, NodeData
 from app.memory.plan import METHODS
 from app.memory.slow_rows import SlowRows, _map_of

@@ -20,8 +20,9 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.config import MemoryCase
 from app.errors import CaseError
+from app.gnn.classifier import Classifier
 from app.gnn.tiered import TieredRows
-from app.gnn.training import Classifier, fit
+from app.gnn.training import fit
 from app.graphs.memory import stream_of_object
 from app.log import Log
 from app.memory.plan import METHODS

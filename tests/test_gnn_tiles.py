@@ -8,7 +8,7 @@ from helpers import EXCHANGES
 from test_reach import on_paper
 
 from app.casefile import build
-from app.gnn.training import Classifier
+from app.gnn.classifier import Classifier
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
 from app.memory.tiers import Budget

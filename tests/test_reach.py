@@ -12,9 +12,9 @@ from test_gnn_model import counted
 
 from app.casefile import build
 from app.comm.group import Group
+from app.gnn.classifier import Classifier
 from app.gnn.layers.sage import Sage
 from app.gnn.reach import BACKWARD, FORWARD, MOST_ENTRIES, copied_shares, expected_shares
-from app.gnn.training import Classifier
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays
 from app.model import gnn_memory

@@ -25,9 +25,10 @@ from app.comm.group import Group
 from app.config import Case, GnnCase, GraphCase, RgcnCase
 from app.device import HostDevice
 from app.errors import Stopped
+from app.gnn.classifier import Classifier
 from app.gnn.link_prediction import split_triples, train_links
 from app.gnn.rgcn_training import train_rgcn
-from app.gnn.training import Classifier, fit
+from app.gnn.training import fit
 from app.graphs.random_triples import random_labels, random_triples
 from app.graphs.relational import relational_graph
 from app.log import Log, Mark

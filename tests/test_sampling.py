@@ -13,7 +13,7 @@ from app.casefile import build
 from app.comm.guard import check_same
 from app.config import GnnCase
 from app.errors import CaseError
-from app.gnn.training import Classifier
+from app.gnn.classifier import Classifier
 from app.graphs.graph import Graph
 from app.graphs.memory import stream_of_object
 from app.graphs.node_memory import table_of_arrays

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.checkpoint.store import State
-from app.gnn.training import Classifier
+from app.gnn.classifier import Classifier
 from app.gnn.work_clock import WorkClock
 from app.partition.balance import Balance, cuts_for
 from app.partition.cost import CostModel

@@ -27,11 +27,11 @@ import numpy as np
 from app.comm.ordered import GATHER_BYTES
 from app.comm.tree import owned_roots
 from app.config import GnnCase
+from app.gnn.classifier import SPLITS
 from app.gnn.engine import KEPT_COLUMNS, Engine
 from app.gnn.pieces import cut_rows
 from app.gnn.reach import BACKWARD, copied_shares, expected_shares
 from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
-from app.gnn.training import SPLITS
 from app.memory.operations import Operation
 from app.memory.tiers import Budget
 from app.model.layout import Layout

@@ -5,7 +5,6 @@ multiple of 8), ghosts of higher ranks. A row of a product is therefore summed i
 number of ranks.
 """
 
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,12 +17,11 @@ from app.device import row_pieces
 from app.graphs.graph import HEARD, TOLD, Graph, index_type
 from app.graphs.metric import Metric
 from app.partition.rows import RowPartition
+from app.sparse.host_rows import PIECE, HostRows, ranges, slices
 
 HALO_SHARE = 0.7  # of the rows of a gather: beyond it packing and placing cost more than is saved
 GATHERED_BYTES = 8 << 20  # of a gathered array: what a rank's cache about holds
 STAGE_BYTES = 256 << 10  # of a stage: below it a broadcast costs its latency
-MARKED_SHARE = 256  # rows for each of a list: to mark all takes then about as long as to sort the list
-PIECE = 1 << 17  # stored entries handled at a time: bounds the memory that making a block takes beside it
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class ExchangePlan:
     send_rows: list[np.ndarray] = field(default_factory=list)
 
 
-class RowBlock:
+class RowBlock(HostRows):
     """Adjacency rows of one graph on one rank.
 
     A          CSR on the device [n_own, n_ext], all stored values one; staged: a list of tiles, for each rank
@@ -159,7 +157,7 @@ class RowBlock:
     def _ghosts(self, graph: Graph) -> np.ndarray:
         """[k] ascending: the columns that other ranks own."""
         touched = np.zeros(self.n, dtype=bool)
-        for piece in _slices(len(graph.indices)):
+        for piece in slices(len(graph.indices)):
             touched[graph.indices[piece]] = True
         touched[self.lo : self.lo + self.n_real] = False
         return np.flatnonzero(touched).astype(index_type(self.n))
@@ -222,10 +220,10 @@ class RowBlock:
         if self.columns is None:
             return indices
         number = np.empty(int(self.rows.offsets[-1]), dtype=index_type(self.n_ext))
-        for piece in _slices(self.n_ext):
+        for piece in slices(self.n_ext):
             number[self.columns[piece]] = np.arange(piece.start, piece.stop)
         out = np.empty(len(indices), dtype=number.dtype)
-        for piece in _slices(len(indices)):
+        for piece in slices(len(indices)):
             out[piece] = number[indices[piece]]
         return out
 
@@ -246,7 +244,7 @@ class RowBlock:
             starts, rows = self._ghosts_of(lo, hi)
             touched = np.flatnonzero(starts[1:] != starts[:-1])
             found = starts[touched + 1] - starts[touched]
-            self._ghost_rows[_ranges(filled[touched], found)] = rows
+            self._ghost_rows[ranges(filled[touched], found)] = rows
             filled[touched] += found
         # Each column has been filled up to where the next one begins.
         filled[1:] = filled[:-1]
@@ -282,7 +280,7 @@ class RowBlock:
         """The values [nnz] of the entries in global `columns`, one array for each tile, in the same order."""
         out = [np.empty(pointers[-1], dtype=values.dtype) for pointers in self._pointers]
         filled = np.zeros(len(out), dtype=np.int64)
-        for piece in _slices(len(columns)):
+        for piece in slices(len(columns)):
             owner = self.rows.owner(columns[piece])
             ordered = values[piece][np.argsort(owner.astype(np.uint16), kind="stable")]
             ends = np.cumsum(np.bincount(owner, minlength=len(out)))
@@ -375,158 +373,3 @@ class RowBlock:
         pointers, first = self._pointers[tile], self._tile_firsts[tile]
         width = self.own_counts[tile] if self.plan.mode == "staged" else self.n_ext
         return wanted_ext[first : first + width][self._indices[tile][pointers[lo] : pointers[hi]]]
-
-    # ---- rows and columns (host) ------------------------------------------------------------------------
-
-    def neighbours_own(self, node: int) -> np.ndarray:
-        """Local numbers of the own rows adjacent to a global node, ascending."""
-        row = node - self.lo
-        if 0 <= row < self.n_own:
-            return self._own_part(row)
-        at = node
-        if self.columns is not None:
-            at = int(self.columns.searchsorted(node))
-            if at == self.n_ext or self.columns[at] != node:
-                return self._ghost_rows[:0]
-        return self._ghost_rows[self._ghost_ptr[at] : self._ghost_ptr[at + 1]]
-
-    def rows_touching(self, columns: np.ndarray) -> np.ndarray:
-        """[m] the own rows with an entry in some of the extended columns [k], one for each entry."""
-        rows = columns - self.own_at
-        own = (rows >= 0) & (rows < self.n_own)
-        near = self.extended_rows(rows[own])[1].astype(np.int64) - self.own_at  # A is symmetric
-        near = near[(near >= 0) & (near < self.n_own)]
-        ghosts = columns[~own]
-        if not len(ghosts):
-            return near
-        starts = self._ghost_ptr[ghosts]
-        rows = self._ghost_rows[_ranges(starts, self._ghost_ptr[ghosts + 1] - starts)]
-        return np.concatenate([near, rows])
-
-    def each_once(self, rows: list[np.ndarray]) -> np.ndarray:
-        """Own rows of several lists, ascending: sorted where they are few, else by marks of all rows."""
-        if MARKED_SHARE * sum(map(len, rows)) < self.n_own:
-            return np.unique(np.concatenate(rows))
-        marks = np.zeros(self.n_own, dtype=bool)
-        for each in rows:
-            marks[each] = True
-        return np.flatnonzero(marks)
-
-    def _own_part(self, row: int) -> np.ndarray:
-        """The own rows among the neighbours of an own row."""
-        pointers = self._pointers[self._own_tile]
-        near = self._indices[self._own_tile][pointers[row] : pointers[row + 1]]
-        if self.plan.mode in ("none", "staged"):
-            return near
-        first, last = near.searchsorted((self.own_at, self.own_at + self.n_own))
-        return near[first:last] - near.dtype.type(self.own_at)
-
-    def extended_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """The stored entries of some own rows.
-
-        rows      [k] local numbers
-        returns   counts [k]; extended columns [sum of counts], ascending within a row; their weights float32,
-                  or None when all on this rank are one (those of a directed graph: see `arcs_of`)
-        """
-        counts, columns, found = self._entries(rows, [] if self.directed else self._weights)
-        weights, *negated = found or [None]
-        for each in negated:
-            weights -= each
-        return counts, columns, weights
-
-    def arcs_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Of a directed graph arcs, weights, told_weights (graphs/graph.py) of what `extended_rows` gives."""
-        _, _, (arcs, *weights) = self._entries(rows, [self._arcs, *self._weights])
-        return (arcs, *(weights or (None, None)))
-
-    def _entries(
-        self, rows: np.ndarray, valued: list[list[np.ndarray]]
-    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        """Counts [k] and extended columns of own rows, and of each in `valued`, by tiles, their values."""
-        starts = np.stack([pointers[rows] for pointers in self._pointers], axis=1)
-        counts = np.stack([pointers[rows + 1] for pointers in self._pointers], axis=1) - starts
-        places = (np.cumsum(counts) - counts.reshape(-1)).reshape(counts.shape)
-        columns = np.empty(int(counts.sum()), dtype=self._indices[0].dtype)
-        found = [np.empty(len(columns), dtype=tiles[0].dtype) for tiles in valued]
-        for tile, first in enumerate(self._tile_firsts):
-            entries = _ranges(starts[:, tile], counts[:, tile])
-            at = _ranges(places[:, tile], counts[:, tile])
-            columns[at] = self._indices[tile][entries] + columns.dtype.type(first)
-            for values, tiles in zip(found, valued):
-                values[at] = tiles[tile][entries]
-        return counts.sum(axis=1), columns, found
-
-    def global_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Counts [k] and global columns of the stored entries of own rows `rows` [k] (local numbers)."""
-        counts, columns, _ = self.extended_rows(rows)
-        return counts, columns if self.columns is None else self.columns[columns]
-
-    def host_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row offsets [n_own+1] and extended columns [nnz] of the own rows: read only; staged: made anew."""
-        if self.plan.mode != "staged":
-            return self._pointers[0], self._indices[0]
-        counts, columns, _ = self.extended_rows(np.arange(self.n_own))
-        return np.concatenate([[0], np.cumsum(counts)]), columns
-
-    def sent_rows(self, rank: int) -> np.ndarray:
-        """Local numbers of the own rows that another rank needs, ascending; none for this rank."""
-        if self.plan.mode == "halo":
-            return self.plan.send_rows[rank].astype(np.int64)
-        return np.arange(0 if rank == self._rank else self.n_own)
-
-    def extend_host(self, group: Group, values_own: np.ndarray) -> np.ndarray:
-        """[n_ext] host values of the extended columns from one value per own row. Ranks: all call."""
-        if self.plan.mode == "none":
-            return values_own
-        if self.plan.mode != "halo":
-            return group.gather_host(values_own, self.own_counts)
-        send = np.concatenate([values_own[rows] for rows in self.plan.send_rows])
-        counts = [len(rows) for rows in self.plan.send_rows]
-        extended = group.exchange_host(send, counts, self.plan.recv_counts)
-        extended[self.own_at : self.own_at + self.n_own] = values_own
-        return extended
-
-    def extended_of(self, nodes: np.ndarray) -> np.ndarray:
-        """[k] int64, the extended column of each global node, -1 where none is held here."""
-        if self.columns is None:
-            return nodes
-        if not self.n_ext:
-            return np.full(len(nodes), -1)
-        at = np.minimum(self.columns.searchsorted(nodes), self.n_ext - 1)
-        return np.where(self.columns[at] == nodes, at, -1)
-
-    def boundary_own(self) -> np.ndarray:
-        """[n_own] bool, the own rows that other ranks hold as ghosts."""
-        boundary = np.full(self.n_own, self.plan.mode != "halo")
-        for rows in self.plan.send_rows:
-            boundary[rows] = True
-        return boundary
-
-    def ghost_index(self) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Offsets [n_ext+1] and own rows that touch each ghost column; None on one rank."""
-        return (None, None) if self.plan.mode == "none" else (self._ghost_ptr, self._ghost_rows)
-
-    def owns(self, node: int) -> bool:
-        """True where the node's row is held here."""
-        return self.lo <= node < self.lo + self.n_real
-
-    def degrees_own(self) -> np.ndarray:
-        """[n_own] int32, degrees of the own rows; zero on padding."""
-        return sum(np.diff(pointers) for pointers in self._pointers).astype(np.int32)
-
-    def index_bytes(self) -> int:
-        """Host memory of the stored column numbers, those of ghost columns included."""
-        parts = [part for part in (self, self._heard, self._told) if part is not None]
-        held = sum(indices.nbytes for part in parts for indices in part._indices)
-        return held + (0 if self.plan.mode == "none" else self._ghost_rows.nbytes)
-
-
-def _slices(length: int) -> Iterator[slice]:
-    """Consecutive slices of at most PIECE elements."""
-    return (slice(at, min(at + PIECE, length)) for at in range(0, length, PIECE))
-
-
-def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """[sum of counts] int64: starts[0], starts[0] + 1, ..., then from starts[1], and so on."""
-    before = np.cumsum(counts, dtype=np.int64) - counts
-    return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))

@@ -12,10 +12,11 @@ from app.config import Case, GnnCase
 from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
+from app.gnn.classifier import SPLITS, Classifier
 from app.gnn.inputs import feature_room
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
-from app.gnn.training import SPLITS, Classifier, Fit, fit
+from app.gnn.training import Fit, fit
 from app.graphs.graph import HEARD
 from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodedata import NO_LABELS, NodeData

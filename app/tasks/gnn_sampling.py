@@ -17,7 +17,7 @@ from app.charts import plot_lines
 from app.comm.guard import digest
 from app.config import GnnCase
 from app.errors import CaseError
-from app.gnn.training import Classifier
+from app.gnn.classifier import Classifier
 from app.tasks.cells import cell
 from app.tasks.context import Context
 from app.tasks.gnn_speed import Trainer

@@ -16,7 +16,7 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.config import AgentCase, PolicyCase
-from app.gnn.training import Classifier
+from app.gnn.classifier import Classifier
 from app.model.calibrate import calibrate
 from app.model.gnn import Inputs, Training, traffic
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines

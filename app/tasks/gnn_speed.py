@@ -18,8 +18,9 @@ from app.charts import plot_lines
 from app.comm.guard import digest
 from app.comm.turns import by_turns, only_this_rank
 from app.errors import CaseError
+from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
-from app.gnn.training import Classifier, decayed_parts
+from app.gnn.training import decayed_parts
 from app.report import plot_breakdown
 from app.tasks.cells import measurement
 from app.tasks.context import Context

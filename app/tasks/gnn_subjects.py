@@ -14,8 +14,9 @@ import msgspec
 from app.casecheck import mistakes
 from app.config import GnnCase
 from app.errors import CaseError
+from app.gnn.classifier import Classifier
 from app.gnn.metrics import Scores
-from app.gnn.training import Classifier, Fit, fit
+from app.gnn.training import Fit, fit
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
 from app.partition.load import Loaded

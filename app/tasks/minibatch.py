@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.config import GnnCase
+from app.gnn.classifier import Classifier
 from app.gnn.inputs import input_rows
 from app.gnn.optim import make_optimiser
-from app.gnn.training import Classifier, decayed_parts
+from app.gnn.training import decayed_parts
 from app.graphs.graph import Graph
 from app.rng import stream
 from app.tasks.gnn_subjects import Subject

@@ -1,0 +1,294 @@
+"""A model on one graph: an epoch is one forward and one backward pass over all that the loss depends on."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.comm.group import Group
+from app.comm.guard import raise_together
+from app.comm.ordered import sum_tree
+from app.config import GnnCase
+from app.errors import CaseError
+from app.gnn.engine import Engine
+from app.gnn.features import DenseFeatures, Features, make_features
+from app.gnn.inputs import in_file, input_rows, slow_input
+from app.gnn.metrics import Scores, count_classes, count_hits, scores_of
+from app.gnn.model import Draws, Model
+from app.gnn.neighbours import both_ways
+from app.gnn.parameters import Parameters
+from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
+from app.gnn.reach import FORWARD, narrow_layers, widest_products
+from app.gnn.rehearsal import DenseWidth
+from app.graphs.nodedata import NodeData
+from app.memory.slow_rows import SlowRows
+from app.memory.tiers import Budget
+from app.partition.migrate import move_nodes
+from app.partition.rows import RowPartition
+from app.sparse.repartition import repartition
+from app.sparse.rowblock import RowBlock
+
+Array = Any
+SPLITS = ("train", "val", "test")
+PIECE = 1 << 12  # rows whose predictions are compared at a time
+
+
+class Classifier:
+    """A model on one graph: its rows, features and labels on this rank, its buffers, its weights.
+
+    classes, multilabel   what the scores mean, of labels that the data may not have
+    Ranks                 all construct
+    """
+
+    def __init__(
+        self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
+        classes: int = 0, multilabel: bool = False, budget: Budget | None = None,
+    ) -> None:  # fmt: skip
+        """classes   0: those of the data     budget   a limit for the engine's buffers; it changes no bit."""
+        self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
+        self.classes, self.multilabel = classes or data.classes, multilabel or data.multilabel
+        self.model = Model(case, data.width or block.n, self.classes)
+        self.params = Parameters(self.device, self.model.shapes())
+        self.params.draw_glorot(seed, self.model.constants())
+        self._settle(block, budget)
+
+    def _settle(self, block: RowBlock, budget: Budget | None) -> None:
+        """Features, labels and buffers for the rows of a block. Ranks: all call."""
+        group, case = self.group, self.case
+        self.block, self._budget = block, budget
+        limited = bool(budget and budget.limit and isinstance(self.data.features, np.ndarray))
+        self.features: Features = DenseWidth(self.data.width) if limited else self._whole_features()
+        direct = self.model.input_parameters() if self.features.whole_gradient else 0
+        hears, heard_by = both_ways(group, block, case.edge_weights)
+        self.engine = Engine(hears, block.rows, self.params, direct, heard_by)
+        self._targets = self._put_targets() if self.data.classes else None
+        self._record()
+        store = self._limit_features(budget) if limited else None
+        self._plan(budget, store)
+        self._again, self._cells = self.device.repeated(), None
+        if self._repeats():
+            self._cells = self.device.put(np.zeros(len(self.model.blocks), dtype=np.uint64))
+
+    def _whole_features(self) -> Features:
+        """Features on the device. Ranks: all call."""
+        X_own = input_rows(self.data, self.block, self.case.feature_rows)
+        return make_features(self.group, X_own, self.block.own_counts)
+
+    def _limit_features(self, budget: Budget) -> FeatureStore | None:
+        """Dense features: on the device, or in the slow tier where some rank's rows and features together
+        would pass the limit; then their pieces are tensors of the plan. Ranks: all call."""
+        group, engine = self.group, self.engine
+        if group.max_integer(engine.n_own * self._bytes_of_row()) <= budget.limit:
+            self.features = self._whole_features()
+            return None
+        cut = self.cut()
+        self.features = X = PiecedFeatures(self.device, cut, self.data.width)
+        engine.pieces = max(cut.most, 1)  # true of a rank without rows too
+        self._record()
+        with raise_together(group, "making room in the slow tier"):
+            self.data = in_file(self.data, self.device, budget)
+            rows = slow_input(self.data, self.case.feature_rows, cut.rows, self.device, budget)
+            if self.case.feature_rows == "as_given":
+                self.data = replace(self.data, features=rows.array)
+            kept = {kind: SlowRows.empty(rows.array.shape, self.device, budget) for kind in X.products}
+        store = FeatureStore()
+        store.hold(X, rows)
+        for kind, product in X.products.items():
+            engine.product_into(rows, kind, kept[kind], cut.rows, budget.limit)
+            store.hold(product, kept[kind])
+        return store
+
+    def cut(self) -> Cut:
+        """The pieces of this rank's rows as which features lie in the slow tier."""
+        block = self.block
+        return cut_rows(block.block_starts, int(block.rows.cuts[self.group.rank]), self.engine.blocks)
+
+    def _bytes_of_row(self) -> int:
+        dropped = bool(self.case.input_dropout and self.case.epochs)
+        return self.engine.bytes_of_row(self.features, dropped)
+
+    def move(self, new: RowPartition) -> None:
+        """Let the ranks hold the rows of another partition, between epochs; no bit of what follows changes.
+
+        Ranks   all call
+        """
+        old, seconds, clock = self.block, self.engine.seconds, self.engine.clock
+        self.data = move_nodes(self.group, self.data, old.rows, new)
+        block = repartition(self.group, old, new)
+        self._settle(block, self._budget)
+        self.engine.seconds, self.engine.clock = seconds, clock
+
+    def fits(self, rows: RowPartition) -> bool:
+        """Whether every rank could run under its limit of memory with the rows of another partition.
+
+        Ranks   all call; result identical on all
+        """
+        limit = self._budget.limit if self._budget else 0
+        n_own, engine = int(np.diff(rows.offsets).max()), self.engine
+        dense = isinstance(self.features, DenseFeatures)
+        fits = engine.fits(n_own, limit, most_rows(n_own, rows.starts))
+        if limit and dense and not engine.pieces and n_own * self._bytes_of_row() > limit:
+            fits = False  # the features would have to leave the device
+        return self.group.max_integer(int(not fits)) == 0
+
+    def shares(self) -> list[float]:
+        """By layer the share of the stored entries of all ranks that are of rows which training needs."""
+        narrow = self.engine.narrow
+        return [narrow[i].share if i in narrow else 1.0 for i in range(len(self.model.blocks))]
+
+    def copies(self) -> list[float]:
+        """By layer what `shares` says where the layer has a matrix of its own, else 0."""
+        narrow = self.engine.narrow
+        own = [i in narrow and narrow[i].matrix is not None for i in range(len(self.model.blocks))]
+        return [share if has else 0.0 for share, has in zip(self.shares(), own)]
+
+    def _put_targets(self) -> tuple[Array, Array]:
+        """Labels on the device, and the weight of each own row in the mean over all training nodes."""
+        data, put = self.data, self.device.put
+        share = 1 / max(data.counts["train"], 1)
+        if data.multilabel:
+            share /= data.classes
+            labels = data.labels.astype(np.float32)
+        else:
+            labels = data.labels.astype(np.int32)
+        return put(labels), put(np.where(data.train, share, 0).astype(np.float32))
+
+    def _record(self) -> None:
+        """Run an epoch and the other programs without numbers."""
+        with self.engine.dry():
+            if self.case.epochs:
+                self._epoch(Draws(self.case, self.seed, 0))
+            self.scores_own()
+            self.embed_own()
+
+    def _plan(self, budget: Budget | None, store: FeatureStore | None) -> None:
+        """Make the buffers that the recorded programs need, or the plan of what moves. Ranks: all call."""
+        with raise_together(self.group, "planning the memory of an epoch"):
+            engine = self.engine
+            least = engine.least(engine.n_own, budget.limit, engine.pieces) if budget else 0
+        least = self.group.max_integer(least)
+        with raise_together(self.group, "planning the memory of an epoch"):
+            if budget and self.group.size > 1 and least > budget.limit:
+                raise CaseError(
+                    f"memory limit of {budget.limit:,} bytes: an operation alone touches {least:,} bytes of "
+                    f"a rank, which is the least limit that works (memory.fast_mb={least / 1e6})"
+                )
+            self.engine.allocate(budget, store)
+        self._narrow()
+        self._tile(budget)
+
+    def _tile(self, budget: Budget | None) -> None:
+        """Get the matrices of the epochs' products ready for many of them, where memory is not scarce."""
+        self.tiled_bytes, engine = 0, self.engine
+        if not self.case.epochs or (budget and budget.limit):
+            return
+        own = {layer: each.matrix for layer, each in engine.narrow.items() if each.matrix is not None}
+        with raise_together(self.group, "laying out the matrix by tiles"):
+            widest = widest_products(engine.recorded["epoch"], set(own), self.block.directed)
+            for matrix, width in widest.items():
+                side = engine.neighbours_of if matrix == FORWARD else engine.heard_by
+                self.tiled_bytes += side.tile(width, own.get(matrix))
+
+    def _narrow(self) -> None:
+        """Leave out of the epochs' products what the loss does not depend on. Ranks: all call."""
+        engine, weighted = self.engine, self.engine.heard_by.weighted
+        alone = [block.row_by_row for block in self.model.blocks]
+        if engine.products:
+            train = np.ascontiguousarray(self.data.train)
+            engine.narrow = narrow_layers(self.group, self.block, train, alone, engine.products, weighted)
+
+    # ---- one epoch --------------------------------------------------------------------------------------
+
+    def epoch(self, number: int) -> float:
+        """Loss of the training nodes before the step, and its gradient in the engine. Ranks: all call."""
+        draws = Draws(self.case, self.seed, number, self._cells)
+        if self._repeats():
+            keys = draws.keys(self._cells.shape[0])
+            self.device.load(self._cells, np.array(keys, dtype=np.uint64))
+            operands = [self.params.flat, self.engine.gradient, *self._targets, self._cells]
+            losses = self._again(operands, lambda: self._epoch(draws))
+        else:
+            losses = self._epoch(draws)
+        return float(self.device.get(sum_tree(self.group, losses, self.engine.cuts, self.engine.blocks))[0])
+
+    def _repeats(self) -> bool:
+        """True where all epochs are launches in the same memory: nothing sent, watched or kept elsewhere."""
+        engine = self.engine
+        elsewhere = engine.tiered or (self.case.input_dropout and self.features.whole_gradient)
+        return self.device.replays and self.group.size == 1 and not (elsewhere or engine.clock)
+
+    def _epoch(self, draws: Draws) -> Array:
+        """Addends [own roots, 1] of the loss; forward and backward pass."""
+        engine = self.engine
+        with engine.program("epoch"):
+            Z = self.model.forward(engine, self.features, draws)
+            losses = engine.apply("loss", "loss", [Z], [Z], lambda: self._loss(Z.array))
+            self.model.backward(engine, Z)
+            engine.reduce_gradients()
+        return losses
+
+    def _loss(self, Z: Array) -> Array:
+        """Addends of the loss; the scores become the gradient by them."""
+        labels, weight = self._targets
+        loss = self.device.sigmoid_loss if self.data.multilabel else self.device.softmax_loss
+        losses = loss(Z, labels, weight)
+        return self.device.column_roots(losses[:, None], self.engine.starts, self.engine.spans)
+
+    # ---- evaluation -------------------------------------------------------------------------------------
+
+    def scores_own(self) -> np.ndarray:
+        """[n_own, classes] host copy of the class scores of own rows, without dropout. Ranks: all call."""
+        return self._with_scores(lambda Z: np.array(self.device.get(Z)))
+
+    def _with_scores(self, read: Callable[[Array], Any]) -> Any:
+        """What is read from the class scores of own rows while they stand in a buffer. Ranks: all call."""
+        engine = self.engine
+        with engine.program("evaluation"):
+            Z = self.model.forward(engine, self.features, None)
+            found = engine.apply("loss", "scores", [Z], [], lambda: read(Z.array))
+            engine.free(Z)
+        return found
+
+    def embed_own(self) -> np.ndarray:
+        """[n_own, width] host copy of what the last layer reads, without dropout. Ranks: all call."""
+        engine = self.engine
+        with engine.program("embedding"):
+            H = self.model.embed(engine, self.features)
+            found = engine.apply("loss", "embedding", [H], [], lambda: np.array(self.device.get(H.array)))
+            engine.free(H)
+        return found
+
+    def predict_own(self) -> np.ndarray:
+        """[n_own, classes] bool: the classes that own rows are said to have. Ranks: all call."""
+        return self._classes_of(self.scores_own())
+
+    def _classes_of(self, Z: np.ndarray) -> np.ndarray:
+        """[rows, classes] bool from host scores."""
+        if self.multilabel:
+            return Z > 0  # sigmoid above one half
+        return np.arange(Z.shape[1]) == Z.argmax(axis=1)[:, None]
+
+    def evaluate(self) -> dict[str, Scores]:
+        """Scores on training, validation and test nodes. Ranks: all call."""
+        data = self.data
+        if not data.classes:
+            return {}
+        counts = self._with_scores(self._hits)
+        nodes = [int(getattr(data, name).sum()) for name in SPLITS]
+        return dict(zip(SPLITS, scores_of(self.group, counts, nodes, data.multilabel)))
+
+    def _hits(self, Z: Array) -> list[np.ndarray]:
+        """count_hits of each split."""
+        data, device = self.data, self.device
+        if not data.multilabel:
+            predicted = device.get(device.argmax_rows(Z))
+            chosen = [getattr(data, name) for name in SPLITS]
+            return [count_classes(predicted, data.labels, each, Z.shape[1]) for each in chosen]
+        counts = [np.zeros((4, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
+        for lo in range(0, len(Z), PIECE):  # a piece at a time: no copy of them all is made
+            rows = slice(lo, lo + PIECE)
+            predicted, wanted = self._classes_of(device.get(Z[rows])), data.labels[rows] > 0
+            for total, name in zip(counts, SPLITS):
+                total += count_hits(predicted, wanted, getattr(data, name)[rows])
+        return counts
