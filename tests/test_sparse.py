@@ -33,7 +33,7 @@ from app.products import Finish, Part
 from app.rl import compact
 from app.rl.env import GraphEnv, step_together
 from app.rl.select import independent
-from app.sparse import rowblock
+from app.sparse import host_rows, rowblock
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
@@ -296,7 +296,8 @@ def test_memory_of_a_block(group, solo, exchange):
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_memory_while_a_block_is_made(ranks, exchange, monkeypatch):
     """Beside what it keeps: pieces, and some bytes for each node."""
-    monkeypatch.setattr(rowblock, "PIECE", 1 << 12)
+    for module in (host_rows, rowblock):
+        monkeypatch.setattr(module, "PIECE", 1 << 12)
     stream = edge_stream(random_graph(1000, 0.4, 1)) if ranks.rank == 0 else None
     part, rows, _ = assemble(ranks, stream)
     RowBlock(ranks, part, rows, exchange)
