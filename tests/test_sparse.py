@@ -233,7 +233,8 @@ def test_the_cheaper_exchange_is_taken(ranks, monkeypatch):
 @pytest.mark.parametrize("piece", [1 << 18, 5])
 def test_stored_entries(ranks, name, exchange, piece, monkeypatch):
     """Rows in any order come back in global columns, whatever the pieces that a block was made in."""
-    monkeypatch.setattr(rowblock, "PIECE", piece)
+    for module in (host_rows, rowblock):
+        monkeypatch.setattr(module, "PIECE", piece)
     for block, graph in zip(make_batch(ranks, name, exchange).blocks, BATCHES[name][0]):
         A, M = dense(graph)
         rows = np.arange(block.n_real)[::-2]
