@@ -139,13 +139,34 @@ class Elementwise:
             nodes = xp.arange(first + lo, first + hi, dtype=np.uint64)[:, None]
             Z[lo:hi] = xp.where(kept(xp, drop, nodes, columns), Z[lo:hi] * drop.factor, 0)
 
-    def drop_entries(self, values: Array, rows: Array, columns: Array, drop: Dropout, out: Array) -> Array:
+    @property
+    def place_bytes(self) -> int:
+        """Of an entry, in what `places_of` makes."""
+        return 16
+
+    def places_of(
+        self, indptr: np.ndarray, indices: np.ndarray, first: tuple[int, int], by_columns: bool
+    ) -> Any:
+        """The node and the column of each stored entry of a CSR matrix, as this device drops them.
+
+        indptr, indices   host
+        first             numbers of the first node and of the first column
+        by_columns        the matrix's rows are columns, and its columns nodes
+        """
+        along, across = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)), indices.astype(np.int64)
+        nodes, columns = (across, along) if by_columns else (along, across)
+        return self.put(nodes + first[0]), self.put(columns + first[1])
+
+    def drop_stored(self, values: Array, places: Any, drop: Dropout, out: Array) -> Array:
         """Dropout of the stored entries of a sparse matrix, with the mask that its dense form would have.
 
-        values, out     [nnz] float32, may be the same array
-        rows, columns   [nnz] integers; rows are numbers of nodes (drop.first_row plays no part)
-        returns         out: values * drop.factor where kept, else 0
+        values, out   [nnz] float32, may be the same array     places   see `places_of`
+        returns       out: values * drop.factor where kept, else 0 (drop.first_row plays no part)
         """
+        return self.drop_entries(values, *places, drop, out)
+
+    def drop_entries(self, values: Array, rows: Array, columns: Array, drop: Dropout, out: Array) -> Array:
+        """The same of entries whose nodes `rows` and columns are given, [nnz] integers each."""
         xp = self.xp
         for lo, hi in _pieces(values.shape[0], 1):
             nodes, at = rows[lo:hi].astype(np.uint64), columns[lo:hi].astype(np.uint64)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from helpers import small_integers
+from scipy.sparse import csr_array
 
 from app.device import HostDevice
 from app.elementary import exp
@@ -112,16 +113,28 @@ def test_layer_normalisation(compiled, rows, m):
         both_ways(compiled, "normalise_rows_back", D, Z, mean, inverse, gamma, product=product)
 
 
-def test_stored_entries_are_dropped_as_dense_ones(compiled):
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("share", [1.0, 0.02, 0.0])
+def test_stored_entries_are_dropped_as_dense_ones(compiled, kind, by_columns, share):
+    """More of them than are drawn at a time, rows without any among them."""
     draws = np.random.default_rng(1)
-    X = numbers(draws, 40, 33)
-    rows, columns = np.nonzero(X)
+    X = np.where(draws.random((70, 133)) < share, numbers(draws, 70, 133), np.float32(0))
+    X[[0, 5, 6, 69]] = 0
+    A = csr_array(X.T if by_columns else X)
+    indptr, indices = A.indptr.astype(kind), A.indices.astype(kind)
     drop = Dropout(77, 0.4, 1000)
-    values, out = X[rows, columns], np.ones(len(rows), dtype=np.float32)
-    both_ways(compiled, "drop_entries", values, rows + 1000, columns.astype(np.int32), drop, out)
-    compiled.drop_entries(values, rows + 1000, columns, drop, values)
+    out = []
+    for device in (compiled, PLAIN):
+        places = device.places_of(indptr, indices, (1000, 0), by_columns)
+        found = device.drop_stored(A.data, places, drop, np.ones_like(A.data))
+        held = A.data.copy()
+        same(device.drop_stored(held, places, drop, held), found)
+        out.append(found)
+    same(*out)
     compiled.activate(X, drop=drop)
-    same(values, X[rows, columns])
+    A.data = out[0]
+    same(A.toarray() + np.float32(0), (X.T if by_columns else X) + np.float32(0))  # a zero has no sign
 
 
 def test_views_of_columns_and_misfits(compiled):

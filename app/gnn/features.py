@@ -67,7 +67,7 @@ class _Entries:
         self._host = indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape
         self.matrix = device.csr(*self._host)
         self._values: Array = None
-        self._places: tuple[Array, Array] | None = None
+        self._places: Any = None
 
     def drop(self, drop: Dropout | None) -> None:
         """Let the matrix have the values of a pass; None: all of them."""
@@ -76,15 +76,13 @@ class _Entries:
         if drop is None:
             self.matrix.data[...] = self._values
         else:
-            self.device.drop_entries(self._values, *self._places, drop, self.matrix.data)
+            self.device.drop_stored(self._values, self._places, drop, self.matrix.data)
 
     def _prepare(self) -> None:
         """Values of the matrix's own, and the node and feature of each entry."""
         indptr, indices, data, shape = self._host
-        put, along = self.device.put, np.repeat(np.arange(shape[0], dtype=np.int64), np.diff(indptr))
-        across = indices.astype(np.int64)
-        nodes, columns = (across, along) if self.by_columns else (along, across)
-        self._values, self._places = put(data), (put(nodes + self.first[0]), put(columns + self.first[1]))
+        self._values = self.device.put(data)
+        self._places = self.device.places_of(indptr, indices, self.first, self.by_columns)
         self.matrix = self.device.csr(indptr, indices, data.copy(), shape)
 
 

@@ -4,7 +4,8 @@ before training
     graph            rows, columns and what exchanges need (memory.py)
     directions       of a directed graph: 5 for each stored entry, of both directions of arcs, 17 with weights
     features         4 n_p f, twice where rows are scaled; sparse: 8 an entry by rows and 8 by columns, 4 more
-                     where rows are scaled, and 40 for both where entries are dropped. Of dense ones in the
+                     where rows are scaled, and 8 for both where entries are dropped, or 40 without kernels
+                     of the host, which find an entry's node and column as they go. Of dense ones in the
                      slow tier: none where it is a file or memory beside a GPU
     labels           9 n_p: labels, weights in the loss, and in which splits a node is
 in training
@@ -45,7 +46,8 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
     else:
         dropped = bool(training.case.input_dropout)
         scaled = training.case.feature_rows == "sum_to_one"
-        features = (16 + 4 * scaled + 40 * dropped) * inputs.stored // layout.ranks
+        dropping = (8 + 2 * training.device.place_bytes) * dropped
+        features = (16 + 4 * scaled + dropping) * inputs.stored // layout.ranks
     found = {
         "graph": memory.total(memory.at_rest(layout, rank)),
         "features": features,

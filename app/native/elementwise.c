@@ -11,7 +11,8 @@ typedef struct {
     float factor;
 } Drop;
 
-enum { TILE = 256, FIELDS = 4, TOGETHER = 8 }; /* columns of a row at a time; of a hash; rows whose chains run beside */
+/* Columns of a row at a time; of a hash; rows whose chains run beside; stored entries at a time. */
+enum { TILE = 256, FIELDS = 4, TOGETHER = 8, DRAWN = 1024 };
 
 static const uint64_t GAMMA = UINT64_C(0x9E3779B97F4A7C15);
 
@@ -86,17 +87,44 @@ WIDE void lk_deactivate(int64_t rows, int64_t m, float *D, int64_t ldd, const fl
         }
 }
 
-/* Dropout of stored entries; rows are numbers of nodes. */
-WIDE void lk_drop_entries(int64_t count, const float *values, const int64_t *rows, const int64_t *columns,
-                          const Drop *drop, float *out) {
+typedef struct {
+    int64_t wide, by_columns; /* whether offsets and columns have 8 bytes; whether the rows are columns of nodes' rows */
+    int64_t first_node, first_column;
+    const void *indptr, *indices;
+} Stored;
+
+INLINE int64_t number(const void *values, int64_t wide, int64_t at) {
+    return wide ? ((const int64_t *)values)[at] : ((const int32_t *)values)[at];
+}
+
+/* Dropout of `count` entries of a CSR matrix: rows and columns of some, then as many hashes at a time as fit. */
+WIDE void lk_drop_stored(int64_t count, const Stored *stored, const float *values, const Drop *drop, float *out) {
+    uint64_t along[DRAWN], across[DRAWN];
     const uint64_t key = drop->key, threshold = (uint64_t)drop->threshold;
+    const uint64_t first_node = (uint64_t)stored->first_node, first_column = (uint64_t)stored->first_column;
+    const uint64_t *node = stored->by_columns ? across : along, *column = stored->by_columns ? along : across;
+    const int64_t wide = stored->wide;
     const float factor = drop->factor;
-    float *restrict to = out; /* nothing that is read: several entries are drawn at a time */
-    for (int64_t i = 0; i < count; ++i) {
-        const uint64_t state = splitmix(key, (uint64_t)rows[i]);
-        const uint64_t word = splitmix(state, (uint64_t)columns[i] / FIELDS);
-        const uint64_t field = word >> (uint64_t)columns[i] % FIELDS * 16 & 0xFFFF;
-        to[i] = field >= threshold ? values[i] * factor : 0.0f;
+    int64_t row = 0, end = count ? number(stored->indptr, wide, 1) : 0;
+    for (int64_t at = 0; at < count; at += DRAWN) {
+        const int64_t most = count - at < DRAWN ? count - at : DRAWN;
+        for (int64_t i = 0; i < most;) {
+            while (end <= at + i) end = number(stored->indptr, wide, ++row + 1);
+            const int64_t stop = end - at < most ? end - at : most;
+            for (; i < stop; ++i) along[i] = (uint64_t)row;
+        }
+        if (wide)
+            for (int64_t i = 0; i < most; ++i) across[i] = (uint64_t)((const int64_t *)stored->indices)[at + i];
+        else
+            for (int64_t i = 0; i < most; ++i) across[i] = (uint64_t)((const int32_t *)stored->indices)[at + i];
+        const float *from = values + at;
+        float *to = out + at;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < most; ++i) { /* `out` may be `values`, and is nothing else that is read */
+            const uint64_t c = column[i] + first_column, state = splitmix(key, node[i] + first_node);
+            const uint64_t field = splitmix(state, c / FIELDS) >> c % FIELDS * 16 & 0xFFFF;
+            to[i] = field >= threshold ? from[i] * factor : 0.0f;
+        }
     }
 }
 

@@ -17,10 +17,17 @@ class _Drop(ctypes.Structure):
     _fields_ = (("key", ctypes.c_uint64), ("first_row", Long), ("threshold", Long), ("factor", Float))
 
 
-Drop = ctypes.POINTER(_Drop)
+class _Stored(ctypes.Structure):
+    _fields_ = (
+        ("wide", Long), ("by_columns", Long), ("first_node", Long), ("first_column", Long),
+        ("indptr", Pointer), ("indices", Pointer),
+    )  # fmt: skip
+
+
+Drop, Stored = ctypes.POINTER(_Drop), ctypes.POINTER(_Stored)
 ACTIVATE = function("lk_activate", Long, Long, *Matrix, Pointer, Pointer, *Matrix, ctypes.c_int, Drop)
 DEACTIVATE = function("lk_deactivate", Long, Long, *Matrix, *Matrix, Pointer, Drop)
-DROP_ENTRIES = function("lk_drop_entries", Long, Pointer, Pointer, Pointer, Drop, Pointer)
+DROP_STORED = function("lk_drop_stored", Long, Stored, Pointer, Drop, Pointer)
 ADD_INTO = function("lk_add_into", Long, Long, *Matrix, *Matrix, Float)
 SOFTMAX = function("lk_softmax_loss", Long, Long, *Matrix, Pointer, Pointer, Pointer)
 SIGMOID = function("lk_sigmoid_loss", Long, Long, *Matrix, *Matrix, Pointer, Pointer)
@@ -36,7 +43,7 @@ NORMALISE_BACK = function(
 def available() -> bool:
     """True where the library was built."""
     return None not in (
-        *(ACTIVATE, DEACTIVATE, DROP_ENTRIES, ADD_INTO, SOFTMAX, SIGMOID, ARGMAX, NORMALISE, NORMALISE_BACK),
+        *(ACTIVATE, DEACTIVATE, DROP_STORED, ADD_INTO, SOFTMAX, SIGMOID, ARGMAX, NORMALISE, NORMALISE_BACK),
     )
 
 
@@ -78,19 +85,32 @@ class HostElementwise(Elementwise):
         left = _matrix(H if relu else None, (rows, m))
         DEACTIVATE(rows, m, *_matrix(D, (rows, m)), *left, _vector(scale, rows), _drop(drop))
 
-    def drop_entries(
-        self, values: np.ndarray, rows: np.ndarray, columns: np.ndarray, drop: Dropout, out: np.ndarray
-    ) -> np.ndarray:
+    @property
+    def place_bytes(self) -> int:
+        """Of an entry, in what `places_of` makes."""
+        return 0 if self.native else super().place_bytes
+
+    def places_of(
+        self, indptr: np.ndarray, indices: np.ndarray, first: tuple[int, int], by_columns: bool
+    ) -> Any:
+        """The addresses of a matrix, whose arrays are kept."""
+        if not self.native:
+            return super().places_of(indptr, indices, first, by_columns)
+        kind = indices.dtype
+        if kind not in (np.int32, np.int64) or indptr.dtype != kind:
+            raise NumericsError(f"dropout: offsets {indptr.dtype} and columns {kind}; both int32 or int64")
+        stored = _Stored(kind == np.int64, by_columns, *first, address(indptr), address(indices))
+        stored.kept = indptr, indices
+        return stored
+
+    def drop_stored(self, values: np.ndarray, places: Any, drop: Dropout, out: np.ndarray) -> np.ndarray:
         """Dropout of the stored entries of a sparse matrix."""
         if not self.native:
-            return super().drop_entries(values, rows, columns, drop, out)
+            return super().drop_stored(values, places, drop, out)
         count = len(values)
-        rows, columns = (np.ascontiguousarray(a, dtype=np.int64) for a in (rows, columns))
-        if not len(rows) == len(columns) == count:
-            raise NumericsError(f"dropout: {count} values of {len(rows)} rows and {len(columns)} columns")
-        DROP_ENTRIES(
-            count, _vector(values, count), address(rows), address(columns), _drop(drop), _vector(out, count)
-        )
+        if count != len(places.kept[1]):
+            raise NumericsError(f"dropout: {count} values of {len(places.kept[1])} entries")
+        DROP_STORED(count, places, _vector(values, count), _drop(drop), _vector(out, count))
         return out
 
     def add_into(self, Y: np.ndarray, X: np.ndarray, factor: float = 1.0) -> None:
