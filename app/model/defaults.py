@@ -133,5 +133,5 @@ DEFAULTS = Calibration(
         "exchange": MessageRate(MESSAGES[:5], [1.14e-05, 2.66e-05, 2.9e-05, 0.000193, 0.0017]),
         "stage": MessageRate(MESSAGES[:5], [0.000141, 0.00011, 0.000141, 0.000563, 0.00262]),
     },
-    base_bytes=82 << 20,
+    base_bytes=95 << 20,
 )
