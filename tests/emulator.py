@@ -194,6 +194,14 @@ class Stream:
         Stream.current = None
 
 
+class PinnedMemory:
+    """Page-locked memory: ordinary one here."""
+
+    def __init__(self, size, flags=0):
+        assert size > 0 and flags == 1, "memory for the devices of all ranks"
+        self.bytes = bytearray(size)
+
+
 class Graph:
     """What was launched while a stream captured; nothing of it was done."""
 
@@ -233,10 +241,12 @@ def make_cupy(devices=1):
         getDeviceProperties=lambda i: {"name": b"emulated", "totalGlobalMem": 1 << 30},
         runtimeGetVersion=lambda: 13000,
         memGetInfo=lambda: (1 << 30, 1 << 30),
+        hostAllocPortable=1,
     )
     device = SimpleNamespace(use=lambda: None, compute_capability="90")
     cuda = SimpleNamespace(
-        runtime=runtime, Stream=Stream, Device=lambda i=0: device, alloc_pinned_memory=bytearray,
+        runtime=runtime, Stream=Stream, Device=lambda i=0: device, PinnedMemory=PinnedMemory,
+        PinnedMemoryPointer=lambda memory, offset: memoryview(memory.bytes)[offset:],
         compiler=SimpleNamespace(compile_using_nvrtc=compile_using_nvrtc), MemoryPool=Pool,
         using_allocator=lambda allocator: contextlib.nullcontext(),
     )  # fmt: skip

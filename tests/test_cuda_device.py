@@ -113,16 +113,16 @@ def test_page_locked_memory_that_cannot_be_had(emulated, monkeypatch):
     """CuPy raises a RuntimeError; the program tells of a MemoryError in one line."""
 
     def refuse(message):
-        def alloc(size):
+        def alloc(size, flags):
             raise RuntimeError(message)
 
         return alloc
 
     cuda = emulated._cp.cuda
-    monkeypatch.setattr(cuda, "alloc_pinned_memory", refuse("cudaErrorMemoryAllocation: out of memory"))
+    monkeypatch.setattr(cuda, "PinnedMemory", refuse("cudaErrorMemoryAllocation: out of memory"))
     with pytest.raises(MemoryError, match="4,000 bytes of page-locked host memory"):
         emulated.pinned(1000)
-    monkeypatch.setattr(cuda, "alloc_pinned_memory", refuse("cudaErrorIllegalAddress: ..."))
+    monkeypatch.setattr(cuda, "PinnedMemory", refuse("cudaErrorIllegalAddress: ..."))
     with pytest.raises(RuntimeError, match="IllegalAddress"):
         emulated.pinned(1000)
 
@@ -197,7 +197,10 @@ def test_cupy_has_what_is_called():
     assert {"source", "options", "filename"} <= set(asked)
     for name in ("begin_capture", "end_capture", "is_capturing", "use", "record", "wait_event"):
         assert hasattr(cupy.cuda.Stream, name)
-    for name in ("Graph", "MemoryPool", "using_allocator", "Event", "alloc_pinned_memory"):
+    for name in ("Graph", "MemoryPool", "using_allocator", "Event", "PinnedMemory", "PinnedMemoryPointer"):
         assert hasattr(cupy.cuda, name)
+    assert cupy.cuda.runtime.hostAllocPortable == 1
+    nothing = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(0), 0)  # no driver is asked for no memory
+    assert np.frombuffer(nothing, np.uint8, 0).flags.writeable
     assert issubclass(cupy.cuda.memory.OutOfMemoryError, MemoryError)
     assert KERNELS and hasattr(cupy.cuda.Device, "compute_capability")

@@ -142,13 +142,16 @@ class CudaDevice(CudaChanges, CudaProducts, CudaElementwise, CudaAttention, Dist
         return self._pinned_bytes(4 * count).view(np.float32)
 
     def _pinned_bytes(self, size: int) -> np.ndarray:
+        cuda = self._cp.cuda
         try:
-            memory = self._cp.cuda.alloc_pinned_memory(max(size, 1))
+            # Not of CuPy's pool: it rounds up to a power of two, keeps what is given back, and hands that out
+            # again while a copy may still be under way.
+            held = cuda.PinnedMemory(max(size, 1), cuda.runtime.hostAllocPortable)
         except RuntimeError as error:  # of device memory CuPy makes a MemoryError itself
             if "cudaErrorMemoryAllocation" not in str(error):
                 raise
             raise MemoryError(f"{size:,} bytes of page-locked host memory") from error
-        return np.frombuffer(memory, np.uint8, size)
+        return np.frombuffer(cuda.PinnedMemoryPointer(held, 0), np.uint8, size)
 
     def memory(self) -> dict[str, int]:
         """Bytes of this GPU: used by arrays here, held by the pool, free and total on the device."""
