@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.comm.transport import mpi_library, mpi_takes_device_memory, probe
+from app.comm.transport import find_launcher, mpi_library, mpi_takes_device_memory, probe
 from app.device import HostDevice
 from app.memory.tiers import Budget
 from app.rl.rollout import cover_graph
@@ -289,7 +289,8 @@ def memory(where: Where, found: Report) -> None:
         add("all" if limit is None else limit / 1e6, 1e3 * seconds, text)
     found.check(len(seen) == 1, "a limit changed the weights")
     device = "cpu" if where.rehearse else "gpu"
-    code, _, printed = run_ranks(where.size(2, 1), ["starve", device, "staged", "1"], min(where.seconds, 120))
+    ranks = where.size(2, 1) if find_launcher() else 1
+    code, _, printed = run_ranks(ranks, ["starve", device, "staged", "1"], min(where.seconds, 120))
     lines = [line for line in printed.splitlines() if "out of memory" in line]
     told = found.check(
         code != 0 and len(lines) == 1, f"an array that does not fit: code {code}, {printed[-300:]}"

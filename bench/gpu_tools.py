@@ -1,7 +1,6 @@
 """What the steps of bench/gpu_check.py share: the device, times on it, graphs, and jobs of several ranks."""
 
 import json
-import shutil
 import statistics
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 from app.comm.group import Group
-from app.comm.transport import job_environment, launcher_flags, run_apart
+from app.comm.transport import find_launcher, job_environment, launcher_flags, run_apart
 from app.device import HostDevice, open_gpu
 from app.graphs.graph import Graph
 from app.partition.rows import block_count, block_starts, partition_rows
@@ -165,18 +164,22 @@ EXPONENT = 2.3  # of the power law of degrees (Chung-Lu); uniform: None
 
 
 def make_graph(where: Where, name: str, n: int, edges: int, exponent: float | None) -> Graph:
-    """A random simple graph with about so many edges, drawn on the host and sorted on the device."""
+    """A random simple graph with about so many edges: drawn on the host, looked up and sorted on the device.
+
+    On one core the look-ups alone would take minutes for the largest graphs.
+    """
     xp, device = where.device.xp, where.device
     draws = stream(1, f"bench/gpu/{name}")
     weights = np.ones(n) if exponent is None else np.arange(1, n + 1.0) ** (-1 / (exponent - 1))
     ends = np.cumsum(draws.permutation(weights))
-    keys = np.empty((2, edges), dtype=np.int64)
-    for row in keys:
-        row[:] = np.searchsorted(ends, draws.random(edges) * ends[-1], side="right")
-    keys = np.minimum(keys, n - 1)
-    keys = keys[:, keys[0] != keys[1]]
-    both = np.concatenate([keys[0] * n + keys[1], keys[1] * n + keys[0]])
-    found = device.get(xp.unique(device.put(both)))
+    places = device.put(ends)
+    u, v = (
+        xp.minimum(xp.searchsorted(places, device.put(draws.random(edges) * ends[-1]), side="right"), n - 1)
+        for _ in range(2)
+    )
+    both = xp.concatenate([xp.where(u == v, -1, u * n + v), xp.where(u == v, -1, v * n + u)])
+    found = device.get(xp.unique(both))
+    found = found[np.searchsorted(found, 0) :]  # loops come first
     indptr = np.searchsorted(found, np.arange(n + 1, dtype=np.int64) * n)
     return Graph(name, n, 0, n, indptr, (found % n).astype(np.int32), edges=len(found) // 2)
 
@@ -197,14 +200,17 @@ def normal(name: str, *shape: int) -> np.ndarray:
 
 
 def run_ranks(ranks: int, arguments: list[str], seconds: float, **variables: str) -> tuple[int, Any, str]:
-    """A job of bench/gpu_worker.py: its exit code, the JSON on its last line or None, and all it printed."""
-    beside = Path(sys.executable).parent / "mpirun"
-    launcher = str(beside) if beside.exists() else shutil.which("mpirun")
-    if launcher is None:
-        return -1, None, "no mpirun"
-    worker = [sys.executable, str(ROOT / "bench" / "gpu_worker.py"), *arguments]
+    """A job of bench/gpu_worker.py: its exit code, the JSON on its last line or None, and all it printed.
+
+    One rank needs no launcher.
+    """
+    launcher = find_launcher()
+    if launcher is None and ranks > 1:
+        return -1, None, "no mpirun beside this Python or on the PATH"
+    command = [sys.executable, str(ROOT / "bench" / "gpu_worker.py"), *arguments]
     try:
-        command = [launcher, *launcher_flags(launcher), "-np", str(ranks), *worker]
+        if launcher is not None:
+            command = [launcher, *launcher_flags(launcher), "-np", str(ranks), *command]
         code, printed, errors = run_apart(command, {**job_environment(), **variables}, seconds)
     except subprocess.TimeoutExpired:
         return -1, None, f"not done after {seconds:.0f} s"

@@ -11,7 +11,7 @@ import pytest
 from jobs import mpirun
 
 from app.cuda.kernels import FILE_OF, Kernels
-from bench import gpu_check, gpu_steps, gpu_worker
+from bench import gpu_check, gpu_steps, gpu_tools, gpu_worker
 from bench.gpu_tools import Report, Where, rehearsal_device, run_ranks
 
 pytestmark = pytest.mark.mpi_skip
@@ -218,6 +218,17 @@ def test_a_job_that_fails_is_told():
     code, found, printed = run_ranks(1, ["nothing", "cpu", "staged", "1"], 60)
     assert code != 0 and found is None and "KeyError" in printed
     assert run_ranks(1, ["overlap", "cpu", "staged", "1"], 0.01)[0] == -1
+
+
+def test_without_a_launcher_jobs_of_one_rank_run(monkeypatch):
+    """Other jobs say what is missing, and the step goes on."""
+    for module in (gpu_tools, gpu_steps):
+        monkeypatch.setattr(module, "find_launcher", lambda: None)
+    code, found, printed = run_ranks(1, ["digests", "cpu", "staged", "1"], 120)
+    assert code == 0 and set(gpu_worker.TASKS) <= set(found), printed
+    assert run_ranks(2, ["digests", "cpu", "staged", "1"], 60)[2].startswith("no mpirun")
+    gpu_steps.memory(Where(rehearsal_device(), True, rounds=1), report := Report())
+    assert not report.failures and "out of memory" in report.notes[-1]
 
 
 def test_without_a_gpu_every_step_says_so(tmp_path):

@@ -88,8 +88,7 @@ def _query() -> bool:
 
 def probe() -> str:
     """What went wrong when two ranks of a job of their own sent each other device memory; "": nothing."""
-    beside = str(Path(sys.executable).parent)
-    launcher = shutil.which("mpirun", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+    launcher = find_launcher()
     if launcher is None:
         return "no mpirun to probe it with"
     worker = [sys.executable, "-m", "app.comm.probe"]
@@ -102,6 +101,12 @@ def probe() -> str:
         return ""
     said = next((line for line in errors.splitlines() if line.startswith(SAID)), "")
     return f"the probe failed with code {code}" + (f": {said.removeprefix(SAID)}" if said else "")
+
+
+def find_launcher() -> str | None:
+    """mpirun: beside this Python, else on the PATH; None: nowhere."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which("mpirun", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
 
 
 def job_environment() -> dict[str, str]:
