@@ -4,7 +4,8 @@
  * the rows that they weigh. An entry's columns of l, r, ... follow its row, so the first part also fetches the rows. */
 #include "elementary.h"
 
-enum { GROUP = 256, TOGETHER = 4 }; /* numbers at a time, entries times heads; chains that run beside each other */
+/* Numbers at a time, entries times heads; chains that run beside each other; numbers that fill registers. */
+enum { GROUP = 256, TOGETHER = 4, FULL = 16 };
 
 static const float SLOPE = 0.2f; /* of leaky relu below 0 */
 
@@ -44,17 +45,49 @@ void lk_attention_begin(int64_t n, int64_t h, int64_t k, const float *L, float *
     memset(V, 0, (size_t)(n * 2 * h * k) * 4);
 }
 
-/* sum += w S by heads of k columns. */
-INLINE void add_weighed(int64_t h, int64_t k, const float *restrict S, const float *w, float *restrict sum) {
-    for (int64_t i = 0; i < h; ++i, S += k, sum += k) {
-        const float f = w[i];
-        for (int64_t c = 0; c < k; ++c) sum[c] += f * S[c];
+typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* sum[c] += w[q h] S_q[c], and sum_low with low, for `size` columns c from column `from` on of the rows S_q of `count`
+ * entries from `first` on: chains over q, whose sums stay in registers. */
+#define WEIGH(type, size)                                                                   \
+    for (; c + size <= k; c += size) {                                                      \
+        type one = *(const type *)(sum + c), two = low ? *(const type *)(low_sum + c) : one; \
+        for (int64_t q = 0; q < count; ++q) {                                               \
+            const type S = *(const type *)(rows[q] + c);                                    \
+            one += w[q * h] * S;                                                            \
+            if (low) two += low[q * h] * S;                                                 \
+        }                                                                                   \
+        *(type *)(sum + c) = one;                                                           \
+        if (low) *(type *)(low_sum + c) = two;                                              \
+    }
+
+/* sum += w S, and low_sum += low S where given, by heads of k columns. */
+INLINE void add_weighed(int64_t count, int64_t h, int64_t k, const float **rows, const float *w, const float *low,
+                        float *sum, float *low_sum) {
+    if (h > 1 && k < 16) {
+        for (int64_t q = 0; q < count; ++q)
+            for (int64_t i = 0; i < h; ++i) {
+                const float *S = rows[q] + i * k, one = w[q * h + i], two = low ? low[q * h + i] : 0.0f;
+                for (int64_t c = 0; c < k; ++c) sum[i * k + c] += one * S[c];
+                if (low)
+                    for (int64_t c = 0; c < k; ++c) low_sum[i * k + c] += two * S[c];
+            }
+        return;
+    }
+    for (int64_t i = 0; i < h; ++i, ++w, low = low ? low + 1 : low, sum += k, low_sum += k) {
+        int64_t c = 0;
+        WEIGH(v16, 16)
+        WEIGH(v8, 8)
+        WEIGH(float, 1)
+        for (int64_t q = 0; q < count; ++q) rows[q] += k;
     }
 }
 
 /* E [*, h k + h]: S | r.  L [n, h].  T [n, 3 h]: m | sum of w | sum of w slope.  V [n, 2 h k]: sums of both times S. */
-WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *E, const float *L, float *T, float *V) {
-    float s[GROUP], w[GROUP], low[GROUP];
+INLINE void attention_add(const Pattern *a, int64_t h, int64_t k, const float *E, const float *L, float *T, float *V) {
+    float s[GROUP] = {0}, w[GROUP] = {0}, low[GROUP];
+    const float *rows[GROUP];
     const int64_t width = h * k, ld = width + h, most = GROUP / h;
     for (int64_t row = 0; row < a->n; ++row) {
         const float *l = L + row * h;
@@ -63,25 +96,28 @@ WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *
         for (int64_t p = number(a->indptr, a->wide, row); p < end; p += most) {
             const int64_t count = end - p < most ? end - p : most;
             for (int64_t q = 0; q < count; ++q) {
-                const float *r = E + number(a->indices, a->wide, p + q) * ld + width;
+                rows[q] = E + number(a->indices, a->wide, p + q) * ld;
+                const float *r = rows[q] + width;
                 for (int64_t i = 0; i < h; ++i) {
                     s[q * h + i] = l[i] + r[i];
                     w[q * h + i] = leaky(s[q * h + i]) - m[i];
                 }
             }
-            for (int64_t t = 0; t < count * h; ++t) {
+            for (int64_t t = 0; t < (count * h + FULL - 1) / FULL * FULL; ++t) {
                 const float e = exp_float(w[t]), below = e * SLOPE;
                 w[t] = e;
                 low[t] = s[t] > 0.0f ? e : below;
             }
-            for (int64_t q = 0; q < count; ++q) {
+            for (int64_t q = 0; q < count; ++q)
                 for (int64_t i = 0; i < h; ++i) sum[i] += w[q * h + i], low_sum[i] += low[q * h + i];
-                const float *S = E + number(a->indices, a->wide, p + q) * ld;
-                add_weighed(h, k, S, w + q * h, v);
-                add_weighed(h, k, S, low + q * h, v + width);
-            }
+            add_weighed(count, h, k, rows, w, low, v, v + width);
         }
     }
+}
+
+WIDE void lk_attention_add(const Pattern *a, int64_t h, int64_t k, const float *E, const float *L, float *T, float *V) {
+    if (h == 1) attention_add(a, 1, k, E, L, T, V); /* without loops over heads */
+    else attention_add(a, h, k, E, L, T, V);
 }
 
 /* T = [m | u | q], u = 1 / sum of w, and V times u by heads. */
@@ -136,9 +172,10 @@ INLINE void dots(int64_t count, int64_t h, int64_t k, const float *const *rows, 
 }
 
 /* F [*, h k + 4 h]: D | l | m | u | c of the columns.  S, dS [n, h k], R, dR [n, h] of the rows. */
-WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float *F, const float *S, const float *R,
-                            float *dS, float *dR) {
-    float s[GROUP], w[GROUP], u[GROUP], d[TOGETHER * GROUP];
+INLINE void attention_back(const Pattern *a, int64_t h, int64_t k, const float *F, const float *S, const float *R,
+                           float *dS, float *dR) {
+    float s[GROUP], w[GROUP] = {0}, u[GROUP] = {0}, d[TOGETHER * GROUP];
+    const float *rows[GROUP];
     const int64_t width = h * k, ld = width + 4 * h, most = GROUP / h;
     for (int64_t row = 0; row < a->n; ++row) {
         const float *own = S + row * width, *r = R + row * h;
@@ -147,30 +184,34 @@ WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float 
         for (int64_t p = number(a->indptr, a->wide, row); p < end; p += most) {
             const int64_t count = end - p < most ? end - p : most;
             for (int64_t q = 0; q < count; ++q) {
-                const float *f = F + number(a->indices, a->wide, p + q) * ld + width;
+                rows[q] = F + number(a->indices, a->wide, p + q) * ld;
+                const float *f = rows[q] + width;
                 for (int64_t i = 0; i < h; ++i) {
                     s[q * h + i] = f[i] + r[i];
                     w[q * h + i] = leaky(s[q * h + i]) - f[h + i];
                     u[q * h + i] = f[2 * h + i];
                 }
             }
-            for (int64_t t = 0; t < count * h; ++t) w[t] = exp_float(w[t]) * u[t];
+            for (int64_t t = 0; t < (count * h + FULL - 1) / FULL * FULL; ++t) w[t] = exp_float(w[t]) * u[t];
             for (int64_t q = 0; q < count; q += TOGETHER) {
                 const int64_t beside = count - q < TOGETHER ? count - q : TOGETHER;
-                const float *rows[TOGETHER];
-                for (int64_t b = 0; b < beside; ++b) rows[b] = F + number(a->indices, a->wide, p + q + b) * ld;
-                dots(beside, h, k, rows, own, d);
-                for (int64_t b = 0; b < beside; ++b) {
+                dots(beside, h, k, rows + q, own, d);
+                for (int64_t b = 0; b < beside; ++b)
                     for (int64_t i = 0; i < h; ++i) {
                         const int64_t t = (q + b) * h + i;
-                        const float g = w[t] * (d[b * h + i] - rows[b][width + 3 * h + i]);
+                        const float g = w[t] * (d[b * h + i] - rows[q + b][width + 3 * h + i]);
                         dr[i] += s[t] > 0.0f ? g : g * SLOPE;
                     }
-                    add_weighed(h, k, rows[b], w + (q + b) * h, ds);
-                }
             }
+            add_weighed(count, h, k, rows, w, NULL, ds, ds);
         }
     }
+}
+
+WIDE void lk_attention_back(const Pattern *a, int64_t h, int64_t k, const float *F, const float *S, const float *R,
+                            float *dS, float *dR) {
+    if (h == 1) attention_back(a, 1, k, F, S, R, dS, dR);
+    else attention_back(a, h, k, F, S, R, dS, dR);
 }
 
 /* out[row] = the chain from 0 over the columns of X * D, both [n, m]. */
