@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from app.comm.ordered import GATHER_BYTES
 from app.comm.tree import owned_roots
 from app.config import GnnCase
 from app.gnn.classifier import SPLITS
@@ -35,10 +34,9 @@ from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
 from app.memory.operations import Operation
 from app.memory.tiers import Budget
 from app.model.layout import Layout
-from app.model.work import MESSAGES, Term
+from app.model.work import MESSAGES, Term, Terms, by_slices
 from app.partition.rows import block_count, block_starts
 
-MOST_GATHERING = 8  # ranks, beyond which addends travel by slices
 INTEGER = 8  # bytes of a number of hits
 NO_LIMIT = Budget(0)
 SCORE_CALLS = 12  # operations that counting hits takes
@@ -126,7 +124,7 @@ class Training:
 
     def slices(self, width: int) -> bool:
         """Whether addends [roots, width] travel by slices of their columns (comm/ordered.py)."""
-        return 4 * width * sum(self.roots) > GATHER_BYTES or self.layout.ranks > MOST_GATHERING
+        return by_slices(self.layout.ranks, width, sum(self.roots))
 
     def epoch(self, rank: int) -> list[Term]:
         """One training epoch: forward, loss, backward, sums, the optimiser; no evaluation."""
@@ -167,29 +165,15 @@ class Training:
         return self.epoch(rank) + [t._replace(times=t.times * share) for t in self.evaluation(rank)]
 
 
-class Share:
+class Share(Terms):
     """Terms of one rank, added one by one."""
 
     def __init__(self, training: Training, rank: int, program: str) -> None:
-        self.training, self.layout, self.rank, self.program = training, training.layout, rank, program
-        self.own, self.P = int(self.layout.rows[rank]), self.layout.ranks
-        self.terms: list[Term] = []
-        self.part = ""
+        super().__init__(rank, training.layout.ranks)
+        self.training, self.layout, self.program = training, training.layout, program
+        self.own = int(self.layout.rows[rank])
 
     # ---- building blocks --------------------------------------------------------------------------------
-
-    def add(self, name: str, kind: str, *amounts: float) -> None:
-        """One more term."""
-        self.terms.append(Term(self.part, name, kind, amounts, 1))
-
-    def message(self, name: str, kind: str, sent: int, received: int, turns: int | None) -> None:
-        """A collective; turns None: log2 P messages follow one another."""
-        self.add(name, kind, sent, received, (self.P - 1).bit_length() if turns is None else turns)
-
-    def passes(self, name: str, numbers: float, kind: str = "element") -> None:
-        """Passes over arrays, of 4 bytes a number."""
-        if numbers:
-            self.add(name, kind, numbers, 4 * numbers)
 
     def product(self, name: str, width: int, share: float = 1.0) -> None:
         """Y += A X: the rows that travel, and a share of the entries."""
@@ -226,17 +210,9 @@ class Share:
 
     def sum_tree(self, name: str, width: int) -> None:
         """The roots' addends [width] of all ranks (comm/ordered.py: sum_tree)."""
-        roots, own, others = sum(self.training.roots), self.training.roots[self.rank], self.P - 1
-        if not others or not width:
-            return
-        if self.training.slices(width):
-            piece = 4 * -(-width // self.P)
-            self.message(f"{name}: slices", "slices", own * piece * others, (roots - own) * piece, others)
-            self.message(f"{name}: results", "addends", piece * others, piece * others, None)
-            self.passes(f"{name}: finish", roots * piece // 4)
-            return
-        self.message(name, "addends", 4 * own * width * others, 4 * (roots - own) * width, None)
-        self.passes(f"{name}: finish", roots * width)
+        if self.P > 1 and width:
+            roots = self.training.roots
+            self.sum_addends(name, width, roots[self.rank], sum(roots))
 
     # ---- operations -------------------------------------------------------------------------------------
 

@@ -20,14 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.comm.ordered import GATHER_BYTES
 from app.config import RgcnCase
 from app.gnn.link_prediction import deal_relations
 from app.graphs.relational import RelationalGraph
-from app.model.gnn import INTEGER, MOST_GATHERING, OPTIMISER
+from app.model.gnn import INTEGER, OPTIMISER
 from app.model.rates import Rates
 from app.model.rgcn_layout import Counts, LayerWork, Move, Product
-from app.model.work import Term
+from app.model.work import Term, Terms
 from app.partition.relations import Placement
 from app.sparse.relational import octets
 
@@ -35,25 +34,12 @@ FORWARD, BACKWARD = "forward", "backward"
 SEGMENT = 0.5  # of an operation's call is a dense product of the pairs of one relation
 
 
-class Share:
-    """The terms of an epoch of one rank, added one by one.
-
-    part   of the epoch that is added to
-    """
+class Share(Terms):
+    """The terms of an epoch of one rank; blocks: of nodes, that each rank owns."""
 
     def __init__(self, rank: int, blocks: list[int]) -> None:
-        self.rank, self.P, self.blocks = rank, len(blocks), blocks
-        self.terms: list[Term] = []
-        self.part = ""
-
-    def add(self, name: str, kind: str, *amounts: float) -> None:
-        """One more term."""
-        self.terms.append(Term(self.part, name, kind, tuple(map(float, amounts)), 1))
-
-    def passes(self, name: str, numbers: float) -> None:
-        """Passes over arrays, of 4 bytes a number."""
-        if numbers:
-            self.add(name, "element", numbers, 4 * numbers)
+        super().__init__(rank, len(blocks))
+        self.blocks = blocks
 
     def move(self, name: str, move: Move, width: int) -> None:
         """Rows [.., width] packed, sent, and received."""
@@ -61,7 +47,7 @@ class Share:
             rank, size = self.rank, 4 * width
             self.passes(f"{name}: packed", int(move.wanted[rank]) * width)
             sent, received, partners = (int(each[rank]) for each in (move.sent, move.received, move.partners))
-            self.add(name, "exchange", sent * size, received * size, partners)
+            self.message(name, "exchange", sent * size, received * size, partners)
 
     def product(self, name: str, product: Product, width: int) -> None:
         """Y = A X for rows X that others hold: exchange, clear, multiply."""
@@ -84,24 +70,15 @@ class Share:
         """Operations, beside the work that grows with the graph."""
         self.add("operation", "call", number)
 
-    def to_all(self, name: str, counts: Counts, width: int, kind: str = "gather") -> None:
+    def to_all(self, name: str, counts: Counts, width: int) -> None:
         """Rows [counts[rank], width] of every rank to all."""
         if self.P > 1:
-            own, others, size = int(counts[self.rank]), self.P - 1, 4 * width
-            received = (int(counts.sum()) - own) * size
-            self.add(name, kind, own * size * others, received, others.bit_length())
+            own, size = int(counts[self.rank]), 4 * width
+            self.message(name, "gather", own * size * (self.P - 1), (int(counts.sum()) - own) * size, None)
 
     def sum_blocks(self, name: str, width: int) -> None:
         """One addend [width] of each row block, chained in order (comm/ordered.py)."""
-        own, blocks, others = self.blocks[self.rank], sum(self.blocks), self.P - 1
-        if others and (4 * width * blocks > GATHER_BYTES or self.P > MOST_GATHERING):
-            piece = 4 * -(-width // self.P)
-            self.add(f"{name}: slices", "slices", own * piece * others, (blocks - own) * piece, others)
-            self.add(f"{name}: results", "addends", piece * others, piece * others, others.bit_length())
-            self.passes(f"{name}: chain", blocks * piece / 4)
-            return
-        self.to_all(f"{name}: addends", np.array(self.blocks), width, "addends")
-        self.passes(f"{name}: chain", blocks * width)
+        self.sum_addends(name, width, self.blocks[self.rank], sum(self.blocks))
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ MESSAGES = {
     "gather": ("gather", "gather"), "exchange": ("exchange", "exchange"),
     "addends": ("sum", "gather"), "slices": ("sum", "exchange"),
 }  # fmt: skip
+MOST_GATHERING = 8  # ranks, beyond which addends travel by slices
 MASK_PASSES, MASK_TAKES = 12, 3  # over the removed nodes of all states, to mask them (StateBatch.alive_mask)
 
 
@@ -57,6 +58,52 @@ class Term(NamedTuple):
     kind: str
     amounts: tuple[float, ...]
     times: int
+
+
+class Terms:
+    """The terms of one rank of P, added one by one.
+
+    part   of the step that is added to
+    """
+
+    def __init__(self, rank: int, P: int) -> None:
+        self.rank, self.P = rank, P
+        self.terms: list[Term] = []
+        self.part = ""
+
+    def add(self, name: str, kind: str, *amounts: float) -> None:
+        """One more term."""
+        self.terms.append(Term(self.part, name, kind, amounts, 1))
+
+    def message(self, name: str, kind: str, sent: int, received: int, turns: int | None) -> None:
+        """A collective; turns None: log2 P messages follow one another."""
+        self.add(name, kind, sent, received, (self.P - 1).bit_length() if turns is None else turns)
+
+    def passes(self, name: str, numbers: float, kind: str = "element") -> None:
+        """Passes over arrays, of 4 bytes a number."""
+        if numbers:
+            self.add(name, kind, numbers, 4 * numbers)
+
+    def sum_addends(self, name: str, width: int, own: int, every: int) -> None:
+        """Addends [width] of all ranks to all, whole or by slices of the columns (comm/ordered.py).
+
+        own, every   addends of this rank, and of all
+        """
+        others = self.P - 1
+        if by_slices(self.P, width, every):
+            piece = 4 * -(-width // self.P)
+            self.message(f"{name}: slices", "slices", own * piece * others, (every - own) * piece, others)
+            self.message(f"{name}: results", "addends", piece * others, piece * others, None)
+            self.passes(f"{name}: finish", every * piece // 4)
+            return
+        if others:
+            self.message(name, "addends", 4 * own * width * others, 4 * (every - own) * width, None)
+        self.passes(f"{name}: finish", every * width)
+
+
+def by_slices(ranks: int, width: int, addends: int) -> bool:
+    """Whether so many addends [width] of all ranks travel by slices of the columns (comm/ordered.py)."""
+    return ranks > 1 and (4 * width * addends > GATHER_BYTES or ranks > MOST_GATHERING)
 
 
 @dataclass(frozen=True)
@@ -149,7 +196,7 @@ class Work:
     def sum_blocks(self, name: str, width: int) -> None:
         """One addend [width] of each row block, chained in order (comm/ordered.py)."""
         blocks, own, others = int(self.layout.blocks.sum()), int(self.layout.blocks[self.rank]), self.P - 1
-        if others and (4 * width * blocks > GATHER_BYTES or self.P > 8):
+        if by_slices(self.P, width, blocks):
             piece = 4 * -(-width // self.P)
             self.passes(f"{name}: sliced", own * width * 2)
             self.message(f"{name}: slices", "slices", own * piece * others, (blocks - own) * piece, others)

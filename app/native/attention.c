@@ -14,10 +14,6 @@ typedef struct {
     const void *indptr, *indices;
 } Pattern;
 
-INLINE int64_t number(const void *values, int64_t wide, int64_t at) {
-    return wide ? ((const int64_t *)values)[at] : ((const int32_t *)values)[at];
-}
-
 INLINE float leaky(float s) {
     const float below = s * SLOPE;
     return s > 0.0f ? s : below;
@@ -48,8 +44,8 @@ void lk_attention_begin(int64_t n, int64_t h, int64_t k, const float *L, float *
 typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* sum[c] += w[q h] S_q[c], and sum_low with low, for `size` columns c from column `from` on of the rows S_q of `count`
- * entries from `first` on: chains over q, whose sums stay in registers. */
+/* sum[c] += w[q h] S_q[c], and low_sum with low, for `size` columns at a time of the rows S_q of `count` entries: chains
+ * over q, whose sums stay in registers. */
 #define WEIGH(type, size)                                                                   \
     for (; c + size <= k; c += size) {                                                      \
         type one = *(const type *)(sum + c), two = low ? *(const type *)(low_sum + c) : one; \

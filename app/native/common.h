@@ -17,4 +17,9 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* Element `at` of an array of numbers that have 8 bytes each (wide) or 4. */
+INLINE int64_t number(const void *values, int64_t wide, int64_t at) {
+    return wide ? ((const int64_t *)values)[at] : ((const int32_t *)values)[at];
+}
+
 #endif

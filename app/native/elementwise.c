@@ -93,10 +93,6 @@ typedef struct {
     const void *indptr, *indices;
 } Stored;
 
-INLINE int64_t number(const void *values, int64_t wide, int64_t at) {
-    return wide ? ((const int64_t *)values)[at] : ((const int32_t *)values)[at];
-}
-
 /* Dropout of `count` entries of a CSR matrix: rows and columns of some, then as many hashes at a time as fit. */
 WIDE void lk_drop_stored(int64_t count, const Stored *stored, const float *values, const Drop *drop, float *out) {
     uint64_t along[DRAWN], across[DRAWN];
