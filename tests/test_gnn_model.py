@@ -20,7 +20,7 @@ from app.gnn.engine import SPREAD_COLUMNS
 from app.gnn.training import fit
 from app.model import gnn_memory, memory
 from app.model.defaults import DEFAULTS
-from app.model.gnn import Inputs, Training, flops, gathered, traffic
+from app.model.gnn import ATTEND_BACK, Inputs, Training, flops, gathered, traffic
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import estimate, of_blocks
 from app.model.machines import ASSUMED
@@ -256,9 +256,10 @@ def test_attention_and_calls_take_time_where_they_were_measured():
         del kernels["calls"]["operation"], kernels["passes"]["attend"]
     now, before = (Rates(each, 1) for each in (DEFAULTS, msgspec.convert(older, type(DEFAULTS))))
     weighed = sum(term.amounts[0] for term in terms if term.kind == "attend")
-    assert weighed == pytest.approx(2 * 63_000 * 2 * 2.45, rel=0.01)
+    assert weighed == pytest.approx(2 * 63_000 * 2 * (1 + ATTEND_BACK), rel=0.01)
     calls = sum(term.amounts[0] for term in terms if term.kind == "call")
-    added = weighed * 1.12e-8 + calls * DEFAULTS.alone.calls["operation"]
+    (attend,), operation = DEFAULTS.alone.passes["attend"].number_s, DEFAULTS.alone.calls["operation"]
+    added = weighed * attend + calls * operation
     assert now.total(terms) == pytest.approx(before.total(terms) + added) and calls > 20
 
 

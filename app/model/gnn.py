@@ -40,7 +40,7 @@ from app.partition.rows import block_count, block_starts
 INTEGER = 8  # bytes of a number of hits
 NO_LIMIT = Budget(0)
 SCORE_CALLS = 12  # operations that counting hits takes
-ATTEND_BACK = 1.45  # times what attention takes for an entry and a head, backward
+ATTEND_BACK = 2.2  # times what attention takes for an entry and a head, backward
 OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
 
 

@@ -60,7 +60,7 @@ typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 /* sum += w S, and low_sum += low S where given, by heads of k columns. */
 INLINE void add_weighed(int64_t count, int64_t h, int64_t k, const float **rows, const float *w, const float *low,
-                        float *sum, float *low_sum) {
+                        float *restrict sum, float *restrict low_sum) {
     if (h > 1 && k < 16) {
         for (int64_t q = 0; q < count; ++q)
             for (int64_t i = 0; i < h; ++i) {
@@ -71,12 +71,13 @@ INLINE void add_weighed(int64_t count, int64_t h, int64_t k, const float **rows,
             }
         return;
     }
-    for (int64_t i = 0; i < h; ++i, ++w, low = low ? low + 1 : low, sum += k, low_sum += k) {
+    for (int64_t i = 0; i < h; ++i, ++w, sum += k) {
         int64_t c = 0;
         WEIGH(v16, 16)
         WEIGH(v8, 8)
         WEIGH(float, 1)
         for (int64_t q = 0; q < count; ++q) rows[q] += k;
+        if (low) ++low, low_sum += k;
     }
 }
 
@@ -199,7 +200,7 @@ INLINE void attention_back(const Pattern *a, int64_t h, int64_t k, const float *
                         dr[i] += s[t] > 0.0f ? g : g * SLOPE;
                     }
             }
-            add_weighed(count, h, k, rows, w, NULL, ds, ds);
+            add_weighed(count, h, k, rows, w, NULL, ds, NULL);
         }
     }
 }
