@@ -360,6 +360,10 @@ class SearchCase(Table, frozen=True):
         str, about("where the searches begin: learned, greedy, or a file with a solution (ids, one per line)")
     ] = "learned"
     reductions: Annotated[bool, about("apply exact reductions first")] = True
+    reduction_steps: Annotated[
+        Count,
+        about("of exact reductions, at most, as a time limit had them cut short (replay); 0: all"),
+    ] = 0
     peel_fraction: Annotated[
         float,
         Meta(gt=0.0, le=1.0),

@@ -18,6 +18,7 @@ from app.reductions.cut_reducer import CutReducer, kernel_of
 from app.reductions.cut_verify import verify_log
 from app.reductions.log import entries
 from app.reductions.verify import BadReduction
+from app.reductions.verify_compiled import replay_cut
 from app.search.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip
@@ -51,10 +52,26 @@ def same_kernels(a, b):
     return a[2:] == b[2:] and all(map(np.array_equal, *arrays))
 
 
+def verified(graph, weights, reducer):
+    """What verify_log says, with and without the compiled check."""
+    log = reducer.log, reducer.places, reducer.fixed
+    offset, rows = verify_log(graph, weights, *log)
+    plain = verify_log(graph, weights, *log, compiled=False)
+    assert plain[0] == offset and all(map(np.array_equal, plain[1], rows))
+    return offset, rows
+
+
+def compiled_refuses(graph, log, reducer):
+    """Whether the compiled check does not accept a log; true where there are no kernels."""
+    fixed = reducer.fixed
+    ties = {v: (fixed[0][0], side != fixed[0][1]) for v, side in fixed[1:]}
+    return replay_cut(graph, integer_weights(graph)[0] << reducer.places, ties, log) is None
+
+
 def replayed(graph, reducer):
     """The kernel that the log alone leads to."""
     weights, _ = integer_weights(graph)
-    offset, rows = verify_log(graph, weights, reducer.log, reducer.places, reducer.fixed)
+    offset, rows = verified(graph, weights, reducer)
     return kernel_of(graph.name, rows, offset, reducer.places)
 
 
@@ -207,8 +224,54 @@ def test_false_logs_are_refused(rule):
     seed = next(s for s in range(100) if any(r == rule for r, _ in entries(reduced(mixed_case(s))[0].log)))
     graph = mixed_case(seed)
     reducer, _ = reduced(graph)
+    log = spoiled(reducer.log, damage(rule))
     with pytest.raises(BadReduction, match=r"step \d+"):
-        verify_log(graph, integer_weights(graph)[0], spoiled(reducer.log, damage(rule)), reducer.places, [])
+        verify_log(graph, integer_weights(graph)[0], log, reducer.places, [])
+    assert compiled_refuses(graph, log, reducer)
+
+
+def mutations(log, n, draws):
+    """Copies of a log with one word changed, or one entry left out, repeated or exchanged with the next."""
+    for at in draws.permutation(len(log))[:12]:
+        copy = log.copy()
+        copy[at] = draws.integers(-2, n)
+        yield copy
+    steps = [np.array([rule, len(words), *words]) for rule, words in entries(log)]
+    for at in draws.permutation(len(steps))[:6]:
+        one = [steps[at]]
+        yield from map(
+            np.concatenate,
+            ([log[:0], *steps[:at], *steps[at + 1 :]], [*steps[:at], *one, *steps[at:]],
+             [*steps[:at], *steps[at + 1 : at + 2], *one, *steps[at + 2 :]]),
+        )  # fmt: skip
+
+
+def test_the_compiled_check_accepts_what_the_plain_one_does():
+    """Logs that were changed: nothing is accepted that the plain check refuses; what both accept is one."""
+    refused = passed = 0
+    for seed in range(60):
+        graph = mixed_case(seed) if seed % 2 else random_graph(seed, KINDS[seed % len(KINDS)])
+        reducer, _ = reduced(graph, fixed_nodes(graph, seed))
+        weights = integer_weights(graph)[0]
+        for log in mutations(reducer.log, graph.n, np.random.default_rng(seed)):
+            try:
+                plain = verify_log(graph, weights, log, reducer.places, reducer.fixed, compiled=False)
+            except BadReduction:
+                refused += 1
+                assert compiled_refuses(graph, log, reducer)
+                continue
+            passed += 1
+            offset, rows = verify_log(graph, weights, log, reducer.places, reducer.fixed)
+            assert plain[0] == offset and all(map(np.array_equal, plain[1], rows))
+    assert refused > passed > 20
+
+
+@needs_kernels
+def test_the_compiled_check_proves_every_log():
+    for seed in range(60):
+        graph = mixed_case(seed) if seed % 2 else random_graph(seed, KINDS[seed % len(KINDS)])
+        reducer, _ = reduced(graph, fixed_nodes(graph, seed))
+        assert not compiled_refuses(graph, reducer.log, reducer)
 
 
 def test_a_log_without_its_ties_is_refused():
@@ -217,6 +280,24 @@ def test_a_log_without_its_ties_is_refused():
     log = spoiled(reducer.log, lambda parts: parts.__delitem__(0))
     with pytest.raises(BadReduction):
         verify_log(graph, integer_weights(graph)[0], log, reducer.places, reducer.fixed)
+
+
+def test_reductions_that_end_early_count():
+    """After any number of steps both paths hold the same kernel, which the log proves."""
+    for seed in range(30):
+        graph = mixed_case(seed) if seed % 2 else random_graph(seed, KINDS[seed % len(KINDS)])
+        whole, _ = reduced(graph)
+        for most in {1, 3, whole.steps // 2, whole.steps - 1, whole.steps + 1} - {0, -1}:
+            pair = [CutReducer(graph, integer_weights(graph)[0], compiled=each) for each in (True, False)]
+            for reducer in pair:
+                reducer.reduce(most=most)
+                assert reducer.steps == min(most, whole.steps)
+            assert same_kernels(*(reducer.kernel() for reducer in pair))
+            assert same_kernels(pair[0].kernel(), replayed(graph, pair[0]))
+    stopped, again = (CutReducer(graph, integer_weights(graph)[0]) for _ in range(2))
+    stopped.reduce(lambda: True)
+    again.reduce(most=stopped.steps)
+    assert same_kernels(stopped.kernel(), again.kernel())
 
 
 def test_nothing_left_is_an_answer():

@@ -15,6 +15,7 @@ from app.graphs.graph import from_edges
 from app.graphs.readers import open_edges
 from app.reductions import compiled as kernels
 from app.reductions import log as log_module
+from app.reductions import verify_compiled
 from app.reductions.half import COVER, OUT, HalfIntegral
 from app.reductions.log import (
     CLIQUE,
@@ -33,6 +34,26 @@ from app.reductions.verify import BadReduction, verify_log
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not kernels.available(), reason="the compiled kernels were not built")
+
+
+def verified(graph, weights, log, **fixed):
+    """What the log proves, by the compiled check and by the plain one, which must agree."""
+    plain = verify_log(graph, weights, log, **fixed, compiled=False)
+    proved = verify_log(graph, weights, log, **fixed)
+    assert plain.offset == proved.offset
+    assert np.array_equal(plain.nodes, proved.nodes)
+    assert np.array_equal(plain.weights, proved.weights)
+    assert np.array_equal(plain.kernel.indptr, proved.kernel.indptr)
+    assert np.array_equal(plain.kernel.indices, proved.kernel.indices)
+    assert plain.kernel.edges == proved.kernel.edges
+    return proved
+
+
+def compiled_refuses(graph, weights, log):
+    """Whether the compiled check does not accept a log; true where there are no kernels."""
+    weight = np.ones(graph.n, dtype=np.int64) if weights is None else np.array(weights)
+    return verify_compiled.replay(graph, weight, np.zeros(0, dtype=np.int64), np.array(log)) is None
+
 
 # ---- graphs, and their optima by exhaustive search -----------------------------------------------------
 
@@ -165,7 +186,7 @@ def test_the_optimum_stays(block):
         assert reducer.offset + optimum(kernel, left) == optimum(graph, weights)
         for _ in range(3):
             assert_lifts(reducer, graph, weights, draws)
-        proved = verify_log(graph, weights, reducer.log())
+        proved = verified(graph, weights, reducer.log())
         assert proved.offset == reducer.offset
         for x, y in zip(parts(proved[1:]), parts((kernel, nodes, left))):
             assert np.array_equal(x, y)
@@ -210,7 +231,7 @@ def test_fixed_nodes():
         whole = reducer.lift(np.ones(kernel.n, dtype=bool))
         assert whole[fixed["inside"]].all()
         assert not whole[fixed["outside"]].any()
-        assert verify_log(graph, weights, reducer.log(), **fixed).offset == reducer.offset
+        assert verified(graph, weights, reducer.log(), **fixed).offset == reducer.offset
     assert feasible > 100
 
 
@@ -245,7 +266,7 @@ def test_graphs_that_vanish(graph, best, compiled):
     assert whole.sum() == best
     kernel, nodes, weights = reducer.kernel()
     assert (kernel.n, kernel.edges, len(nodes), weights) == (0, 0, 0, None)
-    assert verify_log(graph, None, reducer.log()).offset == best
+    assert verified(graph, None, reducer.log()).offset == best
 
 
 def petersen():
@@ -284,7 +305,7 @@ def test_crowns(weighted):
         reducer = reduced(graph, weights)
         assert_alike(reducer, reduced(graph, weights, compiled=False))
         found += reducer.counts["crown"]
-        assert verify_log(graph, weights, reducer.log()).offset == reducer.offset
+        assert verified(graph, weights, reducer.log()).offset == reducer.offset
         assert_lifts(reducer, graph, weights, np.random.default_rng(seed))
         kernel, _, left = reducer.kernel()
         assert reducer.offset + optimum(kernel, left) == optimum(graph, weights)
@@ -292,8 +313,8 @@ def test_crowns(weighted):
 
 
 def test_a_flow_that_is_cut_off_decides_nothing():
-    graph, _ = crown_case(0)
-    half = HalfIntegral(graph.indptr.tolist(), graph.indices.tolist(), [1] * graph.n)
+    graph, weights = crown_case(0, weighted=True)
+    half = HalfIntegral(graph.indptr.tolist(), graph.indices.tolist(), weights.tolist())
     half.solve()
     assert any(half.side)
     half.solve(most_phases=1)
@@ -469,6 +490,53 @@ def test_peeling_to_the_end():
         verify_log(graph, None, reducer.log())
 
 
+@needs_kernels
+def test_the_compiled_check_proves_what_it_accepts():
+    """Where it is built it replays every log of a reducer by itself: the plain check is not asked."""
+    for seed in range(120):
+        graph, weights = random_case(seed) if seed % 3 else core_case(seed)
+        weight = np.ones(graph.n, dtype=np.int64) if weights is None else weights
+        reducer = reduced(graph, weights)
+        found = verify_compiled.replay(graph, weight, np.zeros(0, dtype=np.int64), reducer.log())
+        assert found.offset == reducer.offset
+        assert len(found.nodes) == reducer.alive
+
+
+def test_reductions_that_end_early_count():
+    """After any number of steps both paths hold the same kernel, which the log proves."""
+    cut_short = 0
+    for seed in range(40):
+        graph, weights = random_case(seed, most=30) if seed % 2 else core_case(seed)
+        whole = reduced(graph, weights)
+        best = optimum(graph, weights)
+        for most in {1, 2, 5, whole.steps // 2, whole.steps - 1, whole.steps + 1} - {0, -1}:
+            pair = CoverReducer(graph, weights), CoverReducer(graph, weights, compiled=False)
+            for reducer in pair:
+                reducer.reduce(most=most)
+                assert reducer.steps == min(most, whole.steps)
+            assert_alike(*pair)
+            cut_short += pair[0].alive > whole.alive
+            kernel, _, left = pair[0].kernel()
+            proved = verified(graph, weights, pair[0].log())
+            assert proved.offset == pair[0].offset and proved.kernel.edges == kernel.edges
+            assert pair[0].offset + optimum(kernel, left) == best
+            pair[0].reduce()  # goes on
+            assert (pair[0].offset, pair[0].alive) == (whole.offset, whole.alive)
+    assert cut_short > 40
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_reductions_end_where_they_are_told(compiled):
+    n, edges, _ = growing_graph(3000, 3, seed=1)
+    graph = from_edges(n, *edges.T)
+    stopped = CoverReducer(graph, compiled=compiled)
+    stopped.reduce(lambda: True)
+    assert stopped.steps > 0
+    again = CoverReducer(graph, compiled=compiled)
+    again.reduce(most=stopped.steps)
+    assert again.alive == stopped.alive and np.array_equal(again.log(), stopped.log())
+
+
 def test_a_node_without_an_edge_is_not_taken():
     reducer = CoverReducer(graph_of(4, (0, 1), (2, 3)))
     reducer.take([0, 1])
@@ -534,6 +602,7 @@ STAR = graph_of(5, (0, 1), (0, 2), (0, 3), (0, 4))
 def test_wrong_steps_are_named(graph, weights, log, text):
     with pytest.raises(BadReduction, match=text):
         verify_log(graph, weights, np.array(log))
+    assert compiled_refuses(graph, weights, log)
 
 
 def joined(steps):
@@ -563,11 +632,13 @@ def test_a_changed_log_is_refused_or_still_true():
         best = optimum(graph, weights)
         for log in mutations(reduced(graph, weights).log(), graph.n, draws):
             try:
-                proved = verify_log(graph, weights, log)
+                proved = verify_log(graph, weights, log, compiled=False)
             except BadReduction:
                 refused += 1
+                assert compiled_refuses(graph, weights, log)
                 continue
             passed += 1
+            assert verified(graph, weights, log).offset == proved.offset
             assert proved.offset + optimum(proved.kernel, proved.weights) == best
     assert refused > passed > 50
 
@@ -633,4 +704,4 @@ def test_real_graphs_reduce_to_nothing(path, best):
     reducer = reduced(graph)
     assert (reducer.offset, reducer.alive) == (best, 0)
     assert is_cover(graph, reducer.lift(np.zeros(0, dtype=bool)))
-    assert verify_log(graph, None, reducer.log()).offset == best
+    assert verified(graph, None, reducer.log()).offset == best

@@ -36,7 +36,8 @@ def whole_numbers(weights: np.ndarray, what: str) -> tuple[np.ndarray, float]:
         return np.zeros(len(weights), dtype=np.int64), 1.0
     # Sum <= LARGEST units also after every weight was rounded up by half a unit.
     coarsest = math.ceil(math.log2(total / (LARGEST - len(weights))))
-    unit = 2.0 ** max(min(_exact_exponent(weights), 0), coarsest)
+    whole = np.array_equal(np.rint(weights), weights)
+    unit = 2.0 ** max(0 if whole else min(_exact_exponent(weights), 0), coarsest)
     return np.rint(weights / unit).astype(np.int64), unit
 
 

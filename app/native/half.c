@@ -44,7 +44,7 @@ static void find_opposites(Half *h) {
         for (int64_t e = h->indptr[v]; e < h->indptr[v + 1]; ++e) h->back[e] = h->next[h->indices[e]]++;
 }
 
-/* With unit weights a node of the right takes from one node alone: its carrier. */
+/* Where all weights are one a node of the right takes from one node alone: its carrier. */
 static void choose_form(Half *h) {
     int64_t v = 0;
     while (v < h->k && h->weight[v] == 1) ++v;
@@ -63,6 +63,64 @@ static void send_greedily(Half *h) {
             h->got[u] += amount;
         }
 }
+
+/* ---- a start where all weights are one (Karp and Sipser 1981) ---- */
+
+/* Numbers the nodes in the order of their degrees, of equal ones in that of their numbers. */
+static void order_by_degree(Half *h, int32_t *order, int32_t *before) {
+    int64_t most = 0;
+    for (int64_t v = 0; v < h->k; ++v)
+        if (h->indptr[v + 1] - h->indptr[v] > most) most = h->indptr[v + 1] - h->indptr[v];
+    memset(before, 0, (size_t)(most + 2) * 4);
+    for (int64_t v = 0; v < h->k; ++v) ++before[h->indptr[v + 1] - h->indptr[v] + 1];
+    for (int64_t d = 0; d < most; ++d) before[d + 1] += before[d];
+    for (int64_t v = 0; v < h->k; ++v) order[before[h->indptr[v + 1] - h->indptr[v]]++] = (int32_t)v;
+}
+
+/* The arc of `node` to the free node on the other side that has the fewest free neighbours, the first of them; -1: none.
+ * degree: [2k], of free nodes their free neighbours. */
+static int64_t arc_to_neediest(const Half *h, int64_t node, const int32_t *degree) {
+    const int64_t row = row_of(h, node);
+    const int64_t *taken = node < h->k ? h->got : h->sent;
+    const int32_t *other = degree + (node < h->k ? h->k : 0);
+    int64_t found = -1;
+    for (int64_t e = h->indptr[row]; e < h->indptr[row + 1]; ++e)
+        if (!taken[h->indices[e]] && (found < 0 || other[h->indices[e]] < other[h->indices[found]])) found = e;
+    return found;
+}
+
+/* L_v and R_u are no longer free; nodes that have one free neighbour left join the queue. Returns its end. */
+static int64_t join(Half *h, int64_t v, int64_t u, int32_t *degree, int64_t tail) {
+    h->sent[v] = h->got[u] = 1;
+    for (int64_t e = h->indptr[v]; e < h->indptr[v + 1]; ++e)
+        if (--degree[h->k + h->indices[e]] == 1) h->queue[tail++] = (int32_t)(h->k + h->indices[e]);
+    for (int64_t e = h->indptr[u]; e < h->indptr[u + 1]; ++e)
+        if (--degree[h->indices[e]] == 1) h->queue[tail++] = h->indices[e];
+    return tail;
+}
+
+/* Nodes with one free neighbour come first, as some largest matching joins them to it; else the next of the left, few
+ * neighbours first. Each takes the free neighbour that has the fewest others: few nodes are left over. */
+static void match_greedily(Half *h) {
+    int32_t *degree = h->level, *order = h->low;
+    int64_t head = 0, tail = 0, next = 0;
+    order_by_degree(h, order, h->component);
+    for (int64_t node = 0; node < 2 * h->k; ++node) {
+        const int64_t row = row_of(h, node);
+        degree[node] = (int32_t)(h->indptr[row + 1] - h->indptr[row]);
+        if (degree[node] == 1) h->queue[tail++] = (int32_t)node;
+    }
+    while (head < tail || next < h->k) {
+        const int64_t node = head < tail ? h->queue[head++] : order[next++], row = row_of(h, node);
+        if (node < h->k ? h->sent[row] : h->got[row]) continue;
+        const int64_t e = arc_to_neediest(h, node, degree);
+        if (e < 0) continue;
+        send(h, node < h->k ? e : h->back[e], 1);
+        tail = node < h->k ? join(h, row, h->indices[e], degree, tail) : join(h, h->indices[e], row, degree, tail);
+    }
+}
+
+/* ---- the flow ---- */
 
 /* Bring what the queue will ask for into the caches: where rows begin, then their arcs, then the levels of
  * the nodes that these lead to. */
@@ -248,7 +306,8 @@ int lk_half_run(Half *h) {
     if (!h->begun) {
         find_opposites(h);
         choose_form(h);
-        send_greedily(h);
+        if (h->carrier) match_greedily(h);
+        else send_greedily(h);
         h->begun = 1;
     }
     if (send_more(h)) {

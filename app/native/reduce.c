@@ -69,13 +69,21 @@ static void keep_pairs(Reducer *r, const Half *h) {
     r->paired = r->alive;
 }
 
+/* Every node is to be looked at, where any has gone since they last all were. */
+static void look_everywhere(Reducer *r) {
+    if (r->alive == r->looked) return;
+    r->looked = r->alive;
+    for (int32_t v = 0; v < r->n; ++v) push(r, &r->first, v);
+}
+
 /* Take what the solution decides; where that is nothing, have every node looked at once more. */
 static void end_crown(Reducer *r) {
     const int64_t before = r->alive;
     take_crown(r, r->half);
+    ++r->steps;
     if (r->alive == before && r->exact) keep_pairs(r, r->half);
     forget_crown(r);
-    for (int32_t v = 0; r->alive == before && v < r->n; ++v) push(r, &r->first, v);
+    if (r->alive == before) look_everywhere(r);
 }
 
 /* ---- all rules ----------------------------------------------------------------------------------------- */
@@ -102,7 +110,7 @@ static int sweep_due(const Reducer *r) {
 static void begin_sweep(Reducer *r) {
     r->swept = r->alive;
     if (2 * r->edges <= (r->exact ? HALF_ARCS : CHOSEN_ARCS)) begin_crown(r);
-    else for (int32_t v = 0; v < r->n; ++v) push(r, &r->first, v);
+    else look_everywhere(r);
 }
 
 /* Apply rules to at most `steps` nodes of the queues; returns 1 if more is to do, 0 at the fixed point, -1
@@ -114,9 +122,11 @@ int lk_reduce_run(Reducer *r, int64_t steps) {
             end_crown(r);
         } else if (r->first.count) {
             const int32_t v = pop(r, &r->first);
+            ++r->steps;
             if (r->degree[v] && !lk_reduce_cheap_rules(r, v)) pass_on(r, v);
         } else if (r->second.count) {
             const int32_t v = pop(r, &r->second);
+            ++r->steps;
             if (r->degree[v]) lk_reduce_unconfined(r, v);
         } else if (!sweep_due(r)) return 0;
         else begin_sweep(r);
@@ -138,6 +148,8 @@ int lk_reduce_take(Reducer *r, const int64_t *nodes, int64_t count) {
     }
     return 0;
 }
+
+int64_t lk_reduce_steps(const Reducer *r) { return r->steps; }
 
 /* ---- what the caller sees ------------------------------------------------------------------------------ */
 

@@ -28,7 +28,9 @@ typedef struct {
 
 typedef struct {
     int64_t n, alive, edges, offset, counts[RULES];
-    int64_t swept; /* nodes left when the whole graph was last looked at; -1: never */
+    int64_t swept;  /* nodes left when the whole graph was last looked at; -1: never */
+    int64_t looked; /* nodes left when all of them last came to the rules */
+    int64_t steps;  /* nodes that came to the rules so far, and relaxations */
     int64_t pool_length, pool_room, log_length, log_room;
     int32_t *pool;
     int64_t *log;

@@ -15,7 +15,7 @@ typedef struct {
 } Keyed;
 
 typedef struct {
-    int64_t n, edges, most, mask, offset, words, room, visited, now_count, later_count, free_count;
+    int64_t n, edges, most, mask, offset, words, room, visited, now_count, later_count, free_count, steps;
     int32_t *head, *degree;     /* [n] */
     int32_t *next, *prev, *end; /* [2 most]: the node at the other end */
     int64_t *weight;            /* [most] */
@@ -366,11 +366,12 @@ void lk_cut_reduce_tie(Residual *r, int64_t u, int64_t v, int64_t apart) {
     join(r, TIE, (int32_t)u, (int32_t)v, (int)apart);
 }
 
-/* Look at about so many nodes; returns 1 while there are more, -1 without memory. */
-int lk_cut_reduce_run(Residual *r, int64_t looks, int64_t passes) {
-    for (; looks > 0 && r->stage == ROUNDS && !r->failed; --looks) {
+/* Take at most so many steps, looks at a node or passes over all; returns 1 while there are more, -1 without memory. */
+int lk_cut_reduce_run(Residual *r, int64_t steps, int64_t passes) {
+    while (steps > 0 && r->stage == ROUNDS && !r->failed) {
         if (r->visited < r->now_count) {
             visit(r, r->now[r->visited++]);
+            --steps, ++r->steps;
         } else if (r->later_count) {
             int32_t *swap = r->now;
             r->now = r->later, r->later = swap;
@@ -381,13 +382,16 @@ int lk_cut_reduce_run(Residual *r, int64_t looks, int64_t passes) {
             r->stage = PASS;
         }
     }
-    if (looks > 0 && r->stage == PASS && !r->failed) {
+    if (steps > 0 && r->stage == PASS && !r->failed) {
+        ++r->steps;
         r->now_count = r->visited = 0;
         const int more = pass(r);
         r->stage = more && ++r->passes < passes ? ROUNDS : DONE;
     }
     return r->failed ? -1 : r->stage != DONE;
 }
+
+int64_t lk_cut_reduce_steps(const Residual *r) { return r->steps; }
 
 /* [9]: nodes with edges, edges, offset, words of the log, how often each rule was applied. */
 void lk_cut_reduce_totals(const Residual *r, int64_t *totals) {

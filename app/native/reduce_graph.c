@@ -72,6 +72,7 @@ Reducer *lk_reduce_new(int64_t n, const int64_t *indptr, const int32_t *indices,
         if (!settled) push(r, &r->first, (int32_t)v);
     }
     r->swept = settled ? r->alive : -1;
+    r->looked = r->alive;
     return r;
 }
 

@@ -147,11 +147,24 @@ static int32_t choose(Reducer *r, int32_t v, int32_t count) {
     const int32_t *near = live_row(r, v);
     r->chosen[v] = r->near[v] = r->stamp;
     for (int32_t i = 0; i < r->degree[v]; ++i) {
+        __builtin_prefetch(r->degree + near[i]);
+        __builtin_prefetch(r->row + near[i]);
+    }
+    for (int32_t i = 0; i < r->degree[v]; ++i) {
         if (r->near[near[i]] == r->stamp) continue;
         r->near[near[i]] = r->stamp;
         r->list[count++] = near[i];
     }
     return count;
+}
+
+/* Bring into the caches what the nodes that follow in the list will ask for: their rows, then the stamps of the first
+ * nodes of these. */
+INLINE void fetch_ahead(const Reducer *r, int32_t i, int32_t count) {
+    if (i + 8 < count) __builtin_prefetch(r->pool + r->row[r->list[i + 8]].at);
+    if (i + 4 >= count) return;
+    const Row *row = r->row + r->list[i + 4];
+    for (int32_t j = 0; j < 3 && j < row->length; ++j) __builtin_prefetch(r->near + r->pool[row->at + j]);
 }
 
 /* How many neighbours u has outside N[S], 2 standing for more; 2 also where S outweighs u. *outside: the
@@ -175,8 +188,10 @@ int lk_reduce_unconfined(Reducer *r, int32_t v) {
     int64_t reads = 0;
     ++r->stamp;
     int32_t count = choose(r, v, 0);
+    for (int32_t i = 0; i < count && i < 8; ++i) __builtin_prefetch(r->pool + r->row[r->list[i]].at);
     for (int32_t i = 0; i < count && reads < READS; ++i) {
         const int32_t u = r->list[i];
+        fetch_ahead(r, i, count);
         if (r->degree[u] > count + links / 2 + 1) continue; /* more than one neighbour lies outside N[S] */
         const int found = outside_of(r, u, &outside, &reads);
         if (found == 2) continue;

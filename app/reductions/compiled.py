@@ -3,6 +3,7 @@
 import ctypes
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ TOTALS = function("lk_reduce_totals", Pointer, Pointer)
 LOG = function("lk_reduce_log", Pointer, Pointer)
 DEGREES = function("lk_reduce_degrees", Pointer, Pointer)
 KERNEL = function("lk_reduce_kernel", Pointer, Pointer, Pointer, Pointer, Pointer)
+STEPS = function("lk_reduce_steps", Pointer, returns=Long)
 PARTNERS = function("lk_reduce_partners", Pointer, Pointer, Pointer, returns=Int)
 LIFT = function("lk_reduce_lift", Pointer, Pointer, Pointer)
 
@@ -26,7 +28,7 @@ SLICE = 50_000  # nodes of the queues per call: a call takes milliseconds, so th
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (NEW, FREE, RUN, TAKE, TOTALS, LOG, DEGREES, KERNEL, PARTNERS, LIFT)
+    return None not in (NEW, FREE, RUN, TAKE, TOTALS, LOG, DEGREES, KERNEL, STEPS, PARTNERS, LIFT)
 
 
 class CompiledResidual:
@@ -58,10 +60,16 @@ class CompiledResidual:
             raise MemoryError(f"no memory left while reducing a graph of {self.n} nodes")
         return code
 
-    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
-        """Apply rules until none applies; `look` is called in between."""
-        while self._check(RUN(self._state, SLICE)):
-            look()
+    @property
+    def steps(self) -> int:
+        """Nodes that came to the rules so far, and relaxations."""
+        return STEPS(self._state)
+
+    def reduce(self, look: Callable[[], Any] = lambda: False, most: int = 0) -> None:
+        """See CoverReducer.reduce."""
+        wanted = min(SLICE, most - self.steps) if most else SLICE
+        while wanted > 0 and self._check(RUN(self._state, wanted)) and not look():
+            wanted = min(SLICE, most - self.steps) if most else SLICE
         self._read_totals()
 
     def take(self, nodes: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ NEW = function("lk_cut_reduce_new", Long, Pointer, Pointer, Pointer, returns=Poi
 FREE = function("lk_cut_reduce_free", Pointer)
 TIE = function("lk_cut_reduce_tie", Pointer, Long, Long, Long)
 RUN = function("lk_cut_reduce_run", Pointer, Long, Long, returns=Int)
+STEPS = function("lk_cut_reduce_steps", Pointer, returns=Long)
 TOTALS = function("lk_cut_reduce_totals", Pointer, Pointer)
 LOG = function("lk_cut_reduce_log", Pointer, Pointer)
 KERNEL = function("lk_cut_reduce_kernel", Pointer, Pointer, Pointer, Pointer, Pointer)
@@ -25,7 +27,7 @@ MOST_EDGES = 1 << 30  # half-edges are numbered by 32 bits
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (NEW, FREE, TIE, RUN, TOTALS, LOG, KERNEL, LIFT)
+    return None not in (NEW, FREE, TIE, RUN, STEPS, TOTALS, LOG, KERNEL, LIFT)
 
 
 class CompiledCutResidual:
@@ -49,10 +51,16 @@ class CompiledCutResidual:
         """Put u where v is, or opposite."""
         TIE(self._state, u, v, int(apart))
 
-    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
-        """Apply rules until none applies; `look` is called in between."""
-        while (code := RUN(self._state, SLICE, PASSES)) > 0:
-            look()
+    @property
+    def steps(self) -> int:
+        """Looks at a node so far, and passes over all."""
+        return STEPS(self._state)
+
+    def reduce(self, look: Callable[[], Any] = lambda: False, most: int = 0) -> None:
+        """See CutReducer.reduce."""
+        code = wanted = min(SLICE, most - self.steps) if most else SLICE
+        while wanted > 0 and (code := RUN(self._state, wanted, PASSES)) > 0 and not look():
+            wanted = min(SLICE, most - self.steps) if most else SLICE
         if code < 0:
             raise MemoryError(f"no memory left while reducing a graph of {self.n} nodes")
         self._read_totals()

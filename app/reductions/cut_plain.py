@@ -1,7 +1,9 @@
 """The residual graph of a maximum cut in plain Python; app/native/reduce_cut.c takes the same steps."""
 
+from collections import deque
 from collections.abc import Callable
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,7 @@ class PlainCutResidual:
 
     offset   what lifted cuts are worth beyond those of what is left
     counts   how often each rule was applied
+    steps    see CutReducer
     """
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
@@ -26,20 +29,29 @@ class PlainCutResidual:
         ]
         self.offset, self.counts = 0, dict.fromkeys(RULES, 0)
         self._words: list[int] = []
+        self.steps = self._passes = 0
+        self._now: deque[int] = deque()
         self._later: set[int] = set(range(len(self.near)))
 
     def tie(self, u: int, v: int, apart: bool) -> None:
         """Put u where v is, or opposite."""
         self._join(TIE, u, v, apart)
 
-    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
-        """Apply rules until none applies; `look` is called in between."""
-        for _ in range(PASSES):
-            while self._later:
-                now, self._later = sorted(self._later), set()
-                for u in now:
-                    self._visit(u)
-                look()
+    def reduce(self, look: Callable[[], Any] = lambda: False, most: int = 0) -> None:
+        """See CutReducer.reduce."""
+        while self._passes < PASSES:
+            while self._now or self._later:
+                if not self._now:
+                    self._now, self._later = deque(sorted(self._later)), set()
+                while self._now and (not most or self.steps < most):
+                    self.steps += 1
+                    self._visit(self._now.popleft())
+                if self._now or look():
+                    return
+            if most and self.steps >= most:
+                return
+            self.steps += 1
+            self._passes += 1
             if not self._pass():
                 return
 

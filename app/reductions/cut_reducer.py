@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,12 +64,19 @@ class CutReducer:
         for v, side in self.fixed[1:]:
             self._residual.tie(v, self.fixed[0][0], side != self.fixed[0][1])
 
-    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
+    @property
+    def steps(self) -> int:
+        """Of `reduce` so far: looks at a node, and passes over all."""
+        return self._residual.steps
+
+    def reduce(self, look: Callable[[], Any] = lambda: False, most: int = 0) -> None:
         """Apply all rules until none does.
 
-        look   called every now and then, after the same work on all ranks
+        look   called every now and then, after the same work on all ranks; where it is true that is the end,
+               and what has been reduced by then counts
+        most   end when `steps` are so many; 0: as many as there are
         """
-        self._residual.reduce(look)
+        self._residual.reduce(look, most)
 
     @property
     def counts(self) -> dict[str, int]:

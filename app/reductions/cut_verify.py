@@ -15,20 +15,28 @@ from app.graphs.graph import Graph
 from app.reductions.cut_log import CLIQUE, MERGE, RULES, TIE, TRIANGLE, TWIN
 from app.reductions.log import entries
 from app.reductions.verify import BadReduction
+from app.reductions.verify_compiled import replay_cut
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def verify_log(
-    graph: Graph, weights: np.ndarray, log: np.ndarray, places: int, fixed: list[tuple[int, int]]
-) -> tuple[int, Rows]:
+    graph: Graph, weights: np.ndarray, log: np.ndarray, places: int, fixed: list[tuple[int, int]],
+    compiled: bool = True,
+) -> tuple[int, Rows]:  # fmt: skip
     """Replay a log [words] int64 on a whole graph; raises BadReduction at the first step that is not proved.
 
     weights  [nnz] int64 in units of the graph; the log's are 2^places times as many
     fixed    (node, side) of the nodes that have been given sides, ascending: tied to the first of them
+    compiled let app/native/check_cut.c replay it, where it was built. What that does not accept is replayed
+             here, to say why
     returns  the offset; indptr, indices, weights, nodes of what is left, as cut_plain.py has them
     """
-    replay = _Replay(graph, weights << places, fixed)
+    ties = {v: (fixed[0][0], side != fixed[0][1]) for v, side in fixed[1:]}
+    found = replay_cut(graph, weights << places, ties, log) if compiled else None
+    if found is not None:
+        return found.offset, (found.indptr, found.indices, found.weights, found.nodes)
+    replay = _Replay(graph, weights << places, ties)
     for step, (rule, words) in enumerate(entries(log)):
         name = RULES[rule] if 0 <= rule < len(RULES) else f"rule {rule}"
         try:
@@ -49,10 +57,10 @@ def _require(holds: bool, otherwise: str) -> None:
 class _Replay:
     """The residual graph as one dictionary of neighbours and weights for each node that a step meets."""
 
-    def __init__(self, graph: Graph, weights: np.ndarray, fixed: list[tuple[int, int]]) -> None:
+    def __init__(self, graph: Graph, weights: np.ndarray, ties: dict[int, tuple[int, bool]]) -> None:
         self.graph, self.weights, self.offset = graph, weights, 0
         self._met: dict[int, dict[int, int]] = {}
-        self.ties = {v: (fixed[0][0], side != fixed[0][1]) for v, side in fixed[1:]}
+        self.ties, self._gone = dict(ties), set[int]()
 
     def near(self, u: int) -> dict[int, int]:
         """The neighbours of a node and the weights to them; none where it has been taken out."""
@@ -69,6 +77,7 @@ class _Replay:
         for x in row:
             del self.near(x)[u]
         self._met[u] = {}
+        self._gone.add(u)
         return row
 
     def add(self, a: int, b: int, weight: int) -> None:
@@ -80,6 +89,7 @@ class _Replay:
 
     def contract(self, u: int, v: int, apart: bool) -> None:
         """Put u and v together."""
+        _require(u != v and self._gone.isdisjoint((u, v)), f"{u} or {v} is not there any more")
         for x, w in self.take_out(u).items():
             if x == v:
                 self.offset += w * apart

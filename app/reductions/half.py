@@ -3,6 +3,7 @@
 Step for step app/native/half.c, where the mathematics is stated.
 """
 
+from collections import deque
 from dataclasses import dataclass
 
 UNDECIDED, OUT, COVER = range(3)
@@ -29,7 +30,10 @@ class HalfIntegral:
         self.side, self.flow = [UNDECIDED] * k, [0] * len(self.indices)
         self.sent, self.got = [0] * k, [0] * k
         self._find_opposites()
-        self._send_greedily()
+        if all(w == 1 for w in self.weight):
+            self._match_greedily()
+        else:
+            self._send_greedily()
         phases = 0
         while self._set_levels():
             self._send_along_levels()
@@ -70,6 +74,31 @@ class HalfIntegral:
                 self.flow[e] += amount
                 self.sent[v] += amount
                 self.got[u] += amount
+
+    def _match_greedily(self) -> None:
+        """Where all weights are one: nodes with one free neighbour first, then the left by degree.
+
+        Each takes the free neighbour that has the fewest others (Karp and Sipser 1981).
+        """
+        k, arcs = self.k, self._arcs
+        degree = [len(arcs(node)) for node in range(2 * k)]
+        order = iter(sorted(range(k), key=degree.__getitem__))
+        waiting = deque(node for node in range(2 * k) if degree[node] == 1)
+        free = [True] * (2 * k)
+        while (node := waiting.popleft() if waiting else next(order, None)) is not None:
+            near = [e for e in arcs(node) if free[self._target(node, e)]] if free[node] else []
+            if not near:
+                continue
+            e = min(near, key=lambda e: degree[self._target(node, e)])
+            left, right = (node, self.indices[e]) if node < k else (self.indices[e], node - k)
+            self.flow[e if node < k else self.back[e]] = self.sent[left] = self.got[right] = 1
+            free[left] = free[k + right] = False
+            for end in (left, k + right):
+                for arc in arcs(end):
+                    to = self._target(end, arc)
+                    degree[to] -= 1
+                    if degree[to] == 1:
+                        waiting.append(to)
 
     def _set_levels(self) -> bool:
         """Breadth-first levels from the nodes the source still feeds; whether the sink is reached."""

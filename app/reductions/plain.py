@@ -3,7 +3,8 @@
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
-from itertools import count, pairwise
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,8 @@ class PlainResidual:
         self.lighter: set[int] = set()  # nodes whose weight fell, which their neighbours have not yet seen
         # Nodes left when the whole graph was last looked at
         self.swept: int | None = self.alive if settled else None
+        self._looked = self.alive  # nodes left when all of them last came to the rules
+        self.steps = 0
         self._partner: list[int] = []
         self._paired = -1  # nodes left when `partner` was found
         for v in range(0 if settled else self.n):
@@ -121,16 +124,17 @@ class PlainResidual:
 
     # ---- all rules ------------------------------------------------------------------------------------
 
-    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
-        """Apply rules until none applies, cheap ones first, the relaxation last; now and then call `look`."""
-        for turn in count(1):
+    def reduce(self, look: Callable[[], Any] = lambda: False, most: int = 0) -> None:
+        """See CoverReducer.reduce: cheap rules first, the relaxation last."""
+        while not most or self.steps < most:
             if not (self._reduce_rows() or self._sweep()):
                 return
-            if turn % SLICE == 0:
-                look()
+            if self.steps % SLICE == 0 and look():
+                return
 
     def _reduce_rows(self) -> bool:
         """One node of the queues; False where they are empty."""
+        self.steps += bool(self.first.items or self.second.items)
         if self.first.items:
             v = self.first.pop()
             if self.row[v] and not any(rule(self, v) for rule in rules.CHEAP):
@@ -160,7 +164,8 @@ class PlainResidual:
         if not self._sweep_due():
             return False
         self.swept = self.alive
-        if not self._crown():
+        if not self._crown() and self.alive != self._looked:
+            self._looked = self.alive
             for v in range(self.n):
                 self.touch(v)
         return True
@@ -179,6 +184,7 @@ class PlainResidual:
         """Solve the relaxation, take what it decides."""
         if 2 * self.edges > (HALF_ARCS if self.exact else CHOSEN_ARCS):
             return False
+        self.steps += 1
         indptr, indices, nodes, weight = self.snapshot()
         half = HalfIntegral(indptr, indices, weight)
         half.solve(None if self.exact else PHASES)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class CoverReducer:
 
     alive, edges     nodes that have an edge left, and edges left
     offset           weight already paid: cover of the graph = offset + cover of the kernel, also for optima
+    steps            of `reduce` so far: nodes that came to the rules, and relaxations
     exact            False once take() has put a node into the cover: the optima may then differ
     counts           how often each rule of log.RULES was applied
     forced           [n] bool, nodes in the cover because of `inside` and `outside`
@@ -76,16 +78,23 @@ class CoverReducer:
         """How often each rule was applied."""
         return dict(self._residual.counts)
 
-    def reduce(self, look: Callable[[], None] = lambda: None) -> None:
+    @property
+    def steps(self) -> int:
+        """Of `reduce` so far."""
+        return self._residual.steps
+
+    def reduce(self, look: Callable[[], Any] = lambda: False, most: int = 0) -> None:
         """Apply all rules to a fixed point; looks at what has changed since the last call.
 
-        look   called every now and then, after the same work on all ranks
+        look   called every now and then, after the same work on all ranks; where it is true that is the end,
+               and what has been reduced by then counts
+        most   end when `steps` are so many; 0: as many as there are
 
         A sweep of the whole residual graph, with the relaxation (CROWN), ends it: no rule changes the kernel,
         within the limits of log.py. After take() the next sweep waits until a quarter of the nodes of the
         last one have gone, so that a call costs what has changed.
         """
-        self._residual.reduce(look)
+        self._residual.reduce(look, most)
 
     def take(self, nodes: np.ndarray | Sequence[int]) -> None:
         """Put nodes [k] of the graph into the cover, in this order; one that has no edge left is skipped."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from app.errors import LockstepError
 from app.graphs.graph import Graph, index_type
+from app.reductions import verify_compiled
 from app.reductions.log import (
     CLIQUE,
     CROWN,
@@ -47,15 +48,27 @@ class Verified(NamedTuple):
 
 
 def verify_log(
-    graph: Graph, weights: np.ndarray | None, log: np.ndarray, inside: Nodes = (), outside: Nodes = ()
-) -> Verified:
+    graph: Graph, weights: np.ndarray | None, log: np.ndarray, inside: Nodes = (), outside: Nodes = (),
+    compiled: bool = True,
+) -> Verified:  # fmt: skip
     """Replay a log [words] int64 on a whole graph; raises BadReduction at the first step that is not proved.
 
     weights           [n] positive whole numbers, or None: all one
     inside, outside   nodes fixed in and out of the cover before the first step
+    compiled          let app/native/check_cover.c replay it, where it was built. What that does not accept is
+                      replayed here, to say why
     """
-    replay = _Replay(graph, weights)
-    replay.fix(inside, outside)
+    _require(graph.whole, f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, all are needed")
+    weight = _whole_weights(graph, weights)
+    covered = _fixed_cover(graph, inside, outside)
+    if not len(log) and not len(covered) and graph.degrees().all():
+        return Verified(0, graph, np.arange(graph.n), weight)
+    found = verify_compiled.replay(graph, weight, covered, np.asarray(log)) if compiled else None
+    if found is not None:
+        return Verified(found.offset, _kernel(graph, found.indptr, found.indices), found.nodes, found.weights)
+    replay = _Replay(graph, weight)
+    for v in covered.tolist():
+        replay.cover(v)
     words, at, step = np.asarray(log).tolist(), 0, 0
     while at < len(words):
         rule, length = (*words[at : at + 2], -1)[:2]
@@ -76,24 +89,37 @@ def _require(holds: bool, otherwise: str) -> None:
         raise BadReduction(otherwise)
 
 
+def _whole_weights(graph: Graph, weights: np.ndarray | None) -> np.ndarray:
+    """[n] int64."""
+    weight = np.ones(graph.n, dtype=np.int64) if weights is None else np.asarray(weights, dtype=np.int64)
+    _require(weight.shape == (graph.n,) and bool((weight > 0).all()), "not n positive weights")
+    return weight
+
+
+def _fixed_cover(graph: Graph, inside: Nodes, outside: Nodes) -> np.ndarray:
+    """The nodes inside and the neighbours of those outside, ascending."""
+    ins, outs = (np.unique(np.asarray(nodes, dtype=np.int64)) for nodes in (inside, outside))
+    fixed = np.concatenate([ins, outs])
+    _require(bool(((fixed >= 0) & (fixed < graph.n)).all()), "a fixed node is not in the graph")
+    rows = [graph.indices[graph.indptr[v] : graph.indptr[v + 1]] for v in outs.tolist()]
+    covered = np.unique(np.concatenate([ins, *rows]))
+    _require(not np.isin(outs, covered).any(), "no cover leaves these nodes out")
+    return covered
+
+
+def _kernel(graph: Graph, indptr: np.ndarray, indices: np.ndarray) -> Graph:
+    """What is left of a graph."""
+    k = len(indptr) - 1
+    return Graph(f"{graph.name} (kernel)", k, 0, k, indptr, indices, edges=len(indices) // 2)
+
+
 class _Replay:
     """The residual graph as sets of neighbours; nodes without an edge are of no more interest."""
 
-    def __init__(self, graph: Graph, weights: np.ndarray | None) -> None:
-        _require(graph.whole, f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held, all are needed")
+    def __init__(self, graph: Graph, weight: np.ndarray) -> None:
         self.graph, self.offset = graph, 0
         self.near = _Near(graph)
-        self.weight = [1] * graph.n if weights is None else [int(w) for w in weights]
-        _require(len(self.weight) == graph.n and min(self.weight, default=1) > 0, "not n positive weights")
-
-    def fix(self, inside: Nodes, outside: Nodes) -> None:
-        """Cover the nodes inside and the neighbours of those outside."""
-        outs, ins = {int(v) for v in outside}, {int(v) for v in inside}
-        _require(all(v in self.near for v in outs | ins), "a fixed node is not in the graph")
-        covered = ins.union(*(self.near[v] for v in outs))
-        _require(not covered & outs, "no cover leaves these nodes out")
-        for v in covered:
-            self.cover(v)
+        self.weight: list[int] = weight.tolist()
 
     def drop(self, v: int) -> None:
         """Remove a node and its edges."""
@@ -120,16 +146,12 @@ class _Replay:
 
     def rest(self) -> Verified:
         """What is left."""
-        if self.near.untouched and self.graph.degrees().all():
-            nodes, weights = np.arange(self.graph.n), np.array(self.weight, dtype=np.int64)
-            return Verified(self.offset, self.graph, nodes, weights)
         u, v = self.near.entries()
         degree = np.bincount(u, minlength=self.graph.n)
         nodes = np.flatnonzero(degree)
         k, number = len(nodes), np.cumsum(degree > 0) - 1
         indptr = np.concatenate([[0], np.cumsum(degree[nodes])]).astype(np.int64)
-        name, indices = f"{self.graph.name} (kernel)", number[v].astype(index_type(k))
-        kernel = Graph(name, k, 0, k, indptr, indices, edges=len(indices) // 2)
+        kernel = _kernel(self.graph, indptr, number[v].astype(index_type(k)))
         return Verified(self.offset, kernel, nodes, np.array(self.weight, dtype=np.int64)[nodes])
 
 

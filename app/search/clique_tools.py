@@ -84,13 +84,18 @@ class CliqueTools(NodeTools):
         """The policy sees rows of the complement."""
         return self.body.unasked
 
-    def reduce(self, look: Callable[[], None]) -> str:
+    @property
+    def reduction_steps(self) -> int:
+        """Of the complement's reductions so far."""
+        return self.body.reduction_steps
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Take off what no heavier clique can hold, and of a complement what its reductions settle."""
         self.kernel.reduce(look)
         core = self.kernel.core
         said = f"reduced to {core.n} of {self.graph.n} nodes, {core.edges} of {self.graph.edges} edges"
         said += f" ({self.kernel.method or 'no node goes'}; a clique of {self._known})"
-        return f"{said}{self.body.reduce(look)}"
+        return f"{said}{self.body.reduce(look, most)}"
 
     @property
     def _known(self) -> int:
@@ -203,10 +208,14 @@ class _Complement:
         """The weight of a clique of the kernel from the cost of a cover of the core, and the reverse."""
         return self.tools.value_of_core(value)
 
-    def reduce(self, look: Callable[[], None]) -> str:
+    @property
+    def reduction_steps(self) -> int:
+        return self.tools.reduction_steps
+
+    def reduce(self, look: Callable[[], Any], most: int) -> str:
         if not self.kernel.core.n:
             return ""
-        return f"; the complement {self.tools.reduce(look)}"
+        return f"; the complement {self.tools.reduce(look, most)}"
 
     def tree(self, rank: int, ranks: int) -> Tree | None:
         tree = self.tools.tree(rank, ranks)
@@ -272,7 +281,9 @@ class _Sparse:
         entries = 2 * _complement_edges(self.core)
         return f"the complement of {self.core.n} nodes has {entries:.2g} entries"
 
-    def reduce(self, look: Callable[[], None]) -> str:
+    reduction_steps = 0
+
+    def reduce(self, look: Callable[[], Any], most: int) -> str:
         return ""
 
     def weight_of(self, value: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from app.bounds.certificate import BadCertificate
 from app.bounds.cut_bounds import CutBounds
 from app.graphs.fixed_point import integer_weights
+from app.reductions import verify_compiled
 from app.reductions.cut_reducer import CutKernel, CutReducer, fixed_sides, kernel_of
 from app.reductions.cut_verify import verify_log
 from app.search.core_bounds import CoreBounds
@@ -22,7 +23,7 @@ FEW = 3  # neighbours of a node that a rule asks for; else for nodes with the sa
 REDUCE_SECONDS = 4e-7  # of reductions, for each node and entry
 POLISH_SWEEPS, POLISH_SHARE = 50, 0.25  # of a search from a cut of prices; of the time of bounds
 LEAD = 0.1  # of what is open between the best cut and the bound
-LOG_SECONDS = 5e-6  # of the check of reductions, for each word of their log
+LOG_SECONDS = 5e-6  # of the plain check of reductions, for each word of their log
 
 
 class CutTools:
@@ -55,11 +56,16 @@ class CutTools:
         """An estimate of what `reduce` takes."""
         return REDUCE_SECONDS * (self.graph.n + len(self.graph.indices))
 
-    def reduce(self, look: Callable[[], None]) -> str:
-        """Apply all exact reductions; of nodes with given sides the core has one, on either side."""
+    @property
+    def reduction_steps(self) -> int:
+        """Of the reductions so far."""
+        return self.reducer.steps
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """Apply exact reductions; of nodes with given sides the core has one, on either side."""
         given = self.instance
         self.reducer = CutReducer(self.graph, self.weights, given.inside, given.outside, given.compiled)
-        self.reducer.reduce(look)
+        self.reducer.reduce(look, most)
         used = ", ".join(f"{name} {count}" for name, count in self.reducer.counts.items() if count)
         if not used and self.graph.degrees().all():
             return "no reduction applies"
@@ -213,11 +219,14 @@ class CutToolBounds(CoreBounds):
 
     @property
     def check_seconds(self) -> float:
-        """The reductions are replayed on dictionaries of the neighbours they meet; then all is sorted."""
+        """The reductions are replayed."""
+        tools = self.tools
         if self.kernel is None:
             return super().check_seconds
-        replay = LOG_SECONDS * len(self.tools.reducer.log) + self.tools.reduce_seconds
-        return super().check_seconds + replay
+        words, graph = len(tools.reducer.log), tools.graph
+        if verify_compiled.available(graph):
+            return super().check_seconds + 1.5e-7 * (graph.n + len(graph.indices)) + 2e-7 * words
+        return super().check_seconds + LOG_SECONDS * words + tools.reduce_seconds
 
     def verify(self) -> bool:
         """Check the reductions step by step, and the witness of the kernel's bound."""

@@ -73,7 +73,9 @@ class DominationTools(NodeTools):
         """An estimate of what `reduce` takes."""
         return ENTRY_SECONDS * (self.graph.n + len(self.graph.indices))
 
-    def reduce(self, look: Callable[[], Any]) -> str:
+    reduction_steps = 0
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Apply all exact reductions, where memory and time are enough for them."""
         graph = self.graph
         if ENTRY_BYTES * (graph.n + len(graph.indices)) > self.instance.most_bytes:

@@ -234,11 +234,17 @@ class Toolbox(Protocol):
     metric: Any
     peels: bool
 
-    def reduce(self, look: Callable[[], Any]) -> str:
+    @property
+    def reduction_steps(self) -> int:
+        """The work of `reduce` so far; 0 where that is all or nothing."""
+        ...
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none.
 
-        look   called every now and then, after the same work on all ranks; where it is true the time is up,
-               and the core may be left as it is
+        look   called every now and then, after the same work on all ranks; where it is true the time is up:
+               what has been reduced by then counts, or the core is left as it is
+        most   end when reduction_steps are so many; 0: as many as there are
         """
         ...
 

@@ -44,7 +44,9 @@ class TourTools:
         self.metric, self.unit = instance.metric, instance.metric.unit
         self.left_out = too_large(self.metric)
 
-    def reduce(self, look: Callable[[], None]) -> str:
+    reduction_steps = 0
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Nothing."""
         return ""
 

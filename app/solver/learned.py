@@ -30,10 +30,11 @@ LARGE, LARGE_SHARE = 1 << 20, 0.3  # entries of a core, and the share there: a s
 HURRIED_SHARE = 0.03  # of a short one, for reduce and peel
 MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
-ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 6e-8  # about what a round of reduce and peel takes, at least
+ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 1e-7  # about what a round of reduce and peel takes, at least
 UNCUT, MOVE_WORK = 4096, 1 << 28  # nodes of graphs whose moves are all made; nodes and entries, times moves
 PATIENCE = 2.0  # times the seconds planned for a tour by insertion
-LARGEST_PART = 0.5  # of the candidates: where more would have to be taken at once the policy is not asked
+LARGEST_PART = 0.2  # of the candidates: where time would have it take more at once the policy is not asked
+LARGE_PART = 0.05  # the same for large cores, whose greedy start is as good as such parts
 
 
 def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = None) -> RowBlock:
@@ -92,9 +93,12 @@ def peel(
     large = len(toolbox.core.indices) >= LARGE
     share = (LARGE_SHARE if large else TIME_SHARE) if limits.seconds >= HURRIED else HURRIED_SHARE
     seconds, begun = share * limits.seconds, time.perf_counter()
-    fraction, spent = _affordable(group, net, params, toolbox, exchange, limits.fraction, seconds)
+    fraction, spent, largest = limits.fraction, 0, 1.0
+    if np.isfinite(seconds):
+        largest = max(fraction, LARGE_PART if large and _unweighted(toolbox) else LARGEST_PART)
+        fraction, spent = _affordable(group, net, params, toolbox, exchange, fraction, seconds, largest)
     made, least = Peeled(None, spent, fraction, 0, spent), 0
-    if fraction > LARGEST_PART:
+    if fraction > largest:
         return made
     while True:
         clock = Clock(group, limits, seconds - (time.perf_counter() - begun))
@@ -113,6 +117,11 @@ def peel(
             return made
         if not passes and not _another(group, made, one.evaluations, begun, seconds):
             return made
+
+
+def _unweighted(toolbox: Toolbox) -> bool:
+    """Whether the nodes of the core weigh the same."""
+    return getattr(toolbox, "core_weights", None) is None
 
 
 def _another(group: Group, made: Peeled, evaluations: int, begun: float, seconds: float) -> bool:
@@ -167,18 +176,18 @@ def _take_part(
 
 
 def _affordable(
-    group: Group, net: Any, params: Any, toolbox: Toolbox, exchange: str, fraction: float, seconds: float
-) -> tuple[float, int]:
+    group: Group, net: Any, params: Any, toolbox: Toolbox, exchange: str, fraction: float, seconds: float,
+    largest: float,
+) -> tuple[float, int]:  # fmt: skip
     """A fraction whose evaluations fit the seconds, by rank 0's clock, and the evaluations that told.
 
     Taking a fraction f of what is left each time costs at most about as much as 2/f evaluations of the whole
     core: its entries fall by a factor exp(-2 f) each time, and faster where reductions apply.
+    largest   of a fraction that is of use
     Ranks     all call
     """
-    if not np.isfinite(seconds):
-        return fraction, 0
     core, part = toolbox.core, 2 / max(seconds, 1e-9)
-    if part * (ROUND_SECONDS + ENTRY_SECONDS * (core.n + len(core.indices))) > LARGEST_PART:
+    if part * (ROUND_SECONDS + ENTRY_SECONDS * (core.n + len(core.indices))) > largest:
         return 1.0, 0  # to find out exactly would already take too long
     peeler, each, made, edges = toolbox.peeler(), 0.0, 0, [core.edges] * 2
     while made < 2 and (rest := peeler.rest) is not None:  # the second one finds code and data warm

@@ -97,15 +97,7 @@ class Pipeline:
         late = late or getattr(toolbox, "reduce_seconds", 0.0) > REDUCE_SHARE * budget.left()
         hopeless = np.array([late], dtype=np.int64)
         if search.reductions and not self.group.broadcast(hopeless)[0]:  # by rank 0's clock
-            limits = Limits(0.0, 0, budget.left(), self.keeper)
-            clock = Clock(self.group, limits, GIVE_UP_SHARE * budget.left())
-            with self.log.phase("reduce"):
-                said = toolbox.reduce(clock.rings)
-            if clock.rang and not said:
-                self.log.info("%s: reductions given up after %.2f s", name, progress.elapsed())
-                self.replay.append("search.reductions=false")
-            if said:
-                self.log.info("%s: %s, %.2f s", name, said, progress.elapsed())
+            self._reduce(toolbox, progress, budget)
         elif search.reductions:
             self.replay.append("search.reductions=false")
         self.keeper.at(0)
@@ -127,6 +119,23 @@ class Pipeline:
             progress.elapsed(), progress.trace,
             self._replay(outcome.steps, earlier is not None or progress.source == EXACT or self.by_clock),
         )  # fmt: skip
+
+    def _reduce(self, toolbox: Toolbox, progress: Progress, budget: Budget) -> None:
+        """Exact reductions, for GIVE_UP_SHARE of a time limit at most. Ranks: all call."""
+        limits = Limits(0.0, 0, budget.left(), self.keeper)
+        clock = Clock(self.group, limits, GIVE_UP_SHARE * budget.left())
+        with self.log.phase("reduce"):
+            said = toolbox.reduce(clock.rings, self.case.search.reduction_steps)
+        seconds = progress.elapsed()
+        if not clock.rang:
+            if said:
+                self.log.info("%s: %s, %.2f s", progress.name, said, seconds)
+        elif said and toolbox.reduction_steps:
+            self.log.info("%s: %s, cut short after %.2f s", progress.name, said, seconds)
+            self.replay.append(f"search.reduction_steps={toolbox.reduction_steps}")
+        elif not said:
+            self.log.info("%s: reductions given up after %.2f s", progress.name, seconds)
+            self.replay.append("search.reductions=false")
 
     def _check_replicas(self, what: str, core: Graph, solution: np.ndarray | None = None) -> None:
         """Refuse to go on where the ranks' copies of core and solution differ. Ranks: all call."""
