@@ -16,6 +16,10 @@ from mpi4py import MPI
 
 from app import solve
 from app.errors import CaseError, GraphError, LockstepError
+from app.reductions import compiled, cut_compiled, table_rows
+from app.solver import pipeline
+from app.solver.learned import Clock
+from app.solver.pipeline import Pipeline
 
 QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2}
 # problem -> a graph whose kernel is not empty, so that there is something to search
@@ -307,6 +311,43 @@ def test_steps_of_a_timed_solve_give_the_same_answer_again(tmp_path):
     if found[0]["source"] != "exact search":
         assert found[0]["digest"] == found[1]["digest"]
     assert found[0]["steps"] > 0
+
+
+class _RingsEarly(Clock):
+    """A clock that rings at the third look."""
+
+    looks = 0
+
+    def rings(self):
+        self.looks += 1
+        self.rang = self.looks >= 3
+        return self.rang
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("problem", ["mvc", "mis", "maxcut", "mds"])
+def test_reductions_that_are_cut_short_are_in_the_replay(problem, monkeypatch):
+    """As far as they got they count, and the steps of the replay lead to the same answer."""
+    answers, answer = [], Pipeline.answer
+    monkeypatch.setattr(
+        Pipeline, "answer", lambda *args, **names: answers.append(answer(*args, **names)) or answers[-1]
+    )
+    monkeypatch.setattr(pipeline, "Clock", _RingsEarly)
+    monkeypatch.setattr(compiled, "SLICE", 500)
+    monkeypatch.setattr(cut_compiled, "SLICE", 500)
+    monkeypatch.setattr(table_rows, "PIECE", 500)
+    graph = nx.gnp_random_graph(3000, 0.0012, seed=2)
+    settings = {"search.baselines": False, "search.start": "greedy", "search.bounds": False}
+    first = solve(graph, problem, settings=settings | {"search.seconds": 0.5})
+    keys = dict(key.split("=") for key in answers[0].replay)
+    assert int(keys["search.reduction_steps"]) > 1
+    monkeypatch.setattr(pipeline, "Clock", Clock)
+    numbers = {key: int(value) for key, value in keys.items() if value.isdigit()}
+    again = solve(graph, problem, settings=settings | numbers)
+    whole = solve(graph, problem, settings=settings | {"search.steps": 1})
+    assert again.objective == first.objective
+    assert np.array_equal(answers[1].solution, answers[0].solution)
+    assert answers[2].replay and whole.feasible
 
 
 @pytest.mark.mpi_skip

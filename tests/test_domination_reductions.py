@@ -5,22 +5,22 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers import graph_of
 from mpi4py import MPI
 from test_domination_search import checked_value, sets_of, tools_of
 
 from app import solve
-from app.bounds import domination_exact
+from app.reductions import table_rows
 from app.reductions.domination import CHOSEN, COLUMNS, ROWS, Step
 from app.reductions.domination_check import BadStep, verify_steps
 from app.reductions.domination_core import core_of, undominated
 from app.search.domination import greedy_order, needed
 from app.search.domination_search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
 from app.search.toolbox import Instance
-from app.solver import pipeline
-from app.solver.learned import Clock
 
 alone = pytest.mark.mpi_skip
+needs_kernels = pytest.mark.skipif(not table_rows.available(), reason="the compiled kernels were not built")
 
 
 def drawn_tools(seed, most=12, compiled=True):
@@ -174,34 +174,50 @@ def test_reductions_want_memory_for_them():
 
 
 @alone
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("calls", [1, 2, 5])
-def test_reductions_that_are_given_up_leave_the_graph(calls):
-    tools = tools_of(graph_of(nx.barabasi_albert_graph(200, 2, seed=1)), inside=[4])
-    left, before = iter([False] * calls), tools.question
-    assert tools.reduce(lambda: next(left, True)) == ""
-    assert (tools.question, tools.kernel) == (before, None)
-    bounds = tools.bounds()
-    bounds.improve(0.0, 200)
-    assert bounds.verify()
+def test_reductions_that_are_cut_short_count(calls, compiled, monkeypatch):
+    """What they have done by then can be proved, and the same number of pieces does it again."""
+    monkeypatch.setattr(table_rows, "PIECE", 200)
+    graph = graph_of(nx.barabasi_albert_graph(200, 2, seed=1))
+    tools, again, whole = (tools_of(graph, inside=[4], compiled=compiled) for _ in range(3))
+    left = iter([False] * (calls - 1))
+    assert "reduced to" in tools.reduce(lambda: next(left, True))
+    assert tools.reduction_steps == calls
+    again.reduce(lambda: False, calls)
+    whole.reduce(lambda: False)
+    assert again.reduction_steps == calls < whole.reduction_steps
+    for name in ("names", "needed", "allowed"):
+        assert np.array_equal(getattr(tools.question, name), getattr(again.question, name))
+    assert tools.core.n > whole.core.n
+    for each in (tools, again):
+        bounds = each.bounds()
+        bounds.improve(0.0, 200)
+        assert bounds.verify()
 
 
-def test_time_that_is_up_is_in_the_replay(monkeypatch):
-    """The clock rings at once: the search has the whole graph, and so does the replay of its answer."""
-    monkeypatch.setattr(pipeline, "GIVE_UP_SHARE", 0.0)
-    monkeypatch.setattr(domination_exact, "available", lambda: False)
-    asked = []
-    monkeypatch.setattr(Clock, "rings", lambda clock: asked.append(1) or setattr(clock, "rang", True) or True)
-    graph = nx.barabasi_albert_graph(300, 2, seed=1)
-    settings = {
-        "search.seconds": 0.5,
-        "search.start": "greedy",
-        "search.baselines": False,
-        "run.device": "cpu",
-    }
-    found = solve(graph, "mds", settings=settings)
-    assert asked
-    assert found.feasible
-    assert "reductions" not in (found.bound_method or "")
+@alone
+@needs_kernels
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_are_compared_alike_by_the_kernel(seed, monkeypatch):
+    """The same pairs in the same pieces and order, some rows of which leave meanwhile."""
+    monkeypatch.setattr(table_rows, "PIECE", 64)
+    random = np.random.default_rng(seed)
+    dense = random.random((60, 40)) < random.choice([0.05, 0.1, 0.3])
+    dense[30:40] = dense[:10]
+    dense[40:50] = dense[10:20] | dense[20:30]
+    table = sp.csr_array(dense.astype(np.int8))
+    found = {}
+    for compiled in (False, True):
+        kept, looks = np.ones(60, dtype=bool), iter(range(seed + 3, -1, -1))
+        pairs = []
+        for u, v in table_rows.rows_within(table, kept, lambda left=looks: not next(left, 0), compiled):
+            pairs += zip(u.tolist(), v.tolist())
+            kept[v[(u + v) % 3 == 0]] = False
+        found[compiled] = pairs, kept.tolist()
+    assert found[False] == found[True]
+    assert all((dense[u] <= dense[v]).all() and u != v for u, v in found[True][0])
+    assert len(found[True][0]) > 5
 
 
 GRAPHS = {

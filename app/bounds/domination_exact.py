@@ -10,7 +10,7 @@ from app.bounds.domination_packing import Mask
 from app.bounds.feasible import undominated_node
 from app.bounds.paced import Paced
 from app.graphs.graph import Graph
-from app.reductions.domination import ENTRY_BYTES, ENTRY_SECONDS, Kernel
+from app.reductions.domination import ENTRY_BYTES, Kernel, estimate_seconds
 
 MOST_ENTRIES = 1 << 23  # nodes and stored entries of a graph that is reduced, and of
 MOST_PROGRAM = 1 << 19  # the table that branch and cut gets
@@ -23,7 +23,7 @@ def fits(graph: Graph, seconds: float, most_bytes: float) -> bool:
     """Whether it is begun: HiGHS can be called, memory and the time limit are enough for reductions."""
     entries = graph.n + len(graph.indices)
     room = entries <= MOST_ENTRIES and ENTRY_BYTES * entries <= most_bytes
-    return room and ENTRY_SECONDS * entries <= BEGIN_SHARE * seconds and bool(graph.n) and available()
+    return room and estimate_seconds(entries) <= BEGIN_SHARE * seconds and bool(graph.n) and available()
 
 
 class ExactDomination:

@@ -9,7 +9,7 @@ that domination_check.py can prove it.
 Source   reductions of set covering: Garfinkel and Nemhauser, Integer Programming 1972, chapter 8
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import Graph
+from app.reductions.table_rows import available, rows_within
 
 ENTRY_BYTES = 160  # of memory, at most, for each node and entry
-ENTRY_SECONDS = 1e-6  # for each, about
-PIECE = 1 << 16  # pairs of rows compared together
-MOST_PAIRS = 1 << 25  # with more, a comparison of all rows, or columns, is left out
+ENTRY_SECONDS = 1e-6  # for each, about; with compiled kernels a third of that
 PASSES, LEAST = 30, 0.005  # of all rules, the last where fewer rows and columns, by this share, went
 SMALL, TOGETHER = 30, 300  # parts of fewer columns are joined, up to so many
 
@@ -57,6 +56,11 @@ class Part:
     columns: np.ndarray
 
 
+def estimate_seconds(entries: int, compiled: bool = True) -> float:
+    """An estimate of what reductions of so many nodes and entries take."""
+    return ENTRY_SECONDS * entries / (3 if compiled and available() else 1)
+
+
 class Kernel:
     """What reductions leave of one graph.
 
@@ -66,20 +70,23 @@ class Kernel:
     columns   [c] nodes of which some have to be chosen for that, ascending
     stands    [n] the node that took a node's place; -1: none did
     steps     what was done, in order
-    stopped   `look` has said that nothing is left to be done
+    looks     how often `look` was called
+    stopped   it has said that this is the end
     """
 
     def __init__(
         self, graph: Graph, price: np.ndarray, inside: np.ndarray, outside: np.ndarray,
-        look: Callable[[], Any], needed: np.ndarray | None = None,
+        look: Callable[[], Any], needed: np.ndarray | None = None, compiled: bool = True, most: int = 0,
     ) -> None:  # fmt: skip
         """price [n] int64, above 0     inside, outside [n] bool: nodes that have to be, must not be chosen
 
-        look     called now and then; nothing is left to be done once it returns True
+        look     called now and then; once it returns True that is the end, and what is reduced by then counts
         needed   [n] bool, nodes that have to be dominated; None: all
+        most     end when `looks` are so many; 0: as many as there are
         """
         n = graph.n
         self._price, self._asked, self.stopped = price, look, False
+        self._compiled, self._most, self.looks = compiled, most, 0
         self.chosen = np.zeros(n, dtype=bool)
         self.stands = np.full(n, -1, dtype=np.int64)
         self.needed = self.columns = np.arange(n)
@@ -114,7 +121,9 @@ class Kernel:
         return taken if covers(part.table, taken) else None
 
     def _look(self) -> bool:
-        self.stopped = self.stopped or bool(self._asked())
+        if not self.stopped:
+            self.looks += 1
+            self.stopped = bool(self._asked()) or self.looks == self._most
         return self.stopped
 
     def _reduce(self) -> None:
@@ -154,7 +163,7 @@ class Kernel:
     def _drop_rows(self) -> None:
         size = np.diff(self._table.indptr)
         kept, by = np.ones(len(size), dtype=bool), np.zeros(len(size), dtype=np.int64)
-        for u, v in _within(self._table, kept, self._look):
+        for u, v in rows_within(self._table, kept, self._look, self._compiled):
             less = (size[u] < size[v]) | (u < v)
             kept[v[less]] = False
             by[v[less]] = u[less]
@@ -166,7 +175,7 @@ class Kernel:
         turned = _sorted(self._table.T.tocsr())
         size, price = np.diff(turned.indptr), self._price[self.columns]
         kept, by = np.ones(len(size), dtype=bool), np.zeros(len(size), dtype=np.int64)
-        for u, v in _within(turned, kept, self._look):
+        for u, v in rows_within(turned, kept, self._look, self._compiled):
             less = (size[u] < size[v]) | (price[v] < price[u]) | (v < u)
             gone = (price[v] <= price[u]) & less
             kept[u[gone]] = False
@@ -221,53 +230,3 @@ def _sorted(table: sp.csr_array) -> sp.csr_array:
     table = table.tocsr()
     table.sort_indices()
     return table
-
-
-def _within(
-    table: sp.csr_array, kept: np.ndarray, look: Callable[[], bool]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of two rows (u, v) of which v holds all columns of u, some at a time.
-
-    kept [r] bool, changed meanwhile: rows that are no longer kept are in no more pairs, since what speaks
-    against them speaks against what they would be held against.
-    What holds u holds the column of u that fewest rows have: only those are compared.
-    """
-    rows, columns = table.shape
-    size, degree = np.diff(table.indptr), np.bincount(table.indices, minlength=columns)
-    row = np.repeat(np.arange(rows, dtype=np.int64), size)
-    keys = row * columns + table.indices  # ascending
-    rare = table.indices[np.lexsort((degree[table.indices], row))]
-    turned = table.T.tocsr()
-    some = np.flatnonzero(size)
-    count = degree[rare[table.indptr[some]]]
-    ends = np.cumsum(count)
-    if not len(some) or ends[-1] > MOST_PAIRS:
-        return
-    cuts = np.unique(np.append(np.searchsorted(ends, np.arange(PIECE, ends[-1], PIECE)), len(some)))
-    for first, last in zip(np.append(0, cuts[:-1]), cuts):
-        if look():
-            return
-        each = count[first:last]
-        alive = kept[some[first:last]]
-        of, each = some[first:last][alive], each[alive]
-        u = np.repeat(of, each)
-        place = np.arange(len(u)) - np.repeat(np.cumsum(each) - each, each)
-        v = turned.indices[turned.indptr[rare[table.indptr[u]]] + place]
-        likely = (size[u] <= size[v]) & (u != v) & kept[v]
-        yield from _holding(table.indptr, rare, keys, columns, size, u[likely], v[likely])
-
-
-def _holding(
-    indptr: np.ndarray, rare: np.ndarray, keys: np.ndarray, columns: int, size: np.ndarray, u: np.ndarray,
-    v: np.ndarray,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
-    """Of pairs that have u's first column in common those that have all: column after column."""
-    at = 1
-    while len(u):
-        all_of = size[u] <= at
-        yield u[all_of], v[all_of]
-        u, v = u[~all_of], v[~all_of]
-        wanted = v.astype(np.int64) * columns + rare[indptr[u] + at]
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        held = keys[place] == wanted
-        u, v, at = u[held], v[held], at + 1

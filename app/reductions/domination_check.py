@@ -103,7 +103,10 @@ class _Replay:
 
     def _require_holds(self, a: np.ndarray, b: np.ndarray, small: np.ndarray, large: np.ndarray) -> None:
         """Of entries (a, b): all that small[i] has, large[i] has too."""
-        keys = np.sort(a * self.n + b)
+        asked = np.zeros(self.n, dtype=bool)
+        asked[small] = asked[large] = True
+        asked = asked[a]
+        keys = np.sort(a[asked] * self.n + b[asked])
         ends = np.searchsorted(keys, np.stack([small, small + 1]) * self.n)
         count = ends[1] - ends[0]
         place = np.arange(count.sum()) + np.repeat(ends[0] - (np.cumsum(count) - count), count)

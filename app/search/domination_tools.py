@@ -10,7 +10,7 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.domination import DominationBounds
 from app.bounds.domination_exact import REDUCED
 from app.errors import CaseError
-from app.reductions.domination import ENTRY_BYTES, ENTRY_SECONDS, Kernel
+from app.reductions.domination import ENTRY_BYTES, Kernel, estimate_seconds
 from app.reductions.domination_check import CHECK_SECONDS, verify_steps
 from app.reductions.domination_core import DominationCore, core_of, undominated
 from app.search.domination import greedy_order, near_any, needed
@@ -71,18 +71,20 @@ class DominationTools(NodeTools):
     @property
     def reduce_seconds(self) -> float:
         """An estimate of what `reduce` takes."""
-        return ENTRY_SECONDS * (self.graph.n + len(self.graph.indices))
+        return estimate_seconds(self.graph.n + len(self.graph.indices), self.instance.compiled)
 
-    reduction_steps = 0
+    @property
+    def reduction_steps(self) -> int:
+        """Pieces of the reductions so far."""
+        return 0 if self.kernel is None else self.kernel.looks
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
-        """Apply all exact reductions, where memory and time are enough for them."""
+        """Apply exact reductions, all or as many as there is time for, where memory is enough for them."""
         graph = self.graph
         if ENTRY_BYTES * (graph.n + len(graph.indices)) > self.instance.most_bytes:
             return ""
-        kernel = Kernel(graph, self.whole_price(), self.inside, self.outside, look)
-        if kernel.stopped:
-            return ""
+        fixed = self.inside, self.outside
+        kernel = Kernel(graph, self.whole_price(), *fixed, look, compiled=self.instance.compiled, most=most)
         self.kernel = kernel
         left, allowed = (np.zeros(graph.n, dtype=bool) for _ in range(2))
         left[kernel.needed] = allowed[kernel.columns] = True
