@@ -359,6 +359,13 @@ class SearchCase(Table, frozen=True):
     start: Annotated[
         str, about("where the searches begin: learned, greedy, or a file with a solution (ids, one per line)")
     ] = "learned"
+    sweeps: Annotated[
+        list[Positive],
+        about(
+            "of a long annealing of a cut, and those left at each eighth of it; []: as many as a time limit "
+            "allows, where it does not allow many annealings"
+        ),
+    ] = field(default_factory=list)
     reductions: Annotated[bool, about("apply exact reductions first")] = True
     reduction_steps: Annotated[
         Count,

@@ -342,7 +342,7 @@ def test_reductions_that_are_cut_short_are_in_the_replay(problem, monkeypatch):
     keys = dict(key.split("=") for key in answers[0].replay)
     assert int(keys["search.reduction_steps"]) > 1
     monkeypatch.setattr(pipeline, "Clock", Clock)
-    numbers = {key: int(value) for key, value in keys.items() if value.isdigit()}
+    numbers = {key: json.loads(value) for key, value in keys.items() if key != "search.start"}
     again = solve(graph, problem, settings=settings | numbers)
     whole = solve(graph, problem, settings=settings | {"search.steps": 1})
     assert again.objective == first.objective

@@ -12,6 +12,7 @@ from app.graphs.graph import from_edges
 from app.graphs.readers import open_edges
 from app.native import cut_search
 from app.rng import SplitMix
+from app.search import cut
 from app.search.cut import CutSearch, cut_value, cut_weights, perfect_sides
 from app.search.cut_baselines import CUT_BASELINES
 from app.search.cut_plain import LEVELS, LOG_BITS, logs
@@ -248,10 +249,9 @@ def test_slices_change_nothing():
 
 
 def test_a_search_tells_for_how_long_trials_cost_the_same(monkeypatch):
-    """Of large graphs to the end of a round, then for less than a sweep; small ones have no use for it."""
+    """To the end of a round, then for less than a sweep; of small graphs for the first two rounds alone."""
+    monkeypatch.setattr("app.search.cut.SHORTEST", 1)
     search = CutSearch(sparse_graph(40, 120, 3), 5)
-    assert search.even_steps > 1 << 60
-    monkeypatch.setattr("app.search.cut.LONG", 1)
     whole = search.even_steps
     search.run(7)
     assert search.even_steps == whole - 7
@@ -259,6 +259,10 @@ def test_a_search_tells_for_how_long_trials_cost_the_same(monkeypatch):
     assert search.even_steps == 40 // 4  # the round is over
     search.run(10)
     assert search.even_steps == 10 * whole - 10  # 500 sweeps after 50
+    search.run(10 * whole)
+    assert search.even_steps > 1 << 60
+    monkeypatch.setattr("app.search.cut.LONG", 1)
+    assert search.even_steps == 10 * whole - 10
 
 
 @needs_kernels
@@ -283,6 +287,57 @@ def test_searches_that_meet(monkeypatch):
     for others in found[1:]:
         for a, b in zip(found[0], others):
             same_state(a, b)
+
+
+def planning(expected, compiled=True, start=None):
+    """A search told by a clock, now and then, how many trials are to come."""
+    graph = sparse_graph(300, 700, 1)
+    search = CutSearch(graph, 4, start, compiled=compiled)
+    told = iter(expected)
+    while search.steps < 300 * 900:
+        if (more := next(told, None)) is not None:
+            search.expect(more)
+        search.run(7001)
+    return graph, search
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_planned_round_is_the_same_when_it_is_planned_again(compiled):
+    expected = [300 * sweeps for sweeps in range(700, 100, -20)]
+    graph, told = planning(expected, compiled)
+    assert len(told.planned) == cut.MARKS and told.planned[0] > told.planned[-1]
+    again = CutSearch(graph, 4)
+    again.plan(told.planned)
+    while again.steps < told.steps:
+        again.run(min(1234, told.steps - again.steps))
+    assert again.planned == told.planned
+    assert (again.best, again.found_at) == (told.best, told.found_at)
+    assert np.array_equal(again.solution(), told.solution())
+
+
+def test_a_plan_takes_the_time_there_is():
+    """The round is over when it was expected to be, however wrong earlier expectations were."""
+    graph = sparse_graph(300, 700, 1)
+    for first in (40, 2000):
+        search, free = CutSearch(graph, 4), 300
+        search.expect(first * free)
+        search.run(51 * free)
+        total = 1000 * free
+        while search._rounds == 2:
+            search.expect(total - search.steps)
+            search.run(100)
+        assert len(search.planned) == cut.MARKS
+        assert 0.9 * total < search.steps <= total
+        kept = search.best
+        search.run(total)
+        assert search.best >= kept
+
+
+def test_much_time_is_for_a_pool():
+    _, search = planning([10**9] * 1000)
+    _, plain = planning([])
+    assert search.planned == plain.planned == []
+    assert search.best == plain.best and np.array_equal(search.solution(), plain.solution())
 
 
 def test_a_search_goes_on_from_its_state():

@@ -1,6 +1,7 @@
 """Search for a maximum cut: annealing rounds, and a pool whose cuts are combined piece by piece."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,11 @@ POOL, PATIENCE = 16, 2  # cuts kept; a pool ends after PATIENCE * POOL rounds in
 FIRST_SWEEPS = 50  # of the first round: an answer soon, however large the graph
 SWEEPS, MOST_SWEEPS = 500, 1 << 24  # of the others; twice as many after every pool
 LONG, PROBE = 1 << 18, 4  # entries from which on a round takes long; the share of a sweep that tells how long
+SHORTEST = 1 << 14  # trials that tell it
 HOT, WARM = 0.6, 0.25  # first temperatures of random cuts and of combined ones, in units of `field`
+COOL = 0.12  # of rounds that go on from the best cut after a planned one
+MARKS = 8  # parts of a planned round, after which it is planned again: trials are the dearer the hotter it is
+LEAST_PLAN, PLAN_SHARE = 20, 0.9  # sweeps that are planned at least; of the trials expected
 
 cut_weights = integer_weights
 
@@ -73,12 +78,16 @@ class CutSearch:
     a cooler round goes on from there. When a pool takes nothing new any more, the next one begins with the
     best cut alone and rounds of twice as many sweeps.
     Several searches tell each other their best cuts, which join the pools.
+    Where a clock leaves no time to fill a pool one round takes as long as there is time (`expect`): a slow
+    cooling leads further than several fast ones. Short cool rounds from the best cut follow while they find
+    better ones.
     A step is one trial of a flip. The result depends on graph, seed, start, fixed and the number of steps.
 
     seed      any integer; start [n] bool, a first cut, or None
     fixed     [n] int8, -1: free, 0 or 1: the side of the node; or None
     compiled  use the kernel where it was built: the same bits
     steps, best, found_at, done   best in units of cut_weights; done: nothing better exists
+    planned   of a round as long as there is time: the sweeps left at each of its MARKS so far
     """
 
     def __init__(
@@ -109,6 +118,10 @@ class CutSearch:
         self._annealer.begin(first, FIRST_SWEEPS, (HOT if start is None else WARM) * self._field)
         self._best, self._found_at, self._sides = self._annealer.best, 0, first
         self._heard = False
+        self.planned: list[int] = []
+        self._given: Sequence[int] = ()
+        self._expected = self._mark = 0
+        self._rounds, self._fruitless = 1, 0  # the present one; those in a row without a better cut
 
     @property
     def steps(self) -> int:
@@ -135,7 +148,37 @@ class CutSearch:
         while steps > 0 and not self.done:
             if self._annealer.over:
                 self._end_round()
-            steps -= self._annealer.run(min(steps, SLICE))
+            planning = self._rounds == 2 and self._mark < MARKS
+            most = self._annealer.until(self._mark, MARKS) if planning else SLICE
+            steps -= self._annealer.run(min(steps, SLICE, most))
+            if planning and self._annealer.until(self._mark, MARKS) <= 0:
+                self._plan()
+
+    def plan(self, sweeps: Sequence[int]) -> None:
+        """Have a round as `planned` by another search; empty: as `expect` leads to."""
+        self._given = sweeps
+
+    def expect(self, trials: int) -> None:
+        """There will be about so many trials from now on, by a clock."""
+        self._expected = trials
+
+    def _plan(self) -> None:
+        """At a mark of the first hot round: the sweeps that it shall still have."""
+        free = max(int((~self._frozen).sum()), 1)
+        mark, self._mark = self._mark, self._mark + 1
+        if self._annealer.over:
+            return
+        if self._given:
+            left = self._given[mark] if mark < len(self._given) else 0
+        elif mark == 0 and not 0 < self._expected < POOL * SWEEPS * free:
+            left = 0
+        else:
+            left = max(int(PLAN_SHARE * self._expected) // free, LEAST_PLAN)
+        if left:
+            self.planned.append(left)
+            self._annealer.stretch(left)
+        else:
+            self._mark = MARKS
 
     def solution(self) -> np.ndarray:
         """[n] bool, the sides of the best cut."""
@@ -145,11 +188,12 @@ class CutSearch:
     def even_steps(self) -> int:
         """Trials that cost about what the last ones did: a hot round takes many times what a cold one does.
 
-        Where rounds are long: the rest of this one; before the next a few, which tell what they cost.
+        Where rounds are long, or one may be planned: the rest of this one; before the next a few, which tell
+        what they cost.
         """
-        if len(self._graph.indices) < LONG:
+        if len(self._graph.indices) < LONG and self._rounds > 2:
             return 1 << 62
-        return self._annealer.left or max(1, len(self._frozen) // PROBE)
+        return self._annealer.left or max(SHORTEST, len(self._frozen) // PROBE)
 
     @property
     def meeting_steps(self) -> int:
@@ -187,6 +231,8 @@ class CutSearch:
         """Keep the round's cut where it is new, then begin the next round."""
         value, sides = self._annealer.best, self._annealer.best_sides()
         record = value > self._best
+        self._rounds += 1
+        self._fruitless = 0 if record else self._fruitless + 1
         added = self._pool.add(value, sides, 0 if record else self._near)
         if record:
             self._best, self._found_at, self._sides = value, self._annealer.found_at, sides
@@ -196,6 +242,8 @@ class CutSearch:
         if self._heard:
             self._heard = False
             self._annealer.begin(self._sides, self._sweeps, WARM * self._field)
+        elif self.planned and self._fruitless < POOL:
+            self._annealer.begin(self._sides, FIRST_SWEEPS, COOL * self._field)
         elif len(self._pool.values) < POOL:
             self._annealer.begin(self._random_sides(), self._sweeps, HOT * self._field)
         else:
@@ -218,6 +266,14 @@ class CutSearch:
         pool = np.array(self._pool.sides, dtype=bool).reshape(-1, len(self._frozen))
         own = {"best": self._best, "found_at": self._found_at, "sides": self._sides.copy()}
         own |= {"random": self._random.state, "sweeps": self._sweeps, "stale": self._stale}
+        own |= {
+            "rounds": self._rounds,
+            "planned": self.planned,
+            "given": self._given,
+            "expected": self._expected,
+        }
+        own |= {"rounds": self._rounds, "fruitless": self._fruitless, "expected": self._expected}
+        own |= {"mark": self._mark, "planned": list(self.planned), "given": list(self._given)}
         own |= {"pool_values": np.array(self._pool.values, dtype=np.int64), "pool_sides": pool}
         return own | {f"round_{name}": array.copy() for name, array in self._annealer.arrays.items()}
 
@@ -227,6 +283,9 @@ class CutSearch:
         self._sides = np.array(state["sides"], dtype=bool)
         self._random = SplitMix(int(state["random"]))
         self._sweeps, self._stale = int(state["sweeps"]), int(state["stale"])
+        self._rounds, self._fruitless = int(state["rounds"]), int(state["fruitless"])
+        self._expected, self._mark = int(state["expected"]), int(state["mark"])
+        self.planned, self._given = ([int(each) for each in state[name]] for name in ("planned", "given"))
         self._pool = Pool(POOL, self._recombiner)
         self._pool.values = [int(value) for value in state["pool_values"]]
         self._pool.sides = [np.array(sides, dtype=bool) for sides in state["pool_sides"]]

@@ -61,6 +61,18 @@ class Annealer:
         else:
             self._begin()
 
+    def stretch(self, sweeps: int) -> None:
+        """Have the round, at the end of a sweep, take so many more: it cools on from where it is."""
+        done, planned = (int(self._number[each]) for each in (SWEEP, SWEEPS))
+        self._number[SWEEPS] = sweeps * planned // (planned - done)
+        self._number[SWEEP] = self._number[SWEEPS] - sweeps
+
+    def until(self, part: int, parts: int) -> int:
+        """Trials until `part` of `parts` of the round, and a sweep, are over; not above 0: they are."""
+        number = self._number
+        sweep = max(1, -(-part * int(number[SWEEPS]) // parts))
+        return int((sweep - number[SWEEP]) * len(self._constants["order"]) - number[PLACE])
+
     def run(self, steps: int) -> int:
         """Up to `steps` trials of the round; returns those made."""
         return cut_search.ANNEAL(self._native, steps) if self._native is not None else self._anneal(steps)

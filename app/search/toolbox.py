@@ -64,6 +64,9 @@ class Search(Protocol):
     for the number of searches, news() -> [k, n] integers to tell, meet(others) with the news of the others.
 
     One that can go on from a solution that bounds have found has hear(solution); only under a time limit.
+
+    One that may fit its course to a time limit has expect(steps), told now and then how many are to come, and
+    the list `planned` of what it made of that, which plan(planned) has another search do again.
     """
 
     steps: int

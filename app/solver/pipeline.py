@@ -240,8 +240,11 @@ class Pipeline:
                 progress,
                 self.case.search.bounds,
                 self.keeper,
+                self.case.search.sweeps,
             )
             outcome = rounds.run()
+        if outcome.planned:
+            self.replay.append(f"search.sweeps={outcome.planned}".replace(" ", ""))
         self.by_clock = rounds.by_clock
         with self.log.phase("check"):
             return outcome, rounds.verify()

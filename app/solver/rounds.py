@@ -6,7 +6,8 @@ clock that cuts the rounds. Bounds have a rank of their own where there are more
 search, where the core has one, is shared by all ranks; most of those without a search have no other work.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
@@ -32,12 +33,14 @@ class Outcome:
 
     solution    the best core solution, or None where no search beat the start
     steps       of every search
+    planned     what the searches made of the time that was to come
     search      the local search that found it; where an exact search did, the best of them
     """
 
     solution: np.ndarray | None
     steps: int
     search: int
+    planned: list[int] = field(default_factory=list)
 
 
 class Rounds:
@@ -49,14 +52,20 @@ class Rounds:
 
     def __init__(
         self, group: Group, toolbox: Toolbox, starts: list[np.ndarray], seeds: list[int], budget: Budget,
-        progress: Progress, with_bounds: bool, keeper: Keeper = NOTHING_KEPT,
+        progress: Progress, with_bounds: bool, keeper: Keeper = NOTHING_KEPT, planned: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        """keeper   where the search may be stopped; under a time limit its best solution is kept"""
+        """keeper   where the search may be stopped; under a time limit its best solution is kept
+
+        planned  see Search; empty: searches plan by the clock
+        """
         self.keeper, self.start = keeper, starts[0]
         self.group, self.toolbox, self.budget, self.progress = group, toolbox, budget, progress
         self.count, self.bound_rank = len(seeds), len(seeds) % group.size
         with raise_together(group, "starting the search"):
             mine, tree = self._searches(seeds, starts), self._tree() if with_bounds else None
+        self.plans = bool(group.max_integer(int(any(hasattr(each, "plan") for each in mine.values()))))
+        for each in mine.values() if self.plans else ():
+            each.plan(planned)
         self.exact = Exact(group, toolbox, tree, budget, progress, self.count)
         with raise_together(group, "bounding"):
             bounds = self._bounds(not mine) if with_bounds and group.rank == self.bound_rank else None
@@ -173,7 +182,7 @@ class Rounds:
         Every number has one writer, so a sum over ranks brings it to all. Ranks: all call
         """
         n, group = self.count, self.group
-        words = np.zeros(3 * n + 6, dtype=np.int64)  # the last: microseconds to keep
+        words = np.zeros(3 * n + 7, dtype=np.int64)  # the last: microseconds to keep, steps to come
         for i, search in self.mine.items():
             words[3 * i : 3 * i + 3] = search.best, search.found_at, search.done
         if self.bounds is not None:
@@ -183,10 +192,13 @@ class Rounds:
             words[3 * n + 5] = int(MICRO * self.work.reserve())
         if group.rank == 0:
             words[3 * n + 3 : 3 * n + 5] = self.work.next_slice(self.slice), self.budget.left() > 0
+            words[3 * n + 6] = self.work.steps_to_come() if self.plans else 0
         words = group.sum_integers(words)
         found = words[: 3 * n].reshape(n, 3)
         bound, proved, more, self.slice, in_time = words[3 * n : 3 * n + 5].tolist()
         self.budget.reserved = words[3 * n + 5] / MICRO
+        for each in self.mine.values() if self.plans and words[3 * n + 6] else ():
+            each.expect(int(words[3 * n + 6]))
         if proved:
             method = group.broadcast_text(self.bounds.method if self.bounds else "", self.bound_rank)
             self.progress.proved(self.toolbox.value_of_core(bound), method, self.work.steps)
@@ -253,7 +265,14 @@ class Rounds:
             held = self.mine[winner].solution() if self.group.rank == owner else None
         else:
             return Outcome(None, 0, 0)
-        return Outcome(self._everywhere(held, owner), self.work.steps, winner)
+        return Outcome(self._everywhere(held, owner), self.work.steps, winner, self._planned())
+
+    def _planned(self) -> list[int]:
+        """What the searches have planned, all alike: those of search 0 to all ranks."""
+        own = np.array(self.mine[0].planned if self.plans and 0 in self.mine else [], dtype=np.int64)
+        numbers = np.zeros(self.group.max_integer(len(own)), dtype=np.int64)
+        numbers[: len(own)] = own
+        return self.group.broadcast(numbers).tolist()
 
     def _everywhere(self, held: np.ndarray | None, owner: int) -> np.ndarray:
         """The owner's solution on all ranks, as int64."""

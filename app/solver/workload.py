@@ -23,6 +23,7 @@ NEAR = 0.01  # gap of a near bound
 STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one stand still
 FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
 CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
+SPARE = 0.08  # of a time limit that searches which plan their course are not told of
 TINY = 1e-4  # s: a call of the bounds that makes one step
 
 
@@ -100,6 +101,18 @@ class Workload:
         target = self.target() * (1 - EAGER_SHARE if self.exact.eager else 1)
         even = min(getattr(search, "even_steps", 1 << 40) for search in self.mine.values())
         return max(1, min(int(target / (each * len(self.mine))), 4 * before, even, 1 << 40))
+
+    def steps_to_come(self) -> int:
+        """Steps of each search that a time limit still allows, as long as the last ones took; 0: unknown.
+
+        Bounds get their share of the time.
+        """
+        if not (self.budget.seconds and self.made and self.mine):
+            return 0
+        each = (self.last + 1e-9) / self.made
+        share = 1 + (self.bound_share() if self.bounds is not None and self.more else 0)
+        left = self.budget.left() - SPARE * self.budget.seconds
+        return int(max(left, 0.0) / (each * share))
 
     def room(self, spent: float) -> float:
         """Seconds that bounds or an exact search that have worked so long may still use."""
