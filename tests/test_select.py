@@ -19,6 +19,8 @@ from app.rl.rollout import cover_graph, cover_one_at_a_time
 from app.rl.select import (
     RULES,
     Share,
+    _first_come,
+    _found,
     best_nodes,
     best_values,
     find_rule,
@@ -194,6 +196,29 @@ def test_independent_is_the_sequential_greedy(group, seed):
             if not near[v] & set(taken):
                 taken.append(v)
         assert independent(group, block, ordered).tolist() == taken
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("step", [1, 7, 1 << 12, 1 << 33])
+def test_nodes_are_found_among_others(step):
+    """Also where the last bits of many are the same."""
+    draws = np.random.default_rng(step)
+    numbers = np.unique(draws.integers(0, 500, 200)) * step
+    near = draws.integers(0, 500, 3000) * step + draws.integers(0, 2, 3000)
+    places, at = _found(numbers, near)
+    assert sorted(places.tolist()) == np.flatnonzero(np.isin(near, numbers)).tolist()
+    assert np.array_equal(numbers[at], near[places]) and len(places) > 300
+
+
+@pytest.mark.mpi_skip
+def test_first_come_is_alike_compiled_and_plain():
+    draws = np.random.default_rng(1)
+    for count in (1, 2, 30, 400):
+        ends = np.sort(draws.integers(0, count, (2 * count, 2)), axis=1)
+        edges = ends[ends[:, 0] < ends[:, 1]]
+        taken = _first_come(count, edges)
+        assert np.array_equal(taken, _first_come(count, edges, compiled=False))
+        assert taken[0] and not taken[edges].all(axis=1).any()
 
 
 # ---- rules --------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ A choice is made on 64-bit keys: the order-preserving bits of the score above 2^
 one MAX over ranks; the d largest are each rank's d best, gathered and sorted.
 """
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,13 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import CaseError, NumericsError
+from app.native.library import address, function
 from app.rl.env import Environment
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+FIRST_COME = function("lk_first_come", ctypes.c_int64, *(ctypes.c_void_p,) * 3)
+SLOTS = 16  # of a table of last bits, for each node looked for
 NODE_BITS = 32
 LOWEST = np.float32(-3.0e38)  # the score of a node that is no candidate
 LEAST = np.float32(-2.9e38)  # the least score of a candidate, whatever diverged weights make of it
@@ -109,23 +113,49 @@ def independent(group: Group, block: RowBlock, ordered: np.ndarray) -> np.ndarra
     numbers = ordered[by_number]
     own = np.flatnonzero((numbers >= block.lo) & (numbers < block.lo + block.n_real))
     lengths, near = block.global_rows(numbers[own] - block.lo)
-    at = np.minimum(np.searchsorted(numbers, near), len(numbers) - 1)
-    hit = np.flatnonzero(numbers[at] == near)
-    found = np.stack([by_number[np.repeat(own, lengths)[hit]], by_number[at[hit]]], axis=1)
+    hit, at = _found(numbers, near)
+    found = np.stack([by_number[np.repeat(own, lengths)[hit]], by_number[at]], axis=1)
     found = np.ascontiguousarray(found[found[:, 1] > found[:, 0]])
     counts = group.gather_integers(np.array([len(found)]))[:, 0].tolist()
     edges = group.gather_host(found, counts)
     return ordered[_first_come(len(ordered), edges)]
 
 
-def _first_come(count: int, edges: np.ndarray) -> np.ndarray:
-    """[count] bool: item i is taken unless an earlier taken item is linked to it."""
+def _found(numbers: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places in `near` of numbers that are among `numbers` (distinct, ascending), and their places there.
+
+    A table by their last bits finds most; those that share a slot are searched for.
+    """
+    slots = 1 << int(SLOTS * len(numbers)).bit_length()
+    table, order = np.full(slots, -1, dtype=np.int32), np.arange(len(numbers), dtype=np.int32)
+    table[numbers & (slots - 1)] = order
+    crowded = np.zeros(slots, dtype=bool)
+    crowded[numbers[table[numbers & (slots - 1)] != order] & (slots - 1)] = True
+    at = table[near & (slots - 1)]
+    likely = np.flatnonzero(at >= 0)
+    at = at[likely].astype(np.int64)
+    same = numbers[at] == near[likely]
+    other = np.flatnonzero(~same)
+    other = other[crowded[near[likely[other]] & (slots - 1)]]
+    at[other] = np.minimum(np.searchsorted(numbers, near[likely[other]]), len(numbers) - 1)
+    same[other] = numbers[at[other]] == near[likely[other]]
+    return likely[same], at[same]
+
+
+def _first_come(count: int, edges: np.ndarray, compiled: bool = True) -> np.ndarray:
+    """[count] bool: item i is taken unless an earlier taken item is linked to it.
+
+    edges   [m, 2] items, the earlier one first
+    """
     taken = np.ones(count, dtype=bool)
-    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
-    starts = np.searchsorted(edges[:, 0], np.arange(count + 1))
-    for i in np.unique(edges[:, 0]).tolist():
+    tails, heads = np.divmod(np.sort(edges[:, 0] * count + edges[:, 1]), count)
+    starts = np.append(0, np.cumsum(np.bincount(tails, minlength=count)))
+    if compiled and FIRST_COME:
+        FIRST_COME(count, address(starts), address(heads), address(taken))
+        return taken
+    for i in np.unique(tails).tolist():
         if taken[i]:
-            taken[edges[starts[i] : starts[i + 1], 1]] = False
+            taken[heads[starts[i] : starts[i + 1]]] = False
     return taken
 
 
