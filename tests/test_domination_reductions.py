@@ -1,6 +1,7 @@
 """Dominating sets of what reductions leave: optima, starts, bounds, searches are those of the whole graph."""
 
 from dataclasses import replace
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -206,12 +207,13 @@ def test_rows_are_compared_alike_by_the_kernel(seed, monkeypatch):
     dense = random.random((60, 40)) < random.choice([0.05, 0.1, 0.3])
     dense[30:40] = dense[:10]
     dense[40:50] = dense[10:20] | dense[20:30]
-    table = sp.csr_array(dense.astype(np.int8))
+    table, turned = (sp.csr_array(each.astype(np.int8)) for each in (dense, dense.T))
     found = {}
     for compiled in (False, True):
         kept, looks = np.ones(60, dtype=bool), iter(range(seed + 3, -1, -1))
         pairs = []
-        for u, v in table_rows.rows_within(table, kept, lambda left=looks: not next(left, 0), compiled):
+        over = partial(lambda left: not next(left, 0), looks)
+        for u, v in table_rows.rows_within(table, turned, kept, over, compiled):
             pairs += zip(u.tolist(), v.tolist())
             kept[v[(u + v) % 3 == 0]] = False
         found[compiled] = pairs, kept.tolist()

@@ -92,6 +92,7 @@ class Kernel:
         self.needed = self.columns = np.arange(n)
         self.steps: list[Step] = []
         self._table = table_of(graph)
+        self._whole = True  # it is still that of all nodes, its own transpose
         self._keep_rows(np.ones(n, dtype=bool) if needed is None else needed)
         self._choose(np.flatnonzero(inside[self.columns]))
         self._keep_columns(~outside[self.columns])
@@ -153,17 +154,26 @@ class Kernel:
         self._keep_columns(~taken)
 
     def _keep_rows(self, kept: np.ndarray) -> None:
+        if kept.all():
+            return
+        self._whole = False
         self._table, self.needed = self._table[np.flatnonzero(kept)], self.needed[kept]
 
     def _keep_columns(self, kept: np.ndarray) -> None:
         """Leave out columns, and those without rows."""
         kept = kept & (np.bincount(self._table.indices, minlength=len(kept)) > 0)
-        self._table, self.columns = _sorted(self._table[:, np.flatnonzero(kept)]), self.columns[kept]
+        if not kept.all():
+            self._whole = False
+            self._table, self.columns = _sorted(self._table[:, np.flatnonzero(kept)]), self.columns[kept]
+
+    def _turned(self) -> sp.csr_array:
+        """The rows of each column."""
+        return self._table if self._whole else _sorted(self._table.T.tocsr())
 
     def _drop_rows(self) -> None:
         size = np.diff(self._table.indptr)
         kept, by = np.ones(len(size), dtype=bool), np.zeros(len(size), dtype=np.int64)
-        for u, v in rows_within(self._table, kept, self._look, self._compiled):
+        for u, v in rows_within(self._table, self._turned(), kept, self._look, self._compiled):
             less = (size[u] < size[v]) | (u < v)
             kept[v[less]] = False
             by[v[less]] = u[less]
@@ -172,10 +182,10 @@ class Kernel:
             self._keep_rows(kept)
 
     def _drop_columns(self) -> None:
-        turned = _sorted(self._table.T.tocsr())
+        turned = self._turned()
         size, price = np.diff(turned.indptr), self._price[self.columns]
         kept, by = np.ones(len(size), dtype=bool), np.zeros(len(size), dtype=np.int64)
-        for u, v in rows_within(turned, kept, self._look, self._compiled):
+        for u, v in rows_within(turned, self._table, kept, self._look, self._compiled):
             less = (size[u] < size[v]) | (price[v] < price[u]) | (v < u)
             gone = (price[v] <= price[u]) & less
             kept[u[gone]] = False

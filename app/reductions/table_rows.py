@@ -24,11 +24,15 @@ def available() -> bool:
 
 
 def rows_within(
-    table: sp.csr_array, kept: np.ndarray, look: Callable[[], bool], compiled: bool = True
+    table: sp.csr_array,
+    turned: sp.csr_array,
+    kept: np.ndarray,
+    look: Callable[[], bool],
+    compiled: bool = True,
 ) -> Iterator[Pairs]:
     """Pairs of two rows (u, v) of which v holds all columns of u, some at a time.
 
-    table     [r, c] CSR, ascending columns
+    table     [r, c] CSR, ascending columns; turned: its transpose, likewise
     kept      [r] bool, changed meanwhile: rows that are no longer kept are in no more pairs, since what
               speaks against them speaks against what they would be held against
     look      called before each piece; where it is true that is the end
@@ -37,7 +41,7 @@ def rows_within(
     """
     columns = table.shape[1]
     size, degree = np.diff(table.indptr), np.bincount(table.indices, minlength=columns)
-    compare = _Compiled(table, degree) if compiled and available() else _Plain(table, degree)
+    compare = (_Compiled if compiled and available() else _Plain)(table, turned, degree)
     some = np.flatnonzero(size)
     count = degree[compare.first[some]]
     ends = np.cumsum(count)
@@ -54,10 +58,11 @@ def rows_within(
 class _Compiled:
     """first [r]: the rarest column of each row."""
 
-    def __init__(self, table: sp.csr_array, degree: np.ndarray) -> None:
-        turned = table.T.tocsr()
-        self._rows = table.indptr.astype(np.int64), np.ascontiguousarray(table.indices, dtype=np.int32)
-        self._turned = turned.indptr.astype(np.int64), np.ascontiguousarray(turned.indices, dtype=np.int32)
+    def __init__(self, table: sp.csr_array, turned: sp.csr_array, degree: np.ndarray) -> None:
+        self._rows, self._turned = (
+            (each.indptr.astype(np.int64), np.ascontiguousarray(each.indices, dtype=np.int32))
+            for each in (table, turned)
+        )
         self.first = np.empty(table.shape[0], dtype=np.int32)
         RAREST(len(self.first), *map(address, (*self._rows, degree.astype(np.int64), self.first)))
 
@@ -76,13 +81,13 @@ class _Compiled:
 class _Plain:
     """The same by sorted keys, with all columns of each row in the order of their rarity."""
 
-    def __init__(self, table: sp.csr_array, degree: np.ndarray) -> None:
+    def __init__(self, table: sp.csr_array, turned: sp.csr_array, degree: np.ndarray) -> None:
         rows, self._columns = table.shape
         self._size, self._indptr = np.diff(table.indptr), table.indptr
         row = np.repeat(np.arange(rows, dtype=np.int64), self._size)
         self._keys = row * self._columns + table.indices  # ascending
         self._rare = table.indices[np.lexsort((degree[table.indices], row))]
-        self._turned = table.T.tocsr()
+        self._turned = turned
         self.first = np.append(self._rare, -1)[np.minimum(table.indptr[:-1], len(self._rare))]
 
     def pairs(self, of: np.ndarray, each: np.ndarray, kept: np.ndarray) -> Iterator[Pairs]:

@@ -30,7 +30,7 @@ Learned = Callable[[int, float], tuple[np.ndarray | None, int]]
 
 HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
 REDUCE_SHARE = 0.3  # of a time limit: as are those that would take longer whatever they promise
-GIVE_UP_SHARE = 0.6  # of a time limit: those that can be given up are, once they have taken longer
+GIVE_UP_SHARE = 0.3  # of a time limit: those that can be cut short are, once they have taken longer
 
 
 @dataclass
