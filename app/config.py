@@ -360,7 +360,7 @@ class SearchCase(Table, frozen=True):
         str, about("where the searches begin: learned, greedy, or a file with a solution (ids, one per line)")
     ] = "learned"
     sweeps: Annotated[
-        list[Positive],
+        list[Annotated[int, Meta(ge=1, le=1 << 24)]],
         about(
             "of a long annealing of a cut, and those left at each eighth of it; []: as many as a time limit "
             "allows, where it does not allow many annealings"

@@ -274,6 +274,20 @@ def test_the_compiled_check_proves_every_log():
         assert not compiled_refuses(graph, reducer.log, reducer)
 
 
+@pytest.mark.parametrize(
+    "log", [[2, 3, 1, 2, 0, 0, 3, 3, 2, 0], [1], [1, 100, 1, 3, 1], [4, 3, 1, -(1 << 63), 1]]
+)
+def test_logs_that_prove_nothing_are_refused(log):
+    """A twin of a node that has a side, ends that are missing, counts beyond all bounds."""
+    graph = from_edges(4, np.array([1, 2]), np.array([3, 3]))
+    weights, _ = integer_weights(graph)
+    fixed = [(2, 0), (3, 0)]
+    for compiled in (False, True):
+        with pytest.raises(BadReduction, match="step"):
+            verify_log(graph, weights, np.array(log), 0, fixed, compiled)
+    assert replay_cut(graph, weights, {3: (2, False)}, np.array(log)) is None
+
+
 def test_a_log_without_its_ties_is_refused():
     graph = sparse_graph(80, 130, 1)
     reducer, _ = reduced(graph, ([3, 5], [7]))

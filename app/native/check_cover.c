@@ -300,8 +300,9 @@ static int open_crown(Check *c, const int64_t *out, int64_t count) {
 }
 
 static int check_crown(Check *c, const int64_t *word, int64_t count) {
+    if (word[0] < 1 || word[0] > count - 1) return 0;
     const int64_t outs = word[0], flows = count - 1 - outs, *flow = word + 1 + outs;
-    if (outs < 1 || flows < 0 || flows % 3 || !open_crown(c, word + 1, outs)) return 0;
+    if (flows % 3 || !open_crown(c, word + 1, outs)) return 0;
     for (int64_t i = 0; i < flows; i += 3) {
         const int64_t from = flow[i], to = flow[i + 1], amount = flow[i + 2];
         if (!is_left(c, from) || !is_left(c, to) || c->mark[from] != c->stamp || !joined(c, from, to)) return 0;

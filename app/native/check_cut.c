@@ -163,7 +163,7 @@ static int check_merge(Check *c, const int64_t *word) {
 
 static int check_twin(Check *c, const int64_t *word) {
     const int64_t u = word[0], v = word[1];
-    if (!is_free(c, u) || !is_left(c, v) || u == v) return 0;
+    if (c->untied || !is_free(c, u) || !is_left(c, v) || u == v) return 0; /* v, too, has to be free in its side */
     const Edge *a = tidy(c, u), *b = tidy(c, v);
     if (!c->count[u] || c->count[u] != c->count[v]) return 0;
     for (int32_t i = 0; i < c->count[u]; ++i)
@@ -219,8 +219,9 @@ static int different(Check *c, const int64_t *word, int64_t count) {
 }
 
 static int check_clique(Check *c, const int64_t *word, int64_t count) {
+    if (word[0] < 1 || word[1] < 1 || word[1] > count - 2) return 0;
     const int64_t weight = word[0], ins = word[1], k = count - 2, outs = k - ins, *inside = word + 2;
-    if (weight <= 0 || ins < 1 || outs < 0 || ins < outs - 1 || !different(c, inside, k)) return 0;
+    if (ins < outs - 1 || !different(c, inside, k)) return 0;
     for (int64_t i = 0; i < ins; ++i) {
         const Edge *row = tidy(c, inside[i]);
         if (c->count[inside[i]] != k - 1) return 0;

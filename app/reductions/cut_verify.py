@@ -13,7 +13,7 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.reductions.cut_log import CLIQUE, MERGE, RULES, TIE, TRIANGLE, TWIN
-from app.reductions.log import entries
+from app.reductions.log import parsed
 from app.reductions.verify import BadReduction
 from app.reductions.verify_compiled import replay_cut
 
@@ -37,10 +37,10 @@ def verify_log(
     if found is not None:
         return found.offset, (found.indptr, found.indices, found.weights, found.nodes)
     replay = _Replay(graph, weights << places, ties)
-    for step, (rule, words) in enumerate(entries(log)):
+    for step, (rule, words, whole) in enumerate(parsed(log)):
         name = RULES[rule] if 0 <= rule < len(RULES) else f"rule {rule}"
         try:
-            _require(rule in CHECKS, "no entry of a log")
+            _require(rule in CHECKS and whole, "no entry of a log")
             CHECKS[rule](replay, *words)
         except (BadReduction, KeyError, TypeError, ValueError, IndexError) as error:
             shown = " ".join(map(str, words[:8])) + (" ..." if len(words) > 8 else "")
@@ -132,7 +132,7 @@ def _check_merge(r: _Replay, u: int, v: int, apart: int) -> None:
 
 
 def _check_twin(r: _Replay, u: int, v: int, apart: int) -> None:
-    _require(u not in r.ties and v != u, f"{u} has a side that it is not tied to yet")
+    _require(not r.ties and v != u, f"{u} or {v} may have a side that it is not tied to yet")
     row, other = r.near(u), r.near(v)
     _require(row.keys() == other.keys() and bool(row), f"{u} and {v} have different neighbours")
     x = next(iter(row))

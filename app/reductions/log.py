@@ -59,6 +59,16 @@ def entries(log: np.ndarray) -> Iterator[tuple[int, list[int]]]:
         at = end
 
 
+def parsed(log: np.ndarray) -> Iterator[tuple[int, list[int], bool]]:
+    """(rule, words, whole) of every entry of a log that may be damaged; one that is not whole is the last."""
+    words, at = np.asarray(log).tolist(), 0
+    while at < len(words):
+        rule, length = (*words[at : at + 2], -1)[:2]
+        entry = words[at + 2 : at + 2 + max(length, 0)]
+        yield rule, entry, 0 < length == len(entry)
+        at += 2 + len(entry) if 0 < length == len(entry) else len(words)
+
+
 def crown_parts(words: list[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
     """The nodes left out, and the flows (i, c, f), of a CROWN entry."""
     flows = words[1 + words[0] :]

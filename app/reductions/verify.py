@@ -25,6 +25,7 @@ from app.reductions.log import (
     TRANSFER,
     TWIN,
     UNCONFINED,
+    parsed,
 )
 
 Nodes = Sequence[int] | np.ndarray
@@ -69,18 +70,14 @@ def verify_log(
     replay = _Replay(graph, weight)
     for v in covered.tolist():
         replay.cover(v)
-    words, at, step = np.asarray(log).tolist(), 0, 0
-    while at < len(words):
-        rule, length = (*words[at : at + 2], -1)[:2]
-        entry = words[at + 2 : at + 2 + max(length, 0)]
+    for step, (rule, entry, whole) in enumerate(parsed(log)):
         name = RULES[rule] if 0 <= rule < len(RULES) else f"rule {rule}"
         try:
-            _require(rule in CHECKS and 0 < length == len(entry), "no entry of a log")
+            _require(rule in CHECKS and whole, "no entry of a log")
             CHECKS[rule](replay, *entry)
         except BadReduction as error:
             shown = " ".join(map(str, entry[:8])) + (" ..." if len(entry) > 8 else "")
             raise BadReduction(f"{graph.name}: step {step} ({name} {shown}): {error}") from None
-        at, step = at + 2 + length, step + 1
     return replay.rest()
 
 

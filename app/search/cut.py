@@ -175,8 +175,8 @@ class CutSearch:
         else:
             left = max(int(PLAN_SHARE * self._expected) // free, LEAST_PLAN)
         if left:
-            self.planned.append(left)
-            self._annealer.stretch(left)
+            self.planned.append(min(left, MOST_SWEEPS))
+            self._annealer.stretch(self.planned[-1])
         else:
             self._mark = MARKS
 
@@ -193,7 +193,8 @@ class CutSearch:
         """
         if len(self._graph.indices) < LONG and self._rounds > 2:
             return 1 << 62
-        return self._annealer.left or max(SHORTEST, len(self._frozen) // PROBE)
+        free = len(self._frozen) - int(self._frozen.sum())
+        return self._annealer.left or max(1, min(max(SHORTEST, len(self._frozen) // PROBE), free // 2))
 
     @property
     def meeting_steps(self) -> int:
@@ -231,7 +232,7 @@ class CutSearch:
         """Keep the round's cut where it is new, then begin the next round."""
         value, sides = self._annealer.best, self._annealer.best_sides()
         record = value > self._best
-        self._rounds += 1
+        self._rounds, self._expected = self._rounds + 1, 0  # what was expected of colder trials
         self._fruitless = 0 if record else self._fruitless + 1
         added = self._pool.add(value, sides, 0 if record else self._near)
         if record:
@@ -266,12 +267,6 @@ class CutSearch:
         pool = np.array(self._pool.sides, dtype=bool).reshape(-1, len(self._frozen))
         own = {"best": self._best, "found_at": self._found_at, "sides": self._sides.copy()}
         own |= {"random": self._random.state, "sweeps": self._sweeps, "stale": self._stale}
-        own |= {
-            "rounds": self._rounds,
-            "planned": self.planned,
-            "given": self._given,
-            "expected": self._expected,
-        }
         own |= {"rounds": self._rounds, "fruitless": self._fruitless, "expected": self._expected}
         own |= {"mark": self._mark, "planned": list(self.planned), "given": list(self._given)}
         own |= {"pool_values": np.array(self._pool.values, dtype=np.int64), "pool_sides": pool}

@@ -71,7 +71,7 @@ class Annealer:
         """Trials until `part` of `parts` of the round, and a sweep, are over; not above 0: they are."""
         number = self._number
         sweep = max(1, -(-part * int(number[SWEEPS]) // parts))
-        return int((sweep - number[SWEEP]) * len(self._constants["order"]) - number[PLACE])
+        return (sweep - int(number[SWEEP])) * len(self._constants["order"]) - int(number[PLACE])
 
     def run(self, steps: int) -> int:
         """Up to `steps` trials of the round; returns those made."""

@@ -107,12 +107,12 @@ class Workload:
 
         Bounds get their share of the time.
         """
-        if not (self.budget.seconds and self.made and self.mine):
+        if not (self.budget.seconds and self.made) or all(search.done for search in self.mine.values()):
             return 0
         each = (self.last + 1e-9) / self.made
         share = 1 + (self.bound_share() if self.bounds is not None and self.more else 0)
         left = self.budget.left() - SPARE * self.budget.seconds
-        return int(max(left, 0.0) / (each * share))
+        return min(int(max(left, 0.0) / (each * share)), 1 << 62)
 
     def room(self, spent: float) -> float:
         """Seconds that bounds or an exact search that have worked so long may still use."""
