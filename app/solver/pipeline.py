@@ -126,16 +126,15 @@ class Pipeline:
         clock = Clock(self.group, limits, GIVE_UP_SHARE * budget.left())
         with self.log.phase("reduce"):
             said = toolbox.reduce(clock.rings, self.case.search.reduction_steps)
-        seconds = progress.elapsed()
-        if not clock.rang:
-            if said:
-                self.log.info("%s: %s, %.2f s", progress.name, said, seconds)
-        elif said and toolbox.reduction_steps:
-            self.log.info("%s: %s, cut short after %.2f s", progress.name, said, seconds)
-            self.replay.append(f"search.reduction_steps={toolbox.reduction_steps}")
-        elif not said:
-            self.log.info("%s: reductions given up after %.2f s", progress.name, seconds)
+        cut_short = clock.rang and toolbox.reduction_steps > 0
+        if said:
+            when = "cut short after " if cut_short else ""
+            self.log.info("%s: %s, %s%.2f s", progress.name, said, when, progress.elapsed())
+        elif clock.rang:
+            self.log.info("%s: reductions given up after %.2f s", progress.name, progress.elapsed())
             self.replay.append("search.reductions=false")
+        if said and cut_short:
+            self.replay.append(f"search.reduction_steps={toolbox.reduction_steps}")
 
     def _check_replicas(self, what: str, core: Graph, solution: np.ndarray | None = None) -> None:
         """Refuse to go on where the ranks' copies of core and solution differ. Ranks: all call."""
