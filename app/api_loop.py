@@ -116,6 +116,7 @@ class GraphAgent:
         returns   the mean of their losses; None where none was due
         """
         steps, self._untaught, losses = self._untaught, 0, []
+        self.learner.progress = min(self.steps / self.context.case.train.steps, 1.0)
         if self.learner.ready():
             for lesson in self.learner.lessons(steps):
                 self.learner.follow(lesson)
@@ -124,5 +125,5 @@ class GraphAgent:
 
     def policy(self) -> TrainedPolicy:
         """What it has learned so far, for `solve(weights=...)` and for files."""
-        case, weights = self.context.case, self.learner.params.host()
+        case, weights = self.context.case, self.learner.policy.host()
         return TrainedPolicy(weights, case.policy, case.problem.name, [], digest(weights))

@@ -213,7 +213,7 @@ def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "nodes", f"must be [lo, hi] with lo at most hi, got [{lo}, {hi}]"
     elif graphs.generator and lo == 0:
         yield "nodes", f'must be at least 1 for generator = "{graphs.generator}", got 0'
-    elif graphs.generator in ("ba", "mixed", "varied") and graphs.d >= lo:
+    elif graphs.generator in ("ba", "small_world", "mixed", "varied") and graphs.d >= lo:
         yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"
     elif graphs.generator == "sbm" and not 2 <= graphs.random_classes <= lo:
         found = f"got {graphs.random_classes}"

@@ -141,8 +141,11 @@ class GraphCase(Table, frozen=True):
             "er",
             "ba",
             "torus",
+            "small_world",
+            "geometric",
             "mixed",
             "varied",
+            "diverse",
             "rmat",
             "rmat_natural",
             "chung_lu",
@@ -151,10 +154,11 @@ class GraphCase(Table, frozen=True):
             "uniform_points",
         ],
         about(
-            "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; mixed: ba, er by turns; "
-            "varied: ba, er, torus by turns; rmat; rmat_natural: rmat, hubs first; chung_lu: power-law "
-            "degrees; bter: these and triangles; sbm: communities, which are the classes; uniform_points: "
-            "in the unit square, for tours"
+            "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; small_world: Watts-Strogatz; "
+            "geometric: points that are near each other; rmat; rmat_natural: rmat, hubs first; chung_lu: "
+            "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
+            "uniform_points: in the unit square, for tours; by turns: mixed: ba, er; varied: ba, er, torus; "
+            "diverse: nine families with keys of their own, sparse and dense"
         ),
     ] = ""
     edge_weights: Annotated[
@@ -165,11 +169,21 @@ class GraphCase(Table, frozen=True):
         ),
     ] = "one"
     nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
-    p: Annotated[Share, about("er: probability of an edge")] = 0.15
+    p: Annotated[
+        Share, about("er: probability of an edge; small_world: that the far end of one is moved")
+    ] = 0.15
     d: Annotated[
-        Positive, about("ba: edges that each new node brings; rmat, chung_lu, bter: edges per node")
+        Positive,
+        about(
+            "ba: edges that each new node brings; small_world: neighbours ahead; rmat, chung_lu, bter, "
+            "geometric: edges per node"
+        ),
     ] = 4
-    edges: Annotated[Count, about("rmat, chung_lu, bter: edges drawn, repeats included; 0: nodes x d")] = 0
+    edges: Annotated[
+        Count,
+        about("rmat, chung_lu, bter: edges drawn, repeats included; geometric: expected; 0: nodes x d"),
+    ] = 0
+    removed: Annotated[Share, about("torus: share of the edges left out")] = 0.0
     exponent: Annotated[
         float, Meta(gt=2.0, le=100.0), about("chung_lu, bter: of the power law of the expected degrees")
     ] = 2.3
@@ -259,6 +273,16 @@ class AgentCase(Table, frozen=True):
         ),
     ] = "dqn"
     learning_rate: Annotated[AboveZero, about("step size of Adam")] = 1e-3
+    learning_rate_end: Annotated[
+        Amount, about("step size at the end of train.steps, in a straight line; 0: as at the beginning")
+    ] = 0.0
+    average: Annotated[
+        BelowOne,
+        about(
+            "decay, at each gradient step, of a moving average of the weights, which is what is evaluated "
+            "and kept; 0: the weights themselves"
+        ),
+    ] = 0.0
     discount: Annotated[Share, about("weight of the next step's value")] = 0.5
     n_step: Annotated[int, Meta(ge=1, le=100), about("environment steps summed in a target")] = 1
     batch: Annotated[Positive, about("dqn, ppo: transitions per gradient step")] = 16

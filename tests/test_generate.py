@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from app.errors import CaseError
 from app.graphs import chung_lu as chung_lu_module
-from app.graphs import generate, stream
+from app.graphs import generate, near, stream
 from app.graphs import rmat as rmat_module
+from app.graphs import torus as torus_module
 from app.graphs.chung_lu import chung_lu
 from app.graphs.drawn_weights import LARGEST, NORMAL_UNIT, WEIGHTS, with_weights
 from app.graphs.generate import GENERATORS, barabasi_albert, erdos_renyi
 from app.graphs.graph import from_edges
+from app.graphs.near import SIDE, geometric, small_world
 from app.graphs.rmat import rmat
 from app.graphs.torus import torus
 
@@ -110,6 +112,12 @@ def test_ba_is_the_graph_of_networkx(n, d, seed, monkeypatch):
         ("ba", (5, 5, 1), "graph.d"),
         ("ba", (1, 1, 1), "graph.n"),
         ("ba", (5, 2, 0.5), "graph.seed"),
+        ("torus", (5, 1.5, 1), "graph.removed: must be 0..1, got 1.5"),
+        ("torus", (5, math.nan, 1), "graph.removed"),
+        ("small_world", (5, 5, 0.1, 1), "graph.d: must be an integer 1..4, got 5"),
+        ("small_world", (5, 2, -0.1, 1), "graph.p: must be 0..1, got -0.1"),
+        ("geometric", (0, 5, 1), "graph.nodes"),
+        ("geometric", (5, -1, 1), "graph.edges"),
     ],
 )
 def test_bad_parameters_are_named(kind, arguments, where):
@@ -184,7 +192,7 @@ def test_a_large_power_law_graph():
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 6, 36, 97, 400])
 def test_a_torus_has_four_neighbours_a_node_and_is_connected(n, monkeypatch):
     monkeypatch.setattr("app.graphs.torus.CHUNK_EDGES", 7)
-    u, v = pairs(torus(n, 1))
+    u, v = pairs(torus(n, 0.0, 1))
     wanted = {tuple(sorted((i, (i + step) % n))) for i in range(n) for step in (1, math.isqrt(n))}
     assert {tuple(sorted(pair)) for pair in zip(u.tolist(), v.tolist())} == wanted
     if n >= 5:
@@ -193,9 +201,70 @@ def test_a_torus_has_four_neighbours_a_node_and_is_connected(n, monkeypatch):
 
 
 def test_a_torus_is_as_wide_as_it_is_high():
-    graph = networkx.Graph(zip(*(ends.tolist() for ends in pairs(torus(49, 1)))))
+    graph = networkx.Graph(zip(*(ends.tolist() for ends in pairs(torus(49, 0.0, 1)))))
     assert networkx.is_connected(graph)
     assert networkx.diameter(graph) == 6
+
+
+def test_a_torus_loses_its_share_of_edges(monkeypatch):
+    whole = set(zip(*(ends.tolist() for ends in pairs(torus(90_000, 0.0, 5)))))
+    monkeypatch.setattr(torus_module, "BLOCK", 7000)
+    found = set(zip(*(ends.tolist() for ends in pairs(torus(90_000, 0.3, 5)))))
+    assert found < whole and abs(len(found) - 0.7 * len(whole)) < 6 * math.sqrt(0.21 * len(whole))
+    assert found != set(zip(*(ends.tolist() for ends in pairs(torus(90_000, 0.3, 6)))))
+    # Each direction by itself: no node has lost both edges ahead more often than chance has it.
+    lost = {u for u, _ in whole - found}
+    both = sum(u in lost for u in range(90_000)) / 90_000
+    assert both == pytest.approx(1 - 0.7**2, abs=0.01)
+    monkeypatch.setattr(torus_module, "CHUNK_EDGES", 11)
+    assert set(zip(*(ends.tolist() for ends in pairs(torus(90_000, 0.3, 5))))) == found
+    assert not pairs(torus(50, 1.0, 1))[0].size
+
+
+# ---- small worlds and points near each other ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (5, 4), (40, 1), (97, 3)])
+def test_a_ring_without_moved_ends(n, d):
+    u, v = pairs(small_world(n, d, 0.0, 1))
+    wanted = {frozenset((i, (i + hop) % n)) for i in range(n) for hop in range(1, d + 1)}
+    assert {frozenset(pair) for pair in zip(u.tolist(), v.tolist())} == wanted and len(u) == n * d
+
+
+def test_a_small_world_moves_its_share_of_ends_anywhere(monkeypatch):
+    n, d, p = 30_000, 3, 0.2
+    monkeypatch.setattr(near, "BLOCK", 4096)
+    opened = small_world(n, d, p, 9)
+    u, v = pairs(opened)
+    assert len(u) == opened.lines == n * d
+    ahead = (v - u) % n
+    moved = (ahead == 0) | (ahead > d)
+    assert abs(moved.sum() - p * n * d) < 6 * math.sqrt(p * (1 - p) * n * d)
+    # Moved ends are even over the nodes, and each hop has its share.
+    tenths = np.bincount(v[moved] // (n // 10), minlength=10)
+    assert (np.abs(tenths - tenths.mean()) < 6 * math.sqrt(tenths.mean())).all()
+    assert set(ahead[~moved].tolist()) == {1, 2, 3}
+    parts = [c[:2] for rank in range(3) for c in opened.part(opened, rank, 3)]
+    found = np.concatenate([np.stack(c, axis=1) for c in parts])
+    assert sorted(map(tuple, found.tolist())) == sorted(zip(u.tolist(), v.tolist()))
+
+
+@pytest.mark.parametrize(("n", "edges"), [(1, 0), (2, 1), (60, 90), (200, 1000), (50, 100_000)])
+def test_points_within_a_distance_are_joined(n, edges, monkeypatch):
+    monkeypatch.setattr(near, "CHUNK_EDGES", 17)
+    u, v = pairs(geometric(n, edges, 4))
+    points = near.stream(4, "geometric").integers(0, SIDE, (n, 2))
+    squares = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    reach = SIDE**2 * 2 * edges / (math.pi * max(n * (n - 1), 1))
+    close = [
+        (a, b) for a in range(n) for b in range(a + 1, n) if squares[a, b] <= math.isqrt(int(reach)) ** 2
+    ]
+    assert list(zip(u.tolist(), v.tolist())) == close
+
+
+def test_a_geometric_graph_has_about_the_edges_asked_for():
+    u, _ = pairs(geometric(20_000, 60_000, 2))
+    assert 0.95 * 60_000 < len(u) < 60_000  # along the border some have fewer neighbours
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)

@@ -27,6 +27,7 @@ from app.model.rates import Network, Rates, between, load_calibration
 from app.model.steps import make_step, sample_states
 from app.model.work import States, evaluation, learning, mean_of_replicas, parts_of, sent_bytes
 from app.partition.assemble import assemble, gather_whole
+from app.partition.load import generate_set
 from app.problems.table import make_problem
 from app.recipes import PAPER_POLICY
 from app.rl.agent import Agent
@@ -241,6 +242,16 @@ def test_graphs_by_their_parameters():
     assert expected_entries(GraphCase(generator="mixed", nodes=(50, 150), p=0.1, d=3)) == 795
     assert expected_entries(GraphCase(generator="varied", nodes=(50, 150), p=0.1, d=3)) == 663
     assert expected_entries(GraphCase(generator="torus", nodes=70)) == 280
+    assert expected_entries(GraphCase(generator="torus", nodes=70, removed=0.25)) == 210
+    assert expected_entries(GraphCase(generator="small_world", nodes=70, d=2)) == 280
+    assert expected_entries(GraphCase(generator="geometric", nodes=70, edges=100)) == 200
+
+
+def test_expected_entries_of_diverse_graphs(solo):
+    table = GraphCase(generator="diverse", nodes=100, count=270)
+    found = [2 * each.graph.edges for each in generate_set(solo, table, 5, "x")]
+    # Repeats and loops, which the expectation counts, are a fifth of them.
+    assert 0.7 < np.mean(found) / expected_entries(table) < 1
 
 
 def test_a_plan_has_memory_time_and_the_fastest_number_of_ranks():

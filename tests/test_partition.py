@@ -20,6 +20,7 @@ from app.graphs.stream import EdgeStream
 from app.partition import assemble as assemble_module
 from app.partition.assemble import assemble, gather_whole
 from app.partition.even import entries_weights
+from app.partition.families import FAMILIES, Turn, family_names, turn_of
 from app.partition.load import generate_set, load_graphs
 from app.partition.migrate import move_rows
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks, partition_rows
@@ -319,6 +320,23 @@ def test_families_and_weights_by_turns(group, solo):
     assert kinds == ["one"] * 3 + ["signs"] * 3 + ["normal"] * 3 + ["one"] * 3
     plain = generate_set(solo, GraphCase(generator="varied", nodes=(9, 60), count=12, d=2), 5, "x")
     assert [np.array_equal(a.graph.indices, b.graph.indices) for a, b in zip(plain, alone)] == [True] * 12
+
+
+def test_diverse_graphs_come_by_turns_within_turns(group, solo):
+    table = GraphCase(generator="diverse", nodes=(20, 60), count=3 * len(FAMILIES["diverse"]))
+    loaded, alone = generate_set(group, table, 5, "x"), generate_set(solo, table, 5, "x")
+    families = family_names(table)
+    assert [item.graph.name.split("-")[0] for item in loaded] == families * 3
+    assert [bits(gather_whole(group, item.graph, item.rows)) for item in loaded] == [
+        bits(one.graph) for one in alone
+    ]
+    # The keys of each turn, and those of the table where a turn has none.
+    first = [turn_of(table, number)[0].table(table, 50) for number in range(len(families))]
+    assert [each.generator for each in first] == families
+    assert first[0].d == 1 and turn_of(table, len(families))[0].table(table, 50).d == 2
+    sparse = Turn("er", 2).table(table, 50)
+    assert sparse.p * 49 == pytest.approx(4) and Turn("er", 2).table(table, 2).p == 1
+    assert Turn("chung_lu", 1.5).table(table, 50).edges == 75 and Turn("ba", 6).table(table, 4).d == 3
 
 
 @pytest.mark.parametrize("make", [lambda: erdos_renyi(500, 0.02, 3), lambda: barabasi_albert(500, 4, 3)])

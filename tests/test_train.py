@@ -6,6 +6,7 @@ python tests/test_train.py      prints digests of short trainings; under mpirun 
 import dataclasses
 import hashlib
 import sys
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # started by test_other_kernels_and_hash_seeds, without pytest's paths
@@ -97,6 +98,7 @@ VARIANTS = {
     "double": (changed(SHORT, agent={"double": True, "gradient_steps": 2}), SMALL),
     "environments": (changed(SHORT, train={"environments": 4}, agent={"reward_scale": "nodes"}), SMALL),
     "mixing": (changed(SHORT, policy={"head": "mixing", "layers": 3}, agent={"double": True}), SMALL),
+    "averaged": (changed(SHORT, agent={"average": 0.7, "learning_rate_end": 1e-4}), SMALL),
     "edge weights": (changed(SHORT, policy={"edge_weights": True}), WEIGHTED),
     "shared": (changed(SHORT, policy={"shared_layers": True, "mean_degree": False, "layers": 1}), SMALL),
     "paper": (msgspec.structs.replace(SHORT, policy=PAPER_POLICY, agent=changed(SHORT, agent={
@@ -253,6 +255,60 @@ def test_epsilon_decays_linearly(solo):
     agent = make_agent(solo, SMALL[:1], epsilon_start=0.9, epsilon_end=0.1, epsilon_decay_steps=8)
     found = [agent.epsilon(step) for step in (0, 2, 4, 8, 9, 1000)]
     assert found == pytest.approx([0.9, 0.7, 0.5, 0.1, 0.1, 0.1])
+
+
+def flat_of(agent, params):
+    return np.array(agent.group.device.get(params.flat))
+
+
+def update(agent, gradient):
+    agent.update(agent.group.device.put(gradient.astype(np.float32)))
+
+
+def test_the_step_size_ends_where_it_shall(solo):
+    agent = make_agent(solo, SMALL[:1], learning_rate=0.01, learning_rate_end=0.002)
+    found = []
+    for agent.progress in (0.0, 0.5, 1.0):
+        before = flat_of(agent, agent.params)
+        agent.optimiser = agent.new_optimiser(agent.params.size)
+        update(agent, np.ones(agent.params.size))
+        found.append(float(np.mean(before - flat_of(agent, agent.params))))
+    assert found == pytest.approx([0.01, 0.006, 0.002], rel=1e-3)  # a first step of Adam is its step size
+    assert make_agent(solo, SMALL[:1], learning_rate=0.01).rate() == 0.01
+
+
+def test_the_policy_is_the_moving_average_of_the_weights(solo):
+    agent = make_agent(solo, SMALL[:1], average=0.75)
+    wanted = flat_of(agent, agent.params).astype(np.float64)
+    for draw in range(6):
+        update(agent, np.random.default_rng(draw).normal(size=agent.params.size))
+        wanted = 0.75 * wanted + 0.25 * flat_of(agent, agent.params)
+        assert np.allclose(flat_of(agent, agent.policy), wanted, rtol=1e-5, atol=1e-7)
+        assert not np.array_equal(flat_of(agent, agent.policy), flat_of(agent, agent.params))
+    plain = make_agent(solo, SMALL[:1])
+    assert plain.policy is plain.params
+    # A later learner goes on from both.
+    later = make_agent(solo, SMALL[:1], average=0.75)
+    later.restore(agent.state())
+    assert np.array_equal(flat_of(later, later.policy), flat_of(agent, agent.policy))
+    assert {"the average"} == {*agent.replicas()} - {*plain.replicas()}
+
+
+def test_the_averaged_weights_are_those_evaluated_and_kept(solo):
+    case = changed(SHORT, agent={"average": 0.9}, train={"steps": 30, "evaluate_every": 10})
+    kept, seen = {}, []
+    train = partial(train_policy, solo, problem=MinimumVertexCover(), blocks=make_blocks(solo, SMALL))
+    result = train(
+        case=case, held_back=make_blocks(solo, HELD), snapshot=lambda step, w: kept.setdefault(step, w)
+    )
+    assert digest(result.weights) == digest(kept[result.best_step])
+    # The same steps without an average learn the same and keep other weights.
+    plain = train(
+        case=changed(case, agent={"average": 0.0}), held_back=make_blocks(solo, HELD),
+        snapshot=lambda step, weights: seen.append(digest(weights)),
+    )  # fmt: skip
+    assert [row["loss"] for row in result.records[1:]] == [row["loss"] for row in plain.records[1:]]
+    assert digest(kept[30]) != seen[-1]
 
 
 def test_acting_greedily_is_the_best_score_and_exploring_uniform(group):

@@ -58,7 +58,7 @@ def differences(manifest: dict[str, Any], case: Case, inputs: dict[str, str] | N
         found.append(_line("lockstep", manifest["lockstep"], VERSION))
     was, now = _flat(manifest["case"]), _flat(described(case))
     for key in sorted({*was, *now}):
-        if _defines(key, case.run.task) and was.get(key) != now.get(key):
+        if _defines(key, case) and was.get(key) != now.get(key):
             found.append(_line(key, was.get(key), now.get(key)))
     if inputs is not None and not found:
         theirs = manifest["inputs"]
@@ -90,11 +90,13 @@ def same_ends(one: Case, other: Case) -> bool:
     return all(both[0][key] == both[1][key] for key in ENDS.get(other.run.task, ()))
 
 
-def _defines(key: str, task: str) -> bool:
+def _defines(key: str, case: Case) -> bool:
     table, _, name = key.partition(".")
     if table in DEFINING:
         return name in DEFINING[table]
-    return table not in FREE_TABLES and key not in ENDS.get(task, ())
+    if key == "train.steps" and case.agent.learning_rate_end:
+        return True  # every step's size depends on how many there are
+    return table not in FREE_TABLES and key not in ENDS.get(case.run.task, ())
 
 
 def _line(name: str, was: Any, now: Any) -> str:

@@ -20,7 +20,9 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
             rmat (edges, rmat_a, _b, _c)    recursive quarters of the matrix
             chung_lu (edges, exponent)      power-law expected degrees
             bter (edges, exponent, clustering, degrees_of ...)   power law with triangles
-            torus                           a closed square grid
+            torus (removed)                 a closed square grid, or a share of its edges
+            small_world (d, p)              a ring of neighbours, some edges moved
+            geometric (edges or d)          points in a square, joined where near
             sbm (random_classes, degree_in, degree_out)          planted communities
             uniform_points                  points in a square; OUT as .tsp keeps all distances
   OUT       the file to write; its suffix says the format (python -m app convert --help)
@@ -31,6 +33,11 @@ seed, run.py solves exactly this graph (graph.generator=FAMILY graph.nodes=N see
   python -m app generate ba graph.mtx nodes=10000 d=4 seed=1
   python -m app generate sbm nodes.npz nodes=4000 random_classes=4 random_features=32 seed=1
 """
+
+FAMILIES = (
+    "er", "ba", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "torus", "small_world", "geometric",
+    "uniform_points",
+)  # fmt: skip
 
 
 def generate(arguments: list[str]) -> str:
@@ -61,9 +68,8 @@ def _sort(files: list[str]) -> tuple[str, str, list[str]]:
     if len(files) < 2 or "=" in files[0]:
         raise CaseError("generate: FAMILY and OUT are needed; --help says more")
     family, out, *settings = files
-    families = ("er", "ba", "rmat", "rmat_natural", "chung_lu", "bter", "sbm", "torus", "uniform_points")
-    if family not in families:
-        raise CaseError(f"generate: unknown family {printable(family)}: there are {', '.join(families)}")
+    if family not in FAMILIES:
+        raise CaseError(f"generate: unknown family {printable(family)}: there are {', '.join(FAMILIES)}")
     for each in settings:
         if "=" not in each:
             raise CaseError(

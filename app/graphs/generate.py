@@ -11,6 +11,7 @@ from app.errors import CaseError
 from app.graphs.bter import bter
 from app.graphs.checks import MOST_NODES, check_count, check_seed
 from app.graphs.chung_lu import chung_lu
+from app.graphs.near import geometric, small_world
 from app.graphs.points import generate_points
 from app.graphs.rmat import rmat
 from app.graphs.sbm import planted
@@ -99,5 +100,7 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "bter": bter,
     "sbm": planted,
     "torus": torus,
+    "small_world": small_world,
+    "geometric": geometric,
     "uniform_points": generate_points,
 }

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from app.comm.grid import fit_groups
@@ -19,6 +20,7 @@ from app.model.layout import Layout, estimate
 from app.model.node_plan import node_plan_lines
 from app.model.rates import Calibration, Network, Rates, load_calibration
 from app.model.work import States, evaluation, learning, mean_of_replicas
+from app.partition.families import turns_of
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
@@ -60,16 +62,22 @@ def graph_case(text: str) -> GraphCase:
 def expected_entries(table: GraphCase) -> int:
     """Stored directed entries that a generator makes, in expectation, repeats included."""
     n = mean_nodes(table)
+    families = turns_of(table)
+    return int(
+        sum(fmean(_entries_of(turn.table(table, n), n) for turn in each) for each in families) / len(families)
+    )
+
+
+def _entries_of(table: GraphCase, n: int) -> float:
+    """Those of one family."""
     if table.generator == "er":
-        return int(n * (n - 1) * table.p)
-    if table.generator == "mixed":
-        return int(n * (n - 1) * table.p / 2 + table.d * n)
-    if table.generator == "varied":
-        return int((n * (n - 1) * table.p + 2 * table.d * n + 4 * n) / 3)
+        return n * (n - 1) * table.p
     if table.generator == "torus":
-        return 4 * n
+        return 4 * n * (1 - table.removed)
     if table.generator == "sbm":
-        return int(n * (table.degree_in + table.degree_out))
+        return n * (table.degree_in + table.degree_out)
+    if table.generator in ("ba", "small_world", "uniform_points"):
+        return 2 * table.d * n
     return 2 * (table.edges or table.d * n)
 
 

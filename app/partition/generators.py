@@ -9,9 +9,9 @@ from app.graphs.bter import power_law_degrees, spread_degrees
 from app.graphs.drawn_weights import with_weights
 from app.graphs.generate import GENERATORS
 from app.graphs.stream import EdgeStream
+from app.partition.families import turn_of
 
-# What values of graph.generator and graph.edge_weights stand for, by turns; others for themselves.
-FAMILIES = {"mixed": ("ba", "er"), "varied": ("ba", "er", "torus")}
+# What graph.edge_weights = "mixed" stands for, by turns.
 WEIGHTS_BY_TURNS = ("one", "signs", "normal")
 
 
@@ -20,11 +20,11 @@ def generated(case: GraphCase, number: int, n: int, seed: int, found: np.ndarray
 
     found   as parameters_of takes it
     """
-    families = FAMILIES.get(case.generator, (case.generator,))
-    turn, which = divmod(number, len(families))
-    family, parameters = families[which], parameters_of(case, families[which], n, found)
+    turn, before = turn_of(case, number)
+    family, table = turn.family, turn.table(case, n)
+    parameters = parameters_of(table, family, n, found)
     opened = GENERATORS[family](n, *parameters, seed, name=f"{family}-{n}-{number}")
-    return with_weights(opened, weights_of(case, turn), seed)
+    return with_weights(opened, weights_of(case, before), seed)
 
 
 def weights_of(case: GraphCase, turn: int = 0) -> str:
@@ -48,7 +48,9 @@ def parameters_of(case: GraphCase, family: str, n: int, found: np.ndarray | None
         "rmat_natural": (edges, (case.rmat_a, case.rmat_b, case.rmat_c)),
         "chung_lu": (edges, case.exponent),
         "sbm": (case.random_classes, case.degree_in, case.degree_out),
-        "torus": (),
+        "torus": (case.removed,),
+        "small_world": (case.d, case.p),
+        "geometric": (edges,),
         "uniform_points": (),
     }[family]
 

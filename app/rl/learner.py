@@ -12,6 +12,7 @@ from app.comm.guard import check_replicas
 from app.config import AgentCase
 from app.errors import NumericsError
 from app.gnn.optim import Adam, optimiser_arrays, restore_optimiser
+from app.gnn.parameters import Parameters
 from app.native.library import keep_freed_memory
 from app.rl.dynamics import DYNAMICS
 from app.rl.env import Environment
@@ -41,7 +42,9 @@ class Learner:
     steps, on the mean of their lessons, so their weights stay the same.
 
     net, params   the network, and its weights: a view of one flat vector, replicated
+    averaged      the moving average of the weights that agent.average asks for, replicated; or None
     optimiser     Adam on them; its `step` counts the gradient steps
+    progress      share of the training that is over, 0 to 1, which whoever runs it says
     blocks        this rank's rows of the training graphs
     seed          of this replica's draws
     world         the ranks whose weights must agree: those of all replicas
@@ -64,7 +67,9 @@ class Learner:
         self.seed, self.check_every, self.world = seed, check_every, group
         keep_freed_memory()
         self.params = net.new_parameters(group.device, seed)
+        self.averaged = self.params.copy() if case.average else None
         self.optimiser = self.new_optimiser(self.params.size)
+        self.progress = 0.0
         self.dynamics = DYNAMICS[net.problem.dynamics]
         self.layouts = Layouts(group, blocks)
 
@@ -120,8 +125,21 @@ class Learner:
         self.check_weights()
 
     def update(self, gradient: Array) -> None:
-        """The optimiser's step."""
+        """The optimiser's step, and that of the average of the weights (Polyak and Juditsky 1992)."""
+        self.optimiser.rate = self.rate()
         self.optimiser.update(self.params.flat, gradient)
+        if self.averaged is not None:
+            self.averaged.flat += (1 - self.case.average) * (self.params.flat - self.averaged.flat)
+
+    def rate(self) -> float:
+        """The step size by now."""
+        first, last = self.case.learning_rate, self.case.learning_rate_end
+        return first + self.progress * (last - first) if last else first
+
+    @property
+    def policy(self) -> Parameters:
+        """The weights to evaluate and to keep: the average, or those that learn."""
+        return self.params if self.averaged is None else self.averaged
 
     def new_optimiser(self, size: int) -> Adam:
         """The optimiser of the case for `size` parameters."""
@@ -134,7 +152,8 @@ class Learner:
     def replicas(self) -> dict[str, np.ndarray]:
         """Host copies of what every rank holds alike and learning changes, by name."""
         get, optimiser = self.group.device.get, self.optimiser
-        return {**self.params.host(), "Adam's m": get(optimiser.m), "Adam's v": get(optimiser.v)}
+        averaged = {"the average": get(self.averaged.flat)} if self.averaged is not None else {}
+        return {**self.params.host(), "Adam's m": get(optimiser.m), "Adam's v": get(optimiser.v), **averaged}
 
     def check_weights(self) -> None:
         """Compare the replicas of all ranks of all replicas, every check_every gradient steps."""
@@ -152,6 +171,8 @@ class Learner:
         device = self.group.device
         arrays = {"params": np.array(device.get(self.params.flat))}
         arrays |= optimiser_arrays(self.optimiser, device, "optimiser")
+        if self.averaged is not None:
+            arrays["averaged"] = np.array(device.get(self.averaged.flat))
         return State({"gradient_steps": self.optimiser.step}, arrays)
 
     def restore(self, state: State) -> None:
@@ -159,6 +180,8 @@ class Learner:
         device, step = self.group.device, state.values["gradient_steps"]
         self.params.flat[:] = device.put(state.arrays["params"])
         restore_optimiser(self.optimiser, device, "optimiser", step, state.arrays)
+        if self.averaged is not None:
+            self.averaged.flat[:] = device.put(state.arrays["averaged"])
 
     # ---- what is told of it -----------------------------------------------------------------------------
 

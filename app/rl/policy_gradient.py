@@ -186,6 +186,7 @@ class PolicyLearner(Learner):
         """The optimisers' steps: of the network, and of the value head where there is one."""
         super().update(gradient[: self.params.size])
         if self.value is not None:
+            self.value_optimiser.rate = self.rate()
             self.value_optimiser.update(self.value.params.flat, gradient[self.params.size :])
 
     def replicas(self) -> dict[str, np.ndarray]:

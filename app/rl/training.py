@@ -91,7 +91,7 @@ def train_policy(
     watch = watch or Stopwatch(group.device)
     replicas = _make_replicas(grid, case, problem, blocks, watch)
     learner = replicas[0].learner
-    result = Training(learner.net, learner.params.host(), best_step=0, best_total=-1)
+    result = Training(learner.net, learner.policy.host(), best_step=0, best_total=-1)
     step, evaluated, losses = 0, -1, []
     if (earlier := keeper.recall("train")) is not None:
         step, evaluated, losses = _restore(grid, replicas, result, earlier)
@@ -108,7 +108,7 @@ def train_policy(
             _evaluate(grid, replicas, held_back, step, losses, result, record, look, tell)
             evaluated = step // case.train.evaluate_every
             losses = []
-            snapshot(step, learner.params.host())
+            snapshot(step, learner.policy.host())
             if enough():
                 break
 
@@ -126,14 +126,14 @@ def train_policy(
             # Sample and train, when all replicas are ready: together
             if ready == grid.replicas:
                 with watch("agent"):
-                    losses += _learn(grid, replicas)
+                    losses += _learn(grid, replicas, min(step / case.train.steps, 1.0))
 
             # Next episode where one is done
             with watch("environment"):
                 _renew(grid, replicas)
     else:
         _evaluate(grid, replicas, held_back, case.train.steps, losses, result, record, look, tell)
-        snapshot(case.train.steps, learner.params.host())
+        snapshot(case.train.steps, learner.policy.host())
     stored, result.replay_bytes = grid.total(np.sum([r.learner.stored() for r in replicas], axis=0))
     mean_nodes = sum(b.n for b in blocks) / len(blocks)
     result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
@@ -183,8 +183,10 @@ def share_of(agent: AgentCase, replicas: int) -> AgentCase:
     return msgspec.structs.replace(agent, batch=batch, rollout_steps=steps)
 
 
-def _learn(grid: Grid, replicas: list[Replica]) -> list[float]:
+def _learn(grid: Grid, replicas: list[Replica], progress: float) -> list[float]:
     """The gradient steps that are due, the same in all replicas; returns their losses. Ranks: all call."""
+    for replica in replicas:
+        replica.learner.progress = progress
     losses, plans = [], [replica.lessons() for replica in replicas]
     while True:
         with grid.together("learning"):
@@ -233,7 +235,7 @@ def _evaluate(
     total, episodes = grid.total([value, sum(r.begun for r in replicas)])
     if not result.records or better(learner.net.problem, total, result.best_total):
         result.best_total, result.best_step = total, step
-        result.weights = learner.params.host()
+        result.weights = learner.policy.host()
     row: dict[str, Any] = {
         "step": step,
         "episodes": episodes,
@@ -253,7 +255,7 @@ def _held_back(
     """The sum of the objectives of this group's share of the held-back graphs. Ranks: all call."""
     problem, mine = learner.net.problem, held_back[grid.number :: grid.groups]
     with grid.together("evaluating"):
-        envs, pieces = one_at_a_time(learner.group, learner.net, learner.params, mine)
+        envs, pieces = one_at_a_time(learner.group, learner.net, learner.policy, mine)
     for _ in grid.in_step(pieces, "evaluating"):
         tell(sum(env.done for env in envs), len(envs), sum(env.steps for env in envs))
         look()

@@ -22,7 +22,7 @@ from app.config import Case, GraphCase
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch
-from app.partition.generators import FAMILIES
+from app.partition.families import family_names
 from app.partition.load import generate_set
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
@@ -164,7 +164,7 @@ def _targets(case: Case) -> dict[str, float]:
     families, targets = case.study.families, case.study.targets
     if len(families) != len(targets):
         raise CaseError(f"study.targets: must be one for each of study.families, got {len(targets)}")
-    known = FAMILIES.get(case.graph.generator, (case.graph.generator,))
+    known = dict.fromkeys(family_names(case.graph))
     if not set(families) <= set(known):
         raise CaseError(
             f"study.families: graph.generator makes {', '.join(known)}, got {', '.join(families)}"
@@ -193,7 +193,7 @@ def _tests(context: Context, references: References) -> Tests:
         graphs = generate_set(alone.group, table, 0, "test", numbers=numbers)
         problem = make_problem(context.case.problem.name)
         blocks = [alone.state_rows(each, problem) for each in graphs]
-    made = FAMILIES.get(table.generator, (table.generator,))
+    made = family_names(table)
     return Tests(group, blocks, [made[i % len(made)] for i in range(table.count)], references)
 
 
