@@ -20,6 +20,7 @@ from app.config import (
     all_tables,
     bare_type,
     expected,
+    graph_tables,
     limits,
     table_of,
 )
@@ -120,7 +121,7 @@ def conflicts(
 
     has_graphs, has_training   the graphs to solve, or to train on, are not in the case
     """
-    for keys, graphs in zip(GRAPH_TABLES, (case.graph, case.train.graphs)):
+    for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
         if graphs is not None:
             given = has_graphs and case.run.task == "solve" and graphs is case.graph
             for key, mistake in (*_graph_conflicts(graphs), *(() if given else _file_keys(graphs))):
@@ -144,6 +145,9 @@ def conflicts(
         or (trained is case.graph and case.run.task == "solve")
     ):
         yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
+    held_back = case.train.held_back
+    if held_back is not None and not (held_back.path or held_back.generator):
+        yield f"{where(('train', 'held_back'), places)}: needs graphs: set its path or generator"
     yield from _policy_conflicts(case, places)
     for key in ("inside", "outside"):
         if case.run.task == "solve" and case.search.solver == "policy" and getattr(case.search, key):

@@ -25,6 +25,7 @@ from app.config import (
     Keys,
     all_tables,
     expected,
+    graph_tables,
     takes_text,
     type_of,
 )
@@ -92,7 +93,7 @@ def build_from(overrides: list[str]) -> Case:
 
 def named_files(case: Case) -> list[str]:
     """The files and folders that a case reads, absolute paths."""
-    tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])
+    tables = [table for table in graph_tables(case) if table is not None]
     found = [path for table in tables for path in table.path if not path.startswith("networkx:")]
     found += [name for table in tables for path in table.path for name in _together(path, table.format)]
     beside = {getattr(table, key) for table in tables for key in GRAPH_FILES} - {"random"}
@@ -273,8 +274,9 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
 
     graph = located(case.graph, ("graph", "path"))
     train, policy, study = case.train, case.policy, case.study
-    if train.graphs is not None:
-        train = structs.replace(train, graphs=located(train.graphs, ("train", "graphs", "path")))
+    for key in ("graphs", "held_back"):
+        if (table := getattr(train, key)) is not None:
+            train = structs.replace(train, **{key: located(table, ("train", key, "path"))})
     if policy.weights not in ("", "default", "train"):
         policy = structs.replace(policy, weights=_absolute(policy.weights, base(("policy", "weights"))))
     tables = {name: getattr(case, name) for name, _ in FILES}

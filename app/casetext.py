@@ -11,7 +11,7 @@ from msgspec import inspect as kinds
 
 from app.config import (
     GRAPH_FILES,
-    GRAPH_TABLES,
+    TRAIN_TABLES,
     Case,
     CheckpointCase,
     GraphCase,
@@ -63,7 +63,11 @@ def case_digest(case: Case) -> str:
             watchdog_seconds=RunCase().watchdog_seconds,
         ),
         graph=_without_folders(case.graph),
-        train=structs.replace(case.train, graphs=case.train.graphs and _without_folders(case.train.graphs)),
+        train=structs.replace(
+            case.train,
+            graphs=case.train.graphs and _without_folders(case.train.graphs),
+            held_back=case.train.held_back and _without_folders(case.train.held_back),
+        ),
         policy=structs.replace(case.policy, weights=os.path.basename(case.policy.weights)),
         search=structs.replace(
             case.search,
@@ -145,7 +149,7 @@ def _key_reference() -> Iterator[str]:
     """A heading per table, an entry per key: default, meaning, type and range."""
     shown: Keys = ()
     for keys, each, table in all_keys():
-        if keys[:-1] == GRAPH_TABLES[1]:
+        if keys[:-1] in TRAIN_TABLES:
             continue
         if keys[:-1] != shown:
             shown = keys[:-1]
@@ -155,7 +159,9 @@ def _key_reference() -> Iterator[str]:
         yield f"  {each.name} = {toml_value(_default_of(each))}"
         yield from _wrap(f"{meaning} ({expected(info)})")
         if keys == ("train", "environment"):
-            yield from ("", "[train.graphs]  The training graphs, with the keys of [graph]; absent: [graph].")
+            for (outer, name), text in TRAIN_TABLES.items():
+                yield ""
+                yield from textwrap.wrap(f"[{outer}.{name}]  {text}", 100)
 
 
 def _wrap(text: str) -> list[str]:
@@ -186,7 +192,7 @@ program are described in [inputs/README.md](../inputs/README.md).
 def keys_markdown() -> str:
     """The reference of all keys as Markdown: a heading and a table of keys for each table of a case."""
     lines = [CASES]
-    for keys in ((), *(each for each in all_tables() if each != GRAPH_TABLES[1])):
+    for keys in ((), *(each for each in all_tables() if each not in TRAIN_TABLES)):
         entries = [(key[-1], each, table) for key, each, table in all_keys() if key[:-1] == keys]
         title = f"[{'.'.join(keys)}]" if keys else "Above all tables"
         lines += [f"## {title}", ""]
@@ -195,12 +201,8 @@ def keys_markdown() -> str:
         lines += [_row(name, each) for name, each, _ in entries]
         lines.append("")
         if keys == ("train",):
-            lines += [
-                "## [train.graphs]",
-                "",
-                "The training graphs: the keys of `[graph]`. Without it those of `[graph]`.",
-                "",
-            ]
+            for inner, text in TRAIN_TABLES.items():
+                lines += [f"## [{'.'.join(inner)}]", "", text.replace("[graph]", "`[graph]`"), ""]
     return "\n".join(lines)
 
 

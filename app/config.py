@@ -332,11 +332,16 @@ class TrainCase(Table, frozen=True):
     steps: Annotated[Positive, about("environment steps of each replica")] = 10_000
     environments: Annotated[Positive, about("episodes advanced together, of each replica")] = 1
     evaluate_every: Annotated[Positive, about("environment steps between evaluations")] = 500
-    evaluate_graphs: Annotated[Positive, about("graphs held back for evaluation")] = 20
+    evaluate_graphs: Annotated[
+        Positive, about("graphs held back for evaluation, where there is no [train.held_back]")
+    ] = 20
     environment: Annotated[
         Literal["degree", "scan"], about("scan: the paper's edge scan (section 4.4), for comparison only")
     ] = "degree"
     graphs: Annotated[GraphCase | None, about("training graphs; absent: those of [graph]")] = None
+    held_back: Annotated[
+        GraphCase | None, about("graphs to judge weights by; absent: evaluate_graphs like those to train on")
+    ] = None
 
 
 class SelectCase(Table, frozen=True):
@@ -911,7 +916,19 @@ class Case(Table, frozen=True):
 # The keys, and what their types ask for
 
 Keys = tuple[str, ...]  # ("train", "steps")
-GRAPH_TABLES: tuple[Keys, ...] = (("graph",), ("train", "graphs"))
+TRAIN_TABLES = {
+    ("train", "graphs"): "The training graphs, with the keys of [graph]; absent: [graph].",
+    ("train", "held_back"): "The graphs to judge weights by, with the keys of [graph]; absent: more of the "
+    "generated training graphs, or the last ones of their files.",
+}
+GRAPH_TABLES: tuple[Keys, ...] = (("graph",), *TRAIN_TABLES)
+
+
+def graph_tables(case: Case) -> list[GraphCase | None]:
+    """A case's tables of graphs, in the order of GRAPH_TABLES; None: absent."""
+    return [case.graph, case.train.graphs, case.train.held_back]
+
+
 GRAPH_FILES = (
     "features",
     "labels",

@@ -18,7 +18,7 @@ from app.checkpoint.signals import Signals
 from app.comm.grid import fit_groups
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
-from app.config import Case
+from app.config import Case, graph_tables
 from app.device import product_rate
 from app.errors import CaseError, DiskFull, GraphError, Halted, LockstepError, OutOfMemory, Stopped, disk_full
 from app.gnn.rgcn_saved import load_rgcn
@@ -222,7 +222,7 @@ def _check_launch(size: int) -> None:
 
 def _check_inputs(case: Case, out: str) -> None:
     """Open every input before the output folder is touched; none may lie in it and be replaced."""
-    tables = [case.graph] + ([case.train.graphs] if case.train.graphs else [])
+    tables = [table for table in graph_tables(case) if table is not None]
     limit = int(case.memory.max_decompressed_gb * 1e9)
     if is_relational(case):
         check_triples(case)

@@ -32,6 +32,28 @@ def covers(graph, nodes):
     return all(u in chosen or v in chosen for u, v in graph.edges)
 
 
+def test_weights_are_judged_by_graphs_of_their_own():
+    """Training graphs generated, of files, in memory; the kept weights do best on [train.held_back]."""
+    judge = {"generator": "torus", "nodes": 30, "count": 4}
+    sources = (
+        {key: value for key, value in TINY.items() if key.startswith("train.graphs.")},
+        {"train.graphs.path": ["networkx:karate_club", "networkx:les_miserables"]},
+    )
+    for source in sources:
+        settings = {**source, "train.steps": 60, "train.evaluate_every": 20, "train.held_back": judge}
+        policy = train({**settings, "run.device": "cpu"})
+        scores = {row["step"]: row["held_back_nodes"] for row in policy.records}
+        # Four grids of 30 nodes, a cover of each has 15 to 30.
+        assert all(60 <= score <= 120 for score in scores.values())
+        assert policy.records[-1]["best_step"] == min(
+            step for step, score in scores.items() if score == min(scores.values())
+        )
+    run = TrainingRun(
+        graphs=[nx.cycle_graph(9)], train={"steps": 40, "held_back": judge}, run={"device": "cpu"}
+    )
+    assert all(60 <= row["held_back_nodes"] <= 120 for row in run.run().records)
+
+
 def test_settings_that_are_wrong_on_one_rank_end_all():
     """With the line of that rank; else the others would wait for it."""
     wrong = MPI.COMM_WORLD.rank == MPI.COMM_WORLD.size - 1

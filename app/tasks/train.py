@@ -122,15 +122,20 @@ def _trained_before(context: Context, problem: Problem) -> Training | None:
 
 
 def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], list[Loaded]]:
-    """Training graphs, and graphs held back from training: generated ones, or the last files of the list."""
+    """Training graphs, and graphs held back: those of [train.held_back], more generated ones, or the last
+    files of the list. Ranks: all call."""
+    if not table.generator:
+        return hold_back(context, context.load(table, "training"))
     wanted = context.case.train.evaluate_graphs
-    if table.generator:
-        held_table = msgspec.structs.replace(table, count=wanted, path=[])
-        training, held_back = context.load(table, "training"), context.load(held_table, "held-back")
-        if table.path:
-            training = shared_blocks(context, training)
-        return training, held_back
-    return hold_back(context, context.load(table, "training"))
+    more = msgspec.structs.replace(table, count=wanted, path=[])
+    judges = context.case.train.held_back or more
+    return _load_set(context, table, "training"), _load_set(context, judges, "held-back")
+
+
+def _load_set(context: Context, table: GraphCase, purpose: str) -> list[Loaded]:
+    """The graphs of a table, as batches may mix them; generated ones are so already. Ranks: all call."""
+    loaded = context.load(table, purpose)
+    return shared_blocks(context, loaded) if table.path else loaded
 
 
 def shared_blocks(context: Context, graphs: list[Loaded]) -> list[Loaded]:
@@ -140,11 +145,14 @@ def shared_blocks(context: Context, graphs: list[Loaded]) -> list[Loaded]:
 
 
 def hold_back(context: Context, loaded: list[Loaded]) -> tuple[list[Loaded], list[Loaded]]:
-    """Graphs to train on, and the last ones, which are held back. Ranks: all call."""
-    wanted = context.case.train.evaluate_graphs
+    """Graphs to train on, and the last ones, which are held back; none of them where there is a table of
+    graphs to judge by. Ranks: all call."""
+    wanted, table = context.case.train.evaluate_graphs, context.case.train.held_back
     loaded = shared_blocks(context, loaded)
     if not loaded:
         raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
+    if table is not None:
+        return loaded, _load_set(context, table, "held-back")
     held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0
     if not held:
         context.log.info("warning: one training graph, none to hold back: weights are judged on it")
