@@ -257,6 +257,13 @@ class PolicyCase(Table, frozen=True):
     mean_degree: Annotated[
         bool, about("divide neighbour sums by the mean residual degree (maxcut: by the node's own degree)")
     ] = True
+    hub_degree: Annotated[
+        Amount,
+        about(
+            "neighbour sums of nodes of more than this many times the mean residual degree are divided by "
+            "their share of the degree instead, so that hubs look like nothing new; 0: those of no node"
+        ),
+    ] = 0.0
     edge_weights: Annotated[
         bool, about("use sums of edge weights as an input (maxcut: in place of the signs of edges)")
     ] = False

@@ -180,7 +180,9 @@ def chosen(device, policy, rule):
 
 @pytest.mark.parametrize("rule", ["single", "adaptive"])
 @pytest.mark.parametrize(
-    "policy", [{}, {"features": "paper", "mean_degree": False}], ids=["default", "paper"]
+    "policy",
+    [{}, {"features": "paper", "mean_degree": False}, {"hub_degree": 1.5}],
+    ids=["default", "paper", "hubs"],
 )
 def test_evaluations_have_the_bits_of_plain_ones(emulated, device, policy, rule):
     plain, replayed = (chosen(each, policy, rule) for each in (emulated, device))

@@ -29,6 +29,7 @@ POLICIES = {
     "odd widths": {"dimension": 21, "hidden": 7},
     "no self weight": {"self_weight": False, "layers": 3},
     "edge term": {"edge_weights": True},
+    "hubs": {"hub_degree": 1.25, "layers": 3},
     "paper": PAPER,
     "paper, self weight": {**PAPER, "self_weight": True, "layers": 4},
     "paper, mean degree": {**PAPER, "mean_degree": True},

@@ -19,9 +19,11 @@ from helpers import (
 )
 
 from app.config import PolicyCase
+from app.errors import CaseError
 from app.gnn.structure2vec import NodeInputs
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Totals
+from app.problems.table import make_problem
 from app.products import Part
 from app.recipes import PAPER_POLICY
 from app.rl.qnet import QNetwork
@@ -68,6 +70,8 @@ def reference(policy, w, graph, removed):
         alive = present = (degree > 0)[:, None]
     assert not (A * (1 - alive)).any()
     scale = 1 / mean if policy.mean_degree else 1.0
+    if policy.hub_degree:
+        scale = 1 / np.maximum(mean, degree[:, None] / policy.hub_degree)
 
     H = None
     for layer in range(1, policy.layers + 1):
@@ -163,6 +167,12 @@ OPTIONS = [
     for values in itertools.product(
         (1, 2, 3), ("paper", "scale_free"), ("separate", "mixing"), *[(False, True)] * 4
     )
+]
+
+OPTIONS += [
+    {**options, "hub_degree": 0.8}  # of most nodes, not of all
+    for options in OPTIONS
+    if options["mean_degree"] and options["features"] == "scale_free" and not options["edge_weights"]
 ]
 
 
@@ -425,3 +435,44 @@ def test_parameter_shapes_are_the_documented_ones():
         "embed.W1": (7, 16), "embed.W2": (7 + 16 + 16, 16), "head.theta5": (16, 32),
         "head.theta6": (16 + 7, 32), "head.theta7b": (32, 1),
     }  # fmt: skip
+
+
+def test_sums_of_hubs_are_those_of_so_many_neighbours(group):
+    """A hub's sum is divided by its degree's share; other nodes keep the bits that they have without."""
+    star = listed(40, *((0, leaf) for leaf in range(1, 40)), (1, 2), (2, 3))
+    block = make_blocks(group, [star])[0]
+    batch = StateBatch(group, [(block, 1)])
+    totals = [totals_of(dense(star)[0])]
+    degree = np.zeros(block.n_own, np.int32)
+    real = dense(star)[0].sum(axis=1).astype(np.int32)[block.lo : block.lo + block.n_real]
+    degree[: block.n_real] = real
+    code = batch.device.put(np.where(degree > 0, degree + 2, 0).astype(np.int32))
+    found = {}
+    for hub in (0.0, 4.0):
+        net = QNetwork(PolicyCase(hub_degree=hub), MinimumVertexCover())
+        found[hub] = batch.device.get(net.inputs(batch, code, totals).scale_own)
+    mean = totals[0].mean_degree()
+    few = (degree > 0) & (degree <= 4 * mean)
+    assert np.array_equal(found[0.0][few], found[4.0][few])
+    many = degree > 4 * mean
+    assert np.allclose(found[4.0][many] * degree[many], 4)
+    assert not found[4.0][degree == 0].any()
+    if block.lo == 0 and block.n_real:
+        assert many[0]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ({"mean_degree": False}, "mvc"),
+        ({"model": "gin"}, "mvc"),
+        ({"features": "paper"}, "mvc"),
+        ({}, "mds"),
+        ({}, "maxcut"),
+        ({}, "tsp"),
+    ],
+)
+def test_hubs_are_for_residual_graphs_divided_by_the_mean_degree(policy, problem):
+    with pytest.raises(CaseError, match=r"policy\.hub_degree: is for structure2vec on residual graphs"):
+        QNetwork(PolicyCase(**policy, hub_degree=4.0), make_problem(problem))

@@ -98,6 +98,7 @@ VARIANTS = {
     "double": (changed(SHORT, agent={"double": True, "gradient_steps": 2}), SMALL),
     "environments": (changed(SHORT, train={"environments": 4}, agent={"reward_scale": "nodes"}), SMALL),
     "mixing": (changed(SHORT, policy={"head": "mixing", "layers": 3}, agent={"double": True}), SMALL),
+    "hubs": (changed(SHORT, policy={"hub_degree": 1.5}), SMALL),
     "averaged": (changed(SHORT, agent={"average": 0.7, "learning_rate_end": 1e-4}), SMALL),
     "edge weights": (changed(SHORT, policy={"edge_weights": True}), WEIGHTED),
     "shared": (changed(SHORT, policy={"shared_layers": True, "mean_degree": False, "layers": 1}), SMALL),

@@ -27,7 +27,7 @@ typedef struct {
     const int64_t *worth;                    /* [1 + largest degree], what a node of each degree adds to totals[2] */
     int64_t *reached;                        /* [1 + largest degree], in a run */
     const float *table;                      /* [2 + largest degree][F], entry 1 + degree */
-    float factor;                            /* of neighbour sums */
+    const float *factor;                     /* [2 + largest degree], of neighbour sums, entry 1 + degree */
     float full_share;                        /* share of the stored entries beyond which a layer is made anew */
     int32_t *degree, *chosen_at;             /* of the environment */
     float *X[LAYERS];                        /* layer l < layers: [n_ext][K], what neighbours see */
@@ -89,7 +89,7 @@ static void make_rows(State *s, int64_t layer, const int32_t *rows, int64_t coun
     Dense d = {.rows = count, .parts = 1, .m = K, .mp = padded, .part = part, .W = net->W[layer], .Z = Z, .ldz = K,
                .relu = 1};
     if (layer > 0) {
-        lk_lanes()->neighbour_sums(count, rows, s->indptr, s->indices, K, s->X[layer - 1], s->factor, N);
+        lk_lanes()->neighbour_sums(count, rows, s->indptr, s->indices, K, s->X[layer - 1], s->factor, code, N);
         part[2].X = s->X[layer - 1] + s->own_at * K;
         d.parts = net->self_weight ? 3 : 2;
     }

@@ -24,7 +24,7 @@ class _State(ctypes.Structure):
         *((name, Pointer) for name in ("indptr", "indices", "ghost_ptr", "ghost_rows")),
         *((name, Pointer) for name in ("columns", "boundary")),
         ("net", ctypes.POINTER(_Net)), ("closed", Long), ("worth", Pointer), ("reached", Pointer),
-        ("table", Pointer), ("factor", ctypes.c_float), ("full_share", ctypes.c_float),
+        ("table", Pointer), ("factor", Pointer), ("full_share", ctypes.c_float),
         ("degree", Pointer), ("chosen_at", Pointer), ("X", Pointer * LAYERS),
         *((name, Pointer) for name in ("key", "top", "mark", "touched", "changed", "affected", "ghosts")),
         ("scratch", Pointer),
@@ -114,10 +114,10 @@ class IncrementalState:
         self._held += (theta7, top, lists, ghosts, scratch, reached, worth)
         self._change = np.zeros(4, dtype=np.int64)
 
-    def set_mean(self, table: np.ndarray, factor: float) -> None:
-        """Features [2 + largest degree, F] and factor of neighbour sums."""
-        self._table = table
-        self._state.table, self._state.factor = address(table), factor
+    def set_mean(self, table: np.ndarray, factor: np.ndarray) -> None:
+        """Features [2 + largest degree, F] and factors of neighbour sums [2 + largest degree]."""
+        self._table = table, factor
+        self._state.table, self._state.factor = address(table), address(factor)
 
     def best(self) -> int:
         """The largest key."""

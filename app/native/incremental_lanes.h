@@ -25,13 +25,13 @@ INLINE void neighbour_sum(int32_t begin, int32_t end, const int32_t *indices, in
     for (; at < K; ++at) SUMS(v1, 1)
 }
 
-/* N [count][K] = factor times the sums over the neighbours of `rows`. */
+/* N [count][K] = the sums over the neighbours of `rows`, times factor[code]. */
 static void neighbour_sums(int64_t count, const int32_t *rows, const int32_t *indptr, const int32_t *indices, int64_t K,
-                           const float *X, float factor, float *N) {
+                           const float *X, const float *factor, const int32_t *code, float *N) {
     for (int64_t i = 0; i < count; ++i) {
         const int64_t row = rows[i];
         if (i + 1 < count) __builtin_prefetch(indices + indptr[rows[i + 1]], 0, 3);
         neighbour_sum(indptr[row], indptr[row + 1], indices, K, X, N + i * K);
-        for (int64_t k = 0; k < K; ++k) N[i * K + k] *= factor;
+        for (int64_t k = 0; k < K; ++k) N[i * K + k] *= factor[code[i]];
     }
 }

@@ -37,7 +37,7 @@ typedef struct {
     void (*basis_shares)(int64_t nodes, int64_t bases, int64_t h, const int64_t *starts, const float *V,
                          const float *dW, const int64_t *at, float *turned, float *sums);
     void (*neighbour_sums)(int64_t count, const int32_t *rows, const int32_t *indptr, const int32_t *indices,
-                           int64_t K, const float *X, float factor, float *N);
+                           int64_t K, const float *X, const float *factor, const int32_t *code, float *N);
 } Lanes;
 
 extern const Lanes lk_lanes_4; /* any processor */

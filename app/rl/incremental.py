@@ -228,8 +228,8 @@ class LiveScores:
         return heads[:, :-1].sum(axis=0)
 
 
-def feature_table(net: QNetwork, params: Any, device: Any, env: Environment) -> tuple[Array, float]:
-    """What a row looks like for each code [entries, F (+K)] in this state, and the factor of neighbour sums.
+def feature_table(net: QNetwork, params: Any, device: Any, env: Environment) -> tuple[Array, np.ndarray]:
+    """What a row looks like for each code [entries, F (+K)], and the factor [entries] of its neighbour sums.
 
     With edge weights (all one here) the edge term of eq. 1 follows the features.
     """
@@ -244,5 +244,7 @@ def feature_table(net: QNetwork, params: Any, device: Any, env: Environment) -> 
         R = net.embedding.relu_pair(device.xp, params)
         T = device.get(device.row_product(device.put(padded), R))[:entries]
         table = np.concatenate([table, T], axis=1)
-    factor = float(np.float32(1) / state[0, 0]) if net.policy.mean_degree else 1.0
-    return np.ascontiguousarray(table), factor
+    factors = np.ones(entries, dtype=np.float32)
+    if net.policy.mean_degree:
+        factors = net.sum_factors(code, np.repeat(state[:, 0], entries))
+    return np.ascontiguousarray(table), factors

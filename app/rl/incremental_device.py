@@ -27,11 +27,9 @@ class DeviceRows(PlainRows):
         self.degree = self.block.degrees_own()
         self.stored = int(self.degree.sum(dtype=np.int64))
 
-    def set_state(self, table: np.ndarray, factor: float) -> None:
-        """Features and factor of the state."""
-        super().set_state(self.device.put(table), factor)
-        shape = self.block.n_own if self.net.policy.mean_degree else 0
-        self.factors = self.device.xp.full(shape, self.factor, dtype=np.float32)
+    def set_state(self, table: np.ndarray, factors: np.ndarray) -> None:
+        """Features and factors of neighbour sums of each code in this state."""
+        super().set_state(self.device.put(table), self.device.put(factors))
 
     def best(self) -> int:
         """The largest key: what waits for the device."""
@@ -116,7 +114,8 @@ class DeviceRows(PlainRows):
         parts = [Part(self.table, code)]
         if layer > 0:
             N = device.spmm_rows(self.block.A, rows, numbers, self.X[layer - 1])
-            parts.append(Part(N, scale=self.factors[: len(rows)] if net.policy.mean_degree else None))
+            scale = device.xp.take(self.factors, code) if net.policy.mean_degree else None
+            parts.append(Part(N, scale=scale))
             if net.policy.self_weight:
                 parts.append(Part(self.X[layer - 1], own))
         H = device.dense(parts, net.embedding.weight(self.params, layer), Finish(relu=True))

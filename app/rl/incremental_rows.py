@@ -25,9 +25,9 @@ class PlainRows:
         self.ghosts = np.empty(0, dtype=np.int64)
         self.boundary = self.block.boundary_own() if group.size > 1 else None
 
-    def set_state(self, table: np.ndarray, factor: float) -> None:
-        """Features and factor of the state."""
-        self.table, self.factor = table, np.float32(factor)
+    def set_state(self, table: np.ndarray, factors: np.ndarray) -> None:
+        """Features and factors of neighbour sums of each code in this state."""
+        self.table, self.factors = table, factors
         self.code = self.env.codes_own()
 
     def best(self) -> int:
@@ -90,7 +90,7 @@ class PlainRows:
         own[: len(rows)] = rows + self.block.own_at
         parts = [Part(self.table, code)]
         if layer > 0:
-            parts.append(Part(self._sums(self.X[layer - 1], rows, len(code))))
+            parts.append(Part(self._sums(self.X[layer - 1], rows, code)))
             if self.net.policy.self_weight:
                 parts.append(Part(self.X[layer - 1], own))
         H = self.device.dense(parts, self.net.embedding.weight(self.params, layer), Finish(relu=True))
@@ -108,15 +108,16 @@ class PlainRows:
         may = self.code[rows] >= self.net.problem.first_candidate
         self.key[rows] = np.where(may, make_keys(np, scores, rows + self.block.lo), np.uint64(0))
 
-    def _sums(self, X: np.ndarray, rows: np.ndarray, padded: int) -> np.ndarray:
-        """[padded, K] factor times the sum over neighbours."""
+    def _sums(self, X: np.ndarray, rows: np.ndarray, code: np.ndarray) -> np.ndarray:
+        """[padded, K] sums over neighbours, by the factors of the codes [padded]."""
+        padded = len(code)
         counts, columns, _ = self.block.extended_rows(rows)
         indptr = np.zeros(padded + 1, dtype=columns.dtype)
         np.cumsum(counts, out=indptr[1 : len(rows) + 1])
         indptr[len(rows) + 1 :] = indptr[len(rows)]
         N = np.zeros((padded, self.net.K), dtype=np.float32)
         self.device.spmm_add(self.device.csr(indptr, columns, None, (padded, len(X))), X, N)
-        N *= self.factor
+        N *= self.factors[code][:, None]
         return N
 
     def pack(self, layer: int) -> np.ndarray:
@@ -159,9 +160,9 @@ class NativeRows:
         self.state = native.IncrementalState(env, X, weights, head, sizes, boundary, FULL_SHARE)
         self.key = self.state.key
 
-    def set_state(self, table: np.ndarray, factor: float) -> None:
-        """Features and factor of the state; incremental.c counts entries from degree 0 as 1, codes as 2."""
-        self.state.set_mean(np.ascontiguousarray(table[1:]), factor)
+    def set_state(self, table: np.ndarray, factors: np.ndarray) -> None:
+        """Features and factors of the state; incremental.c counts entries from degree 0 as 1, codes as 2."""
+        self.state.set_mean(np.ascontiguousarray(table[1:]), np.ascontiguousarray(factors[1:]))
 
     def best(self) -> int:
         """The largest key."""

@@ -60,6 +60,7 @@ class QNetwork:
             raise CaseError(f"policy.features: problem {problem.name!r} has {known}, not {policy.features!r}")
         self.F = problem.feature_counts[policy.features]
         self.K, self.hidden = policy.dimension, policy.hidden
+        _check_hubs(policy, problem)
         self.embedding = _make_embedding(policy, self.F)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -113,7 +114,8 @@ class QNetwork:
 
         returns   features [t, F] of every entry of a state's table, one below the other: a feature is a
                   function of the state's numbers (Problem.state) and the node's code; 1 for entries of nodes
-                  that are alive [t, 1]; 1 over the first number of each state [states]
+                  that are alive [t, 1]; what neighbour sums are multiplied by: 1 over the first number of
+                  each state [states], with policy.hub_degree for each entry [t]
         """
         entries = self._entries_of(batch)
         state = np.array([self.problem.state(t) for t in totals], dtype=np.float32)
@@ -121,7 +123,22 @@ class QNetwork:
         own = state[:1] if self.paper else state
         number = _entries(entries, len(own))
         table = self.problem.features(self.policy.features, np, number, np.repeat(own, entries, axis=0))
-        return [table * _one(number > 0), _one(number >= FIRST_ALIVE), 1 / state[:, 0]]
+        factors = self.sum_factors(number, np.repeat(state, entries, axis=0)[:, 0])
+        alive = _one(number >= FIRST_ALIVE)
+        return [table * _one(number > 0), alive, factors if self.policy.hub_degree else 1 / state[:, 0]]
+
+    def sum_factors(self, code: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """[k] float32, what the neighbour sum of a node of a code [k, 1] is multiplied by in its state.
+
+        1 / m, or 1 / max(m, d / h) with h = policy.hub_degree: the sum of h m neighbours, where a node has
+        more. Else sums of hubs of large graphs leave what was ever learned from far behind.
+
+        mean   [k] m, the first number of each one's state    code   2 + the degree d
+        """
+        if self.policy.hub_degree:
+            share = np.maximum(code[:, 0] - FIRST_ALIVE, 0) / np.float32(self.policy.hub_degree)
+            mean = np.maximum(mean, share)
+        return 1 / mean
 
     def inputs_of(self, batch: StateBatch, code_own: Array, tables: list[Array], every: bool) -> NodeInputs:
         """`inputs` from tables on the device. Ranks: all call (an exchange where edge weights are used)."""
@@ -136,12 +153,18 @@ class QNetwork:
         x_own = Part(table, index)
         scale_own = alive_own
         if self.policy.mean_degree:
-            scale_own = alive_own * (batch.inverse_degrees() if problem.own_degree else batch.spread(share))
+            scale_own = alive_own * self._sum_factors(batch, share, index)
         weights_own = self._edge_sums(batch, alive_own, x_own) if self.policy.edge_weights else None
         mirror = self._mirror(batch, len(table)) if weights_own is None else None
         return NodeInputs(
             x_own, alive_entries, alive_own, candidate_own, present_own, scale_own, weights_own, mirror
         )
+
+    def _sum_factors(self, batch: StateBatch, factors: Array, index: Array) -> Array:
+        """[rows] float32, what neighbour sums are multiplied by; factors, index: see `tables`."""
+        if self.problem.own_degree:
+            return batch.inverse_degrees()
+        return factors[index] if self.policy.hub_degree else batch.spread(factors)
 
     def _mirror(self, batch: StateBatch, rows: int) -> Array | None:
         """[rows of the table] int64, the row of each one's mirror image; None where no edge shows one."""
@@ -309,6 +332,16 @@ class QNetwork:
         for name, columns in params.slices.items():
             flat[columns] = whole[name].reshape(-1)
         return flat
+
+
+def _check_hubs(policy: PolicyCase, problem: Problem) -> None:
+    """Refuse policy.hub_degree where no sums are divided by the mean degree. Raises CaseError."""
+    residual = problem.degree_codes and not problem.own_degree and policy.model == "structure2vec"
+    if policy.hub_degree and not (residual and policy.mean_degree and policy.features == "scale_free"):
+        raise CaseError(
+            "policy.hub_degree: is for structure2vec on residual graphs, with mean_degree and scale_free "
+            f"features, got {policy.hub_degree}; 0 would be right"
+        )
 
 
 def _make_embedding(policy: PolicyCase, features: int) -> Structure2Vec | LayerEmbedding:

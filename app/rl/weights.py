@@ -12,7 +12,7 @@ from app.gnn.archive import load_archive, refusing, save_archive
 
 ARCHITECTURE = (
     "model", "features", "layers", "dimension", "head", "hidden", "shared_layers", "self_weight",
-    "mean_degree", "edge_weights",
+    "mean_degree", "hub_degree", "edge_weights",
 )  # fmt: skip
 
 
