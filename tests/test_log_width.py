@@ -14,7 +14,7 @@ RUNS = {
     "maxcut": ("graph.count=1", "search.steps=100", "search.bound_seconds=0.6"),
     "gcn": ("graph.nodes=100", "gnn.epochs=4"),
     "rgcn": ("graph.nodes=200", "graph.edges=900", "rgcn.labelled=60", "rgcn.epochs=3"),
-    "weights_mvc": (
+    "train": (
         "graph.count=4", "graph.nodes=[16,24]", "train.steps=40", "train.evaluate_every=10", "agent.warmup=8",
         "agent.batch=8", "train.evaluate_graphs=2",
     ),

@@ -44,7 +44,7 @@ LONG = bool(os.environ.get("LOCKSTEP_LONG"))
 KILLS = 50 if LONG else 3  # of each soak
 SMALL = ("output.plots=false", "search.baselines=false")
 TRAIN = (
-    ROOT / "inputs" / "weights_mvc.toml", "graph.count=8", "graph.nodes=[16,24]",
+    ROOT / "inputs" / "train.toml", "graph.count=8", "graph.nodes=[16,24]",
     "train.steps=160", "train.evaluate_every=40", "train.environments=3", "agent.warmup=20",
     "agent.batch=8", "train.evaluate_graphs=3", *SMALL,
 )  # fmt: skip
