@@ -35,7 +35,7 @@ from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import all_ids
 from app.tasks.solve import solve_graph, with_searches
-from app.tasks.train import learn, shared_blocks, training_graphs
+from app.tasks.train import learn, load_set, shared_blocks
 from app.threads import with_few_threads
 
 
@@ -59,7 +59,7 @@ class TrainingRun:
 
     problem    as problem.name
     graphs     graphs as `solve` takes them, of which some are held back to judge the
-               weights by; or the keys of [train.graphs]
+               weights by (none where train={"held_back": {...}} names others); or the keys of [train.graphs]
     learner    as agent.learner, or a class of one's own (app/rl/learner.py) that has a `name`
     comm       default: MPI.COMM_WORLD; all its ranks run, the result is identical on all
     settings   further keys of the case: tables, as agent={"learning_rate": 1e-3}, and seed=1
@@ -98,7 +98,7 @@ class TrainingRun:
         back. Ranks: all call."""
         context, case = self.context, self.context.case
         if self.graphs is None:
-            graphs, _ = training_graphs(context, case.train.graphs or case.graph)
+            graphs = load_set(context, case.train.graphs or case.graph, "training")
         else:
             graphs = shared_blocks(context, self._given(context))
         problem = make_problem(case.problem.name)

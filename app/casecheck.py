@@ -113,6 +113,8 @@ def _place(keys: Keys, places: Places) -> str:
 # --------------------------------------------------------------------------------
 # Rules between keys
 
+LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
+
 
 def conflicts(
     case: Case, places: Places, has_graphs: bool = False, has_training: bool = False
@@ -146,8 +148,14 @@ def conflicts(
     ):
         yield "training needs graphs: set train.graphs.path or train.graphs.generator, or those of [graph]"
     held_back = case.train.held_back
-    if held_back is not None and not (held_back.path or held_back.generator):
+    if held_back is not None and not trains:
+        right = 'run.task = "train", or policy.weights = "train", reads it: leave it out'
+        yield f"{where(('train', 'held_back'), places)}: {right}"
+    elif held_back is not None and not (held_back.path or held_back.generator):
         yield f"{where(('train', 'held_back'), places)}: needs graphs: set its path or generator"
+    if 0 < case.policy.hub_degree < LEAST_HUB:
+        found = f"must be 0 or at least {LEAST_HUB}, got {case.policy.hub_degree}"
+        yield f"{where(('policy', 'hub_degree'), places)}: {found}"
     yield from _policy_conflicts(case, places)
     for key in ("inside", "outside"):
         if case.run.task == "solve" and case.search.solver == "policy" and getattr(case.search, key):
@@ -217,6 +225,8 @@ def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "nodes", f"must be [lo, hi] with lo at most hi, got [{lo}, {hi}]"
     elif graphs.generator and lo == 0:
         yield "nodes", f'must be at least 1 for generator = "{graphs.generator}", got 0'
+    elif graphs.generator == "diverse" and lo < 2:
+        yield "nodes", f'must be at least 2 for generator = "diverse", got {lo}'
     elif graphs.generator in ("ba", "small_world", "mixed", "varied") and graphs.d >= lo:
         yield "d", f"must be below the number of nodes ({lo}), got {graphs.d}"
     elif graphs.generator == "sbm" and not 2 <= graphs.random_classes <= lo:

@@ -1,4 +1,4 @@
-"""Covering a graph with and without compaction of the residual graph (rule `fraction`, shipped weights)."""
+"""Covering a graph with and without compaction of the residual graph (rule `fraction`)."""
 
 import sys
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record]:
     """One ratio, and whether both covers are the same."""
     group = subjects.open_group()
     block = subjects.load_block(group, GRAPH)
-    net, arrays = subjects.shipped_network(2, 16)
+    net, arrays = subjects.formula_network(2, 16)
     params = subjects.parameters(group, net, arrays)
     smallest, covers = compact.SMALLEST, {}
 

@@ -185,7 +185,7 @@ def policy(where: Where, found: Report) -> None:
     n = where.size(24_000, 200)
     graph = make_graph(where, "ER", n, int(0.075 * n * n), None)
     block, _ = row_block(group, graph)
-    net, arrays = subjects.shipped_network(2, 16)
+    net, arrays = subjects.formula_network(2, 16)
     params = subjects.parameters(group, net, arrays)
     batch, env = StateBatch(group, [(block, 1)]), subjects.GraphEnv(group, block)
     seconds = wall(where, lambda: subjects.evaluate(group, net, params, batch, env))

@@ -72,7 +72,7 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record]:
     group = subjects.open_group()
     block = subjects.load_block(group, GRAPH)
     for (policy, layers, dimension), goals in list(CASES.items())[: 1 if quick else None]:
-        net, arrays = subjects.shipped_network(layers, dimension)
+        net, arrays = subjects.formula_network(layers, dimension)
         if policy == "paper":
             net = subjects.paper_network()
             arrays = _degree_like(net.new_parameters(group.device, 1).host())

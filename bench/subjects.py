@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 from mpi4py import MPI
 
@@ -19,7 +18,6 @@ from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.rollout import Cover, cover_graph
 from app.rl.select import best_nodes, random_candidates
-from app.rl.weights import default_weights, load_weights
 from app.rng import stream
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
@@ -30,7 +28,8 @@ GRAPHS = {
     "BA n=14,400 d=4": GraphCase(generator="ba", nodes=14_400, d=4, generator_seed=1),
     "ER n=7,200 p=.15": GraphCase(generator="er", nodes=7200, p=0.15, generator_seed=1),
 }
-NOISE = 0.01  # size of the numbers that widen a policy, against Glorot's
+NOISE = 0.01  # size of the weights of a policy that play no part, against Glorot's
+SQUARE = 3  # the feature (m/d)^2 / 4 (app/problems/residual.py)
 
 
 def open_group(comm: Any = MPI.COMM_WORLD) -> Group:
@@ -53,42 +52,25 @@ def paper_network() -> QNetwork:
     return QNetwork(PAPER_POLICY, make_problem("mvc"))
 
 
-def shipped_network(layers: int, dimension: int) -> tuple[QNetwork, dict[str, np.ndarray]]:
-    """The default policy and its shipped weights (L=2, K=16), widened where more is asked.
+def formula_network(layers: int, dimension: int) -> tuple[QNetwork, dict[str, np.ndarray]]:
+    """A default policy of any size, at least 2 rounds, that chooses much as the one-hop formula does.
 
-    A wider policy chooses much as the shipped one does, so that a solution runs through states of the usual
-    kind, but computes with all of its numbers: what is new is small and random, not zero.
+    A solution so runs through states of the usual kind, whatever the size. All other weights are small and
+    random, not zero: it computes with all of its numbers.
     """
-    saved = load_weights(default_weights("mvc"))
-    policy = msgspec.structs.replace(saved.policy, layers=layers, dimension=dimension)
+    policy = PolicyCase(layers=layers, dimension=dimension)
     net = QNetwork(policy, make_problem("mvc"))
-    if (layers, dimension) == (saved.policy.layers, saved.policy.dimension):
-        return net, saved.arrays
-    return net, _widened(net, saved.policy, saved.arrays)
-
-
-def _widened(net: QNetwork, old: PolicyCase, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Small random weights, with the given ones in their places; further rounds pass the embedding on."""
-    F, K, k = net.F, net.K, old.dimension
     drawn = {
         name: (NOISE * stream(1, f"bench/{name}").uniform(-1, 1, shape)).astype(np.float32)
         for name, shape in net.shapes().items()
     }
-    for layer in range(1, net.policy.layers + 1):
-        W = drawn[f"embed.W{layer}"]
-        if layer > old.layers:  # rows are [features | neighbours | own]
-            W[F + K : F + K + k, :k] += np.eye(k, dtype=np.float32)
-            continue
-        source = arrays[f"embed.W{layer}"]
-        W[:F, :k] = source[:F]
-        for to, start in ((F, F), (F + K, F + k)) if layer > 1 else ():
-            W[to : to + k, :k] = source[start : start + k]
-    drawn["head.theta5"][:k] = arrays["head.theta5"]
-    drawn["head.theta6"][:k] = arrays["head.theta6"][:k]
-    drawn["head.theta6"][K:] = arrays["head.theta6"][k:]
-    for name in ("head.theta7a", "head.theta7b"):
-        drawn[name] = arrays[name]
-    return drawn
+    F, K = net.F, net.K
+    drawn["embed.W1"][SQUARE, 0] = 1  # rows are [features | neighbours | own]
+    drawn["embed.W2"][F, 0] = 1  # the sum of (m/d)^2 / 4 over neighbours, divided by m
+    for layer in range(3, layers + 1):
+        drawn[f"embed.W{layer}"][F + K, 0] = 1
+    drawn["head.theta6"][0, 0] = drawn["head.theta7b"][0, 0] = 1
+    return net, drawn
 
 
 def parameters(group: Group, net: QNetwork, arrays: dict[str, np.ndarray]) -> Parameters:

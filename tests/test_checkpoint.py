@@ -269,6 +269,12 @@ def test_what_differs_is_named_with_both_values(tmp_path):
         "seed: 0 there, 3 here",
         f"train.environments: {case.train.environments} there, 9 here",
     ]
+    # Where every step's size depends on how many there are, that is no detail either.
+    falling = structs.replace(case, agent=structs.replace(case.agent, learning_rate_end=1e-5))
+    told = {**manifest, "case": described(falling)}
+    assert differences(told, structs.replace(falling, train=TrainCase(steps=7)), inputs) == [
+        f"train.steps: {TrainCase().steps} there, 7 here"
+    ]
     # How far another task's training goes is no detail.
     solve = structs.replace(case, run=RunCase(task="solve"))
     manifest["case"] = described(solve)

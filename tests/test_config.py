@@ -16,7 +16,7 @@ from msgspec import inspect as kinds
 
 from app import cli, config
 from app.casecheck import value_mistake
-from app.casefile import build, load, study_data
+from app.casefile import build, load, named_files, study_data
 from app.casetext import case_digest, help_text, to_toml
 from app.config import AgentCase, Case, GraphCase, RunCase, TrainCase, all_keys, bare_type
 from app.errors import CaseError
@@ -121,7 +121,6 @@ def test_overrides_go_over_the_file(case_file):
         ("graph.generator=ba", "ba"),
         ("train.graphs.generator=mixed", "mixed"),
         ("train.graphs.path=networkx:karate_club", ["networkx:karate_club"]),
-        ("train.held_back.path=networkx:karate_club", ["networkx:karate_club"]),
         ("graph.path= networkx:karate_club ", ["networkx:karate_club"]),
         ("policy.weights=/a/w.npz", "/a/w.npz"),
         ("policy.weights='train'", "train"),
@@ -222,8 +221,8 @@ steps = 1
         ),
         ("train=3", "train (command line): must be a table, got 3"),
         ("train.graphs=3", "train.graphs (command line): must be a table, got 3"),
-        ("train.held_back={d=5}", "train.held_back (command line): needs graphs: set its path or generator"),
-        ("train.held_back={generator='ba', nodes=4}", "train.held_back.d"),
+        ("train.held_back={generator='er', nodes=4}", 'policy.weights = "train", reads it: leave it out'),
+        ("train.graphs={generator='diverse', nodes=[1, 5]}", "train.graphs.nodes (command line): must be"),
         ("train.held_back.pth='x'", "unknown key train.held_back.pth (command line)"),
         ("seed=9223372036854775808", "seed (command line): must be a number of at most 64 bits, got"),
         ("agent.discount=nan", "agent.discount (command line): must be a finite number, got nan"),
@@ -559,8 +558,30 @@ def test_the_written_case_loads_to_an_equal_one_elsewhere(tree, case_file):
     assert to_toml(load(written, [])) == to_toml(case)
 
 
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.held_back={d=5}", "train.held_back (command line): needs graphs: set its path or generator"),
+        ("train.held_back={generator='ba', nodes=4}", "train.held_back.d"),
+        ("policy.hub_degree=1e-9", "policy.hub_degree (command line): must be 0 or at least 0.01, got 1e-09"),
+        ("train.held_back.path=no.txt", 'train.held_back.path (command line): no such file: "no.txt"'),
+    ],
+)
+def test_a_wrong_key_of_a_training_says_what_is_right(case_file, override, message):
+    (line,) = mistakes(case_file(SOLVABLE + "[run]\ntask = 'train'\n"), override)
+    assert message in line
+
+
+def test_graphs_to_judge_by_are_found_beside_their_case(case_file):
+    path = case_file(SOLVABLE + "[run]\ntask = 'train'\n[train.held_back]\npath = 'large.txt'\n")
+    Path(path).with_name("large.txt").write_text("1 2\n")
+    case = load(path, [])
+    assert case.train.held_back.path == [str(Path(path).with_name("large.txt"))]
+    assert case.train.held_back.path[0] in named_files(case)
+
+
 def test_the_written_case_has_every_key():
-    text = to_toml(Case(train=TrainCase(graphs=GraphCase())))
+    text = to_toml(Case(train=TrainCase(graphs=GraphCase(), held_back=GraphCase())))
     assert text.isascii()
     data = tomllib.loads(text)
     for keys, each, _ in all_keys():
@@ -603,7 +624,7 @@ def cases(draw):
         for key in keys[:-1]:
             node = node.setdefault(key, {})
         node[keys[-1]] = draw(values(kinds.type_info(each.type)))
-    for graphs in (data["graph"], data["train"]["graphs"]):
+    for graphs in (data["graph"], data["train"]["graphs"], data["train"]["held_back"]):
         graphs |= {"path": [], "generator": "ba", "nodes": draw(st.sampled_from([9, [9, 20]])), "d": 3}
         graphs |= {
             "features": "",
@@ -615,13 +636,16 @@ def cases(draw):
         graphs |= {"degrees_of": "", "format": draw(st.sampled_from(["auto", "npz"]))}
     data["graph"]["path"] = draw(st.sampled_from([[], ["networkx:karate_club_graph"]]))
     data["graph"]["generator"] = "" if data["graph"]["path"] else "er"
-    for graphs in (data["graph"], data["train"]["graphs"]):
+    for graphs in (data["graph"], data["train"]["graphs"], data["train"]["held_back"]):
         if graphs["generator"]:
             graphs |= {"complement": False, "self_loops": "drop", "duplicates": "merge"}
         else:
             graphs["edge_weights"] = "one"
-    if draw(st.booleans()):
-        del data["train"]["graphs"]
+    for key in ("graphs", "held_back"):
+        if draw(st.booleans()):
+            del data["train"][key]
+    if data["policy"]["hub_degree"]:
+        data["policy"]["hub_degree"] = max(data["policy"]["hub_degree"], 0.01)
     data["run"] |= {"reproducible": True, "name": "a\u00e9 b"}
     data["policy"]["weights"] = draw(st.sampled_from(["default", "train", '/a "quoted" folder/w.npz']))
     data["study"]["data"] = draw(st.sampled_from(["", "/\u20ac/\U0001f600"]))
@@ -642,6 +666,9 @@ def cases(draw):
         data["policy"]["weights"] = "train"
     if data["run"]["task"] == "solve" and weights != "train":
         data["policy"] = {"weights": weights}
+    trains = data["run"]["task"] == "train" or (data["run"]["task"] == "solve" and weights == "train")
+    if not trains:
+        data["train"].pop("held_back", None)
     if data["run"]["task"] == "study":
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
     return convert(data, Case)

@@ -174,10 +174,10 @@ def test_the_packing_comes_close_on_a_growing_graph(weighted):
 def test_the_packing_of_a_large_growing_graph_is_within_five_percent():
     search = CyclePacking(growing(14400), None)
     for _, _ in zip(search.slices(), range(150)):
-        if 1.05 * search.best.lower >= 7821:  # the best cover known
+        if 1.05 * search.best.lower >= 7820:  # the best cover known
             break
     search.best.check(growing(14400))
-    assert 7821 / 1.05 <= search.best.lower <= 7821
+    assert 7821 / 1.05 <= search.best.lower <= 7820
 
 
 def test_the_units_of_large_weights_are_exact():

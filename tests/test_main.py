@@ -464,7 +464,7 @@ def test_training_on_files_of_different_sizes(tmp_path):
 
 
 def test_weights_from_small_graphs_cover_a_large_one(tmp_path):
-    """Trained on 50-100 nodes; max-degree greedy takes 8,123 nodes here, the best known cover 7,821."""
+    """Trained on 40-150 nodes; max-degree greedy takes 8,123 nodes here, the best known cover 7,820."""
     out = tmp_path / "out"
     code, printed = lockstep(
         ROOT / "inputs" / "mvc.toml", "graph.generator=ba", "graph.nodes=14400", "graph.d=4",
@@ -473,4 +473,4 @@ def test_weights_from_small_graphs_cover_a_large_one(tmp_path):
     assert code == 0, printed
     (instance,) = result_of(out)["instances"]
     assert (instance["nodes"], instance["edges"]) == (14400, 57584)
-    assert 7201 <= instance["bound"] <= 7821 <= instance["objective"] <= 7900
+    assert 7201 <= instance["bound"] <= 7820 <= instance["objective"] <= 7850

@@ -46,7 +46,8 @@ SMALL = ("output.plots=false", "search.baselines=false")
 TRAIN = (
     ROOT / "inputs" / "train.toml", "graph.count=8", "graph.nodes=[16,24]",
     "train.steps=160", "train.evaluate_every=40", "train.environments=3", "agent.warmup=20",
-    "agent.batch=8", "train.evaluate_graphs=3", *SMALL,
+    "agent.batch=8", "agent.average=0.9", "policy.hub_degree=1.5", "train.held_back.generator=ba",
+    "train.held_back.nodes=[16,24]", "train.held_back.count=3", *SMALL,
 )  # fmt: skip
 CLASSIFY = (
     ROOT / "inputs" / "gcn.toml", "graph.nodes=400", "gnn.epochs=60", "gnn.evaluate_every=7",

@@ -61,7 +61,9 @@ def rewrite(path, change):
 
 
 def test_round_trip(tmp_path):
-    for policy in (POLICY, PolicyCase(), PolicyCase(features="paper", mean_degree=False)):
+    for policy in (
+        POLICY, PolicyCase(), PolicyCase(features="paper", mean_degree=False), PolicyCase(hub_degree=2.5),
+    ):  # fmt: skip
         path, arrays = str(tmp_path / "w.npz"), some_arrays(policy)
         stated = save_weights(path, arrays, policy, "mvc", "seed 5")
         read = load_weights(path)

@@ -173,6 +173,20 @@ def test_classes_and_features_go_into_an_archive(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("family", "keys", "edges"),
+    [
+        ("small_world", ["d=2", "p=0"], 120),
+        ("torus", ["removed=0"], 120),
+        ("geometric", ["edges=100000"], 1770),
+    ],
+)
+def test_families_of_nodes_that_are_near_each_other(tmp_path, family, keys, edges):
+    path = str(tmp_path / "g.mtx")
+    assert f"60 nodes, {edges} edges" in generate([family, path, "nodes=60", *keys, "seed=7"])
+    assert whole_graph(open_edges(path))[0].edges == edges
+
+
+@pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
         (convert, ["a.mtx"], "IN and OUT are needed"),

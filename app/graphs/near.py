@@ -22,7 +22,7 @@ def small_world(n: int, d: int, p: float, seed: int, name: str | None = None) ->
     A moved end is any node, drawn evenly. Watts and Strogatz draw again for loops and repeats; here these are
     dropped later: the graph has a few edges less than n d. Holds one block of edges.
     """
-    check_count("n", n, 2, MOST_NODES)
+    check_count("nodes", n, 2, MOST_NODES)
     check_count("d", d, 1, n - 1)
     check_seed(seed)
     if not 0 <= p <= 1:

@@ -78,7 +78,8 @@ def _entries_of(table: GraphCase, n: int) -> float:
         return n * (table.degree_in + table.degree_out)
     if table.generator in ("ba", "small_world", "uniform_points"):
         return 2 * table.d * n
-    return 2 * (table.edges or table.d * n)
+    drawn = 2 * (table.edges or table.d * n)
+    return min(drawn, n * (n - 1)) if table.generator == "geometric" else drawn
 
 
 def mean_nodes(table: GraphCase) -> int:
@@ -158,11 +159,13 @@ def rates_of(case: Case, ranks: int) -> Rates:
 
 
 def tasks_of(case: Case) -> Iterator[tuple[bool, GraphCase]]:
-    """(False, the graphs to solve), (True, the graphs to learn on), where the case has such a task."""
+    """(False, graphs to solve or to judge weights by), (True, graphs to learn on), where the case has any."""
     if case.run.task == "solve":
         yield False, case.graph
     if _learns(case):
         yield True, case.train.graphs or case.graph
+        if case.train.held_back is not None:
+            yield False, case.train.held_back
 
 
 def memory_line(case: Case, ranks: int, error: MemoryError) -> str:

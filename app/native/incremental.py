@@ -114,7 +114,7 @@ class IncrementalState:
         self._held += (theta7, top, lists, ghosts, scratch, reached, worth)
         self._change = np.zeros(4, dtype=np.int64)
 
-    def set_mean(self, table: np.ndarray, factor: np.ndarray) -> None:
+    def set_state(self, table: np.ndarray, factor: np.ndarray) -> None:
         """Features [2 + largest degree, F] and factors of neighbour sums [2 + largest degree]."""
         self._table = table, factor
         self._state.table, self._state.factor = address(table), address(factor)

@@ -68,7 +68,8 @@ def family_names(case: GraphCase) -> list[str]:
 
 
 def turn_of(case: GraphCase, number: int) -> tuple[Turn, int]:
-    """What graph `number` of a set is, and how often its family's turn has come before."""
+    """What graph `number` of a set is, and a count in which every turn of a family meets all kinds."""
     families = turns_of(case)
     before, which = divmod(number, len(families))
-    return families[which][before % len(families[which])], before
+    cycle, turn = divmod(before, len(families[which]))
+    return families[which][turn], cycle + turn

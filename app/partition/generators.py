@@ -20,11 +20,11 @@ def generated(case: GraphCase, number: int, n: int, seed: int, found: np.ndarray
 
     found   as parameters_of takes it
     """
-    turn, before = turn_of(case, number)
+    turn, count = turn_of(case, number)
     family, table = turn.family, turn.table(case, n)
     parameters = parameters_of(table, family, n, found)
     opened = GENERATORS[family](n, *parameters, seed, name=f"{family}-{n}-{number}")
-    return with_weights(opened, weights_of(case, before), seed)
+    return with_weights(opened, weights_of(case, count), seed)
 
 
 def weights_of(case: GraphCase, turn: int = 0) -> str:

@@ -162,7 +162,7 @@ class NativeRows:
 
     def set_state(self, table: np.ndarray, factors: np.ndarray) -> None:
         """Features and factors of the state; incremental.c counts entries from degree 0 as 1, codes as 2."""
-        self.state.set_mean(np.ascontiguousarray(table[1:]), np.ascontiguousarray(factors[1:]))
+        self.state.set_state(np.ascontiguousarray(table[1:]), np.ascontiguousarray(factors[1:]))
 
     def best(self) -> int:
         """The largest key."""

@@ -123,9 +123,10 @@ class QNetwork:
         own = state[:1] if self.paper else state
         number = _entries(entries, len(own))
         table = self.problem.features(self.policy.features, np, number, np.repeat(own, entries, axis=0))
-        factors = self.sum_factors(number, np.repeat(state, entries, axis=0)[:, 0])
-        alive = _one(number >= FIRST_ALIVE)
-        return [table * _one(number > 0), alive, factors if self.policy.hub_degree else 1 / state[:, 0]]
+        factors = 1 / state[:, 0]
+        if self.policy.hub_degree:
+            factors = self.sum_factors(number, np.repeat(state[:, 0], entries))
+        return [table * _one(number > 0), _one(number >= FIRST_ALIVE), factors]
 
     def sum_factors(self, code: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """[k] float32, what the neighbour sum of a node of a code [k, 1] is multiplied by in its state.
@@ -153,14 +154,14 @@ class QNetwork:
         x_own = Part(table, index)
         scale_own = alive_own
         if self.policy.mean_degree:
-            scale_own = alive_own * self._sum_factors(batch, share, index)
+            scale_own = alive_own * self._sum_factors_own(batch, share, index)
         weights_own = self._edge_sums(batch, alive_own, x_own) if self.policy.edge_weights else None
         mirror = self._mirror(batch, len(table)) if weights_own is None else None
         return NodeInputs(
             x_own, alive_entries, alive_own, candidate_own, present_own, scale_own, weights_own, mirror
         )
 
-    def _sum_factors(self, batch: StateBatch, factors: Array, index: Array) -> Array:
+    def _sum_factors_own(self, batch: StateBatch, factors: Array, index: Array) -> Array:
         """[rows] float32, what neighbour sums are multiplied by; factors, index: see `tables`."""
         if self.problem.own_degree:
             return batch.inverse_degrees()

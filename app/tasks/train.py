@@ -129,10 +129,10 @@ def training_graphs(context: Context, table: GraphCase) -> tuple[list[Loaded], l
     wanted = context.case.train.evaluate_graphs
     more = msgspec.structs.replace(table, count=wanted, path=[])
     judges = context.case.train.held_back or more
-    return _load_set(context, table, "training"), _load_set(context, judges, "held-back")
+    return load_set(context, table, "training"), load_set(context, judges, "held-back")
 
 
-def _load_set(context: Context, table: GraphCase, purpose: str) -> list[Loaded]:
+def load_set(context: Context, table: GraphCase, purpose: str) -> list[Loaded]:
     """The graphs of a table, as batches may mix them; generated ones are so already. Ranks: all call."""
     loaded = context.load(table, purpose)
     return shared_blocks(context, loaded) if table.path else loaded
@@ -152,7 +152,7 @@ def hold_back(context: Context, loaded: list[Loaded]) -> tuple[list[Loaded], lis
     if not loaded:
         raise CaseError("train.graphs: no training graphs; set train.graphs.generator or train.graphs.path")
     if table is not None:
-        return loaded, _load_set(context, table, "held-back")
+        return loaded, load_set(context, table, "held-back")
     held = max(1, min(wanted, len(loaded) // 5)) if len(loaded) > 1 else 0
     if not held:
         context.log.info("warning: one training graph, none to hold back: weights are judged on it")
