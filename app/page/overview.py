@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.config import TRAIN_TABLES
 from app.page.markup import Markup, join, table, tag
 from app.page.runs import Run
 from app.page.values import mapping, number, seconds
@@ -151,8 +150,8 @@ def show_settings(runs: Sequence[Run], defaults: dict[str, Any]) -> Markup:
 
 def _default(key: str, defaults: dict[str, Any]) -> Any:
     """The default of a key; training and held-back graphs have those of graphs."""
-    for keys in TRAIN_TABLES:
-        key = key.replace(f"{'.'.join(keys)}.", "graph.", 1)
+    for prefix in ("train.graphs.", "train.held_back."):
+        key = key.replace(prefix, "graph.", 1)
     return defaults.get(key, "-")
 
 
