@@ -260,8 +260,8 @@ class PolicyCase(Table, frozen=True):
     hub_degree: Annotated[
         Amount,
         about(
-            "neighbour sums of nodes of more than this many times the mean residual degree are divided by "
-            "their share of the degree instead, so that hubs look like nothing new; 0: those of no node"
+            "neighbour sums of nodes of more than this many times the mean residual degree are scaled down "
+            "to those of as many neighbours, so that hubs look like nothing new; 0: no sums are"
         ),
     ] = 0.0
     edge_weights: Annotated[

@@ -191,7 +191,7 @@ def test_a_large_power_law_graph():
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 6, 36, 97, 400])
 def test_a_torus_has_four_neighbours_a_node_and_is_connected(n, monkeypatch):
-    monkeypatch.setattr("app.graphs.torus.CHUNK_EDGES", 7)
+    monkeypatch.setattr(stream, "CHUNK_EDGES", 7)
     u, v = pairs(torus(n, 0.0, 1))
     wanted = {tuple(sorted((i, (i + step) % n))) for i in range(n) for step in (1, math.isqrt(n))}
     assert {tuple(sorted(pair)) for pair in zip(u.tolist(), v.tolist())} == wanted
@@ -216,7 +216,7 @@ def test_a_torus_loses_its_share_of_edges(monkeypatch):
     lost = {u for u, _ in whole - found}
     both = sum(u in lost for u in range(90_000)) / 90_000
     assert both == pytest.approx(1 - 0.7**2, abs=0.01)
-    monkeypatch.setattr(torus_module, "CHUNK_EDGES", 11)
+    monkeypatch.setattr(stream, "CHUNK_EDGES", 11)
     assert set(zip(*(ends.tolist() for ends in pairs(torus(90_000, 0.3, 5))))) == found
     assert not pairs(torus(50, 1.0, 1))[0].size
 
@@ -251,7 +251,7 @@ def test_a_small_world_moves_its_share_of_ends_anywhere(monkeypatch):
 
 @pytest.mark.parametrize(("n", "edges"), [(1, 0), (2, 1), (60, 90), (200, 1000), (50, 100_000)])
 def test_points_within_a_distance_are_joined(n, edges, monkeypatch):
-    monkeypatch.setattr(near, "CHUNK_EDGES", 17)
+    monkeypatch.setattr(stream, "CHUNK_EDGES", 17)
     u, v = pairs(geometric(n, edges, 4))
     points = near.stream(4, "geometric").integers(0, SIDE, (n, 2))
     squares = ((points[:, None] - points[None]) ** 2).sum(axis=2)

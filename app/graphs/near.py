@@ -56,10 +56,8 @@ def geometric(n: int, edges: int, seed: int, name: str | None = None) -> EdgeStr
     check_seed(seed)
 
     def chunks(_: EdgeStream) -> Iterator[Chunk]:
-        pairs = _within(n, edges, seed)
-        for at in range(0, len(pairs), CHUNK_EDGES):
-            u, v = pairs[at : at + CHUNK_EDGES].T
-            yield np.ascontiguousarray(u), np.ascontiguousarray(v), None
+        u, v = np.ascontiguousarray(_within(n, edges, seed).T)
+        yield u, v, None
 
     path = f"geometric(n={n}, edges={edges}, seed={seed})"
     return EdgeStream(name or f"geometric-{n}-{edges}-{seed}", path, "generated", n, 0, False, chunks)

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.errors import CaseError
 from app.graphs.checks import MOST_NODES, check_count, check_seed
-from app.graphs.stream import CHUNK_EDGES, Chunk, EdgeStream
+from app.graphs.stream import Chunk, EdgeStream
 from app.rng import stream
 
 # Edges drawn from one substream. Part of the definition of a graph: another number gives other graphs.
@@ -35,9 +35,7 @@ def torus(n: int, removed: float, seed: int, name: str | None = None) -> EdgeStr
                 u = np.arange(at, min(at + BLOCK, n), dtype=np.int64)
                 if removed:
                     u = u[stream(seed, f"torus/{step == 1}", block).random(len(u)) >= removed]
-                for cut in range(0, len(u), CHUNK_EDGES):
-                    part = u[cut : cut + CHUNK_EDGES]
-                    yield part, (part + step) % n, None
+                yield u, (u + step) % n, None
 
     label = f"torus(n={n})" if not removed else f"torus(n={n}, removed={removed}, seed={seed})"
     return EdgeStream(name or f"torus-{n}", label, "generated", n, 0, False, chunks)
