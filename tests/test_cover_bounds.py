@@ -11,7 +11,8 @@ from data import catalogue, data_dir, needs_data
 from app.bounds import cycle_lp, kernels
 from app.bounds.certificate import BadCertificate
 from app.bounds.cliques import CliqueSearch, clique_cover
-from app.bounds.cover import Claim, CoverBounds
+from app.bounds.cover import CoverBounds
+from app.bounds.cover_witness import Claim
 from app.bounds.cycle_lp import CyclePacking, cycle_packing
 from app.bounds.kernels import Rows
 from app.bounds.lp import half_integral, relaxed

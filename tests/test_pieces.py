@@ -5,7 +5,7 @@ import pytest
 from test_selection import planted
 
 from app import solve
-from app.bounds import cover
+from app.bounds import cover_part
 from app.search.cover_tools import CoverTools
 
 
@@ -17,7 +17,7 @@ def without_search(self, seed, start):
 @pytest.mark.parametrize("problem", ["mvc", "mis"])
 def test_a_component_that_is_solved_is_in_the_answer(problem, monkeypatch):
     """A hidden set that a solver finds within a second, beside a random graph that nothing closes."""
-    monkeypatch.setattr(cover, "NEAR", 0.1)
+    monkeypatch.setattr(cover_part, "NEAR", 0.1)
     monkeypatch.setattr(CoverTools, "search", without_search)
     monkeypatch.setattr(CoverTools, "tree", lambda self, rank, ranks: None)
     hidden = planted(60, 5, 0.08, 3)

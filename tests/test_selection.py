@@ -12,9 +12,10 @@ from helpers import random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.bounds import cover, selection
+from app.bounds import cover_part, selection
 from app.bounds.cliques import CliqueSearch
-from app.bounds.cover import CLIQUES, CoverBounds
+from app.bounds.cover import CoverBounds
+from app.bounds.cover_part import CLIQUES
 from app.bounds.kernels import Rows
 from app.bounds.selection import Selection, available
 from app.graphs.graph import from_edges
@@ -91,7 +92,7 @@ def test_equal_questions_have_equal_answers():
 @pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 def test_bounds_find_the_cover_that_attains_them(weighted, monkeypatch):
     """A cover that is near is known; the bounds come to the optimum by themselves, before any search does."""
-    monkeypatch.setattr(cover, "NEAR", 0.1)
+    monkeypatch.setattr(cover_part, "NEAR", 0.1)
     graph = planted(60, 5, 0.08, 3)
     weights = np.repeat(np.random.default_rng(4).integers(1, 9, 60), 5) if weighted else None
     price = np.ones(graph.n, dtype=np.int64) if weights is None else weights
@@ -138,7 +139,7 @@ def test_a_signal_is_the_programs(monkeypatch):
 
 def test_a_cover_of_one_component_does_not_wait_for_the_others(monkeypatch):
     """The hidden cover of a component that a solver finds, and the best known of one that stays open."""
-    monkeypatch.setattr(cover, "NEAR", 0.1)
+    monkeypatch.setattr(cover_part, "NEAR", 0.1)
     hidden, (n, edges, _) = planted(60, 5, 0.08, 3), random_graph(300, 0.1, 3)
     both = np.concatenate([np.stack([hidden.row_of(), hidden.indices], axis=1), edges + hidden.n])
     graph = from_edges(hidden.n + n, both[:, 0], both[:, 1])
@@ -160,7 +161,7 @@ def test_a_cover_of_one_component_does_not_wait_for_the_others(monkeypatch):
 
 def test_a_question_ends_with_its_part(monkeypatch):
     """The caller's own cover reaches the bound of one component meanwhile: nothing is closing any more."""
-    monkeypatch.setattr(cover, "NEAR", 0.1)
+    monkeypatch.setattr(cover_part, "NEAR", 0.1)
     monkeypatch.setattr(selection, "CONFLICTS", 1)
     hidden, (n, edges, _) = planted(60, 5, 0.08, 3), random_graph(300, 0.1, 3)
     both = np.concatenate([np.stack([hidden.row_of(), hidden.indices], axis=1), edges + hidden.n])
@@ -182,9 +183,9 @@ def test_what_is_not_asked(monkeypatch):
     start = greedy_cover(graph)
     for name, value in (("NEAR", 0.0), ("MOST_ENTRIES", 10), ("available", lambda: False)):
         with monkeypatch.context() as patch:
-            patch.setattr(cover, "NEAR", 0.1)
-            patch.setattr(cover, name, value)
-            patch.setattr(cover, "Selection", None)
+            patch.setattr(cover_part, "NEAR", 0.1)
+            patch.setattr(cover_part, name, value)
+            patch.setattr(cover_part, "Selection", None)
             known = np.ones(graph.n, dtype=bool) if name == "NEAR" else start
             bounds = CoverBounds(graph, search=False)
             bounds.expect(60.0)
@@ -192,8 +193,8 @@ def test_what_is_not_asked(monkeypatch):
                 bounds.improve(0.001, int(known.sum()), known)
             assert bounds.optimum is None
     with monkeypatch.context() as patch:  # without a time limit nobody would take it
-        patch.setattr(cover, "NEAR", 0.1)
-        patch.setattr(cover, "Selection", None)
+        patch.setattr(cover_part, "NEAR", 0.1)
+        patch.setattr(cover_part, "Selection", None)
         bounds = CoverBounds(graph, search=False)
         for _ in range(100):
             bounds.improve(0.001, int(start.sum()), start)

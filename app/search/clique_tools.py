@@ -195,7 +195,10 @@ class _Complement:
 
     def __init__(self, kernel: CliqueKernel, instance: Instance, problem: Any) -> None:
         self.kernel = kernel
-        inner = Instance(complement(kernel.core), compiled=instance.compiled, whole_weights=kernel.weights)
+        inner = Instance(
+            complement(kernel.core), compiled=instance.compiled, whole_weights=kernel.weights,
+            most_bytes=instance.most_bytes,
+        )  # fmt: skip
         self.tools = CoverTools(inner, problem)
         self.lift, self.restrict, self.start = self.tools.lift, self.tools.restrict, self.tools.start
         self.search = self.tools.search
@@ -235,6 +238,10 @@ class _ComplementBounds:
         self.least = tools.core_value(kernel.upper)  # no cover of the core costs less
         self.expect, self.improve, self.optimum = self.inner.expect, self.inner.improve, self.inner.optimum
         self.pieces = self.inner.pieces
+
+    @property
+    def gaining(self) -> bool:
+        return self.inner.gaining
 
     @property
     def least_seconds(self) -> float:

@@ -42,6 +42,11 @@ class CoreBounds:
         return getattr(self.inner, "closing", False)
 
     @property
+    def gaining(self) -> bool:
+        """Whether what works on the bound now will make it much better."""
+        return getattr(self.inner, "gaining", False)
+
+    @property
     def least_seconds(self) -> float:
         """An estimate of the shortest call of `improve`, where it is long."""
         return getattr(self.inner, "least_seconds", 0.0)

@@ -155,16 +155,18 @@ class KernelBounds(CoreBounds):
         """The reductions are replayed; the witness is looked up."""
         graph = self.tools.graph
         size = graph.n + len(graph.indices)
+        witness = self.inner.check_seconds
         if verify_compiled.available(graph):
-            return 8e-8 * size + 2e-7 * self.log_words
+            return witness + 8e-8 * size + 2e-7 * self.log_words
         met = min(size, self.log_words * (size // max(graph.n, 1)))
-        return 1e-7 * graph.n + 1.5e-8 * size + 5e-7 * met + 2e-6 * self.log_words
+        return witness + 1e-7 * graph.n + 1.5e-8 * size + 5e-7 * met + 2e-6 * self.log_words
 
     def __init__(self, tools: CoverTools) -> None:
         large = len(tools.core.indices) >= LARGE
         inner = CoverBounds(
             tools.core, tools.core_weights, tools.instance.compiled,
             tools.reducer.partners() if large and tools.settled else None, not tools.shares,
+            tools.instance.most_bytes,
         )  # fmt: skip
         super().__init__(inner, tools.core, "lower")
         self.tools, self.log_words = tools, len(tools.reducer.log())

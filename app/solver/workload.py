@@ -17,6 +17,7 @@ BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
 LEADING_SHARE = 2.0  # the same for bounds that lead to the best solutions
 CLOSING_SHARE = 4.0  # the same for bounds that may prove the best optimal, once searches have settled,
+GAINING_SHARE = 1.0  # the same for bounds that will get much better, once searches have settled,
 SETTLED = 2  # which they have after so many times the steps to their best
 TREE_SHARE = 0.4  # of the time of bounds, for the exact search that all ranks share
 NEAR = 0.01  # gap of a near bound
@@ -180,6 +181,8 @@ class Workload:
             return LEADING_SHARE
         if closing:
             return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
+        if getattr(self.bounds, "gaining", False) and self._settled():
+            return GAINING_SHARE
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
         hurried = self.budget.hurried or self.exact.eager or (near and stale)
         return HURRIED_SHARE if hurried else BOUND_SHARE
