@@ -55,9 +55,9 @@ class CoverBounds:
         self._pieces: tuple[int, np.ndarray] | None = None
 
     def expect(self, seconds: float) -> None:
-        """Covers that attain a bound may be looked for, too: under a time limit the caller takes them."""
+        """The time limit of the run."""
         for part in self._parts:
-            part.selects = True
+            part.expect(seconds)
 
     @property
     def least_seconds(self) -> float:

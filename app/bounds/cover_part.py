@@ -1,5 +1,6 @@
 """The bounds of one component of a graph on its vertex covers: methods that take turns."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -109,6 +110,7 @@ class Part:
         self.claimed, self.optimum = False, None
         self.theta: ThetaPart | None = None
         self.gaining = self.selects = self.selecting = False
+        self._limit = math.inf
         self._stale = 0  # slices since the last better clique cover
         self._with_theta, self._dense = theta, graph.edges > SPARSE * len(nodes)
         self._known: tuple[int, np.ndarray] | None = None  # cost and cover that the caller knows
@@ -137,6 +139,12 @@ class Part:
         if self.optimum is not None or self._known is None:
             return None if self.optimum is None else self.lower
         return self._known[0]
+
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run: covers that attain a bound may be looked for, too, as the caller takes
+        them.
+        """
+        self.selects, self._limit = True, seconds
 
     def offer(self, cover: np.ndarray) -> None:
         """The caller's cover [k] bool of this part."""
@@ -202,6 +210,7 @@ class Part:
         ]
         if self._with_theta:
             theta = Theta(self._graph, self._given, int(self._weights.sum()) - self.lower)
+            theta.expect(self._limit)
             share = THETA_SHARE if self._dense else THETA_SPARSE
             turns.append(Turn(self._thetas(theta), share, each_seconds=lambda: theta.next_seconds))
         return turns

@@ -1,6 +1,7 @@
 """The theta function of a graph: upper bounds on its independent sets by semidefinite programming."""
 
 import math
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -29,6 +30,7 @@ TRIES = 4  # larger bounds tried until a factorisation ends
 # Seconds of a step: calls, for each pair of nodes in each order, for each node to the power of three.
 CALLS, PAIRS, CUBE = 1e-3, 1.5e-8, 1e-10
 PROOF = 2e-11  # s of a proof, for each node to the power of three
+LEAST_STEPS, LONGEST_SHARE = 20, 0.5  # no step is made where so many take more of a time limit
 START_PAIRS = 6e-8  # s of the start, for each pair of nodes in each order: products of Lanczos's method
 
 
@@ -73,7 +75,9 @@ class Theta:
         self._total = graph.n if weights is None else sum(weights.tolist())
         self._q = unit_vector(graph.n, weights if self._total else None)
         self.best: ThetaCertificate | None = None
-        self.upper, self.steps, self._positive = upper, 0, 0
+        self.upper, self.steps = upper, 0
+        self._positive = graph.n  # eigenvalues of V
+        self._slowest, self._limit = 0.0, math.inf  # s: of all steps, a time limit
         self._bounds: list[float] = []  # the least so far, at each look
         self._value, self._apart = 0.0, np.inf  # d W at the last one, and how far from the bound
         self._vector = stream(0, "theta").standard_normal(graph.n).astype(np.float32)
@@ -83,16 +87,27 @@ class Theta:
         if self._total > 0 and self._graph.edges:
             self._start()
             yield True
-            while not self._settled():
+            while not self._settled() and LEAST_STEPS * self._step_seconds <= LONGEST_SHARE * self._limit:
+                begun = time.perf_counter()
                 self._step()
+                self._slowest = max(self._slowest, time.perf_counter() - begun)
                 yield True
+
+    def expect(self, seconds: float) -> None:
+        """The time limit of the run."""
+        self._limit = seconds
+
+    @property
+    def _step_seconds(self) -> float:
+        """An estimate of a step."""
+        n = self._graph.n
+        return max(CALLS + PAIRS * n**2 + CUBE * n**3, self._slowest)
 
     @property
     def next_seconds(self) -> float:
         """An estimate of the next slice."""
-        n = self._graph.n
-        each = CALLS + PAIRS * n**2 + CUBE * n**3
-        return (each if self.steps else START_PAIRS * n**2) + PROOF * n**3
+        n, begun = self._graph.n, len(self._bounds)
+        return (self._step_seconds if begun else START_PAIRS * n**2) + PROOF * n**3
 
     def rival(self, upper: int) -> None:
         """Another bound that is known."""
