@@ -10,7 +10,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-long coverage lint weights bench clean
 
-$(VENV)/ready: pyproject.toml
+# Again where the package or its kernels have changed: old kernels are not used.
+$(VENV)/ready: pyproject.toml setup.py $(wildcard app/native/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e '.[mpi,report,test]'

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from covers import cheapest, from_networkx, random_graph, random_weights
 
+import app
 from app.bounds import cover, theta
 from app.bounds.certificate import BadCertificate
 from app.bounds.cover import CoverBounds
@@ -76,9 +77,20 @@ def test_weights_stand_for_so_many_nodes():
     one, other = ended(graph, weights), ended(blown_up(graph, weights))
     assert abs(one._bounds[-1] - other._bounds[-1]) < 0.02
     one.best.check(graph, weights)
-    huge = ended(graph, weights << 40)
-    assert huge._bounds[-1] / 2**40 == pytest.approx(one._bounds[-1], rel=1e-4)
-    huge.best.check(graph, weights << 40)
+    for places in (40, 50, 57):  # a share is not as fine as sums of such weights
+        huge = ended(graph, weights << places)
+        assert huge._bounds[-1] / 2**places == pytest.approx(one._bounds[-1], rel=1e-4)
+        huge.best.check(graph, weights << places)
+
+
+def test_weights_that_are_real_numbers():
+    """Their units are 2^-52 of the sum: a bound says no more than its certificate proves."""
+    for seed in range(4):
+        draws = np.random.default_rng(seed).random(130)
+        found = app.solve(
+            nx.gnp_random_graph(130, 0.3, seed=seed), "mis", search_seconds=1, node_weights=draws
+        )
+        assert found.bound >= found.objective - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -198,10 +210,19 @@ def test_a_damaged_certificate_is_refused():
     heavy = np.ones(30, dtype=np.int64)
     heavy[3] = 50
     refused(good, graph, "not proved|the witness proves", heavy)
+    for wrong in (heavy[1:], heavy - 2, heavy.astype(np.float64)):
+        refused(good, graph, "needs .* weights", wrong)
     # Of a graph with fewer edges it proves nothing: some multiplier of what is no edge there is above 0.
     u, v = max(plain.edges, key=lambda e: good.multipliers[max(e), min(e)])
     plain.remove_edge(u, v)
     refused(good, from_networkx(plain), "no edge")
+
+
+def test_a_pivot_that_is_no_number_proves_nothing():
+    """LAPACK's factorisation does not stop there."""
+    q = unit_vector(40, None)
+    q[0] = np.nan
+    assert not semidefinite(np.zeros((40, 40), dtype=np.float32), 1.5, q)
 
 
 # ---- covers ------------------------------------------------------------------------------------------------
@@ -241,19 +262,20 @@ def test_a_dense_component_is_bounded_by_it(weighted):
             wrong.check(graph)
     part = found.thetas[0]
     for nodes, text in ((part.nodes[::-1], "not ascending"), (part.nodes + graph.n, "is not in")):
-        wrong = ThetaPart(nodes, part.weights, part.certificate)
+        wrong = ThetaPart(nodes, part.cost, part.certificate)
         with pytest.raises(BadCertificate, match=text):
             replace(found, thetas=(wrong,)).check(graph)
 
 
-def test_a_limit_of_memory_leaves_it_out(monkeypatch):
+def test_a_limit_of_memory_leaves_it_out():
     graph = dense_and_sparse()
     bounds = CoverBounds(graph, search=False, most_bytes=bytes_of(109))
     bounds.improve(1.0)
     assert THETA not in bounds.method
-    monkeypatch.setattr(cover, "MOST_BYTES", bytes_of(90) + bytes_of(25) * 3)
-    groups = [np.arange(n) for n in (90, 301, 25)]
-    assert cover._room(groups, cover.MOST_BYTES).tolist() == [True, False, True]
+    groups, single = cover._groups(graph)
+    assert [len(nodes) for nodes in groups] == [110, 301, 20] and single == [True, True, False]
+    room = cover._room(groups, single, bytes_of(110) + bytes_of(20) + 1)
+    assert room.tolist() == [True, False, False]
 
 
 def test_it_says_that_it_gains_until_it_has_ended():
@@ -265,3 +287,41 @@ def test_it_says_that_it_gains_until_it_has_ended():
             break
     assert any(said) and not bounds.gaining
     assert bounds.check_seconds > 0
+
+
+def test_a_part_that_closes_gains_no_more():
+    """A dense component that a search closes while the theta function is at work, beside an open one."""
+    dense, sparse = nx.gnp_random_graph(130, 0.5, seed=1), nx.gnp_random_graph(2000, 0.002, seed=2)
+    bounds, said = CoverBounds(from_networkx(nx.disjoint_union(dense, sparse))), []
+    for _ in range(200):
+        more = bounds.improve(0.02)
+        said.append(bounds.gaining)
+        if not more:
+            break
+    assert any(said) and not said[-1]
+    assert "branch and reduce" in bounds.method
+
+
+@pytest.mark.parametrize(
+    "seconds, begun, steps", [(0.5, False, False), (8.0, True, False), (1e3, True, True)]
+)
+def test_it_begins_and_goes_on_where_there_is_time(seconds, begun, steps):
+    graph = from_networkx(nx.gnp_random_graph(1500, 0.02, seed=1))
+    found = Theta(graph, None, graph.n, seconds)
+    found._took = [1.0]
+    made = [found.next_seconds > 0 for _, _ in zip(range(2), found.slices())]
+    assert len(made) == begun + steps and bool(found.steps) == steps
+    if begun and not steps:
+        assert found.next_seconds == 0.0  # what is left takes no time
+
+
+def test_a_part_pays_what_its_certificate_says():
+    graph = from_networkx(nx.gnp_random_graph(120, 0.5, seed=5))
+    found = worked_out(graph).certificate()
+    part = found.thetas[0]
+    wrong = replace(found, lower=found.lower + 1, thetas=(replace(part, cost=part.cost + 1),))
+    with pytest.raises(BadCertificate, match="do not make a cost"):
+        wrong.check(graph)
+    heavy = replace(found, packing=replace(found.packing, weights=np.full(120, 3)))
+    with pytest.raises(BadCertificate, match="theta function: the witness proves"):
+        heavy.check(graph)

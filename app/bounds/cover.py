@@ -43,8 +43,8 @@ class CoverBounds:
             if weights.shape != (graph.n,) or (weights < 0).any():
                 raise ValueError(f"weights: needs [{graph.n}] whole numbers of at least 0")
         self._n, self._weights = graph.n, weights
-        groups = _groups(graph)
-        thetas = _room(groups, min(most_bytes, MOST_BYTES))
+        groups, single = _groups(graph)
+        thetas = _room(groups, single, min(most_bytes, MOST_BYTES))
         self._parts = [
             Part(part, nodes, weights, compiled, partner, search, theta)
             for nodes, part, theta in zip(groups, _cut(graph, groups), thetas)
@@ -159,12 +159,15 @@ class CoverBounds:
         return CoverBound(lower, self.method, whole, claims, thetas)
 
 
-def _groups(graph: Graph) -> list[np.ndarray]:
-    """The nodes of each part, ascending: components, small ones a few together; no nodes without edges."""
+def _groups(graph: Graph) -> tuple[list[np.ndarray], list[bool]]:
+    """The nodes of each part, ascending: components, small ones a few together; no nodes without edges.
+
+    returns   also whether each may only be one component, not small
+    """
     if not graph.edges:
-        return []
+        return [], []
     if soon_reached(graph):
-        return [np.arange(graph.n)]
+        return [np.arange(graph.n)], [True]
     matrix = sp.csr_array(
         (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
     )
@@ -177,7 +180,8 @@ def _groups(graph: Graph) -> list[np.ndarray]:
     group = np.where(size == 1, -1, group)[label]
     order = np.argsort(group, kind="stable")
     cuts = np.flatnonzero(np.diff(group[order])) + 1
-    return [nodes for nodes in np.split(order, cuts) if len(nodes) and group[nodes[0]] >= 0]
+    found = [nodes for nodes in np.split(order, cuts) if len(nodes) and group[nodes[0]] >= 0]
+    return found, [bool(group[nodes[0]] < count) for nodes in found]
 
 
 def soon_reached(graph: Graph) -> bool:
@@ -197,11 +201,12 @@ def soon_reached(graph: Graph) -> bool:
     return False
 
 
-def _room(groups: list[np.ndarray], most_bytes: float) -> np.ndarray:
-    """[k] bool, the groups of nodes for which there is room for the theta function's matrices: small ones
-    first.
+def _room(groups: list[np.ndarray], single: list[bool], most_bytes: float) -> np.ndarray:
+    """[k] bool, the components for whose matrices of the theta function there is room, small ones first.
+
+    Of several together it would be rounded only once.
     """
-    needs = np.array([bytes_of(len(nodes)) for nodes in groups])
+    needs = np.array([bytes_of(len(nodes)) if one else math.inf for nodes, one in zip(groups, single)])
     order = np.argsort(needs, kind="stable")
     room = np.zeros(len(groups), dtype=bool)
     room[order] = np.cumsum(needs[order]) <= most_bytes

@@ -1,6 +1,5 @@
 """The bounds of one component of a graph on its vertex covers: methods that take turns."""
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ import numpy as np
 
 from app.bounds.branch import METHOD as BRANCHED
 from app.bounds.branch import search_for
+from app.bounds.certificate import exact_sum
 from app.bounds.cliques import CliqueSearch
 from app.bounds.cover_witness import ThetaPart
 from app.bounds.cycle_lp import CyclePacking
@@ -17,6 +17,7 @@ from app.bounds.lp import relaxed
 from app.bounds.packing import Columns, Packing, nothing, packing
 from app.bounds.selection import ENTRY_SECONDS, MOST_ENTRIES, Selection, available
 from app.bounds.theta import Theta
+from app.bounds.theta_verify import ThetaCertificate
 from app.graphs.graph import Graph
 
 NONE, CLIQUES = "none yet", "clique cover"
@@ -33,8 +34,10 @@ SEARCHABLE = 1 << 17  # nodes of a part up to which a search tree is tried
 SEARCHED = 3000  # nodes of a part up to which a search tree has a large share of the time
 STALE = 40  # slices without a better clique cover; where other bounds are better,
 HOPELESS = 4  # so many
-THETA_SHARE, THETA_SPARSE = 20.0, 1.0  # of the time, for the theta function; where packings are better: at
-SPARSE = 8  # edges for each node, or fewer
+THETA_SHARE = 20.0  # of the time of bounds, for the theta function; others have 1 to 8
+SPARSE = 4.5  # edges for each node: with fewer, packings are better, and the theta function has
+SPARSE_SHARE = 1.0  # this share
+UNLIMITED = 8.0  # s: a time limit that leaves bounds about what they have without one
 # So near the best cover has to be, before it is asked whether one attains the bound of the cliques.
 NEAR = 0.01
 SELECTIONS = 25  # slices of that
@@ -69,8 +72,8 @@ class Turn:
 
     @property
     def rank(self) -> float:
-        """The method with the least is next. What is long waits until the others have had as much: it may
-        never fit.
+        """The method with the least is next. What is long waits until the others have had their shares of
+        the time that it will take: it may never fit.
         """
         return max(self.spent, self.next_seconds) / self.share
 
@@ -104,13 +107,14 @@ class Part:
         self._graph = graph
         self._given = None if weights is None else weights[nodes]
         self._weights = np.ones(len(nodes), dtype=np.int64) if weights is None else self._given
+        self._total = exact_sum(self._weights)
         self._rows = Rows(self._graph)
         self.best = nothing(self._given, NONE)
         self.lower, self.method = 0, self.best.method
         self.claimed, self.optimum = False, None
         self.theta: ThetaPart | None = None
         self.gaining = self.selects = self.selecting = False
-        self._limit = math.inf
+        self._limit = UNLIMITED
         self._stale = 0  # slices since the last better clique cover
         self._with_theta, self._dense = theta, graph.edges > SPARSE * len(nodes)
         self._known: tuple[int, np.ndarray] | None = None  # cost and cover that the caller knows
@@ -165,7 +169,7 @@ class Part:
 
     def _methods(self) -> Iterator[bool]:
         """A first clique cover, the relaxation (first of all where its matching is known), better clique
-        covers, then packings, a search and still more clique covers, by shares of time.
+        covers, then packings, a search, still more clique covers and the theta function, by shares of time.
         """
         if self._partner is not None:
             self._take(relaxed(self._graph, None, self._partner))
@@ -209,9 +213,8 @@ class Part:
             Turn(self._more_cliques(cliques), 1.0),
         ]
         if self._with_theta:
-            theta = Theta(self._graph, self._given, int(self._weights.sum()) - self.lower)
-            theta.expect(self._limit)
-            share = THETA_SHARE if self._dense else THETA_SPARSE
+            theta = Theta(self._graph, self._given, self._total - self.lower, self._limit)
+            share = THETA_SHARE if self._dense else SPARSE_SHARE
             turns.append(Turn(self._thetas(theta), share, each_seconds=lambda: theta.next_seconds))
         return turns
 
@@ -263,26 +266,32 @@ class Part:
 
     def _thetas(self, theta: Theta) -> Iterator[bool]:
         """The theta function, until it gains no more, or too little to overtake a better bound."""
-        total, taken = int(self._weights.sum()), None
-        for _ in theta.slices():
-            self.gaining = self._dense
-            if theta.best is not taken:
-                taken = theta.best
-                found = ThetaPart(self.nodes, self._given, taken)
-                if not self.claimed and found.cost > self.lower:
-                    self.theta, self.lower, self.method = found, found.cost, taken.method
-                    self._close()
-            theta.rival(total - self.lower)
-            yield True
-        self.gaining = False
+        taken = None
+        try:
+            for _ in theta.slices():
+                self.gaining = self._dense
+                if theta.best is not taken:
+                    taken = theta.best
+                    self._take_theta(taken)
+                theta.rival(self._total - self.lower)
+                yield True
+        finally:  # also where the part is done meanwhile
+            self.gaining = False
+
+    def _take_theta(self, found: ThetaCertificate) -> None:
+        """A bound of the theta function, where it is better than what there is."""
+        cost = self._total - found.upper
+        if not self.claimed and cost > self.lower:
+            self.theta = ThetaPart(self.nodes, cost, found)
+            self.lower, self.method = cost, found.method
+            self._close()
 
     def _search(self) -> Iterator[bool]:
         """Branch and reduce; for dense parts on bit sets."""
         if len(self.nodes) > SEARCHABLE or not self._searches:
             return
         known = self._known
-        total = int(self._weights.sum())
-        limit = total + 1 if known is None else known[0]
+        limit = self._total + 1 if known is None else known[0]
         search, nodes = search_for(self._rows, self._weights, limit, self._compiled), 1
         yield True
         done = False

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.bounds.certificate import BadCertificate, Bound
+from app.bounds.certificate import BadCertificate, Bound, exact_sum
 from app.bounds.packing import Packing
 from app.bounds.theta_verify import ThetaCertificate
 from app.graphs.derived import induced
@@ -22,26 +22,25 @@ class Claim:
 @dataclass(frozen=True, eq=False)
 class ThetaPart:
     """What the theta function says of the part of the graph that `nodes` [k], ascending, span: all of their
-    weight but that of an independent set has to be paid.
-
-    weights  [k] int64 or None: all one
+    weight but that of an independent set has to be paid, at least `cost`.
     """
 
     nodes: np.ndarray
-    weights: np.ndarray | None
+    cost: int
     certificate: ThetaCertificate
 
-    @property
-    def cost(self) -> int:
-        """No cover of the part costs less."""
-        total = len(self.nodes) if self.weights is None else sum(self.weights.tolist())
-        return total - self.certificate.upper
-
-    def check(self, graph: Graph) -> None:
-        """Prove the bound on the part. Raises BadCertificate."""
+    def check(self, graph: Graph, weights: np.ndarray | None) -> None:
+        """Prove the bound on the part. weights [n] of the graph, or None: all one. Raises BadCertificate."""
+        method = self.certificate.method
         if len(self.nodes) and (np.diff(self.nodes) <= 0).any():
-            raise BadCertificate(f"{self.certificate.method}: the nodes of a part are not ascending")
-        self.certificate.check(induced(graph, self.nodes), self.weights)
+            raise BadCertificate(f"{method}: the nodes of a part are not ascending")
+        own = None if weights is None else weights[self.nodes]
+        self.certificate.check(induced(graph, self.nodes), own)
+        total = len(self.nodes) if own is None else exact_sum(own)
+        if self.cost != total - self.certificate.upper:
+            raise BadCertificate(
+                f"{method}: {total} and {self.certificate.upper} do not make a cost of {self.cost}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +76,7 @@ class CoverBound(Bound):
         if (times > 1).any():
             raise BadCertificate(f"{self.method}: node {int(times.argmax())} is paid for twice")
         for part in self.thetas:
-            part.check(graph)
+            part.check(graph, self.packing.weights)
         said = self.packing.lower + sum(part.cost for part in (*self.claims, *self.thetas))
         if said != self.lower:
             raise BadCertificate(

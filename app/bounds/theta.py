@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 from scipy.linalg import eigh
@@ -20,18 +21,19 @@ DENSE = 200  # nodes up to which all of a matrix is asked for its least eigenval
 SIGMA = 0.1  # the penalty of the augmented Lagrangian
 RELAXATION = 1.6  # of the step of X: anything below (1 + sqrt 5)/2 converges
 LOOK = 5  # steps between two looks at the bound
-PATIENCE, GAIN = 8, 1e-4  # so many looks that gain less than this share of the bound are the last, where
-CLOSE = (
-    2e-3  # bound and program agree as well as this; before that bounds fall by leaps, up to so many apart:
-)
-LEAP = 30
-HOPELESS, SLOW = 16, 2.0  # as many looks as before that gain less than half of what a rival leads by are, too
+GAIN = 1e-4  # share of the bound: looks that gain less in all are the last,
+PATIENCE = 8  # so many where bound and program agree
+CLOSE = 2e-3  # as well as this,
+LEAP = 30  # so many before: bounds fall by leaps
+HOPELESS = 16  # looks that gain less than 1 / SLOW of what a rival leads by are the last, too
+SLOW = 2.0
 TRIES = 4  # larger bounds tried until a factorisation ends
 # Seconds of a step: calls, for each pair of nodes in each order, for each node to the power of three.
 CALLS, PAIRS, CUBE = 1e-3, 1.5e-8, 1e-10
 PROOF = 2e-11  # s of a proof, for each node to the power of three
-LEAST_STEPS, LONGEST_SHARE = 20, 0.5  # no step is made where so many take more of a time limit
 START_PAIRS = 6e-8  # s of the start, for each pair of nodes in each order: products of Lanczos's method
+START_SHARE = 0.07  # of a time limit: a start that takes more is not made
+LEAST_STEPS, LONGEST_SHARE = 12, 0.5  # no step is made where so many take more of a time limit
 
 
 def bytes_of(n: int) -> float:
@@ -66,48 +68,53 @@ class Theta:
     Differs  single precision: what is proved is proved in double precision from the multipliers as they are
 
     best     ThetaCertificate or None: proved, and better than what the caller had
+    upper    the best bound that is known, the caller's or this
     steps    taken
     """
 
-    def __init__(self, graph: Graph, weights: np.ndarray | None, upper: int) -> None:
-        """weights [n] int64, at least 0, or None: all one. upper: only a bound below that counts."""
+    def __init__(
+        self, graph: Graph, weights: np.ndarray | None, upper: int, seconds: float = math.inf
+    ) -> None:
+        """weights [n] int64, at least 0, or None: all one. upper: only a bound below that counts.
+
+        seconds   the time limit of the run: steps that take too much of it are not made
+        """
         self._graph, self._weights = graph, weights
         self._total = graph.n if weights is None else sum(weights.tolist())
         self._q = unit_vector(graph.n, weights if self._total else None)
         self.best: ThetaCertificate | None = None
         self.upper, self.steps = upper, 0
         self._positive = graph.n  # eigenvalues of V
-        self._slowest, self._limit = 0.0, math.inf  # s: of all steps, a time limit
+        self._limit, self._took = seconds, [CALLS + PAIRS * graph.n**2 + CUBE * graph.n**3]  # s, of steps
         self._bounds: list[float] = []  # the least so far, at each look
         self._value, self._apart = 0.0, np.inf  # d W at the last one, and how far from the bound
         self._vector = stream(0, "theta").standard_normal(graph.n).astype(np.float32)
 
     def slices(self) -> Iterator[bool]:
-        """The start, then a step at a time, until nothing is gained any more."""
-        if self._total > 0 and self._graph.edges:
+        """The start, then a step at a time, until nothing is gained any more or time does not allow it."""
+        if self._total > 0 and self._graph.edges and self.next_seconds <= START_SHARE * self._limit:
             self._start()
             yield True
-            while not self._settled() and LEAST_STEPS * self._step_seconds <= LONGEST_SHARE * self._limit:
-                begun = time.perf_counter()
+            while self._goes_on():
                 self._step()
-                self._slowest = max(self._slowest, time.perf_counter() - begun)
                 yield True
-
-    def expect(self, seconds: float) -> None:
-        """The time limit of the run."""
-        self._limit = seconds
-
-    @property
-    def _step_seconds(self) -> float:
-        """An estimate of a step."""
-        n = self._graph.n
-        return max(CALLS + PAIRS * n**2 + CUBE * n**3, self._slowest)
 
     @property
     def next_seconds(self) -> float:
         """An estimate of the next slice."""
-        n, begun = self._graph.n, len(self._bounds)
-        return (self._step_seconds if begun else START_PAIRS * n**2) + PROOF * n**3
+        n = self._graph.n
+        if not self._bounds:
+            return START_PAIRS * n**2 + PROOF * n**3
+        return self._step_seconds + PROOF * n**3 if self._goes_on() else 0.0
+
+    @property
+    def _step_seconds(self) -> float:
+        """What steps take, looks apart."""
+        return float(np.median(self._took))
+
+    def _goes_on(self) -> bool:
+        """Whether steps are worth it, and there is time for enough of them."""
+        return not self._settled() and LEAST_STEPS * self._step_seconds <= LONGEST_SHARE * self._limit
 
     def rival(self, upper: int) -> None:
         """Another bound that is known."""
@@ -135,18 +142,22 @@ class Theta:
     def _step(self) -> None:
         """One of the iteration, and every few a look at the bound."""
         Z, U, q = self._Z, self._U, self._q
+        begun = time.perf_counter()
         V = self._divided()
+        spent = time.perf_counter() - begun
         trace = float(Z[self._diagonal].sum(dtype=np.float64) + U[self._diagonal].sum(dtype=np.float64))
         d = (1 + trace - 1 / SIGMA) / len(q)
         if self.steps % LOOK == LOOK - 1:
             bound = self._look(V + U + self._q32[:, None] * self._q32, THETA)
             self._value = d * self._total
             self._apart = abs(bound - self._value) / bound
+        begun = time.perf_counter()
         V[self._diagonal] = (d - q * q - U[self._diagonal]).astype(np.float32)
         self._Z, Y = self._parts(V)
         Y -= U
         U += np.float32(RELAXATION) * Y
         self.steps += 1
+        self._took.append(spent + time.perf_counter() - begun)
 
     def _divided(self) -> np.ndarray:
         """V [n, n] but for its diagonal: Z at edges, min(Z, -(qq' + U)) at other pairs."""
@@ -182,7 +193,8 @@ class Theta:
             if upper >= self.upper:
                 break
             share = (upper + 0.999) / self._total
-            if semidefinite(B, share, self._q):
+            upper = int(Fraction(share) * self._total)  # of large weights a share is not so fine
+            if upper < self.upper and semidefinite(B, share, self._q):
                 self.best, self.upper = ThetaCertificate(upper, method, share, B.copy()), upper
                 break
         return bound
@@ -220,5 +232,8 @@ def _smallest(B: np.ndarray, start: np.ndarray, q: np.ndarray | None = None) -> 
         except ArpackError:  # not converged
             pass
     matrix = B if q is None else B - q[:, None] * q
-    values, vectors = eigh(matrix, subset_by_index=[0, 0], check_finite=False)
+    try:
+        values, vectors = eigh(matrix, subset_by_index=[0, 0], check_finite=False)
+    except np.linalg.LinAlgError:  # as in positive_part
+        values, vectors = eigh(matrix, driver="evd", check_finite=False)
     return float(values[0]), vectors[:, 0]

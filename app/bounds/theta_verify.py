@@ -42,6 +42,10 @@ class ThetaCertificate:
         weights   [n] int64, at least 0, or None: all one
         """
         n, B = graph.n, self.multipliers
+        if weights is not None and (
+            weights.shape != (n,) or weights.dtype != np.int64 or (weights < 0).any()
+        ):
+            raise BadCertificate(f"{self.method}: needs [{n}] int64 weights of at least 0")
         if B.shape != (n, n) or B.dtype != np.float32 or n * n > ROOM:
             raise BadCertificate(f"{self.method}: needs [{n}, {n}] float32, got {B.shape} {B.dtype}")
         total = n if weights is None else sum(weights.tolist())  # Python's integers do not overflow
@@ -97,11 +101,11 @@ def semidefinite(B: np.ndarray, share: float, q: np.ndarray) -> bool:
         M[lo : lo + BLOCK] = below - q[lo : lo + BLOCK, None] * q
     lost = 32 * ROUNDOFF * (1 + np.sqrt(square) + share) + margin(n, n * share)
     diagonal = share - q * q - lost
-    if not np.isfinite(square) or (diagonal <= 0).any():
+    if not np.isfinite(square) or not (diagonal > 0).all():
         return False
     np.fill_diagonal(M, diagonal)
     try:
-        cholesky(M, lower=True, overwrite_a=True, check_finite=False)
+        factor = cholesky(M, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:  # a pivot that is not positive
         return False
-    return True
+    return bool((np.diagonal(factor) > 0).all())  # LAPACK goes on beyond a pivot that is no number

@@ -43,7 +43,7 @@ class CoreBounds:
 
     @property
     def gaining(self) -> bool:
-        """Whether what works on the bound now will make it much better."""
+        """Whether what works on the bound now may make it much better."""
         return getattr(self.inner, "gaining", False)
 
     @property
