@@ -260,8 +260,9 @@ class PolicyCase(Table, frozen=True):
     hub_degree: Annotated[
         Amount,
         about(
-            "neighbour sums of nodes of more than this many times the mean residual degree are scaled down "
-            "to those of as many neighbours, so that hubs look like nothing new; 0: no sums are"
+            "neighbour sums of nodes of more than this many times the mean residual degree (mds: that would "
+            "dominate so many times what sums are divided by) are scaled down to those of as many "
+            "neighbours, so that hubs look like nothing new; 0: no sums are"
         ),
     ] = 0.0
     edge_weights: Annotated[

@@ -244,6 +244,7 @@ POLICIES = {
     "default": {},
     "three rounds": {"layers": 3},
     "no self weight": {"self_weight": False, "layers": 3},
+    "hubs": {"hub_degree": 1.25},
 }
 
 

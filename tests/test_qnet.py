@@ -22,7 +22,7 @@ from app.config import PolicyCase
 from app.errors import CaseError
 from app.gnn.structure2vec import NodeInputs
 from app.problems.mvc import MinimumVertexCover
-from app.problems.problem import Totals
+from app.problems.problem import FIRST_ALIVE, Totals
 from app.problems.table import make_problem
 from app.products import Part
 from app.recipes import PAPER_POLICY
@@ -462,17 +462,29 @@ def test_sums_of_hubs_are_those_of_so_many_neighbours(group):
 
 
 @pytest.mark.mpi_skip
+def test_hubs_of_dominating_sets_are_those_that_would_dominate_many():
+    """Codes of fields 0, 3, 40 with mark 0 and 1, after the two of no embedding; the mean is 2, h 4."""
+    net = QNetwork(PolicyCase(hub_degree=4.0), make_problem("mds"))
+    codes = [0, 1, *(FIRST_ALIVE + 2 * field + mark for field in (0, 3, 40) for mark in (0, 1))]
+    found = net.sum_factors(np.array(codes, dtype=np.float32)[:, None], np.full(8, 2, dtype=np.float32))
+    assert found.tolist() == pytest.approx([0.5] * 6 + [4 / 40] * 2)
+    assert net.problem.neighbours(np.array(codes)).tolist() == [0, 0, 0, 0, 3, 3, 40, 40]
+
+
+@pytest.mark.mpi_skip
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
         ({"mean_degree": False}, "mvc"),
         ({"model": "gin"}, "mvc"),
         ({"features": "paper"}, "mvc"),
-        ({}, "mds"),
+        ({"mean_degree": False}, "mds"),
         ({}, "maxcut"),
         ({}, "tsp"),
     ],
 )
-def test_hubs_are_for_residual_graphs_divided_by_the_mean_degree(policy, problem):
-    with pytest.raises(CaseError, match=r"policy\.hub_degree: is for structure2vec on residual graphs"):
+def test_hubs_are_for_codes_that_tell_of_neighbours_and_sums_divided_by_a_mean(policy, problem):
+    with pytest.raises(
+        CaseError, match=r"policy\.hub_degree: is for structure2vec of covers, .* mean_degree"
+    ):
         QNetwork(PolicyCase(**policy, hub_degree=4.0), make_problem(problem))

@@ -30,7 +30,7 @@ SLOW = 2.0
 TRIES = 4  # larger bounds tried until a factorisation ends
 # Seconds of a step: calls, for each pair of nodes in each order, for each node to the power of three.
 CALLS, PAIRS, CUBE = 1e-3, 1.5e-8, 1e-10
-PROOF = 2e-11  # s of a proof, for each node to the power of three
+PROOF = 1.2e-11  # s of a proof, for each node to the power of three
 START_PAIRS = 6e-8  # s of the start, for each pair of nodes in each order: products of Lanczos's method
 START_SHARE = 0.07  # of a time limit: a start that takes more is not made
 LEAST_STEPS, LONGEST_SHARE = 12, 0.5  # no step is made where so many take more of a time limit

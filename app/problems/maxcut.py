@@ -82,7 +82,7 @@ class _Cut:
     closed = False
     adjacent = True
     redundancy = ""
-    degree_codes = False
+    degree_codes = sized_codes = False
     own_degree = False
     mirrors = False
     totals = CutTotals

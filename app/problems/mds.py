@@ -61,6 +61,7 @@ class MinimumDominatingSet(SetProblem):
     redundancy = "domination"
     first_candidate = 3
     degree_codes = False
+    sized_codes = True
     own_degree = False
     mirrors = False
     totals = DominationTotals
@@ -95,6 +96,10 @@ class MinimumDominatingSet(SetProblem):
     def plain(self, code: np.ndarray) -> np.ndarray:
         """The nodes that each would dominate."""
         return (code - 1) // 2
+
+    def neighbours(self, code: np.ndarray) -> np.ndarray:
+        """Those that it would dominate; others have an embedding, too, where they border on some."""
+        return np.maximum(code - FIRST_ALIVE, 0) // 2
 
     def entries(self, max_degree: int) -> int:
         """Fields 0..max_degree with both marks, after the two codes of no embedding."""

@@ -96,6 +96,7 @@ class Problem(Protocol):
     feature_counts   columns of each kind of features
     first_candidate  nodes of codes from here on may be chosen; 3: so may every node that has an embedding
     degree_codes     True: a code less 2 is the number of live neighbours
+    sized_codes      True: a code tells how many neighbours count, about (`neighbours`)
     own_degree       True: sums over neighbours are divided by the node's own degree, not by the mean one
     mirrors          True: along edges of negative weight nodes look like their mirror images
     totals           the type of a state's totals
@@ -116,6 +117,7 @@ class Problem(Protocol):
     feature_counts: dict[str, int]
     first_candidate: int
     degree_codes: bool
+    sized_codes: bool
     own_degree: bool
     mirrors: bool
     totals: type
@@ -165,6 +167,10 @@ class Problem(Protocol):
 
     def entries(self, max_degree: int) -> int:
         """Codes 0..entries-1 occur in graphs of at most this degree."""
+        ...
+
+    def neighbours(self, code: np.ndarray) -> np.ndarray:
+        """[k] how many neighbours count, about, by codes [k] (`sized_codes`)."""
         ...
 
     def mirror(self, code: np.ndarray, max_degree: int) -> np.ndarray:

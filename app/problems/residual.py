@@ -22,7 +22,7 @@ class ResidualProblem(SetProblem):
     dynamics = "residual"
     ordered = False
     first_candidate = 3
-    degree_codes = True
+    degree_codes = sized_codes = True
     own_degree = False
     mirrors = False
     totals: type = Totals
@@ -49,6 +49,10 @@ class ResidualProblem(SetProblem):
     def plain(self, code: np.ndarray) -> np.ndarray:
         """The largest degree first; where neighbours go too, the smallest."""
         return -code if self.closed else code
+
+    def neighbours(self, code: np.ndarray) -> np.ndarray:
+        """The live ones."""
+        return np.maximum(code - FIRST_ALIVE, 0)
 
     def entries(self, max_degree: int) -> int:
         """Codes 0, 1, and one for each degree."""

@@ -87,7 +87,7 @@ class TravellingSalesman:
     adjacent = True
     redundancy = ""
     first_candidate = FIRST_ALIVE + 2
-    degree_codes = False
+    degree_codes = sized_codes = False
     own_degree = False
     mirrors = False
     totals = TourTotals

@@ -134,10 +134,10 @@ class QNetwork:
         1 / m, or 1 / max(m, d / h) with h = policy.hub_degree: the sum of h m neighbours, where a node has
         more. Else sums of hubs of large graphs leave what was ever learned from far behind.
 
-        mean   [k] m, the first number of each one's state    code   2 + the degree d
+        mean   [k] m, the first number of each one's state    code   of d neighbours (Problem.neighbours)
         """
         if self.policy.hub_degree:
-            share = np.maximum(code[:, 0] - FIRST_ALIVE, 0) / np.float32(self.policy.hub_degree)
+            share = self.problem.neighbours(code[:, 0]) / np.float32(self.policy.hub_degree)
             mean = np.maximum(mean, share)
         return 1 / mean
 
@@ -337,11 +337,11 @@ class QNetwork:
 
 def _check_hubs(policy: PolicyCase, problem: Problem) -> None:
     """Refuse policy.hub_degree where no sums are divided by the mean degree. Raises CaseError."""
-    residual = problem.degree_codes and not problem.own_degree and policy.model == "structure2vec"
-    if policy.hub_degree and not (residual and policy.mean_degree and policy.features == "scale_free"):
+    sized = problem.sized_codes and policy.model == "structure2vec"
+    if policy.hub_degree and not (sized and policy.mean_degree and policy.features == "scale_free"):
         raise CaseError(
-            "policy.hub_degree: is for structure2vec on residual graphs, with mean_degree and scale_free "
-            f"features, got {policy.hub_degree}; 0 would be right"
+            "policy.hub_degree: is for structure2vec of covers, independent and dominating sets and cliques, "
+            f"with mean_degree and scale_free features, got {policy.hub_degree}; 0 would be right"
         )
 
 
