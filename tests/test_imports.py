@@ -76,7 +76,7 @@ ONLY = {
         "watchdog",
     },
     "reductions": {"graphs", "errors", "native"},
-    "bounds": {"graphs", "errors", "native", "reductions", "rng"},
+    "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng"},
     "search": {"graphs", "errors", "native", "elementary", "reductions", "bounds", "rng"},
     "problems": {"graphs", "errors", "elementary", "reductions", "bounds", "search", "rng"},
 }

@@ -278,6 +278,14 @@ def test_a_limit_of_memory_leaves_it_out():
     assert room.tolist() == [True, False, False]
 
 
+@pytest.mark.parametrize("left, fits", [(4, True), (3, False)])
+def test_matrices_take_a_part_of_the_memory_that_is_left(left, fits, monkeypatch):
+    groups = [np.arange(2000)]
+    monkeypatch.setattr(cover, "resident_bytes", lambda: 10**9)
+    monkeypatch.setattr(cover, "memory_room", lambda: (10**9 + int(left * bytes_of(2000)), "a test"))
+    assert cover._room(groups, [True], np.inf).tolist() == [fits]
+
+
 def test_it_says_that_it_gains_until_it_has_ended():
     graph = from_networkx(nx.gnp_random_graph(120, 0.5, seed=3))
     bounds, said = CoverBounds(graph, search=False), []

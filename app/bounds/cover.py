@@ -13,10 +13,12 @@ from app.bounds.cover_witness import Claim, CoverBound
 from app.bounds.packing import joined, packing
 from app.bounds.theta import PROOF, bytes_of
 from app.graphs.graph import Graph, index_type
+from app.memory.room import memory_room, resident_bytes
 
 MOST_GROUPS = 2000  # of small components
 SMALL = 100  # components of fewer nodes are worked on together, some of them
-MOST_BYTES = 1e9  # of matrices of the theta function
+MOST_BYTES = 1e9  # of matrices of the theta function,
+LITTLE, ROOM_SHARE = 3e7, 0.25  # and where they take more than a little, of the memory that is left
 STEPS, FRONT = 3, 300  # from the first node, and nodes of a step that are followed, to see that all is joined
 
 
@@ -44,7 +46,7 @@ class CoverBounds:
                 raise ValueError(f"weights: needs [{graph.n}] whole numbers of at least 0")
         self._n, self._weights = graph.n, weights
         groups, single = _groups(graph)
-        thetas = _room(groups, single, min(most_bytes, MOST_BYTES))
+        thetas = _room(groups, single, most_bytes)
         self._parts = [
             Part(part, nodes, weights, compiled, partner, search, theta)
             for nodes, part, theta in zip(groups, _cut(graph, groups), thetas)
@@ -207,6 +209,9 @@ def _room(groups: list[np.ndarray], single: list[bool], most_bytes: float) -> np
     Of several together it would be rounded only once.
     """
     needs = np.array([bytes_of(len(nodes)) if one else math.inf for nodes, one in zip(groups, single)])
+    most_bytes = min(most_bytes, MOST_BYTES)
+    if needs[np.isfinite(needs)].sum() > LITTLE:
+        most_bytes = min(most_bytes, ROOM_SHARE * max(memory_room()[0] - resident_bytes(), 0))
     order = np.argsort(needs, kind="stable")
     room = np.zeros(len(groups), dtype=bool)
     room[order] = np.cumsum(needs[order]) <= most_bytes
