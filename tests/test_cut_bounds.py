@@ -19,9 +19,9 @@ from app.bounds.cut_verify import (
     CutCertificate,
     dual_value,
     factor_size,
-    margin,
     positive_semidefinite,
 )  # fmt: skip
+from app.bounds.factor import banded_factor, dense_factor, margin
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
 
@@ -216,6 +216,17 @@ def test_rounding_never_proves_too_much(monkeypatch):
     assert wrong_proofs() == 0
     monkeypatch.setattr(cut_verify, "margin", lambda n, trace: 0.0)
     assert wrong_proofs() > 0  # the margin is what makes the difference
+
+
+@pytest.mark.parametrize("value", [np.nan, -1.0])
+def test_a_pivot_that_is_no_positive_number_ends_a_factorisation(value):
+    """Some LAPACKs go on beyond one that is no number."""
+    for place in (0, 20, 39):
+        banded = np.zeros((2, 40), order="F")
+        banded[0] = 2
+        assert banded_factor(banded.copy(order="F")) and dense_factor(np.diag(banded[0]))
+        banded[0, place] = value
+        assert not banded_factor(banded.copy(order="F")) and not dense_factor(np.diag(banded[0]))
 
 
 def test_the_margin_is_small():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from covers import cheapest, from_networkx, random_graph, random_weights
 
-import app
 from app.bounds import cover, theta
 from app.bounds.certificate import BadCertificate
 from app.bounds.cover import CoverBounds
@@ -77,20 +76,20 @@ def test_weights_stand_for_so_many_nodes():
     one, other = ended(graph, weights), ended(blown_up(graph, weights))
     assert abs(one._bounds[-1] - other._bounds[-1]) < 0.02
     one.best.check(graph, weights)
-    for places in (40, 50, 57):  # a share is not as fine as sums of such weights
-        huge = ended(graph, weights << places)
-        assert huge._bounds[-1] / 2**places == pytest.approx(one._bounds[-1], rel=1e-4)
-        huge.best.check(graph, weights << places)
+    huge = ended(graph, weights << 40)
+    assert huge._bounds[-1] / 2**40 == pytest.approx(one._bounds[-1], rel=1e-4)
+    huge.best.check(graph, weights << 40)
 
 
-def test_weights_that_are_real_numbers():
-    """Their units are 2^-52 of the sum: a bound says no more than its certificate proves."""
-    for seed in range(4):
-        draws = np.random.default_rng(seed).random(130)
-        found = app.solve(
-            nx.gnp_random_graph(130, 0.3, seed=seed), "mis", search_seconds=1, node_weights=draws
-        )
-        assert found.bound >= found.objective - 1e-9
+@pytest.mark.parametrize("places", [44, 50, 56])
+def test_shares_are_not_as_fine_as_sums_of_large_weights(places):
+    """A bound says no more than its certificate proves."""
+    draws = np.random.default_rng(places)
+    for seed in range(20):
+        graph = from_networkx(nx.gnp_random_graph(12, 0.4, seed=seed))
+        weights = draws.integers(1, 1 << places, graph.n)
+        found = ended(graph, weights)
+        found.best.check(graph, weights)
 
 
 @pytest.mark.parametrize("seed", range(4))

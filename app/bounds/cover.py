@@ -164,7 +164,7 @@ class CoverBounds:
 def _groups(graph: Graph) -> tuple[list[np.ndarray], list[bool]]:
     """The nodes of each part, ascending: components, small ones a few together; no nodes without edges.
 
-    returns   also whether each may only be one component, not small
+    returns   also of each whether it is one component that is not small
     """
     if not graph.edges:
         return [], []

@@ -6,15 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, cholesky, cholesky_banded
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from app.bounds.certificate import BadCertificate
+from app.bounds.factor import ROOM, banded_factor, dense_factor, margin
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
 
-ROOM = 1 << 26  # float64 of a factor: 512 MB
-ROUNDOFF = 2.0**-53
 FULL = 2**62  # of sums of int64
 LARGEST = 2**52  # below this, multiples of the certificate's unit are exact in float64
 
@@ -112,16 +110,7 @@ class TriangleCertificate:
             return False  # not exact in float64
         taken = math.ceil(margin(n, float(self.y.sum(dtype=np.float64))))
         matrix[np.diag_indices(n)] = self.y - taken
-        return not (self.y <= taken).any() and _factors(matrix * 2.0**-self.places)
-
-
-def _factors(matrix: np.ndarray) -> bool:
-    """Whether a Cholesky factorisation of a matrix runs to its end."""
-    try:
-        cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        return False
-    return True
+        return not (self.y <= taken).any() and dense_factor(matrix * 2.0**-self.places)
 
 
 def dual_value(weights: np.ndarray, y: np.ndarray, places: int) -> int:
@@ -150,19 +139,6 @@ def can_factor(graph: Graph) -> bool:
     return graph.n > 0 and (factor_size(graph)[0] + 1) * graph.n <= ROOM
 
 
-def margin(n: int, trace: float) -> float:
-    """What to take off the diagonal of A [n, n] so that a Cholesky factor of the rest proves A semidefinite.
-
-    A Cholesky factorisation of B that runs to its end in floating point has R'R = B + E with
-    |E[i, j]| <= g/(1 - g) sqrt(b[i, i] b[j, j]), g = (n + 1)u / (1 - (n + 1)u), in any order of its sums
-    (Higham 2002, Theorem 10.3 and Demmel's bound after it; Rump 2006, "Verification of positive
-    definiteness"). The norm of E is at most g/(1 - g) trace(B), so B plus that much is semidefinite. Twice as
-    much is taken, which covers the rounding of this formula and underflow.
-    """
-    g = (n + 1) * ROUNDOFF / (1 - (n + 1) * ROUNDOFF)
-    return 2 * g / (1 - g) * trace
-
-
 def positive_semidefinite(graph: Graph, weights: np.ndarray, y: np.ndarray, places: int) -> bool:
     """True only where W + Diag(y 2^-places) is proved positive semidefinite.
 
@@ -179,21 +155,17 @@ def positive_semidefinite(graph: Graph, weights: np.ndarray, y: np.ndarray, plac
     if (diagonal <= 0).any():
         return False
     factor = _banded if band < graph.n - 1 else _dense
-    try:
-        factor(graph, weights.astype(np.float64), diagonal, band, order)
-    except LinAlgError:  # a pivot that is not positive
-        return False
-    return True
+    return factor(graph, weights.astype(np.float64), diagonal, band, order)
 
 
-def _dense(graph: Graph, weights: np.ndarray, diagonal: np.ndarray, _: int, __: np.ndarray) -> None:
+def _dense(graph: Graph, weights: np.ndarray, diagonal: np.ndarray, _: int, __: np.ndarray) -> bool:
     matrix = np.zeros((graph.n, graph.n), order="F")
     matrix[graph.row_of(), graph.indices] = weights
     np.fill_diagonal(matrix, diagonal)
-    cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return dense_factor(matrix)
 
 
-def _banded(graph: Graph, weights: np.ndarray, diagonal: np.ndarray, band: int, order: np.ndarray) -> None:
+def _banded(graph: Graph, weights: np.ndarray, diagonal: np.ndarray, band: int, order: np.ndarray) -> bool:
     place = np.empty(graph.n, dtype=np.int64)
     place[order] = np.arange(graph.n)
     rows, cols = place[graph.row_of()], place[graph.indices]
@@ -201,4 +173,4 @@ def _banded(graph: Graph, weights: np.ndarray, diagonal: np.ndarray, band: int, 
     matrix = np.zeros((band + 1, graph.n), order="F")
     matrix[0] = diagonal[order]
     matrix[(rows - cols)[below], cols[below]] = weights[below]
-    cholesky_banded(matrix, lower=True, overwrite_ab=True, check_finite=False)
+    return banded_factor(matrix)

@@ -79,7 +79,7 @@ class Theta:
 
         seconds   the time limit of the run: steps that take too much of it are not made
         """
-        self._graph, self._weights = graph, weights
+        self._graph = graph
         self._total = graph.n if weights is None else sum(weights.tolist())
         self._q = unit_vector(graph.n, weights if self._total else None)
         self.best: ThetaCertificate | None = None

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.cut_verify import ROUNDOFF, margin
+from app.bounds.factor import ROOM, ROUNDOFF, dense_factor, margin
 from app.graphs.graph import Graph
 
-ROOM = 1 << 26  # float64 of a matrix: 512 MB
 BLOCK = 256  # rows of a matrix that are made at a time
 
 
@@ -90,7 +88,7 @@ def semidefinite(B: np.ndarray, share: float, q: np.ndarray) -> bool:
     What is factored differs from that matrix by the rounding of q (each entry by 3u of itself, so each of
     qq' by 7u), of the difference (u of each entry) and of the diagonal. As qq' has norm 1, all of it has a
     norm of at most 9u + u|B| + u d; 32u (1 + |B| + d) are taken off the diagonal, and what the factorisation
-    may lose itself (cut_verify.margin).
+    may lose itself (factor.margin).
     """
     n = len(q)
     M = np.empty((n, n), order="F")
@@ -104,8 +102,4 @@ def semidefinite(B: np.ndarray, share: float, q: np.ndarray) -> bool:
     if not np.isfinite(square) or not (diagonal > 0).all():
         return False
     np.fill_diagonal(M, diagonal)
-    try:
-        factor = cholesky(M, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # a pivot that is not positive
-        return False
-    return bool((np.diagonal(factor) > 0).all())  # LAPACK goes on beyond a pivot that is no number
+    return dense_factor(M)
