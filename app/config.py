@@ -417,6 +417,13 @@ class SearchCase(Table, frozen=True):
         Count,
         about("passes of reduce and peel, each with smaller parts; 0: as long as they need few evaluations"),
     ] = 0
+    moves_at_once: Annotated[
+        Count,
+        about(
+            "maximum cut: nodes that the policy's start moves by one evaluation; 0: one in graphs of up to "
+            "4,096 nodes, else, and under a time limit, as many as its share of the work asks for"
+        ),
+    ] = 0
     evaluations: Annotated[
         Count,
         about(

@@ -150,7 +150,7 @@ def test_states_are_their_definition(group, name, graph, several, exchange):
     check()
     for nodes in play(group, env, 7, 14, several):
         sides[nodes] ^= True
-        ages = [None if a is None else a + 1 for a in ages]
+        ages = [None if a is None else a + max(len(nodes), 1) for a in ages]
         for v in nodes.tolist():
             ages[v] = 0
         if cut_of(M, sides) > best:
@@ -323,16 +323,19 @@ def test_a_node_rests_after_its_move(group, rule):
         env = begin_environment(group, make_block(group, graph), net.problem)
         scores = FullScores(group, net, params, env)
         n, rest, ready = graph[0], max(graph[0] // RESTS, 1), np.zeros(graph[0], dtype=np.int64)
+        clock = 0
         while not env.done:
             nodes = find_rule(rule)(group, group.device, scores.keys_own(), env, Share(n, 0.5))
-            assert (ready[nodes] <= env.steps).all()
-            ready[nodes] = env.steps + 1 + rest
+            assert (ready[nodes] <= clock).all()
+            clock += max(len(nodes), 1)  # a step in which all rest is one, too
+            ready[nodes] = clock + rest
             scores.remove(nodes)
-            may = np.flatnonzero(ready <= env.steps)
+            may = np.flatnonzero(ready <= clock)
             assert env.totals.candidates == len(may)
             own = (may >= env.block.lo) & (may < env.block.lo + env.block.n_real)
             assert (env.candidates_own() + env.block.lo).tolist() == may[own].tolist()
-        assert env.steps == 2 * n
+        assert env.totals.steps == clock >= 2 * n
+        assert rule != "single" or env.steps == 2 * n
 
 
 def test_sums_over_neighbours_are_means(group):
@@ -359,7 +362,7 @@ def scores_of(group, net, params, block, marks):
     env = begin_environment(group, block, net.problem)
     step_together(group, [env], [np.flatnonzero(marks != net.problem.start_marks(block.n))])
     env.moved_at[:] = -1
-    totals = [env.totals._replace(best=env.totals.cut)]
+    totals = [env.totals._replace(best=env.totals.cut, steps=1)]
     batch = StateBatch(group, [(block, 1)])
     inputs = net.inputs(batch, group.device.put(env.codes_own()), totals, every=True)
     e = net.evaluate(params, batch, inputs, totals, pool=False)
@@ -422,10 +425,10 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
     for name in ("maxcut", "mds"):
         net, params = network(name, group.device, head="mixing")
         block = make_block(group, graph)
-        assert rollout(group, net, params, block, Limits(0.01, 0, 0.0)) == (None, 0, 0.01)
+        assert rollout(group, net, params, block, Limits(0.01, 0, 0.0))[:2] == (None, 0)
         with monkeypatch.context() as patch:
             patch.setattr(learned.Clock, "rings", rings_after(7))
-            solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 1.0))
+            solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 1.0, together=1))
         assert evaluations == 7
         assert (solution is None) == (name == "mds")
         whole, more, _ = rollout(group, net, params, block, Limits(0.01, 0, math.inf))
@@ -437,28 +440,43 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
-def test_moves_on_large_graphs_are_limited(group, monkeypatch):
-    """By the graph alone, where no limit is set; those that come to an end by themselves are not."""
-    assert learned.most_moves(make_problem("maxcut"), learned.UNCUT, 1 << 40) == 0
-    most = [
-        learned.most_moves(make_problem("maxcut"), learned.UNCUT + 1, edges)
-        for edges in (10**4, 10**5, 1 << 40)
-    ]
-    assert most == sorted(most, reverse=True) and most[0] > learned.UNCUT and most[-1] == 1
-    assert learned.most_moves(make_problem("maxcut_once"), 1 << 30, 1 << 40) == 0
+def test_work_of_moves_on_large_graphs_is_limited(group, monkeypatch):
+    """By the graph alone, where no limit is set: then an evaluation moves several nodes."""
     graph, told = random_graph(90, 0.05, 1), []
     net, params = network("maxcut", group.device, head="mixing")
     block = make_block(group, graph)
-    limits = Limits(0.01, 0, math.inf, tell=lambda evaluations, of: told.append((evaluations, of)))
-    monkeypatch.setattr(learned, "UNCUT", 50)
-    monkeypatch.setattr(learned, "MOVE_WORK", 20 * (block.n + 2 * len(graph[1])))
-    solution, evaluations, _ = rollout(group, net, params, block, limits)
-    assert (solution.shape, evaluations) == ((90,), 20)
-    assert all(of == "about 20" for _, of in told)
-    given = rollout(group, net, params, block, Limits(0.01, 30, math.inf))
+    endless = Limits(0.01, 0, math.inf, tell=lambda evaluations, of: told.append((evaluations, of)))
+    assert learned.moves_at_once(group, net, params, block, endless) == 1
+    monkeypatch.setattr(learned, "ONE_BY_ONE", 50)
+    for work, together in ((1, 9), (20, 9), (45, 4), (180, 1), (1000, 1)):
+        monkeypatch.setattr(learned, "MOVE_WORK", work * (block.n + 2 * len(graph[1])))
+        assert learned.moves_at_once(group, net, params, block, endless) == together
+    monkeypatch.setattr(learned, "MOVE_WORK", 45 * (block.n + 2 * len(graph[1])))
+    solution, evaluations, setting = rollout(group, net, params, block, endless)
+    assert setting == "search.moves_at_once=4"
+    assert 45 <= evaluations <= 75  # of two to four nodes: adjacent ones wait
+    assert all(evaluations <= int(of.removeprefix("about ")) <= 75 for evaluations, of in told)
+    given = rollout(group, net, params, block, Limits(0.01, 30, math.inf, together=4))
     assert given[1] == 30
-    same, *_ = rollout(group, net, params, block, Limits(0.01, 20, math.inf))
+    same, *_ = rollout(group, net, params, block, Limits(0.01, evaluations, math.inf, together=4))
     assert np.array_equal(same, solution)
+    monkeypatch.setattr(learned, "MOVE_WORK", 1)
+    net, params = network("maxcut_once", group.device, head="mixing")  # comes to an end by itself
+    assert rollout(group, net, params, block, Limits(0.01, 0, math.inf))[2] == "search.moves_at_once=1"
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+def test_moves_under_a_time_limit_are_planned(group, monkeypatch):
+    """Whole rollouts that fit, or none: half of one leaves a cut that is worse than any rule's."""
+    block = make_block(group, random_graph(90, 0.05, 1))
+    net, params = network("maxcut", group.device, head="mixing")
+    ticks = itertools.count()
+    monkeypatch.setattr(learned.time, "perf_counter", lambda: next(ticks) * 1e-3)  # an evaluation: 1 ms
+    for seconds, together in ((10.0, 1), (1.0, 3), (0.25, 9), (0.1, 91)):
+        assert learned.moves_at_once(group, net, params, block, Limits(0.01, 0, seconds)) == together
+    monkeypatch.undo()
+    solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 0.1))
+    assert (solution, evaluations) == (None, 0)
 
 
 def small_training(name, **agent):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from data import catalogue, data_dir, needs_data
 
-from app.bounds import tour_bounds
+from app.bounds import tour_ascent, tour_bounds
 from app.bounds.certificate import BadCertificate
 from app.bounds.near_tree import NearTrees
 from app.bounds.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, plain_one_tree, rounded_up
@@ -279,6 +279,35 @@ def test_sparse_ascent_with_and_without_kernels():
             fast.step(), slow.step()
         assert fast.lower == slow.lower and np.array_equal(fast.pi, slow.pi)
         fast.certificate().check(metric)
+
+
+@needs_kernels
+@pytest.mark.parametrize("kind", PLANE)
+def test_points_numbered_along_a_curve(monkeypatch, kind):
+    """The bound is about the caller's points, and hardly another one."""
+    metric = in_the_plane(300, kind, 1)
+    plain = SparseAscent(metric)
+    monkeypatch.setattr(tour_ascent, "WORTH_ORDERING", 20)
+    ordered = SparseAscent(metric)
+    for _ in range(100):
+        plain.step(), ordered.step()
+    certificate = ordered.certificate()
+    certificate.check(metric)
+    assert certificate.special != 0 and np.array_equal(certificate.pi, ordered.pi)
+    assert abs(ordered.lower - plain.lower) < 0.01 * plain.lower
+    with pytest.raises(BadCertificate):  # its weights belong to these points in this order
+        certificate.check(metric.restrict(np.arange(300)[::-1]))
+
+
+@needs_kernels
+def test_a_better_bound_is_there_after_few_steps():
+    """Where a step takes a second, the first that is worth something cannot wait for a hundred."""
+    metric = in_the_plane(2000, "EUC_2D", 1)
+    ascent, lower = SparseAscent(metric), []
+    for _ in range(60):
+        ascent.step(), lower.append(ascent.lower)
+    assert lower[14] > 1.03 * lower[0]
+    assert lower[40] > lower[14]
 
 
 @needs_kernels

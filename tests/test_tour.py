@@ -185,7 +185,7 @@ def test_pools_with_and_without_kernels(make, n, small_pools):
 @pytest.mark.parametrize("curve", [10, 1000])
 def test_searches_that_meet(curve, small_pools, monkeypatch):
     """Slices and kernels change nothing; news are tours in the caller's numbers, none told twice."""
-    monkeypatch.setattr("app.search.tour.CURVE_POINTS", curve)
+    monkeypatch.setattr("app.search.tour.WORTH_ORDERING", curve)
     metric, found = on_a_grid(60, 3), []
     for compiled, slices in ((True, [40]), (True, [1] * 40), (False, [13, 27])):
         searches = [TourSearch(metric, seed, compiled=compiled) for seed in range(3)]
@@ -401,7 +401,7 @@ def test_equal_cities(copies):
 @pytest.mark.parametrize("given", [False, True])
 def test_numbers_along_a_curve(make, given, monkeypatch):
     """Solutions are in the caller's numbers, also where several points are equal and a tour was given."""
-    monkeypatch.setattr("app.search.tour.CURVE_POINTS", 20)
+    monkeypatch.setattr("app.search.tour.WORTH_ORDERING", 20)
     metric = make(70, 4)
     start = np.random.default_rng(3).permutation(70) if given else None
     fast, slow = (TourSearch(metric, 5, start, compiled=compiled) for compiled in (True, False))

@@ -19,7 +19,7 @@ FINE = GRAIN_PARTS * SINGLE
 # The least gain of each level, in parts of a grain: up to 62 grains.
 LEVELS = (*range(1, FINE + 1), *(GRAIN_PARTS * (SINGLE + k + k * k) for k in range(1, 8)))
 GAINS = 2 * len(LEVELS) + 1  # levels of a gain: -19..19
-RESTS = 10  # a node that has moved rests for a share 1/RESTS of the nodes, in transitions
+RESTS = 10  # a node that has moved rests for a share 1/RESTS of the nodes, in moves
 AGES = 6  # 0 (it rests), 1-2, 3-6, 7-14, 15-30, 31 and more rests since a move
 OLDEST = AGES - 1
 FIRST = FIRST_ALIVE + 1
@@ -32,7 +32,7 @@ class CutTotals(NamedTuple):
     gain_sum     sum over nodes of what moving each adds to the cut
     improving    nodes whose move gains something
     candidates   nodes that may be moved; those that rest (Problem.rest) may not
-    steps        transitions made
+    steps        moves made, and transitions without one
     best         the largest cut so far, in units
     weight       sum of the weights of both directions of every edge
     edges        edges
@@ -134,7 +134,7 @@ class MaxCut(_Cut):
                a neighbour on one side acts like one on the other where it is positive: it shows its mirror
                image (`mirror`), so that turning a node with the signs of its edges changes nothing, and a
                policy that has learned without signs knows what to do with them
-               3. a node that has moved rests for n/10 transitions (Glover 1989): the best scores would else
+               3. a node that has moved rests for n/10 moves (Glover 1989): the best scores would else
                move a few nodes to and fro, and on large graphs nothing else changes meanwhile. Times count
                rests, so that they mean the same on graphs of any size
                4. neighbour sums are divided by the node's degree, not by the mean: hubs of large graphs have

@@ -1,5 +1,6 @@
 """SidesEnv: nodes on one of two sides, chosen to change sides, with exact weighted fields."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from app.sparse.rowblock import RowBlock
 from app.sparse.whole_weights import WholeWeights, whole_weights
 
 Array = Any
-NEVER = np.int64(1 << 40)  # transitions since the last move of a node that has not moved
+NEVER = np.int64(1 << 40)  # moves since the last one of a node that has not moved
 MOST_PARTS = 1 << 20  # of a grain: fields are cut here
 
 
@@ -23,12 +24,15 @@ class SidesEnv:
     A problem says how marks start (`start_marks`). A choice turns the marks of the chosen nodes; the field of
     v is what turning v adds to the weight between the sides. Problems see fields in parts of a *grain*
     (`grain_of`, GRAIN_PARTS), rounded away from zero, and of each node how many *rests* ago it moved
-    (Problem.rest, in transitions; Problem.code takes it as `age`).
+    (Problem.rest, in moves; Problem.code takes it as `age`). The clock counts moves, not transitions, so that
+    nodes that move together rest for no longer than those that move one by one.
 
     mark_own    [n_own] int32, zero on padding     mark_ext [n_ext] int8, those of the ghost columns too
     field_own   [n_own] int64, in units of the weights
-    moved_at    [n_own] int32, the transition of a node's last move, -1 before
-    rest        transitions that a node may not move again for, 0: Problem.code alone decides who may
+    clock       moves so far, and transitions in which every node rested
+    moved_at    [n_own] int32, the clock after a node's last move, less one (one at a time: the transition);
+                -1 before
+    rest        moves that a node may not move again for, 0: Problem.code alone decides who may
     chosen_at   [n_own] int32: as of the best state, the last move of the nodes of mark -1 (0: they started
                 there), and -1 for others
     """
@@ -42,9 +46,9 @@ class SidesEnv:
         self.group, self.block, self.problem = group, block, problem
         self.weights = whole_weights(group, block)
         self.follows = not problem.ordered
-        self.steps = self.chosen = 0
+        self.steps = self.chosen = self.clock = 0
         self.rest = problem.rest(block.n)
-        self._counts: list[int] = []  # nodes moved in each transition
+        self._resting: deque[tuple[int, int]] = deque()  # (moved_at, nodes) of transitions, the oldest first
         self.touched, self.gone = NONE_REACHED[:, 0], NONE_REACHED[:, 0]
         self.mark_ext = _start_marks(problem, block)
         self.mark_own = self.mark_ext[block.own_at : block.own_at + block.n_own].astype(np.int32)
@@ -78,7 +82,7 @@ class SidesEnv:
 
     def _codes(self, rows: Any, real: np.ndarray | None) -> np.ndarray:
         moved = self.moved_at[rows]
-        age = np.where(moved < 0, NEVER, self.steps - 1 - moved) // max(self.rest, 1)
+        age = np.where(moved < 0, NEVER, self.clock - 1 - moved) // max(self.rest, 1)
         field = in_parts(self.field_own[rows], self.grain)
         return self.problem.code(np, self.mark_own[rows], field, real, age)
 
@@ -110,10 +114,12 @@ class SidesEnv:
             if block.owns(v):
                 self.field_own[v - block.lo] *= -1
                 self.mark_own[v - block.lo] *= -1
-        self.moved_at[own] = self.steps
-        self._since_best.append(own)
-        self._counts.append(len(nodes))
         self.chosen += len(nodes)
+        self.clock += max(len(nodes), 1)
+        self.moved_at[own] = self.clock - 1
+        self._since_best.append(own)
+        if self.rest:
+            self._resting.append((self.clock - 1, len(nodes)))
         return self.problem.shares(self.mark_own[rows], self.field_own[rows]) - before
 
     def _near(self, node: int, column: int) -> tuple[np.ndarray, Any]:
@@ -132,7 +138,7 @@ class SidesEnv:
         moved = self.problem.totals(*sums, *self.totals[len(sums) :])
         self.steps += 1
         may = moved.candidates + self._rested()
-        self.totals = moved._replace(candidates=may, steps=self.steps, best=max(moved.best, moved.cut))
+        self.totals = moved._replace(candidates=may, steps=self.clock, best=max(moved.best, moved.cut))
         if moved.cut > moved.best:
             rows = np.concatenate(self._since_best)
             self.chosen_at[rows] = np.where(self.mark_own[rows] < 0, self.moved_at[rows], -1)
@@ -142,8 +148,10 @@ class SidesEnv:
         """Nodes whose rest ended with the last transition, less those whose rest began."""
         if not self.rest:
             return 0
-        ended = self._counts[-1 - self.rest] if self.steps > self.rest else 0
-        return ended - self._counts[-1]
+        ended = 0
+        while self._resting and self._resting[0][0] + self.rest < self.clock:
+            ended += self._resting.popleft()[1]
+        return ended - self._resting[-1][1]
 
     def smaller(self, group: Group, block: RowBlock, rows: np.ndarray) -> "SidesEnv":
         """Not met: every node keeps its embedding, so there is nothing to compact."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from app.graphs.curve import WORTH_ORDERING, along_curve
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric
 from app.native import tour as native
@@ -24,7 +25,6 @@ LONGEST_SEGMENT = 50  # cities in a segment of a kick
 ROOM = 1 << 14  # reversals of one repair; a repair that would need more ends early
 SLICE = 1000  # steps, or cities of the first descent, in one call of a kernel
 GREEDY_POINTS = 200_000  # above this a search starts from a space-filling curve
-CURVE_POINTS = 5000  # above this points are numbered along one
 LOOKED_AT = 16  # cities that one step of a later descent looks at
 KICKS, LEAST_KICKS = 4, 100  # a tour of the first pool gets one kick for so many cities, but not fewer
 FIRST_TOUR = 4  # the very first tour gets so many times as many
@@ -253,8 +253,8 @@ class TourSearch:
         """
         places, n = self.metric.places, self.metric.n
         chosen, self._place = (np.arange(n), None) if places is None else places
-        if len(chosen) > CURVE_POINTS and self.metric.kind in PLANE:
-            along = space_filling_curve(self.metric.restrict(chosen))[0]
+        if len(chosen) > WORTH_ORDERING and self.metric.kind in PLANE:
+            along = along_curve(self.metric.points[chosen])
             rank = np.empty(len(along), dtype=np.int64)
             rank[along] = np.arange(len(along))
             chosen, self._place = chosen[along], rank if places is None else rank[self._place]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from app.graphs.curve import along_curve
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric
 from app.search.insertion import InsertionState
@@ -11,7 +12,6 @@ from app.search.insertion import InsertionState
 Tour = tuple[np.ndarray, str]
 CANDIDATES = 10
 FARTHEST_POINTS, CHEAPEST_POINTS = 10_000, 5000  # above these insertions take more than a few seconds
-CURVE_BITS = 40  # halvings of the square
 SCANNED = 2000  # cities that are looked at one by one
 ROUNDED = 4.0  # more than the lengths differ that are rounded to the same number: sqrt(10) for ATT
 
@@ -82,35 +82,13 @@ def cheapest_insertion_tour(metric: Metric, compiled: bool = True) -> Tour:
 
 
 def space_filling_curve(metric: Metric, compiled: bool = True) -> Tour:
-    """The cities in the order of a Sierpinski curve, which is closed, through the square around them.
+    """The cities in the order of a closed space-filling curve (app/graphs/curve.py).
 
     Source   Platzman and Bartholdi 1989
     """
     if metric.plane is None:
         raise ValueError(f"{metric.name} has no points in the plane to lay a curve through")
-    points = metric.plane - metric.plane.min(axis=0)
-    key = _sierpinski(points, float(points.max()) or 1.0)
-    return np.argsort(key, kind="stable").astype(np.int32), "space-filling curve"
-
-
-def _sierpinski(points: np.ndarray, side: float) -> np.ndarray:
-    """[n] int64, the place of points in the square of this side on the curve.
-
-    The square's two halves are right-angled triangles; the curve goes through one from `start` to `end`. Cut
-    from the right angle to the middle of the long side, it is two such triangles, passed one after the other.
-    """
-    corner = np.array([[0, 0], [side, 0], [side, side], [0, side]], dtype=np.float64)
-    upper = points[:, 1] > points[:, 0]
-    start, end = corner[np.where(upper, 2, 0)], corner[np.where(upper, 0, 2)]
-    angle = corner[np.where(upper, 3, 1)]
-    key = upper.astype(np.int64)
-    for _ in range(CURVE_BITS):
-        middle = (start + end) / 2
-        later = ((points - start) ** 2).sum(axis=1) > ((points - end) ** 2).sum(axis=1)
-        key = 2 * key + later
-        start, end = np.where(later[:, None], angle, start), np.where(later[:, None], end, angle)
-        angle = middle
-    return key
+    return along_curve(metric.plane), "space-filling curve"
 
 
 def greedy_edge(metric: Metric, compiled: bool = True) -> Tour:

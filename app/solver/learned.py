@@ -13,7 +13,6 @@ from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
 from app.partition.rows import block_count, block_starts, partition_rows
-from app.problems.problem import Problem
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment
 from app.rl.incremental import FullScores
@@ -31,7 +30,10 @@ HURRIED_SHARE = 0.03  # of a short one, for reduce and peel
 MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
 ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 1e-7  # about what a round of reduce and peel takes, at least
-UNCUT, MOVE_WORK = 4096, 1 << 28  # nodes of graphs whose moves are all made; nodes and entries, times moves
+ONE_BY_ONE = 4096  # nodes of a graph, up to here moved one by one
+MOVE_WORK = 1 << 28  # nodes and entries, times evaluations, of a rollout whose moves may be undone
+LEAST_MOVES = 20  # evaluations of such a rollout, at least
+SPARE = 0.8  # of its time, that its evaluations are planned to take
 PATIENCE = 2.0  # times the seconds planned for a tour by insertion
 LARGEST_PART = 0.2  # of the candidates: where time would have it take more at once the policy is not asked
 LARGE_PART = 0.05  # the same for large cores, whose greedy start is as good as such parts
@@ -57,6 +59,7 @@ class Limits:
     """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds.
 
     keeper   where it may be stopped
+    together nodes moved by one evaluation, where moves may be undone; 0: not said
     tell     called now and then with the evaluations made and, in words or "", how many there will be
     """
 
@@ -64,6 +67,7 @@ class Limits:
     evaluations: int
     seconds: float
     keeper: Keeper = NOTHING_KEPT
+    together: int = 0
     tell: Callable[[int, str], None] = lambda evaluations, of: None
 
 
@@ -104,6 +108,8 @@ def peel(
         clock = Clock(group, limits, seconds - (time.perf_counter() - begun))
         most = limits.evaluations - made.evaluations + made.told if limits.evaluations else 1 << 62
         one = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange, most, clock)
+        if not one.evaluations and one.cut and made.passes:  # a pass that was not begun
+            return made
         made.evaluations += one.evaluations
         made.passes += 1
         value = toolbox.value(toolbox.lift(one.solution))
@@ -202,49 +208,71 @@ def _affordable(
 
 def rollout(
     group: Group, net: Any, params: Any, block: RowBlock, limits: Limits, marks: np.ndarray | None = None
-) -> tuple[np.ndarray | None, int, float]:
+) -> tuple[np.ndarray | None, int, str]:
     """The policy's own solution, one node at a time (RL4GO Alg. 2), for TIME_SHARE of a time limit.
 
+    Where moves may be undone, several nodes at once (moves_at_once).
     block     the rows of the core (rows_of); rank 0's clock decides
     marks     [n] int32 of the first state, or None: a fresh one
-    returns   the core solution [n] bool on every rank, the evaluations made, the fraction. Where it ends
-              before the last choice: the best state so far, None where states are no solutions, or before the
-              first
+    returns   the core solution [n] bool on every rank, the evaluations made, the setting that makes the same
+              ones. Where it ends before the last choice: the best state so far, None where states are no
+              solutions, or before the first
     Ranks     all call; identical on all
     """
     clock = Clock(group, limits, TIME_SHARE * limits.seconds)
-    most = limits.evaluations or most_moves(net.problem, block.n, block.edges)
+    together = moves_at_once(group, net, params, block, limits) if net.problem.ordered else 1
+    setting = f"search.moves_at_once={together}"
+    if together > LARGEST_PART * block.n:
+        return None, 0, setting
 
     def tell(evaluations: int, env: Environment) -> None:
-        expected = evaluations + env.problem.left(env.totals)[0]
-        limits.tell(evaluations, f"about {min(expected, most or expected)}")
+        expected = evaluations + -(-env.problem.left(env.totals)[0] // together)
+        limits.tell(evaluations, f"about {min(expected, limits.evaluations or expected)}")
 
+    rule, fraction = ("single", 1.0) if together == 1 else ("fraction", together / block.n)
     cover = cover_graph(
-        group, net, params, block, "single", 1.0, tell, stop=clock.rings, most=most, marks=marks
-    )
+        group, net, params, block, rule, fraction, tell, stop=clock.rings, most=limits.evaluations,
+        marks=marks,
+    )  # fmt: skip
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it
-        return None, 0, limits.fraction
+        return None, 0, setting
     if cover.counted and not cover.done:
-        return None, cover.evaluations, limits.fraction
+        return None, cover.evaluations, setting
     if marks is None:  # else some of what a set leaves undominated is; the toolbox knows what is redundant
         cover = drop_redundant(group, cover)
     solution = group.gather_host(cover.cover_own.astype(np.uint8), block.rows.row_counts())
-    return solution.astype(bool), cover.evaluations, limits.fraction
+    return solution.astype(bool), cover.evaluations, setting
 
 
-def most_moves(problem: Problem, n: int, edges: int) -> int:
-    """Evaluations of a rollout whose moves may be undone, which has no early end; 0: as many as it takes.
+def moves_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: Limits) -> int:
+    """Nodes that one evaluation moves, where moves may be undone.
 
-    Each is of the whole graph: on large ones they come to MOVE_WORK.
+    Such a rollout has no early end: it makes 2n moves, and each evaluation is of the whole graph. Without a
+    time limit evaluations of large graphs come to MOVE_WORK, under one, by rank 0's clock, to TIME_SHARE of
+    it; two of them tell what one takes.
+    Ranks   all call; identical on all
     """
-    if not problem.ordered or n <= UNCUT:
-        return 0
-    return max(1, MOVE_WORK // (n + 2 * edges))
+    n, entries = block.n, 2 * block.edges
+    if limits.together or not n:
+        return limits.together or 1
+    if not np.isfinite(limits.seconds):
+        return 1 if n <= ONE_BY_ONE else -(-2 * n // max(LEAST_MOVES, MOVE_WORK // (n + entries)))
+    seconds = TIME_SHARE * limits.seconds
+    if seconds < LEAST_MOVES * (ROUND_SECONDS + ENTRY_SECONDS * (n + entries)):
+        return n + 1  # to find out exactly would already take too long
+    env, each = begin_environment(group, block, net.problem), 0.0
+    scores = FullScores(group, net, params, env)
+    for _ in range(2):  # the second one finds code and data warm
+        begun = time.perf_counter()
+        scores.remove(np.array([scores.best()]))
+        each = time.perf_counter() - begun
+    wanted = np.array([-(-2 * n * each // (SPARE * seconds))])
+    return max(1, int(group.broadcast(wanted)[0]))
 
 
 def insertion(
     group: Group, net: Any, params: Any, block: RowBlock, limits: Limits, marks: None = None
-) -> tuple[np.ndarray | None, int, float]:
+) -> tuple[np.ndarray | None, int, str]:
     """A tour by learned insertion (rl/tour_rollout.py), planned to take TIME_SHARE of a time limit.
 
     Where it takes PATIENCE times as long it is given up.
@@ -257,7 +285,8 @@ def insertion(
         limits.tell(evaluations, f"about {max(planned, evaluations)}")
         return clock.rings()
 
-    return insert_tour(group, net, params, block, limits.fraction, seconds, look)
+    order, evaluations, fraction = insert_tour(group, net, params, block, limits.fraction, seconds, look)
+    return order, evaluations, f"search.peel_fraction={fraction}"
 
 
 ROLLOUTS = {"tour": insertion}  # by dynamics; others choose one node at a time

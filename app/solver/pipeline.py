@@ -180,7 +180,8 @@ class Pipeline:
         """The policy's core solution, and the evaluations made. Ranks: all call."""
         search, exchange, before = self.case.search, self.case.parallel.exchange, list(self.replay)
         limits = Limits(
-            search.peel_fraction, search.evaluations, budget.left(), self.keeper, partial(self._tell, name)
+            search.peel_fraction, search.evaluations, budget.left(), self.keeper, search.moves_at_once,
+            partial(self._tell, name),
         )  # fmt: skip
         if learned is not None:
             core, evaluations = learned(search.evaluations, limits.seconds)
@@ -192,11 +193,11 @@ class Pipeline:
         else:
             block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
-            core, evaluations, fraction = roll(
+            core, evaluations, setting = roll(
                 self.group, self.net, self.params, block, limits, getattr(toolbox, "marks", None)
             )
             core = self._allowed(toolbox, core)
-            self.replay += [f"search.peel_fraction={fraction}", f"search.evaluations={evaluations}"]
+            self.replay += [setting, f"search.evaluations={evaluations}"]
         if core is None:
             self.replay = [*before, "search.start=greedy"]
         return core, evaluations
