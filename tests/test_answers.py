@@ -105,6 +105,20 @@ def test_dominating_sets_are_proved_optimal_on_any_ranks(starts):
     assert answers[0].objective == answers[1].objective
 
 
+@pytest.mark.mpi_skip
+def test_a_pass_that_is_not_begun_costs_nothing():
+    """Of reduce and peel: the evaluations may be used up when the next pass would begin."""
+    graph, found = nx.gnp_random_graph(120, 0.08, seed=1), []
+    for evaluations in range(1, 12):
+        settings = {
+            "search.steps": 0, "search.reductions": False, "search.bounds": False, "search.baselines": False,
+            "search.peel_fraction": 0.1, "search.evaluations": evaluations,
+        }  # fmt: skip
+        found.append(solve(graph, settings=settings).objective)
+    assert len(set(found)) > 2
+    assert all(later <= found[5] for later in found[6:])
+
+
 @pytest.mark.parametrize(
     ("problem", "graph", "steps", "sizes"),
     [

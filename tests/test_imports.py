@@ -184,6 +184,13 @@ def test_every_part_has_a_layer():
     assert parts == set(LEVEL)
 
 
+def test_the_document_shows_these_layers():
+    """The block under "Layers" of docs/architecture.md, from the top down."""
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("## Layers", 1)[1]
+    shown = [tuple(line.split()) for line in text.split("```")[1].strip().splitlines()]
+    assert [set(row) for row in shown] == [set(row) for row in reversed(LAYERS)]
+
+
 def test_packages_are_empty():
     """A name is imported from the module that defines it."""
     filled = [str(p) for p in APP.rglob("__init__.py") if p.parent != APP and p.read_text().strip()]

@@ -50,7 +50,7 @@ def follow_policy(
             f'{problem.name}: the policy alone chooses sets of nodes; right is search.solver = "full" with '
             "search.steps = 0, and a memory.whole_graph_mb that holds the graph"
         )
-    todo = [id(loaded) for loaded in graphs if id(loaded) not in known]
+    todo = {id(loaded) for loaded in graphs if id(loaded) not in known}
     prices = {id(g): _prices(context, problem, g) for g in graphs if id(g) in todo}  # refused before any work
     found = _solve_all(context, policy, graphs, todo)
     for loaded in graphs:
@@ -125,7 +125,7 @@ def introduce(context: Context, loaded: Loaded) -> None:
 
 
 def _solve_all(
-    context: Context, policy: Policy, graphs: list[Loaded], todo: list[int]
+    context: Context, policy: Policy, graphs: list[Loaded], todo: set[int]
 ) -> Iterator[tuple[Loaded, Cover, float]]:
     """(graph, solution, seconds) in order: small generated graphs side by side, others one by one.
 
