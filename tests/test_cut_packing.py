@@ -11,11 +11,13 @@ from scipy.spatial import Delaunay
 from test_cut import KINDS, all_sides, brute_values, optimum, random_graph
 
 from app.api import solve
-from app.bounds import cut_packing, kernels
+from app.bounds import cut_greedy, cut_packing, kernels
 from app.bounds.certificate import BadCertificate
 from app.bounds.cut_bounds import CutBounds
 from app.bounds.cut_cycles import entry_of
+from app.bounds.cut_greedy import GreedyPacking
 from app.bounds.cut_packing import CutPacking, EdgeNumbers
+from app.bounds.kernels import Rows
 from app.bounds.packing import ONE, keys_of
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
@@ -238,6 +240,73 @@ def test_values_of_cycles_keep_to_the_weights():
 
 
 # ---- witnesses --------------------------------------------------------------------------------------------
+
+
+def greedy_of(graph, compiled=True):
+    """The passes of a greedy packing, with the edges and weights that they are about."""
+    weights, numbers = integer_weights(graph)[0], EdgeNumbers(graph)
+    once = weights[numbers.entries]
+    greedy = GreedyPacking(Rows(graph), numbers.edge, once > 0, np.abs(once), compiled)
+    return greedy, [found for found in greedy.passes() if found is not None], numbers, once
+
+
+GREEDY = [
+    nx.barabasi_albert_graph(60, 4, seed=1), nx.gnp_random_graph(40, 0.1, seed=2), nx.complete_graph(9),
+    nx.grid_2d_graph(6, 7, periodic=True), nx.cycle_graph(11), nx.star_graph(12), nx.empty_graph(3),
+    nx.disjoint_union(nx.cycle_graph(5), nx.karate_club_graph()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("signs", [True, False])
+@pytest.mark.parametrize("number", range(len(GREEDY)))
+def test_greedy_cycles_are_odd_and_fit_their_edges(number, signs):
+    graph = weighted(GREEDY[number], number, signs)
+    greedy, passes, numbers, once = greedy_of(graph)
+    load = np.zeros(len(once), dtype=np.int64)
+    for found in passes:
+        for k, value in enumerate(found.value.tolist()):
+            path = found.path[found.ptr[k] : found.ptr[k + 1]]
+            edges = numbers.between(path, np.roll(path, -1))
+            assert len(set(path.tolist())) == len(path) >= 3 and value > 0
+            assert (once[edges] > 0).sum() % 2 == 1
+            load[edges] += value
+    assert (load <= np.abs(once)).all() and np.array_equal(greedy.room, np.abs(once) - load)
+    # No odd triangle has room left, and no cycle that a search could have reached.
+    left = nx.Graph()
+    u, v = graph.row_of()[numbers.entries], graph.indices[numbers.entries]
+    for a, b, odd, room in zip(u.tolist(), v.tolist(), once > 0, greedy.room.tolist()):
+        if room:
+            left.add_edges_from([((a, s), (b, s ^ int(odd))) for s in (0, 1)])
+    assert not any(nx.has_path(left, (a, 0), (a, 1)) for a, s in left if s == 0)
+
+
+@NATIVE
+@pytest.mark.parametrize("slots", [1, 3, 1 << 16])
+@pytest.mark.parametrize("number", range(len(GREEDY)))
+def test_greedy_cycles_with_and_without_kernels(number, slots, monkeypatch):
+    monkeypatch.setattr(cut_greedy, "SLOTS", slots)
+    graph = weighted(GREEDY[number], number)
+    (_, fast, *_), (_, slow, *_) = greedy_of(graph), greedy_of(graph, compiled=False)
+    joined = [
+        [np.concatenate([getattr(found, name) for found in passes]).tolist() for name in ("path", "value")]
+        for passes in (fast, slow)
+    ]
+    assert joined[0] == joined[1]
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_large_graphs_begin_with_a_greedy_packing(monkeypatch, compiled):
+    """The bound is proved from its witness, before any program, and the program starts from it."""
+    monkeypatch.setattr(cut_packing, "LARGE", 1)
+    graph = weighted(nx.barabasi_albert_graph(60, 4, seed=1), 5)
+    cycles, seen = CutPacking(graph, integer_weights(graph)[0], compiled), []
+    for _ in cycles.slices():
+        if cycles.best is not None:
+            cycles.best.check(graph)
+            seen.append(cycles.best.upper)
+    assert seen == sorted(seen, reverse=True) and seen[-1] < seen[0]
+    monkeypatch.setattr(cut_packing, "LARGE", 1 << 40)
+    assert abs(worked_out(graph, compiled).best.upper - seen[-1]) <= 1
 
 
 def test_false_witnesses_are_rejected():

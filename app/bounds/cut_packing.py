@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from app.bounds.cut_cycles import CycleCertificate, heads_of
+from app.bounds.cut_greedy import Found, GreedyPacking
 from app.bounds.first_order import PackingProgram
 from app.bounds.kernels import Rows, cut_cycles
 from app.bounds.packing import ONE, Columns, denominator, keys_of, repaired
@@ -27,6 +28,8 @@ FEW = 0.02  # of the cycles: where fewer are new, searches go further and take t
 EVEN = 1e-3  # a price that is no reason to pay for one edge rather than another
 IDLE = 1e-4  # cycles with smaller values are dropped, in units of the mean weight
 PATIENCE = 24  # rounds without a better bound
+LARGE = 100_000  # edges: from here on a greedy packing comes first, and searches do not wait for all roots
+LONGER = 2.0  # there: times what the last program took, that the searches between two may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +88,15 @@ class CutPacking:
         self._keys = np.zeros(0, dtype=np.uint64)
         self._x, self._y = np.zeros(len(once)), np.zeros(0)
         self._roots, self._margin, self._reach, self._searched = 1, MARGIN, REACH, 0.0
+        self._at, self._solved = 0, 0.0  # the next root; seconds of the last program
         self.best: CycleCertificate | None = None
         self.sides: np.ndarray | None = None
 
     def slices(self) -> Iterator[None]:
         """The work, cut into slices; ends when nothing more is found or gained."""
         idle = 0
+        if self._graph.edges >= LARGE:
+            yield from self._pack_greedily()
         while idle < PATIENCE:
             before, found = self.best, (yield from self._separate())
             if not len(self._cycles):
@@ -101,18 +107,38 @@ class CutPacking:
                 self._margin = max(self._margin // 2, LEAST_MARGIN)
                 self._reach = min(4 * self._reach, 2 * self._graph.n)
 
+    def _pack_greedily(self) -> Iterator[None]:
+        """Cycles whose values are a bound at once, and the program of these."""
+        greedy = GreedyPacking(self._rows, self._columns.edge, self._above, self._size, self._compiled)
+        for found in greedy.passes():
+            if found is not None and len(found.value):
+                self._know(found)
+            yield
+        if len(self._cycles):
+            yield from self._solve(STEPS)
+
+    def _know(self, found: Found) -> None:
+        """Cycles that nobody knew, with values that fit."""
+        edges = self._columns.between(found.path, heads_of(found.ptr, found.path)).astype(np.int32)
+        new = Cycles(found.ptr, edges, np.zeros(len(found.value), dtype=bool), found.path)
+        self._keys = np.concatenate([self._keys, keys_of(new)])
+        self._cycles = _joined(self._cycles, new)
+        self._y = np.concatenate([self._y, found.value / self._mean])
+        self._bound(self._y)
+
     def _separate(self) -> Iterator[None]:
         """Add cycles that the prices violate; returns how many.
 
         Prices are raised first where those of a known cycle are below 1 together, and then along the cycles
-        that are found, so that each search finds others.
+        that are found, so that each search finds others. Of a large graph not all nodes are roots each time.
         """
         price, added, at = self._x.copy(), 0, 0
-        self._searched = 0.0
+        self._searched, n = 0.0, self._graph.n
         _raise(price, self._cycles)
-        used = np.zeros(self._graph.n, dtype=np.int32)
-        while at < self._graph.n:
-            roots = np.arange(at, min(at + self._roots, self._graph.n), dtype=np.int32)
+        used = np.zeros(n, dtype=np.int32)
+        while at < n and not (added and self._solved and self._searched > LONGER * self._solved):
+            roots = np.arange(at, min(at + self._roots, n), dtype=np.int32)
+            roots = (roots + self._at) % n
             begun = time.perf_counter()
             whole = np.clip(np.rint(price * ONE), 0, ONE).astype(np.int64)
             # An edge of positive weight is paid for where it stays on a side, which no cycle may cross.
@@ -138,9 +164,10 @@ class CutPacking:
                 added += self._extend(new)
             spent = max(time.perf_counter() - begun, 1e-9)
             self._searched += spent
-            most = min(4 * len(roots), max(self._graph.n // PARTS, LEAST_ROOTS))
+            most = min(4 * len(roots), max(n // PARTS, LEAST_ROOTS))
             self._roots = max(1, min(int(len(roots) * SLICE_SECONDS / spent), most))
             yield
+        self._at = (self._at + at) % n
         return added
 
     def _columns_of(self, paths: list[np.ndarray]) -> Cycles:
@@ -174,6 +201,7 @@ class CutPacking:
             program.run(at_once)
             made, spent = made + at_once, spent + time.perf_counter() - begun
             yield
+        self._solved = spent if self._graph.edges >= LARGE else 0.0
         last = program.y
         self._bound(last)
         yield
