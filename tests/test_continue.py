@@ -45,7 +45,7 @@ class Memory(Nothing):
     def recall(self, key):
         return self.state
 
-    def at(self, step, key="", state=None):
+    def at(self, step, key="", state=None, now=False):
         if self.stop_at is not None and step >= self.stop_at:
             told = state()
             told.values = json.loads(json.dumps(told.values, default=store._plain))
@@ -126,7 +126,7 @@ class Midway(Memory):
 
     looked_at = -1
 
-    def at(self, step, key="", state=None):
+    def at(self, step, key="", state=None, now=False):
         again, self.looked_at = step == self.looked_at, step
         if again:
             super().at(step, key, state)

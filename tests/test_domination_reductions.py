@@ -13,7 +13,7 @@ from test_domination_search import checked_value, sets_of, tools_of
 
 from app import solve
 from app.reductions import table_rows
-from app.reductions.domination import CHOSEN, COLUMNS, ROWS, Step
+from app.reductions.domination import CHOSEN, COLUMNS, ROWS, Kernel, Step
 from app.reductions.domination_check import BadStep, verify_steps
 from app.reductions.domination_core import core_of, undominated
 from app.search.domination import greedy_order, needed
@@ -133,6 +133,30 @@ def test_kernels_and_plain_code_take_the_same_course_on_a_core(seed, weighted):
     assert not undominated(core, best).any()
     assert not (best & ~core.allowed).any()
     assert both[0].best == (best.sum() if price is None else price[best].sum())
+
+
+@alone
+def test_what_is_left_is_what_the_steps_leave():
+    """A cheap node that dominates nothing more than what others have to is out of question, too."""
+    path = graph_of(nx.path_graph(7))
+    tools = tools_of(path, np.array([1, 3, 3, 3, 2, 1, 0]))
+    tools.reduce(lambda: None)
+    for seed in range(400):
+        random = np.random.default_rng(seed)
+        n = int(random.integers(5, 40))
+        kinds = (
+            nx.cycle_graph(n),
+            nx.barabasi_albert_graph(n, 2, seed=seed),
+            nx.gnp_random_graph(n, 0.2, seed=seed),
+        )
+        price = random.choice([1, 2, 3, 10, 1000], n)
+        none = np.zeros(n, dtype=bool)
+        for graph in map(graph_of, kinds):
+            kernel = Kernel(graph, price, none, none, lambda: False)
+            proved = verify_steps(graph, price, none, none, kernel.steps)
+            np.testing.assert_array_equal(kernel.needed, np.flatnonzero(proved.needed))
+            np.testing.assert_array_equal(kernel.columns, np.flatnonzero(proved.allowed))
+            np.testing.assert_array_equal(kernel.chosen, proved.chosen)
 
 
 @alone

@@ -248,7 +248,7 @@ class At(Nothing):
     def recall(self, key):
         return self.state
 
-    def at(self, step, key="", state=None):
+    def at(self, step, key="", state=None, now=False):
         if self.step >= 0 and step >= self.step:
             self.state, self.step = deepcopy(state()), -1
 

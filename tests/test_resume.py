@@ -368,7 +368,7 @@ class Before(Nothing):
     def recall(self, key):
         return self.kept
 
-    def at(self, step, key="", state=None):
+    def at(self, step, key="", state=None, now=False):
         if step == 2 and not self.kept:
             self.kept = state()
             self.kept.values["seconds"] += 1000

@@ -120,7 +120,7 @@ class Memory(Nothing):
         assert key not in self.states, "made again"
         self.states[key] = state
 
-    def at(self, step, key="", state=None):
+    def at(self, step, key="", state=None, now=False):
         before, self.seen = self.seen, len(self.states)
         if self.stops and self.seen > before:
             raise Stopped(f"after {self.seen} cells")

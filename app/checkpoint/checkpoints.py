@@ -44,12 +44,16 @@ class Keeper(Protocol):
         """Finished work, which is in every checkpoint from now on. Equal on all ranks."""
         ...
 
-    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+    def at(
+        self, step: int, key: str = "", state: Callable[[], State] | None = None, now: bool = False
+    ) -> None:
         """Between two steps of a loop; raises Stopped where the run is to end here.
 
         step    the number of steps made, the same on all ranks
         state   tells the state under `key`; all ranks call it together, and only when it is to be written;
                 None: what `keep` was given is all
+        now     True: ask all ranks at this step, where steps are long or differ in length; False: now and
+                then, by what the last steps took
         Ranks   all call
         """
         ...
@@ -72,7 +76,9 @@ class Nothing:
     def keep(self, key: str, state: State) -> None:
         """Nowhere."""
 
-    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+    def at(
+        self, step: int, key: str = "", state: Callable[[], State] | None = None, now: bool = False
+    ) -> None:
         """On with the loop."""
 
     def apart(self, group: Group) -> Keeper:
@@ -100,9 +106,11 @@ class Part:
         """See Keeper."""
         self.outer.keep(f"{self.name} {key}", state)
 
-    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+    def at(
+        self, step: int, key: str = "", state: Callable[[], State] | None = None, now: bool = False
+    ) -> None:
         """See Keeper. Ranks: all call"""
-        self.outer.at(step, f"{self.name} {key}" if key else "", state)
+        self.outer.at(step, f"{self.name} {key}" if key else "", state, now)
 
     def apart(self, group: Group) -> Keeper:
         """See Keeper."""
@@ -125,9 +133,11 @@ class Within:
     def keep(self, key: str, state: State) -> None:
         """Nowhere."""
 
-    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+    def at(
+        self, step: int, key: str = "", state: Callable[[], State] | None = None, now: bool = False
+    ) -> None:
         """A checkpoint here holds the pieces that are finished. Ranks: all call"""
-        self.outer.at(step)
+        self.outer.at(step, now=now)
 
     def apart(self, group: Group) -> Keeper:
         """See Keeper."""
@@ -150,11 +160,13 @@ class Apart:
     def keep(self, key: str, state: State) -> None:
         """Nowhere."""
 
-    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+    def at(
+        self, step: int, key: str = "", state: Callable[[], State] | None = None, now: bool = False
+    ) -> None:
         """Raises Halted where one of these ranks heard a signal, or is out of time. These all call."""
         beat()
         faults.strike(self.outer.group.rank, step)
-        if self.pace.agreed(self.outer.ends) > SAVE:
+        if self.pace.agreed(self.outer.ends, now) > SAVE:
             raise Halted("asked to stop")
 
     def apart(self, group: Group) -> Keeper:
@@ -177,16 +189,17 @@ class Pace:
         self.asked_at = time.monotonic()
         self._every = self._unasked = 1
 
-    def agreed(self, wish: Callable[[float], int]) -> int:
+    def agreed(self, wish: Callable[[float], int], always: bool = False) -> int:
         """The largest wish of all ranks; between two questions nothing. Ranks: all call.
 
-        wish   of this rank, at a time of time.monotonic
+        wish     of this rank, at a time of time.monotonic
+        always   True: this is a question, however short ago the last one was
         """
         now = time.monotonic()
         if self.group.size == 1:
             return wish(now)
         self._unasked += 1
-        if self._unasked < self._every:
+        if self._unasked < self._every and not always:
             return NOTHING
         micro = round(1e6 * (now - self.asked_at))
         found, micro = self.group.max_integers(np.array([wish(now), micro], dtype=np.int64)).tolist()
@@ -313,17 +326,20 @@ class Checkpoints:
         self.kept[key] = state
         self._rows_kept = self.log.rows_bytes
 
-    def at(self, step: int, key: str = "", state: Callable[[], State] | None = None) -> None:
+    def at(
+        self, step: int, key: str = "", state: Callable[[], State] | None = None, now: bool = False
+    ) -> None:
         """See Keeper."""
         beat()
         faults.strike(self.group.rank, step)
         if not self.case.checkpoint.enabled:
             return
-        if step < self._step:  # another loop
+        if step < self._step:  # another loop, whose steps may take longer
             self._base += self._step
+            now = True
         before, self._step = self._step, step
         self._running.pop(key, None)  # from now on the loop has it
-        wish = self._pace.agreed(self._wish)
+        wish = self._pace.agreed(self._wish, now)
         every = self.case.checkpoint.steps
         if wish == NOTHING and every and step // every > before // every:
             wish = SAVE

@@ -180,6 +180,7 @@ class Kernel:
         if not kept.all():
             self.steps.append(Step(ROWS, self.needed[~kept], self.needed[by[~kept]]))
             self._keep_rows(kept)
+            self._keep_columns(np.ones(len(self.columns), dtype=bool))  # some may have had no other row
 
     def _drop_columns(self) -> None:
         turned = self._turned()

@@ -118,7 +118,8 @@ class Rounds:
         found = np.zeros((self.count, 3), dtype=np.int64)
         for number in count():
             # Where steps decide, a stopped search begins anew and takes the same course.
-            self.keeper.at(number, "search", partial(self._state, found) if self.budget.seconds else None)
+            state = partial(self._state, found) if self.budget.seconds else None
+            self.keeper.at(number, "search", state, now=True)
             with raise_together(self.group, "searching"):
                 self.work.search(self._steps())
                 self.work.bound(self._news)
@@ -182,7 +183,7 @@ class Rounds:
         Every number has one writer, so a sum over ranks brings it to all. Ranks: all call
         """
         n, group = self.count, self.group
-        words = np.zeros(3 * n + 7, dtype=np.int64)  # the last: microseconds to keep, steps to come
+        words = np.zeros(3 * n + 8, dtype=np.int64)  # the last: us to keep, steps to come, us of the searches
         for i, search in self.mine.items():
             words[3 * i : 3 * i + 3] = search.best, search.found_at, search.done
         if self.bounds is not None:
@@ -193,10 +194,12 @@ class Rounds:
         if group.rank == 0:
             words[3 * n + 3 : 3 * n + 5] = self.work.next_slice(self.slice), self.budget.left() > 0
             words[3 * n + 6] = self.work.steps_to_come() if self.plans else 0
+            words[3 * n + 7] = int(MICRO * self.work.last)
         words = group.sum_integers(words)
         found = words[: 3 * n].reshape(n, 3)
         bound, proved, more, self.slice, in_time = words[3 * n : 3 * n + 5].tolist()
         self.budget.reserved = words[3 * n + 5] / MICRO
+        self.work.wait(int(words[3 * n + 7]) / MICRO)
         for each in self.mine.values() if self.plans and words[3 * n + 6] else ():
             each.expect(int(words[3 * n + 6]))
         if proved:

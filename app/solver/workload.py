@@ -13,6 +13,7 @@ from app.solver.progress import Progress
 FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
+GROWTH_OF_SLICE = 4  # times the steps of the round before, at most
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
 LEADING_SHARE = 2.0  # the same for bounds that lead to the best solutions
@@ -45,6 +46,7 @@ class Workload:
         self.more = bounds is not None
         self.steps = self.made = 0
         self.last = 0.0  # s, of the searches in this round
+        self.longest = LONGEST  # s, of a turn of a rank without a search
         self.search_seconds = self.bound_seconds = self.overrun = 0.0
         self.fruitless = 0.0  # s that bounds have worked since the last better one
 
@@ -94,6 +96,13 @@ class Workload:
         target = min(max(SHORTEST, GROWTH * self.progress.elapsed()), LONGEST)
         return min(target, max(self.budget.left(), 0.0))
 
+    def wait(self, last: float) -> None:
+        """Let no turn of a rank without a search last longer than the searches' next steps will.
+
+        last   seconds that searches took in the round that has ended; their slices grow by GROWTH_OF_SLICE
+        """
+        self.longest = max(SHORTEST, GROWTH_OF_SLICE * last)
+
     def next_slice(self, before: int) -> int:
         """Steps that the searches make in the time of a round; `before`: in the round before."""
         if not self.made or not self.mine:
@@ -101,7 +110,7 @@ class Workload:
         each = self.last / (self.made * len(self.mine)) + 1e-9
         target = self.target() * (1 - EAGER_SHARE if self.exact.eager else 1)
         even = min(getattr(search, "even_steps", 1 << 40) for search in self.mine.values())
-        return max(1, min(int(target / (each * len(self.mine))), 4 * before, even, 1 << 40))
+        return max(1, min(int(target / (each * len(self.mine))), GROWTH_OF_SLICE * before, even, 1 << 40))
 
     def steps_to_come(self) -> int:
         """Steps of each search that a time limit still allows, as long as the last ones took; 0: unknown.
@@ -166,7 +175,7 @@ class Workload:
 
     def _turn(self) -> float:
         """How long a rank without a search works in a round, s."""
-        return self.target() if self.made else LONGEST
+        return min(self.target(), self.longest) if self.made else LONGEST
 
     # ---- the bounds ----------------------------------------------------------------------------------------
 
@@ -213,7 +222,7 @@ class Workload:
         ):  # no call of a round's time would do; the other ranks wait for this one
             wanted = self.bound_share() * self.progress.elapsed() - self.bound_seconds
         else:
-            wanted = self.target() * (1 - self._exact_share())
+            wanted = self._turn() * (1 - self._exact_share())
         patient = self.mine or not closing
         if self.made and patient and wanted < (2 if self.bound_seconds else 1) * least:  # mostly overrun
             return 0.0
