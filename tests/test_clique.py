@@ -32,7 +32,7 @@ from app.rl.rollout import cover_one_at_a_time
 from app.rl.weights import default_weights, load_weights
 from app.search import clique_kernel, clique_tools
 from app.search.clique_kernel import CliqueKernel
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2, "run.device": "cpu"}
 

@@ -26,11 +26,11 @@ from app.rl.select import Share, find_rule
 from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
 from app.search.cut_baselines import descent, greedy
-from app.search.toolbox import Instance
 from app.solver import learned
 from app.solver.learned import Limits, rollout
 from app.sparse.batch import StateBatch
 from app.sparse.whole_weights import whole_weights
+from app.toolbox import Instance
 
 NAMES = ("maxcut", "maxcut_once")
 

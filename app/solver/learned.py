@@ -19,9 +19,9 @@ from app.rl.incremental import FullScores
 from app.rl.rollout import cover_graph, drop_redundant
 from app.rl.select import independent, top_nodes
 from app.rl.tour_rollout import insert_tour
-from app.search.toolbox import Peeler, Toolbox
 from app.solver.budget import HURRIED
 from app.sparse.rowblock import RowBlock
+from app.toolbox import Peeler, Toolbox
 
 DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need not wait for the next evaluation
 TIME_SHARE = 0.1  # of a time limit, for the policy

@@ -19,11 +19,11 @@ from app.errors import LockstepError
 from app.graphs.graph import Graph
 from app.log import Log
 from app.rng import stream
-from app.search.toolbox import Toolbox
 from app.solver.budget import Budget
 from app.solver.learned import ROLLOUTS, Clock, Limits, peel, rollout, rows_of
-from app.solver.progress import EXACT, Event, Progress
+from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
+from app.toolbox import EXACT, Toolbox
 
 # most evaluations, seconds -> core solution, evaluations made
 Learned = Callable[[int, float], tuple[np.ndarray | None, int]]
@@ -94,7 +94,7 @@ class Pipeline:
             budget.begun -= earlier.values["elapsed"]
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
         late = toolbox.hopeless_seconds > HOPELESS_SHARE * budget.left()
-        late = late or getattr(toolbox, "reduce_seconds", 0.0) > REDUCE_SHARE * budget.left()
+        late = late or toolbox.reduce_seconds > REDUCE_SHARE * budget.left()
         hopeless = np.array([late], dtype=np.int64)
         if search.reductions and not self.group.broadcast(hopeless)[0]:  # by rank 0's clock
             self._reduce(toolbox, progress, budget)
@@ -160,9 +160,8 @@ class Pipeline:
         if given is not None:
             candidates["given"] = toolbox.restrict(given)
         self.keeper.at(0)
-        unasked = getattr(toolbox, "unasked", "")
-        if self.case.search.start != "greedy" and unasked:
-            self.log.info("%s: the policy is not asked: %s", progress.name, unasked)
+        if self.case.search.start != "greedy" and toolbox.unasked:
+            self.log.info("%s: the policy is not asked: %s", progress.name, toolbox.unasked)
         elif self.case.search.start != "greedy" and toolbox.core.edges:
             solution, progress.evaluations = self._learned(toolbox, budget, learned, progress.name)
             if solution is not None:
@@ -193,9 +192,7 @@ class Pipeline:
         else:
             block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
-            core, evaluations, setting = roll(
-                self.group, self.net, self.params, block, limits, getattr(toolbox, "marks", None)
-            )
+            core, evaluations, setting = roll(self.group, self.net, self.params, block, limits, toolbox.marks)
             core = self._allowed(toolbox, core)
             self.replay += [setting, f"search.evaluations={evaluations}"]
         if core is None:

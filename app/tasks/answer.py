@@ -14,11 +14,11 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.problems.problem import Problem
 from app.search.solution_text import read_nodes
-from app.search.toolbox import Instance, Toolbox
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
 from app.tasks.compare import baseline_values, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
+from app.toolbox import Instance, Toolbox
 
 STARTS = ("learned", "greedy")
 
@@ -123,15 +123,12 @@ def answer_whole(
     )
 
 
-def in_unit(toolbox: Any, value: int | None) -> float | int | None:
+def in_unit(toolbox: Toolbox, value: int | None) -> float | int | None:
     """A value as the objective it stands for, rounded to the decimals that its weights have."""
     if value is None or toolbox.unit == 1:
         return value
-    weights = getattr(toolbox, "weights", None)  # tours have none
-    objective, decimals = (
-        value * toolbox.unit,
-        None if weights is None else decimals_of(weights * toolbox.unit),
-    )
+    objective, weights = value * toolbox.unit, toolbox.weights
+    decimals = None if weights is None else decimals_of(weights * toolbox.unit)
     return objective if decimals is None else round(objective, decimals)
 
 
