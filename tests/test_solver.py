@@ -370,7 +370,7 @@ class Known(Tree):
         self.best, self.more = int(self.chosen.sum()), False
 
     def told(self):
-        return np.array([not self.more])
+        return np.array([int(not self.more)])
 
     def take(self, words, best):
         if words[0]:
