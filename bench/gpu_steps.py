@@ -15,7 +15,7 @@ from app.comm.guard import digest
 from app.comm.transport import find_launcher, mpi_library, mpi_takes_device_memory, probe
 from app.device import HostDevice
 from app.memory.tiers import Budget
-from app.rl.rollout import cover_graph
+from app.rl.rollout import roll_out
 from app.rng import stream
 from app.sparse.batch import StateBatch
 from bench import gpu_cases, gpu_tools, subjects
@@ -213,7 +213,7 @@ def solutions(where: Where, found: Report, net: Any, arrays: dict[str, np.ndarra
             side = Group(MPI.COMM_SELF, device)
             params, block = subjects.parameters(side, net, arrays), row_block(side, graph)[0]
             start = time.perf_counter()
-            cover = cover_graph(side, net, params, block, "single", 1.0, full=full)
+            cover = roll_out(side, net, params, block, "single", 1.0, full=full)
             answers.append((time.perf_counter() - start, cover.chosen_at_own.tolist()))
         same = found.check(
             all(each[1] == answers[2][1] for each in answers), f"{name}: other nodes than on the CPU"

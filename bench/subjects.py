@@ -16,7 +16,7 @@ from app.rl.agent import Agent, score_environments
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
-from app.rl.rollout import Cover, cover_graph
+from app.rl.rollout import Rollout, roll_out
 from app.rl.select import best_nodes, random_candidates
 from app.rng import stream
 from app.sparse.batch import StateBatch
@@ -122,6 +122,6 @@ def evaluate(group: Group, net: QNetwork, params: Any, batch: StateBatch, env: G
     return int(best_nodes(group, batch, *score_environments(net, params, batch, [env]))[0])
 
 
-def solve(group: Group, net: QNetwork, params: Any, block: RowBlock) -> Cover:
+def solve(group: Group, net: QNetwork, params: Any, block: RowBlock) -> Rollout:
     """One graph, one node at a time, as the program does it. Ranks: all call."""
-    return cover_graph(group, net, params, block, "single", 1.0)
+    return roll_out(group, net, params, block, "single", 1.0)

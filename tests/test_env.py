@@ -43,8 +43,8 @@ def check(group, env, G, removed, n):
     assert np.array_equal(degree, expected)
     assert np.array_equal(alive, [v in G for v in range(n)])
     assert chosen.tolist() == [removed.get(v, -1) for v in range(n)]
-    cover_own = env.problem.solution_of(env.chosen_at[: env.block.n_real])
-    assert np.array_equal(cover_own, chosen[env.block.lo :][: env.block.n_real] >= 0)
+    solution_own = env.problem.solution_of(env.chosen_at[: env.block.n_real])
+    assert np.array_equal(solution_own, chosen[env.block.lo :][: env.block.n_real] >= 0)
     A = np.zeros((n, n))
     for u, v in G.edges:
         A[u, v] = A[v, u] = 1

@@ -17,7 +17,7 @@ from app.rl import incremental, incremental_device, incremental_rows
 from app.rl.env import GraphEnv
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.rl.rollout import roll_out, rolled_out_one_at_a_time
 from app.rl.select import RULES, Share, top_nodes
 
 PAPER = {"features": "paper", "shared_layers": True, "self_weight": False, "mean_degree": False}
@@ -170,7 +170,7 @@ def test_covers_of_a_device_are_those_of_the_host(emulated):
         net, params = network({}, device=device)
         block = make_block(group, graph)
         assert can_follow(group, net, GraphEnv(group, block))
-        cover = cover_graph(group, net, params, block, "single" if group.size == 1 else "adaptive", 0.02)
+        cover = roll_out(group, net, params, block, "single" if group.size == 1 else "adaptive", 0.02)
         found.append(cover.chosen_at_own.tolist())
     assert found[0] == found[1]
 
@@ -189,9 +189,9 @@ def test_covers_are_those_of_full_evaluations_and_of_one_rank(ranks, rule):
     net, params = network({})
     graph = growing_graph(700, 3, 11)  # large enough to be compacted on the way
     alone, block = make_block(solo, graph), make_block(group, graph)
-    expected = cover_graph(solo, net, params, alone, rule, 0.02, full=True)
+    expected = roll_out(solo, net, params, alone, rule, 0.02, full=True)
     for full in (False, True):
-        cover = cover_graph(group, net, params, block, rule, 0.02, full=full)
+        cover = roll_out(group, net, params, block, rule, 0.02, full=full)
         whole = group.gather_host(cover.chosen_at_own[: block.n_real], block.rows.row_counts())
         np.testing.assert_array_equal(whole, expected.chosen_at_own[: alone.n_real])
         assert cover.evaluations == expected.evaluations
@@ -202,7 +202,7 @@ def test_one_at_a_time_on_any_number_of_ranks(ranks):
     net, params = network({})
     graphs = [growing_graph(60, 3, 1), random_graph(60, 0.1, 2), listed(60, (0, 1)), listed(60)]
     steps, alone = (
-        [env.steps for env in cover_one_at_a_time(each, net, params, make_blocks(each, graphs))]
+        [env.steps for env in rolled_out_one_at_a_time(each, net, params, make_blocks(each, graphs))]
         for each in (group, solo)
     )
     assert steps == alone
@@ -231,4 +231,4 @@ def test_nan_is_refused(host):
     params.flat[:] = np.nan
     block = make_block(group, growing_graph(40, 2, 1))
     with pytest.raises(NumericsError, match="NaN"):
-        cover_graph(group, net, params, block, "single", 0.02)
+        roll_out(group, net, params, block, "single", 0.02)

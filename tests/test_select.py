@@ -15,7 +15,7 @@ from app.gnn.parameters import Parameters
 from app.problems.mvc import MinimumVertexCover
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.rl.rollout import roll_out, rolled_out_one_at_a_time
 from app.rl.select import (
     RULES,
     Share,
@@ -296,7 +296,7 @@ def test_one_small_array_leaves_the_device_per_decision(policy, exchange):
     params = net.new_parameters(group.device, 1)
     blocks = make_blocks(group, [growing_graph(n, 3, n) for n in (60, 41)], exchange)
     standin.crossings.reset()
-    envs = cover_one_at_a_time(group, net, params, blocks)
+    envs = rolled_out_one_at_a_time(group, net, params, blocks)
     decisions = max(env.steps for env in envs)
     assert decisions > 10
     assert standin.crossings.count == decisions
@@ -304,7 +304,7 @@ def test_one_small_array_leaves_the_device_per_decision(policy, exchange):
 
     for rule in RULES:
         standin.crossings.reset()
-        cover = cover_graph(group, net, params, blocks[0], rule, 0.05)
+        cover = roll_out(group, net, params, blocks[0], rule, 0.05)
         assert standin.crossings.count == cover.evaluations
         assert standin.crossings.waits == 0
 
@@ -316,6 +316,6 @@ def test_weights_that_make_nan_end_a_rollout_on_all_ranks(group):
     blocks = make_blocks(group, [growing_graph(60, 3, 1)])
     params["head.theta7b"][:8] = -3e38  # infinity minus infinity
     with np.errstate(all="ignore"), pytest.raises(NumericsError, match="NaN"):
-        cover_one_at_a_time(group, net, params, blocks)
+        rolled_out_one_at_a_time(group, net, params, blocks)
     with np.errstate(all="ignore"), pytest.raises(NumericsError, match="NaN"):
-        cover_graph(group, net, params, blocks[0], "adaptive", 0.1)
+        roll_out(group, net, params, blocks[0], "adaptive", 0.1)

@@ -35,7 +35,7 @@ from app.rl.agent import Agent
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
-from app.rl.rollout import cover_one_at_a_time
+from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.training import train_policy
 from app.search.baselines import max_degree
 
@@ -496,7 +496,7 @@ def test_600_steps_beat_the_largest_degree():
     # The weights kept are those of the best evaluation.
     params = Parameters(group.device, result.net.shapes())
     params.set(result.weights)
-    envs = cover_one_at_a_time(group, result.net, params, held_blocks)
+    envs = rolled_out_one_at_a_time(group, result.net, params, held_blocks)
     assert sum(env.steps for env in envs) == result.best_total
     assert [row["step"] for row in result.records] == [0, 100, 200, 300, 400, 500, 600]
     assert result.best_total == min(row["held_back_nodes"] for row in result.records)
