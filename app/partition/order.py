@@ -32,7 +32,7 @@ from app.rng import stream
 PARTS = 64
 SENT_ENTRIES = 1 << 20  # entries of all ranks that one exchange moves, where rows are no longer than that
 ORDERING = "ordering the rows"
-VALUES = ("weights", "arcs", "told_weights")  # of a Graph, one for each entry
+VALUES = ("weights", "arcs", "transpose_weights")  # of a Graph, one for each entry
 
 
 def find_order(

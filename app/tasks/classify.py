@@ -17,7 +17,7 @@ from app.gnn.inputs import feature_room
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, fit
-from app.graphs.graph import HEARD
+from app.graphs.graph import IN_A
 from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodedata import NO_LABELS, NodeData
 from app.log import ToGo
@@ -88,7 +88,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         learned = f'have learned with graph.neighbours = "{saved.neighbours}"'
         log.info('warning: the weights %s; here nodes hear "%s"', learned, heard)
     block = context.rows(loaded, gnn.hidden)
-    if gnn.edge_weights and not block.heard.weighted:
+    if gnn.edge_weights and not block.adjacency.weighted:
         log.info(
             "warning: gnn.edge_weights: %s has no edge weights; every edge counts one", loaded.graph.name
         )
@@ -153,7 +153,7 @@ def _architecture(gnn: GnnCase, loaded: Loaded, data: NodeData) -> tuple[GnnCase
 
 def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> None:
     """Refuse what cannot be trained. Raises CaseError."""
-    given = [each for each in (loaded.graph.weights, loaded.graph.told_weights) if each is not None]
+    given = [each for each in (loaded.graph.weights, loaded.graph.transpose_weights) if each is not None]
     if gnn.edge_weights and any((each < 0).any() for each in given):
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
     if not data.classes and not gnn.weights:
@@ -226,7 +226,7 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
 
 def _count_arcs(context: Context, loaded: Loaded) -> int:
     """Arcs of a directed graph. Ranks: all call."""
-    return int(context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & HEARD)]))[0])
+    return int(context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & IN_A)]))[0])
 
 
 def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores]) -> None:
