@@ -15,6 +15,7 @@ from app.comm.guard import digest
 from app.comm.transport import find_launcher, mpi_library, mpi_takes_device_memory, probe
 from app.device import HostDevice
 from app.memory.tiers import Budget
+from app.problems.mvc import MinimumVertexCover
 from app.rl.rollout import roll_out
 from app.rng import stream
 from app.sparse.batch import StateBatch
@@ -187,7 +188,7 @@ def policy(where: Where, found: Report) -> None:
     block, _ = row_block(group, graph)
     net, arrays = subjects.formula_network(2, 16)
     params = subjects.parameters(group, net, arrays)
-    batch, env = StateBatch(group, [(block, 1)]), subjects.GraphEnv(group, block)
+    batch, env = StateBatch(group, [(block, 1)]), subjects.GraphEnv(group, block, MinimumVertexCover())
     seconds = wall(where, lambda: subjects.evaluate(group, net, params, batch, env))
     add(f"ER n={n:,}, {len(graph.indices):,} entries", "evaluation and choice", 1e3 * seconds, 3.0)
     agent = filled_agent(group, block, where.size(48, 12))
@@ -224,7 +225,7 @@ def solutions(where: Where, found: Report, net: Any, arrays: dict[str, np.ndarra
 def filled_agent(group: Group, block: Any, steps: int) -> Any:
     """A learner with the paper's settings, its replay filled by the beginning of a random episode."""
     agent = subjects.Agent(group, subjects.PAPER_AGENT, subjects.paper_network(), [block], 0, 0)
-    env = subjects.GraphEnv(group, block)
+    env = subjects.GraphEnv(group, block, MinimumVertexCover())
     episode, draws = agent.replay.begin(0, env.totals), stream(0, "bench/gpu/episode")
     for _ in range(steps):
         node = subjects.random_candidates(group, [env], [int(draws.integers(env.totals.alive))])

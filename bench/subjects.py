@@ -10,6 +10,7 @@ from app.config import GraphCase, PolicyCase, RunCase
 from app.device import open_device
 from app.gnn.parameters import Parameters
 from app.partition.load import generate_set
+from app.problems.mvc import MinimumVertexCover
 from app.problems.table import make_problem
 from app.recipes import PAPER_AGENT, PAPER_POLICY
 from app.rl.agent import Agent, score_environments
@@ -85,7 +86,7 @@ def parameters(group: Group, net: QNetwork, arrays: dict[str, np.ndarray]) -> Pa
 
 def state_after(group: Group, block: RowBlock, removed: np.ndarray) -> GraphEnv:
     """The environment once the nodes `removed` [k] are gone. Ranks: all call."""
-    env = GraphEnv(group, block)
+    env = GraphEnv(group, block, MinimumVertexCover())
     if len(removed):
         step_together(group, [env], [removed])
     return env
@@ -97,7 +98,7 @@ def paper_agent(group: Group, block: RowBlock, net: QNetwork) -> Agent:
     So sampled states are spread over an episode. Ranks: all call; identical on all.
     """
     agent = Agent(group, PAPER_AGENT, net, [block], 0, 0)
-    env = GraphEnv(group, block)
+    env = GraphEnv(group, block, MinimumVertexCover())
     episode = agent.replay.begin(0, env.totals)
     draws = stream(0, "bench/episode")
     while env.totals.degree_sum:

@@ -67,7 +67,7 @@ def network(policy, seed=3, device=None):
 
 def follow(group, net, params, block, choose, every=1):
     """Run to the end by `choose`, comparing all keys with a full evaluation at every `every`-th state."""
-    env = GraphEnv(group, block)
+    env = GraphEnv(group, block, MinimumVertexCover())
     live, full = LiveScores(group, net, params, env), FullScores(group, net, params, env)
     chosen = []
     while env.totals.degree_sum:
@@ -169,7 +169,7 @@ def test_covers_of_a_device_are_those_of_the_host(emulated):
         group = Group(WORLD, device)
         net, params = network({}, device=device)
         block = make_block(group, graph)
-        assert can_follow(group, net, GraphEnv(group, block))
+        assert can_follow(group, net, GraphEnv(group, block, MinimumVertexCover()))
         cover = roll_out(group, net, params, block, "single" if group.size == 1 else "adaptive", 0.02)
         found.append(cover.chosen_at_own.tolist())
     assert found[0] == found[1]
@@ -212,16 +212,25 @@ def test_what_cannot_be_followed_is_evaluated_in_full(group, device):
     weighted = make_block(group, random_graph(40, 0.2, 1, weighted=True))
     plain = make_block(group, random_graph(40, 0.2, 1))
     host = group.device.name == "cpu"
-    assert can_follow(group, network({})[0], GraphEnv(group, plain)) == host
-    assert can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, plain)) == host
-    sparse = GraphEnv(group, make_block(group, listed(64, *((i, i + 1) for i in range(63)))))
+    assert can_follow(group, network({})[0], GraphEnv(group, plain, MinimumVertexCover())) == host
+    assert (
+        can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, plain, MinimumVertexCover()))
+        == host
+    )
+    sparse = GraphEnv(
+        group, make_block(group, listed(64, *((i, i + 1) for i in range(63)))), MinimumVertexCover()
+    )
     assert can_follow(group, network({})[0], sparse) == (host or group.device.follows_rows)
-    assert not can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, weighted))
-    assert not can_follow(group, network({"head": "mixing"})[0], GraphEnv(group, plain))
-    assert not can_follow(group, network({})[0], GraphEnv(group, plain, scan=True))
+    assert not can_follow(
+        group, network({"edge_weights": True})[0], GraphEnv(group, weighted, MinimumVertexCover())
+    )
+    assert not can_follow(group, network({"head": "mixing"})[0], GraphEnv(group, plain, MinimumVertexCover()))
+    assert not can_follow(group, network({})[0], GraphEnv(group, plain, MinimumVertexCover(), scan=True))
     careless = Group(WORLD, HostDevice(portable=False, reproducible=False))
     assert not can_follow(
-        careless, network({})[0], GraphEnv(careless, make_block(careless, listed(3, (0, 1))))
+        careless,
+        network({})[0],
+        GraphEnv(careless, make_block(careless, listed(3, (0, 1))), MinimumVertexCover()),
     )
 
 

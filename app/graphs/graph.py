@@ -66,6 +66,10 @@ class Graph:
         """[k] int64 or names, the file's ids of global rows `rows` [k], all of them held."""
         return rows + self.first_id if self.ids is None else self.ids[rows - self.lo]
 
+    def held_ids(self) -> np.ndarray:
+        """[hi-lo] int64 or names, the file's ids of the held rows."""
+        return self.node_ids(np.arange(self.lo, self.hi))
+
     def called(self, *rows: int) -> str:
         """Nodes for a message, by the file's ids where these are held: "5", or "5-7" of an edge."""
         held = self.ids is None or all(self.lo <= row < self.hi for row in rows)

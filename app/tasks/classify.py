@@ -24,11 +24,11 @@ from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
 from app.partition.cost import CostModel, from_arrays
+from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import load_node_data
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
-from app.tasks.rollouts import all_ids
 from app.text import printable
 
 
@@ -302,7 +302,8 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, embeddings/NAME.npy and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
     class_ids = classifier.data.class_ids
-    ids, predicted = all_ids(context, loaded), gather_predictions(context, loaded, classifier)
+    ids = ids_everywhere(group, loaded.graph, loaded.rows)
+    predicted = gather_predictions(context, loaded, classifier)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0:
             note = f"{case.run.name}, seed {case.seed}, {done.fit.epochs} epochs"

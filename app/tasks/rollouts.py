@@ -14,6 +14,7 @@ from app.errors import CaseError, LockstepError
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
+from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.problem import Problem
 from app.problems.table import WEIGHED
@@ -75,7 +76,7 @@ def _prices(context: Context, problem: Problem, loaded: Loaded) -> _Prices | Non
         return None
     found = context.group.gather_host(np.ascontiguousarray(graph.node_weights), loaded.rows.row_counts())
     weights, unit = whole_numbers(found, f"{graph.name}: a node weight")
-    ids = all_ids(context, loaded)
+    ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     refuse_weights(weights, found, graph.name, problem.solution, partial(one_id, ids))
     return _Prices(weights, unit)
 
@@ -270,7 +271,8 @@ def _account(
     whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
     if whole is not None:
         _compare(context, problem, loaded, whole, solution, entry, rollout.counted)
-    return Solved(entry, problem.text(solution, all_ids(context, loaded)), solution, [], whole)
+    ids = ids_everywhere(context.group, graph, loaded.rows)
+    return Solved(entry, problem.text(solution, ids), solution, [], whole)
 
 
 def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
@@ -323,9 +325,3 @@ def _compare(
         with context.log.phase("baselines"):
             values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(context.case))
         entry["baselines"] = {label: in_unit(toolbox, each) for label, each in values.items()}
-
-
-def all_ids(context: Context, loaded: Loaded) -> np.ndarray:
-    """[n] int64 or names, the file's ids of all nodes. Ranks: all call."""
-    graph = loaded.graph
-    return context.group.gather_host(graph.node_ids(np.arange(graph.lo, graph.hi)), loaded.rows.row_counts())
