@@ -22,6 +22,7 @@ from app.graphs.node_memory import ClassNames, numbers_of, rows_of_nodes, splits
 from app.graphs.points import stream_of_metric
 from app.graphs.readers import open_edges
 from app.graphs.source import shown
+from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_stream, ordered, weighted, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_random_splits
 from app.problems.table import WEIGHED, make_problem
@@ -33,7 +34,6 @@ from app.tasks.classify import classify_nodes, gather_predictions, saved_of
 from app.tasks.compare import refuse_fixed
 from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
-from app.tasks.rollouts import all_ids
 from app.tasks.solve import solve_graph, with_searches
 from app.tasks.train import learn, load_set, shared_blocks
 from app.threads import with_few_threads
@@ -174,7 +174,7 @@ def solve(
     refuse_fixed(context, loaded)
     policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
     solved = solve_graph(context, make_problem(context.case.problem.name), policy, loaded)
-    nodes = solved.named(all_ids(context, loaded), labels)
+    nodes = solved.named(ids_everywhere(context.group, loaded.graph, loaded.rows), labels)
     names = set(Solution.__dataclass_fields__) - {"nodes", "trace"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
     return Solution(nodes, **{name: solved.entry[name] for name in names}, trace=trace)
@@ -242,7 +242,7 @@ def _names_of_file(context: Context, loaded: Loaded) -> list[str] | None:
     """The names of a file's nodes in ascending order; None where it has numbers. Ranks: all call."""
     if not named(loaded.graph.ids):
         return None
-    return sorted(plain_ids(all_ids(context, loaded)))
+    return sorted(plain_ids(ids_everywhere(context.group, loaded.graph, loaded.rows)))
 
 
 def _names_neighbours(settings: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from app.rl import compact
-from app.rl.rollout import cover_graph
+from app.rl.rollout import roll_out
 from bench import subjects
 from bench.harness import Effort, Record, compare
 
@@ -26,17 +26,17 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record]:
     block = subjects.load_block(group, GRAPH)
     net, arrays = subjects.formula_network(2, 16)
     params = subjects.parameters(group, net, arrays)
-    smallest, covers = compact.SMALLEST, {}
+    smallest, rollouts = compact.SMALLEST, {}
 
-    def cover(compacting: bool) -> None:
+    def roll(compacting: bool) -> None:
         compact.SMALLEST = smallest if compacting else sys.maxsize
-        covers[compacting] = cover_graph(group, net, params, block, "fraction", 0.01)
+        rollouts[compacting] = roll_out(group, net, params, block, "fraction", 0.01)
         compact.SMALLEST = smallest
 
     found = compare(
-        f"{GRAPH}, rule fraction 1 %", "without compaction", lambda i: cover(True), lambda i: cover(False),
+        f"{GRAPH}, rule fraction 1 %", "without compaction", lambda i: roll(True), lambda i: roll(False),
         replace(effort, pairs=min(effort.pairs, 7), least=min(effort.least, 3)),
     )  # fmt: skip
-    same = np.array_equal(covers[True].cover_own, covers[False].cover_own)
-    found.note = f"{covers[True].evaluations} evaluations, {'the same' if same else 'ANOTHER'} cover"
+    same = np.array_equal(rollouts[True].solution_own, rollouts[False].solution_own)
+    found.note = f"{rollouts[True].evaluations} evaluations, {'the same' if same else 'ANOTHER'} cover"
     yield found

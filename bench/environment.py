@@ -28,6 +28,7 @@ from app.comm.group import Group  # noqa: E402
 from app.device import HostDevice  # noqa: E402
 from app.model.plan import graph_case  # noqa: E402
 from app.partition.load import load_graphs  # noqa: E402
+from app.problems.mvc import MinimumVertexCover  # noqa: E402
 from app.rl.env import GraphEnv, step_together  # noqa: E402
 from app.sparse.rowblock import RowBlock  # noqa: E402
 
@@ -59,7 +60,8 @@ def main() -> None:
 def measure(group: Group, graph: str, steps: int, scan: bool) -> float:
     """Median milliseconds of this rank's processor in a step. Ranks of the group: all call."""
     (loaded,) = load_graphs(group, graph_case(graph), "instances", build({}))
-    env = GraphEnv(group, RowBlock(group, loaded.graph, loaded.rows, "auto", 16), scan=scan)
+    block = RowBlock(group, loaded.graph, loaded.rows, "auto", 16)
+    env = GraphEnv(group, block, MinimumVertexCover(), scan=scan)
     nodes = np.linspace(0, loaded.graph.n - 1, steps + 1).astype(np.int64)
     group.processor_s = 0.0
     clock: Callable[[], float] = lambda: time.process_time() - group.processor_s  # noqa: E731

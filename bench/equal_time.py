@@ -36,10 +36,10 @@ from app.log import Log  # noqa: E402
 from app.partition.load import load_stream  # noqa: E402
 from app.problems.table import make_problem  # noqa: E402
 from app.search.cover import CoverSearch  # noqa: E402
-from app.search.toolbox import Instance, Toolbox  # noqa: E402
 from app.solver.pipeline import Pipeline  # noqa: E402
 from app.tasks.context import Context, open_group  # noqa: E402
 from app.tasks.policy import find_policy  # noqa: E402
+from app.toolbox import Instance, Toolbox  # noqa: E402
 
 time.perf_counter = time.process_time  # the pipeline's clock: what others do on the machine does not count
 FIRST, LARGEST_SLICE = 16, 0.05  # steps, s
@@ -155,7 +155,7 @@ def reduced(bench: Bench, graph: Graph, seed: int) -> list[int]:
 
     def start() -> tuple[CoverSearch, Callable[[int], int]]:
         tools = toolbox(graph)
-        tools.reduce()
+        tools.reduce(lambda: False)
         return CoverSearch(tools.core, seed), tools.value_of_core
 
     speed = bench.speed

@@ -12,6 +12,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
 from app.graphs.nodedata import NodeData
 from app.memory.tiers import Budget
+from app.problems.mvc import MinimumVertexCover
 from app.rl.incremental import FullScores
 from app.rng import stream
 from bench import gpu_tools, subjects
@@ -100,7 +101,7 @@ def evaluations(where: Where, found: Report, net: Any, arrays: dict[str, np.ndar
             taken, nodes = [], []
             for replayed in (False, True):
                 device.replays = replayed
-                scores = FullScores(group, net, params, subjects.GraphEnv(group, block))
+                scores = FullScores(group, net, params, subjects.GraphEnv(group, block, MinimumVertexCover()))
                 nodes.append([scores.best() for _ in range(3)])
                 taken.append(1e3 * wall(where, scores.best))
             same = found.check(nodes[0] == nodes[1], f"n={n}: another node by replayed launches")

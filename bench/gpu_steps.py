@@ -15,7 +15,8 @@ from app.comm.guard import digest
 from app.comm.transport import find_launcher, mpi_library, mpi_takes_device_memory, probe
 from app.device import HostDevice
 from app.memory.tiers import Budget
-from app.rl.rollout import cover_graph
+from app.problems.mvc import MinimumVertexCover
+from app.rl.rollout import roll_out
 from app.rng import stream
 from app.sparse.batch import StateBatch
 from bench import gpu_cases, gpu_tools, subjects
@@ -187,7 +188,7 @@ def policy(where: Where, found: Report) -> None:
     block, _ = row_block(group, graph)
     net, arrays = subjects.formula_network(2, 16)
     params = subjects.parameters(group, net, arrays)
-    batch, env = StateBatch(group, [(block, 1)]), subjects.GraphEnv(group, block)
+    batch, env = StateBatch(group, [(block, 1)]), subjects.GraphEnv(group, block, MinimumVertexCover())
     seconds = wall(where, lambda: subjects.evaluate(group, net, params, batch, env))
     add(f"ER n={n:,}, {len(graph.indices):,} entries", "evaluation and choice", 1e3 * seconds, 3.0)
     agent = filled_agent(group, block, where.size(48, 12))
@@ -213,7 +214,7 @@ def solutions(where: Where, found: Report, net: Any, arrays: dict[str, np.ndarra
             side = Group(MPI.COMM_SELF, device)
             params, block = subjects.parameters(side, net, arrays), row_block(side, graph)[0]
             start = time.perf_counter()
-            cover = cover_graph(side, net, params, block, "single", 1.0, full=full)
+            cover = roll_out(side, net, params, block, "single", 1.0, full=full)
             answers.append((time.perf_counter() - start, cover.chosen_at_own.tolist()))
         same = found.check(
             all(each[1] == answers[2][1] for each in answers), f"{name}: other nodes than on the CPU"
@@ -224,7 +225,7 @@ def solutions(where: Where, found: Report, net: Any, arrays: dict[str, np.ndarra
 def filled_agent(group: Group, block: Any, steps: int) -> Any:
     """A learner with the paper's settings, its replay filled by the beginning of a random episode."""
     agent = subjects.Agent(group, subjects.PAPER_AGENT, subjects.paper_network(), [block], 0, 0)
-    env = subjects.GraphEnv(group, block)
+    env = subjects.GraphEnv(group, block, MinimumVertexCover())
     episode, draws = agent.replay.begin(0, env.totals), stream(0, "bench/gpu/episode")
     for _ in range(steps):
         node = subjects.random_candidates(group, [env], [int(draws.integers(env.totals.alive))])

@@ -27,10 +27,10 @@ from app.graphs.readers import open_edges  # noqa: E402
 from app.log import Log  # noqa: E402
 from app.partition.load import load_stream  # noqa: E402
 from app.search.cut import CutSearch  # noqa: E402
-from app.search.toolbox import Search  # noqa: E402
 from app.search.tour import TourSearch  # noqa: E402
 from app.solver.meetings import Meetings  # noqa: E402
 from app.tasks.context import Context, open_group  # noqa: E402
+from app.toolbox import Search  # noqa: E402
 from bench.equal_time_tours import read as read_metric  # noqa: E402
 
 Maker = Callable[[int], Search]

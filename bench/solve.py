@@ -45,13 +45,13 @@ class Solver:
         self.torch = make_agent("csr", self.block, self.net.policy, self.arrays)
         self.batch = StateBatch(self.group, [(self.block, 1)])
 
-    def solve(self) -> subjects.Cover:
+    def solve(self) -> subjects.Rollout:
         """The whole run."""
         return subjects.solve(self.group, self.net, self.params, self.block)
 
-    def places(self, cover: subjects.Cover, count: int) -> list[tuple[Any, Any, int]]:
+    def places(self, rollout: subjects.Rollout, count: int) -> list[tuple[Any, Any, int]]:
         """States at even places of a run: our environment, PyTorch's matrices, and what the run chose."""
-        at = cover.chosen_at_own[: self.block.n_real]
+        at = rollout.chosen_at_own[: self.block.n_real]
         chosen = np.flatnonzero(at >= 0)
         order = chosen[np.argsort(at[chosen], kind="stable")]
         found = []
@@ -90,17 +90,19 @@ def _records(
     solver: Solver, case: str, goals: tuple[str, str], effort: Effort, quick: bool
 ) -> Iterator[Record]:
     """Rounds of: our whole run, then both others at all places."""
-    cover = solver.solve()
-    places = solver.places(cover, 12 if quick else PLACES)
+    rollout = solver.solve()
+    places = solver.places(rollout, 12 if quick else PLACES)
     agreed = sum(solver.torch.evaluate(states) == chosen for _, states, chosen in places)
     same = sum(solver.full(env) == chosen for env, _, chosen in places)
     ours, theirs, full = [], [], []
     start = time.perf_counter()
     while not effort.enough(len(ours), time.perf_counter() - start):
         ours.append(seconds_of(solver.solve))
-        theirs.append(cover.evaluations * _mean([lambda s=s: solver.torch.evaluate(s) for _, s, _ in places]))
-        full.append(cover.evaluations * _mean([lambda e=e: solver.full(e) for e, _, _ in places]))
-    note = f"{cover.evaluations:,} steps; the same choice in {{}} of {len(places)} states"
+        theirs.append(
+            rollout.evaluations * _mean([lambda s=s: solver.torch.evaluate(s) for _, s, _ in places])
+        )
+        full.append(rollout.evaluations * _mean([lambda e=e: solver.full(e) for e, _, _ in places]))
+    note = f"{rollout.evaluations:,} steps; the same choice in {{}} of {len(places)} states"
     yield record(case, "PyTorch CSR, extrapolated", ours, theirs, goals[0], note.format(agreed))
     yield record(case, "full recompute, extrapolated", ours, full, goals[1], note.format(same))
 

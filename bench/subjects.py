@@ -10,13 +10,14 @@ from app.config import GraphCase, PolicyCase, RunCase
 from app.device import open_device
 from app.gnn.parameters import Parameters
 from app.partition.load import generate_set
+from app.problems.mvc import MinimumVertexCover
 from app.problems.table import make_problem
 from app.recipes import PAPER_AGENT, PAPER_POLICY
 from app.rl.agent import Agent, score_environments
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
-from app.rl.rollout import Cover, cover_graph
+from app.rl.rollout import Rollout, roll_out
 from app.rl.select import best_nodes, random_candidates
 from app.rng import stream
 from app.sparse.batch import StateBatch
@@ -85,7 +86,7 @@ def parameters(group: Group, net: QNetwork, arrays: dict[str, np.ndarray]) -> Pa
 
 def state_after(group: Group, block: RowBlock, removed: np.ndarray) -> GraphEnv:
     """The environment once the nodes `removed` [k] are gone. Ranks: all call."""
-    env = GraphEnv(group, block)
+    env = GraphEnv(group, block, MinimumVertexCover())
     if len(removed):
         step_together(group, [env], [removed])
     return env
@@ -97,7 +98,7 @@ def paper_agent(group: Group, block: RowBlock, net: QNetwork) -> Agent:
     So sampled states are spread over an episode. Ranks: all call; identical on all.
     """
     agent = Agent(group, PAPER_AGENT, net, [block], 0, 0)
-    env = GraphEnv(group, block)
+    env = GraphEnv(group, block, MinimumVertexCover())
     episode = agent.replay.begin(0, env.totals)
     draws = stream(0, "bench/episode")
     while env.totals.degree_sum:
@@ -122,6 +123,6 @@ def evaluate(group: Group, net: QNetwork, params: Any, batch: StateBatch, env: G
     return int(best_nodes(group, batch, *score_environments(net, params, batch, [env]))[0])
 
 
-def solve(group: Group, net: QNetwork, params: Any, block: RowBlock) -> Cover:
+def solve(group: Group, net: QNetwork, params: Any, block: RowBlock) -> Rollout:
     """One graph, one node at a time, as the program does it. Ranks: all call."""
-    return cover_graph(group, net, params, block, "single", 1.0)
+    return roll_out(group, net, params, block, "single", 1.0)

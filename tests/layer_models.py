@@ -49,8 +49,8 @@ class Trial:
         params.set(self.values)
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
         rows = self.block.rows
-        hears, heard_by = both_ways(group, self.block, case.edge_weights)
-        self.engine = Engine(hears, rows, params, direct, heard_by)
+        forward, adjoint = both_ways(group, self.block, case.edge_weights)
+        self.engine = Engine(forward, rows, params, direct, adjoint)
         put = self.device.put
         counted = ((labels >= 0) / max((labels >= 0).sum(), 1)).astype(np.float32)
         self._targets = (

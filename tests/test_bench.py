@@ -45,7 +45,7 @@ def both_sides(block, recipe, form):
     group = Group(MPI.COMM_SELF, HostDevice())
     policy, case = CASES[recipe]
     agent = Agent(group, case, QNetwork(policy, MinimumVertexCover()), [block], 5, 0)
-    env = GraphEnv(group, block)
+    env = GraphEnv(group, block, MinimumVertexCover())
     episode = agent.replay.begin(0, env.totals)
     draws = np.random.default_rng(6)
     while env.totals.degree_sum:
@@ -108,7 +108,7 @@ def test_a_policy_of_any_size_scores_much_as_the_one_hop_formula(block, layers, 
     from bench import subjects
 
     group = Group(MPI.COMM_SELF, HostDevice())
-    batch, env = StateBatch(group, [(block, 1)]), GraphEnv(group, block)
+    batch, env = StateBatch(group, [(block, 1)]), GraphEnv(group, block, MinimumVertexCover())
     net, arrays = subjects.formula_network(layers, dimension)
     scores = score_environments(net, subjects.parameters(group, net, arrays), batch, [env])[0][: block.n]
     indptr, indices = block.host_rows()

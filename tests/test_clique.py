@@ -28,11 +28,11 @@ from app.graphs.derived import complement, induced
 from app.graphs.graph import from_edges
 from app.problems.clique import MaximumClique
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_one_at_a_time
+from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.weights import default_weights, load_weights
 from app.search import clique_kernel, clique_tools
 from app.search.clique_kernel import CliqueKernel
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2, "run.device": "cpu"}
 
@@ -409,7 +409,7 @@ def test_the_weights_that_ship_beat_the_first_baseline(p):
     graphs = [random_graph(50 + 3 * i, p, 300 + i) for i in range(20)]
     others = [complement(graph) for graph in graphs]
     pairs = [(g.n, np.stack([g.row_of(), g.indices], axis=1)[g.row_of() < g.indices], None) for g in others]
-    envs = cover_one_at_a_time(group, net, params, make_blocks(group, pairs))
+    envs = rolled_out_one_at_a_time(group, net, params, make_blocks(group, pairs))
     for graph, env in zip(graphs, envs):
         assert is_clique(graph, problem.solution_of(env.chosen_at[: graph.n]))
     learned = sum(problem.objective(env.chosen, env.totals) for env in envs)

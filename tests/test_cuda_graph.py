@@ -15,7 +15,7 @@ from app.gnn.optim import make_optimiser
 from app.graphs.nodedata import NodeData
 from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_graph
+from app.rl.rollout import roll_out
 
 pytestmark = pytest.mark.mpi_skip
 GROUP = MPI.COMM_SELF
@@ -174,7 +174,7 @@ def chosen(device, policy, rule):
     group = Group(GROUP, device)
     net = QNetwork(PolicyCase(**policy), MinimumVertexCover())
     params, block = net.new_parameters(device, 3), make_block(group, growing_graph(50, 3, 1))
-    cover, _, graphs = counted(lambda: cover_graph(group, net, params, block, rule, 0.1, full=True))
+    cover, _, graphs = counted(lambda: roll_out(group, net, params, block, rule, 0.1, full=True))
     return cover.chosen_at_own.tolist(), cover.evaluations, graphs
 
 

@@ -24,7 +24,7 @@ from app.graphs.graph import from_edges
 from app.problems.table import make_problem
 from app.search.cut import CutSearch
 from app.search.cut_tools import CutToolBounds
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip
 NATIVE = pytest.mark.skipif(not kernels.CUT_CYCLES, reason="the compiled kernels are not built")

@@ -19,7 +19,7 @@ from app.reductions.cut_verify import verify_log
 from app.reductions.log import entries
 from app.reductions.verify import BadReduction
 from app.reductions.verify_compiled import replay_cut
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not cut_compiled.available(), reason="the compiled kernels were not built")

@@ -22,7 +22,7 @@ from app.casefile import build, load
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.model import Model
-from app.graphs.graph import HEARD, TOLD
+from app.graphs.graph import IN_A, IN_TRANSPOSE
 from app.graphs.rows import WeightedArcs, row_builder
 from app.graphs.union import unite
 from app.model import gnn_memory
@@ -87,10 +87,13 @@ def test_rows_say_which_directions_there_are(n, m, seed, weighted, neighbours):
     assert list(zip(rows, built.indices)) == sorted({*heard, *told})
     assert built.written == len(heard)
     for at, pair in enumerate(zip(rows.tolist(), built.indices.tolist())):
-        assert (pair in heard, pair in told) == (bool(built.arcs[at] & HEARD), bool(built.arcs[at] & TOLD))
+        assert (pair in heard, pair in told) == (
+            bool(built.arcs[at] & IN_A),
+            bool(built.arcs[at] & IN_TRANSPOSE),
+        )
         if weighted:
             assert built.weights[at] == heard.get(pair, 0)
-            assert built.told_weights[at] == told.get(pair, 0)
+            assert built.transpose_weights[at] == told.get(pair, 0)
 
 
 # ---- layers -----------------------------------------------------------------------------------------------
@@ -269,7 +272,7 @@ def arcs_of(group, loaded):
     found = {}
     for at, (row, column) in enumerate(zip(graph.row_of(), graph.indices)):
         values = [graph.arcs[at]]
-        values += [] if graph.weights is None else [graph.weights[at], graph.told_weights[at]]
+        values += [] if graph.weights is None else [graph.weights[at], graph.transpose_weights[at]]
         found[int(ids[row]), int(ids[column])] = tuple(map(float, values))
     return {pair: each for part in WORLD.allgather(found) for pair, each in part.items()}
 
@@ -280,7 +283,7 @@ def test_orders_cuts_and_kept_files_keep_the_arcs(group, files, name):
     read = lambda more: load_united(group, (case := build({**keys, **more})).graph, case)  # noqa: E731
     wanted = arcs_of(group, read({}))
     A = heard_matrix(arcs_graph(600, 0.01, weighted=name == "weighted.txt"), "in")
-    heard = {pair: each for pair, each in wanted.items() if int(each[0]) & HEARD}
+    heard = {pair: each for pair, each in wanted.items() if int(each[0]) & IN_A}
     assert {pair: (*each, 1.0)[1] for pair, each in heard.items()} == {pair: A[pair] for pair in heard}
     assert len(heard) == np.count_nonzero(A)
     for more in (
@@ -318,7 +321,7 @@ def test_a_format_says_whether_edges_have_directions(tmp_path, solo, name, text,
     loaded = load_united(solo, case.graph, case)
     said = [each for each in loaded.warnings if "is undirected" in each]
     assert (loaded.graph.arcs is None, len(said)) == (undirected, undirected)
-    assert undirected or loaded.graph.arcs.tolist() == [TOLD, HEARD, TOLD, HEARD]
+    assert undirected or loaded.graph.arcs.tolist() == [IN_TRANSPOSE, IN_A, IN_TRANSPOSE, IN_A]
 
 
 @pytest.mark.mpi_skip
@@ -469,6 +472,6 @@ def test_a_block_of_arcs_has_two_matrices(group):
     block = make_block(group, graph, neighbours="in")
     A = heard_matrix(graph, "in")
     own = slice(block.lo, block.lo + block.n_real)
-    assert np.array_equal(block.heard.degrees_own()[: block.n_real], (A > 0).sum(1)[own])
-    assert np.array_equal(block.told.degrees_own()[: block.n_real], (A > 0).sum(0)[own])
-    assert block.A is None and not block.heard.directed
+    assert np.array_equal(block.adjacency.degrees_own()[: block.n_real], (A > 0).sum(1)[own])
+    assert np.array_equal(block.transpose.degrees_own()[: block.n_real], (A > 0).sum(0)[own])
+    assert block.A is None and not block.adjacency.directed

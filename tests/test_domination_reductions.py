@@ -18,7 +18,7 @@ from app.reductions.domination_check import BadStep, verify_steps
 from app.reductions.domination_core import core_of, undominated
 from app.search.domination import greedy_order, needed
 from app.search.domination_search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not table_rows.available(), reason="the compiled kernels were not built")

@@ -15,7 +15,7 @@ from app.problems.mds import MinimumDominatingSet
 from app.search import domination_search
 from app.search.domination import greedy_order, most_gain, most_gain_pruned, needed
 from app.search.domination_search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip
 

@@ -43,8 +43,8 @@ def check(group, env, G, removed, n):
     assert np.array_equal(degree, expected)
     assert np.array_equal(alive, [v in G for v in range(n)])
     assert chosen.tolist() == [removed.get(v, -1) for v in range(n)]
-    cover_own = env.problem.solution_of(env.chosen_at[: env.block.n_real])
-    assert np.array_equal(cover_own, chosen[env.block.lo :][: env.block.n_real] >= 0)
+    solution_own = env.problem.solution_of(env.chosen_at[: env.block.n_real])
+    assert np.array_equal(solution_own, chosen[env.block.lo :][: env.block.n_real] >= 0)
     A = np.zeros((n, n))
     for u, v in G.edges:
         A[u, v] = A[v, u] = 1
@@ -65,7 +65,10 @@ def test_random_removals(group, name, several, exchange):
     n = graph[0]
     draws = np.random.default_rng(7)
     block = make_block(group, graph, exchange)
-    envs = [GraphEnv(group, block), GraphEnv(group, block, scan=True)]
+    envs = [
+        GraphEnv(group, block, MinimumVertexCover()),
+        GraphEnv(group, block, MinimumVertexCover(), scan=True),
+    ]
     G, removed, adjacent = to_networkx(graph), {}, 0
     for env in envs:
         check(group, env, G, removed, n)
@@ -87,7 +90,7 @@ def test_random_removals(group, name, several, exchange):
 def test_isolated_nodes_may_be_removed_with_others(group):
     """A node of a set may have lost its last edge to another of the set; it counts nothing then."""
     graph = listed(30, (0, 1), (1, 2), (28, 29), (10, 20))
-    env = GraphEnv(group, make_block(group, graph))
+    env = GraphEnv(group, make_block(group, graph), MinimumVertexCover())
     step_together(group, [env], [np.array([1, 5, 29, 28, 2])])
     G = to_networkx(graph)
     G.remove_nodes_from([1, 5, 29, 28, 2])
@@ -98,7 +101,7 @@ def test_environments_side_by_side(group):
     """Several graphs with one sum over ranks, and one column of degrees for all."""
     graphs = [GRAPHS["random"], GRAPHS["one octet"], GRAPHS["one edge"]]
     blocks = make_blocks(group, graphs)
-    envs = [GraphEnv(group, block) for block in blocks]
+    envs = [GraphEnv(group, block, MinimumVertexCover()) for block in blocks]
     choices = [[3, 4], [0], [66]]
     step_together(group, envs, [np.array(c) for c in choices])
     for env, graph, nodes in zip(envs, graphs, choices):
@@ -114,7 +117,7 @@ def test_environments_side_by_side(group):
 def test_totals_do_not_depend_on_ranks(group, solo):
     paths = []
     for ranks in (group, solo):
-        env = GraphEnv(ranks, make_block(ranks, GRAPHS["hubs"]))
+        env = GraphEnv(ranks, make_block(ranks, GRAPHS["hubs"]), MinimumVertexCover())
         paths.append([env.totals])
         for v in (0, 40, 7, 42, 1):
             step_together(ranks, [env], [np.array([v])])
@@ -128,7 +131,7 @@ def test_totals_do_not_depend_on_ranks(group, solo):
 def test_rewards_of_an_episode_sum_to_its_cover(group):
     """Unshaped: minus the nodes chosen. Shaped: less the first state's potential, no more."""
     problem = MinimumVertexCover()
-    env = GraphEnv(group, make_block(group, GRAPHS["hubs"]))
+    env = GraphEnv(group, make_block(group, GRAPHS["hubs"]), MinimumVertexCover())
     first, plain, shaped, chosen = env.totals, 0.0, 0.0, 0
     draws = np.random.default_rng(1)
     while not problem.done(env.totals):

@@ -26,7 +26,7 @@ LAYERS = (
     ("checkpoint",),
     ("partition",),
     ("sparse",),
-    ("gnn", "reductions"),
+    ("gnn", "reductions", "toolbox"),
     ("bounds",),
     ("search",),
     ("problems",),
@@ -76,9 +76,10 @@ ONLY = {
         "watchdog",
     },
     "reductions": {"graphs", "errors", "native"},
-    "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng"},
-    "search": {"graphs", "errors", "native", "elementary", "reductions", "bounds", "rng"},
-    "problems": {"graphs", "errors", "elementary", "reductions", "bounds", "search", "rng"},
+    "toolbox": {"graphs"},
+    "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng", "toolbox"},
+    "search": {"graphs", "errors", "native", "elementary", "reductions", "bounds", "rng", "toolbox"},
+    "problems": {"graphs", "errors", "elementary", "reductions", "bounds", "search", "rng", "toolbox"},
 }
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),

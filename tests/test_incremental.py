@@ -17,7 +17,7 @@ from app.rl import incremental, incremental_device, incremental_rows
 from app.rl.env import GraphEnv
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.rl.rollout import roll_out, rolled_out_one_at_a_time
 from app.rl.select import RULES, Share, top_nodes
 
 PAPER = {"features": "paper", "shared_layers": True, "self_weight": False, "mean_degree": False}
@@ -67,7 +67,7 @@ def network(policy, seed=3, device=None):
 
 def follow(group, net, params, block, choose, every=1):
     """Run to the end by `choose`, comparing all keys with a full evaluation at every `every`-th state."""
-    env = GraphEnv(group, block)
+    env = GraphEnv(group, block, MinimumVertexCover())
     live, full = LiveScores(group, net, params, env), FullScores(group, net, params, env)
     chosen = []
     while env.totals.degree_sum:
@@ -169,8 +169,8 @@ def test_covers_of_a_device_are_those_of_the_host(emulated):
         group = Group(WORLD, device)
         net, params = network({}, device=device)
         block = make_block(group, graph)
-        assert can_follow(group, net, GraphEnv(group, block))
-        cover = cover_graph(group, net, params, block, "single" if group.size == 1 else "adaptive", 0.02)
+        assert can_follow(group, net, GraphEnv(group, block, MinimumVertexCover()))
+        cover = roll_out(group, net, params, block, "single" if group.size == 1 else "adaptive", 0.02)
         found.append(cover.chosen_at_own.tolist())
     assert found[0] == found[1]
 
@@ -189,9 +189,9 @@ def test_covers_are_those_of_full_evaluations_and_of_one_rank(ranks, rule):
     net, params = network({})
     graph = growing_graph(700, 3, 11)  # large enough to be compacted on the way
     alone, block = make_block(solo, graph), make_block(group, graph)
-    expected = cover_graph(solo, net, params, alone, rule, 0.02, full=True)
+    expected = roll_out(solo, net, params, alone, rule, 0.02, full=True)
     for full in (False, True):
-        cover = cover_graph(group, net, params, block, rule, 0.02, full=full)
+        cover = roll_out(group, net, params, block, rule, 0.02, full=full)
         whole = group.gather_host(cover.chosen_at_own[: block.n_real], block.rows.row_counts())
         np.testing.assert_array_equal(whole, expected.chosen_at_own[: alone.n_real])
         assert cover.evaluations == expected.evaluations
@@ -202,7 +202,7 @@ def test_one_at_a_time_on_any_number_of_ranks(ranks):
     net, params = network({})
     graphs = [growing_graph(60, 3, 1), random_graph(60, 0.1, 2), listed(60, (0, 1)), listed(60)]
     steps, alone = (
-        [env.steps for env in cover_one_at_a_time(each, net, params, make_blocks(each, graphs))]
+        [env.steps for env in rolled_out_one_at_a_time(each, net, params, make_blocks(each, graphs))]
         for each in (group, solo)
     )
     assert steps == alone
@@ -212,16 +212,25 @@ def test_what_cannot_be_followed_is_evaluated_in_full(group, device):
     weighted = make_block(group, random_graph(40, 0.2, 1, weighted=True))
     plain = make_block(group, random_graph(40, 0.2, 1))
     host = group.device.name == "cpu"
-    assert can_follow(group, network({})[0], GraphEnv(group, plain)) == host
-    assert can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, plain)) == host
-    sparse = GraphEnv(group, make_block(group, listed(64, *((i, i + 1) for i in range(63)))))
+    assert can_follow(group, network({})[0], GraphEnv(group, plain, MinimumVertexCover())) == host
+    assert (
+        can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, plain, MinimumVertexCover()))
+        == host
+    )
+    sparse = GraphEnv(
+        group, make_block(group, listed(64, *((i, i + 1) for i in range(63)))), MinimumVertexCover()
+    )
     assert can_follow(group, network({})[0], sparse) == (host or group.device.follows_rows)
-    assert not can_follow(group, network({"edge_weights": True})[0], GraphEnv(group, weighted))
-    assert not can_follow(group, network({"head": "mixing"})[0], GraphEnv(group, plain))
-    assert not can_follow(group, network({})[0], GraphEnv(group, plain, scan=True))
+    assert not can_follow(
+        group, network({"edge_weights": True})[0], GraphEnv(group, weighted, MinimumVertexCover())
+    )
+    assert not can_follow(group, network({"head": "mixing"})[0], GraphEnv(group, plain, MinimumVertexCover()))
+    assert not can_follow(group, network({})[0], GraphEnv(group, plain, MinimumVertexCover(), scan=True))
     careless = Group(WORLD, HostDevice(portable=False, reproducible=False))
     assert not can_follow(
-        careless, network({})[0], GraphEnv(careless, make_block(careless, listed(3, (0, 1))))
+        careless,
+        network({})[0],
+        GraphEnv(careless, make_block(careless, listed(3, (0, 1))), MinimumVertexCover()),
     )
 
 
@@ -231,4 +240,4 @@ def test_nan_is_refused(host):
     params.flat[:] = np.nan
     block = make_block(group, growing_graph(40, 2, 1))
     with pytest.raises(NumericsError, match="NaN"):
-        cover_graph(group, net, params, block, "single", 0.02)
+        roll_out(group, net, params, block, "single", 0.02)

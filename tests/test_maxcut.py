@@ -21,16 +21,16 @@ from app.rl.dynamics import DYNAMICS, begin_environment
 from app.rl.env import step_together
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.rl.rollout import roll_out, rolled_out_one_at_a_time
 from app.rl.select import Share, find_rule
 from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
 from app.search.cut_baselines import descent, greedy
-from app.search.toolbox import Instance
 from app.solver import learned
 from app.solver.learned import Limits, rollout
 from app.sparse.batch import StateBatch
 from app.sparse.whole_weights import whole_weights
+from app.toolbox import Instance
 
 NAMES = ("maxcut", "maxcut_once")
 
@@ -261,11 +261,11 @@ def test_rollouts_do_not_depend_on_ranks(group, single, name):
         net, params = network(name, ranks.device)
         blocks = make_blocks(ranks, graphs)
         found = []
-        for graph, block, env in zip(graphs, blocks, cover_one_at_a_time(ranks, net, params, blocks)):
-            cover = cover_graph(ranks, net, params, block, "single", 1.0)
+        for graph, block, env in zip(graphs, blocks, rolled_out_one_at_a_time(ranks, net, params, blocks)):
+            cover = roll_out(ranks, net, params, block, "single", 1.0)
             assert np.array_equal(cover.chosen_at_own, env.chosen_at)
             assert not cover.counted
-            sides = whole_rows(ranks, block, cover.cover_own)
+            sides = whole_rows(ranks, block, cover.solution_own)
             M, unit = dense_weights(graph)
             assert cover.objective == cut_of(M, sides) * unit
             assert env.steps == cover.evaluations
@@ -293,7 +293,7 @@ def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo):
     params.set(saved.arrays)
     graph = growing_graph(2000, 4, 1)
     whole, M = whole_graph(graph), dense_weights(graph)[0]
-    (env,) = cover_one_at_a_time(solo, net, params, [make_block(solo, graph)])
+    (env,) = rolled_out_one_at_a_time(solo, net, params, [make_block(solo, graph)])
     plain = [cut_of(M, rule(whole)[0]) for rule in (descent, greedy)]
     assert env.value > max(plain)
 
@@ -309,7 +309,7 @@ def test_the_weights_that_ship_know_what_to_do_with_signs(solo, kind):
     graph = with_weights((n, edges, None), lambda draws, k: draws.choice([-1, 1], k))
     net, params = network("maxcut", solo.device)
     params.set(load_weights(default_weights("maxcut")).arrays)
-    (env,) = cover_one_at_a_time(solo, net, params, [make_block(solo, graph)])
+    (env,) = rolled_out_one_at_a_time(solo, net, params, [make_block(solo, graph)])
     whole, M = whole_graph(graph), dense_weights(graph)[0]
     assert env.value > max(cut_of(M, rule(whole)[0]) for rule in (descent, greedy))
 

@@ -30,7 +30,7 @@ from app.rl.env import codes_of, step_together
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay
-from app.rl.rollout import cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
+from app.rl.rollout import drop_redundant, finished_rollout, roll_out, rolled_out_one_at_a_time
 from app.rl.select import RULES, Share
 from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
@@ -289,13 +289,13 @@ def solve_and_check(group, graph, name, rule, exchange="auto", full=False, polic
     """A rollout as bytes of every node's transition; checks the solution and what is taken out of it."""
     net, params = network(name, group.device, **(policy or {}))
     block = make_block(group, graph, exchange)
-    cover = cover_graph(group, net, params, block, rule, 0.1, full=full)
-    inside = whole_rows(group, block, cover.cover_own)
+    cover = roll_out(group, net, params, block, rule, 0.1, full=full)
+    inside = whole_rows(group, block, cover.solution_own)
     A, feasible = dense(graph)[0], REFERENCES[name][1]
     assert feasible(A, inside)
     assert cover.objective == cover.before_dropping == inside.sum()
     pruned = drop_redundant(group, cover)
-    kept = whole_rows(group, block, pruned.cover_own)
+    kept = whole_rows(group, block, pruned.solution_own)
     assert feasible(A, kept)
     assert pruned.objective == kept.sum() <= cover.objective
     for v in np.flatnonzero(kept) if net.problem.redundancy else ():
@@ -350,8 +350,8 @@ def test_a_plain_greedy_decides_what_a_limit_leaves(group, single, name, graph, 
     ]:  # fmt: skip
         net, params = network(name, ranks.device)
         block = make_block(ranks, graph, exchange)
-        cover = cover_graph(ranks, net, params, block, "adaptive", 0.1, finish=True, **limit)
-        inside = whole_rows(ranks, block, cover.cover_own)
+        cover = roll_out(ranks, net, params, block, "adaptive", 0.1, finish=True, **limit)
+        inside = whole_rows(ranks, block, cover.solution_own)
         chosen_at = whole_rows(ranks, block, cover.chosen_at_own)
         assert feasible(A, inside) and cover.objective == inside.sum()
         assert cover.evaluations <= 3 and cover.rest == (chosen_at >= cover.evaluations).sum()
@@ -366,11 +366,11 @@ def test_side_by_side_equals_one_by_one(group, single, name, policy):
     for ranks in (group, single):
         net, params = network(name, ranks.device, **policy)
         blocks = make_blocks(ranks, graphs)
-        envs = cover_one_at_a_time(ranks, net, params, blocks)
+        envs = rolled_out_one_at_a_time(ranks, net, params, blocks)
         answers.append([whole_rows(ranks, b, e.chosen_at).tolist() for b, e in zip(blocks, envs)])
         assert codes_of(envs).shape == (sum(b.n_own for b in blocks),)
         for block, env in zip(blocks, envs):
-            cover = cover_graph(ranks, net, params, block, "single", 0.1)
+            cover = roll_out(ranks, net, params, block, "single", 0.1)
             assert cover.objective == net.problem.objective(env.chosen, env.totals)
     assert answers[0] == answers[1]
 
@@ -388,12 +388,12 @@ def test_dominating_nodes_are_dropped_latest_first(group, seed):
     block = make_block(group, graph)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     chosen_at_own[: block.n_real] = chosen_at[block.lo : block.lo + block.n_real]
-    cover = drop_redundant(group, finished_cover(group, make_problem("mds"), block, chosen_at_own, 6))
+    cover = drop_redundant(group, finished_rollout(group, make_problem("mds"), block, chosen_at_own, 6))
     inside = np.ones(n, dtype=bool)
     for v in sorted(range(n), key=lambda v: (-chosen_at[v], v)):
         inside[v] = False
         inside[v] = not is_dominating(A, inside)
-    assert whole_rows(group, block, cover.cover_own).tolist() == inside.tolist()
+    assert whole_rows(group, block, cover.solution_own).tolist() == inside.tolist()
 
 
 # ---- learning ---------------------------------------------------------------------------------------------
@@ -464,7 +464,7 @@ def test_the_weights_that_ship_beat_the_first_baseline(name):
         [growing_graph(50 + 3 * i, 4, 300 + i) for i in range(40)],
         [random_graph(50 + 3 * i, 0.15, 300 + i) for i in range(40)],
     ):
-        envs = cover_one_at_a_time(group, net, params, make_blocks(group, graphs))
+        envs = rolled_out_one_at_a_time(group, net, params, make_blocks(group, graphs))
         learned = sum(problem.objective(env.chosen, env.totals) for env in envs)
         plain = sum(int(greedy(from_edges(n, *edges.T))[0].sum()) for n, edges, _ in graphs)
         assert better(problem, learned, plain)

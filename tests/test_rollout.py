@@ -11,7 +11,7 @@ from app.problems.mvc import MinimumVertexCover
 from app.recipes import PAPER_POLICY
 from app.rl import compact, rollout
 from app.rl.qnet import QNetwork
-from app.rl.rollout import count_cover, cover_graph, cover_one_at_a_time, drop_redundant, finished_cover
+from app.rl.rollout import count_chosen, drop_redundant, finished_rollout, roll_out, rolled_out_one_at_a_time
 from app.rl.select import RULES
 
 POLICIES = {
@@ -38,13 +38,13 @@ def cover_and_check(group, graph, policy, rule, exchange="auto", full=False):
     net, params = network(group, policy)
     block = make_block(group, graph, exchange)
     seen = []
-    cover = cover_graph(group, net, params, block, rule, 0.05, lambda count, env: seen.append(count), full)
+    cover = roll_out(group, net, params, block, rule, 0.05, lambda count, env: seen.append(count), full)
     chosen_at = whole_rows(group, block, cover.chosen_at_own)
-    inside = whole_rows(group, block, cover.cover_own)
+    inside = whole_rows(group, block, cover.solution_own)
     n, edges, _ = graph
     assert (inside[edges[:, 0]] | inside[edges[:, 1]]).all()
     assert np.array_equal(inside, chosen_at >= 0)
-    assert cover.objective == cover.before_dropping == inside.sum() == count_cover(group, cover.cover_own)
+    assert cover.objective == cover.before_dropping == inside.sum() == count_chosen(group, cover.solution_own)
     # One node at a time is reported every `piece_steps`, at compactions, at the end, on any count of ranks.
     assert seen[-1:] == [cover.evaluations] * bool(len(edges))
     if rule == "single":
@@ -122,7 +122,7 @@ def test_side_by_side_equals_one_by_one(group, single, monkeypatch, policy, exch
         envs = [
             env
             for part in parts
-            for env in cover_one_at_a_time(ranks, net, params, [blocks[i] for i in part])
+            for env in rolled_out_one_at_a_time(ranks, net, params, [blocks[i] for i in part])
         ]
         return [(env.steps, whole_rows(ranks, b, env.chosen_at).tobytes()) for env, b in zip(envs, blocks)]
 
@@ -133,7 +133,7 @@ def test_side_by_side_equals_one_by_one(group, single, monkeypatch, policy, exch
     assert together == covers(group, [[0, 1, 2, 3]])
     blocks = make_blocks(group, graphs, exchange)
     for block, (steps, chosen_at) in zip(blocks, together):
-        cover = cover_graph(group, *network(group, policy), block, "single", 0.1)
+        cover = roll_out(group, *network(group, policy), block, "single", 0.1)
         assert cover.evaluations == steps
         assert whole_rows(group, block, cover.chosen_at_own).tobytes() == chosen_at
 
@@ -142,13 +142,13 @@ def test_large_graphs_are_looked_at_more_often(group, monkeypatch):
     """Pieces are the same on any number of ranks, and change no choice."""
     graph = growing_graph(120, 4, 3)
     blocks, (net, params) = make_blocks(group, [graph, graph]), network(group, "default")
-    whole = [env.steps for env in cover_one_at_a_time(group, net, params, blocks)]
+    whole = [env.steps for env in rolled_out_one_at_a_time(group, net, params, blocks)]
     entries = 2 * len(graph[1])
     for work, steps in ((0, 1), (entries - 1, 1), (5 * entries, 4), (1 << 40, rollout.MOST_STEPS)):
         monkeypatch.setattr(rollout, "PIECE_WORK", work)
         assert rollout.piece_steps(blocks[:1]) == steps
         told = mock.Mock()
-        cover = cover_graph(group, net, params, blocks[0], "single", 0.1, told)
+        cover = roll_out(group, net, params, blocks[0], "single", 0.1, told)
         assert cover.evaluations == whole[0]
         assert told.call_count >= whole[0] // steps
     monkeypatch.setattr(rollout, "PIECE_WORK", 4 * entries)
@@ -160,7 +160,7 @@ def test_large_graphs_are_looked_at_more_often(group, monkeypatch):
 
 
 def test_nothing_to_cover(group):
-    assert cover_one_at_a_time(group, *network(group, "default"), []) == []
+    assert rolled_out_one_at_a_time(group, *network(group, "default"), []) == []
 
 
 # ---- dropping redundant nodes -------------------------------------------------------------------------
@@ -180,10 +180,10 @@ def neighbours(graph):
 def test_pruned_covers_are_minimal(group, name, rule):
     graph = GRAPHS[name]
     block = make_block(group, graph)
-    before = cover_graph(group, *network(group, "paper"), block, rule, 0.3)
+    before = roll_out(group, *network(group, "paper"), block, rule, 0.3)
     cover = drop_redundant(group, before)
-    inside = set(np.flatnonzero(whole_rows(group, block, cover.cover_own)).tolist())
-    assert inside <= set(np.flatnonzero(whole_rows(group, block, before.cover_own)).tolist())
+    inside = set(np.flatnonzero(whole_rows(group, block, cover.solution_own)).tolist())
+    assert inside <= set(np.flatnonzero(whole_rows(group, block, before.solution_own)).tolist())
     assert all(u in inside or v in inside for u, v in graph[1].tolist())
     assert all(near - inside for v, near in enumerate(neighbours(graph)) if v in inside)
     assert (cover.objective, cover.before_dropping) == (len(inside), before.objective)
@@ -206,11 +206,11 @@ def test_dropping_is_latest_first_then_lowest_node(group, seed):
     block = make_block(group, graph)
     chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
     chosen_at_own[: block.n_real] = chosen_at[block.lo : block.lo + block.n_real]
-    cover = drop_redundant(group, finished_cover(group, MinimumVertexCover(), block, chosen_at_own, 6))
+    cover = drop_redundant(group, finished_rollout(group, MinimumVertexCover(), block, chosen_at_own, 6))
 
     inside = set(np.flatnonzero(chosen_at >= 0).tolist())
     for v in sorted(inside, key=lambda v: (-chosen_at[v], v)):
         if near[v] <= inside:
             inside.remove(v)
-    assert np.flatnonzero(whole_rows(group, block, cover.cover_own)).tolist() == sorted(inside)
+    assert np.flatnonzero(whole_rows(group, block, cover.solution_own)).tolist() == sorted(inside)
     assert cover.objective == len(inside)

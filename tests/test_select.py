@@ -15,7 +15,7 @@ from app.gnn.parameters import Parameters
 from app.problems.mvc import MinimumVertexCover
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_graph, cover_one_at_a_time
+from app.rl.rollout import roll_out, rolled_out_one_at_a_time
 from app.rl.select import (
     RULES,
     Share,
@@ -142,7 +142,7 @@ def test_nan_on_any_rank_is_refused_on_all(group, at):
 @pytest.mark.parametrize("wanted", [1, 3, 100])
 def test_top_nodes_refuses_nan_on_all_ranks(group, at, wanted):
     graph = random_graph(37, 1.1, 1)
-    env = GraphEnv(group, make_block(group, graph))
+    env = GraphEnv(group, make_block(group, graph), MinimumVertexCover())
     scores = np.arange(37, dtype=np.float32)
     scores[at] = np.nan
     with pytest.raises(NumericsError, match="NaN"):
@@ -164,7 +164,7 @@ def keys_of(group, env, scores):
 
 @pytest.mark.parametrize("graph", [random_graph(70, 0.05, 4), listed(9, (7, 8)), listed(30, (0, 1), (1, 29))])
 def test_top_nodes_are_a_sort(group, graph):
-    env = GraphEnv(group, make_block(group, graph))
+    env = GraphEnv(group, make_block(group, graph), MinimumVertexCover())
     candidates = np.flatnonzero(whole_rows(group, env.block, env.degree_own)).tolist()
     for seed, few in enumerate([False, True]):
         draws = np.random.default_rng(seed)
@@ -228,7 +228,9 @@ def test_first_come_is_alike_compiled_and_plain():
 def test_adaptive_takes_8_4_2_1(group, n):
     """RL4GO section 5.2: |C| > N/2: 8, > N/4: 4, > N/8: 2, else 1; |C| counts candidates."""
     for left in sorted({2, n - 1, n, *(n // part + step for part in (2, 4, 8) for step in (-1, 0, 1))}):
-        env = GraphEnv(group, make_block(group, listed(n, *[(v, v + 1) for v in range(left - 1)])))
+        env = GraphEnv(
+            group, make_block(group, listed(n, *[(v, v + 1) for v in range(left - 1)])), MinimumVertexCover()
+        )
         assert env.totals.alive == left
         keys = keys_of(group, env, -np.arange(n, dtype=np.float32))
         found = RULES["adaptive"](group, group.device, keys, env, Share(n, 0.5))
@@ -240,20 +242,20 @@ def test_adaptive_takes_8_4_2_1(group, n):
 
 
 def test_adaptive_takes_no_more_than_there_are(group):
-    env = GraphEnv(group, make_block(group, listed(3, (0, 1), (1, 2))))
+    env = GraphEnv(group, make_block(group, listed(3, (0, 1), (1, 2))), MinimumVertexCover())
     keys = keys_of(group, env, np.arange(3, dtype=np.float32))
     assert RULES["adaptive"](group, group.device, keys, env, Share(3, 0.5)).tolist() == [2, 1, 0]
 
 
 def test_single_takes_the_best(group):
-    env = GraphEnv(group, make_block(group, listed(30, (3, 29), (4, 5))))
+    env = GraphEnv(group, make_block(group, listed(30, (3, 29), (4, 5))), MinimumVertexCover())
     keys = keys_of(group, env, np.arange(30, dtype=np.float32) % 29)
     assert RULES["single"](group, group.device, keys, env, Share(30, 0.5)).tolist() == [5]
 
 
 def test_fraction_skips_neighbours_of_better_nodes(group):
     path = listed(40, *[(v, v + 1) for v in range(39)])
-    env = GraphEnv(group, make_block(group, path))
+    env = GraphEnv(group, make_block(group, path), MinimumVertexCover())
     keys = keys_of(group, env, np.arange(40, dtype=np.float32))
     for fraction, best in [(0.25, [39, 37, 35, 33, 31]), (0.001, [39]), (1.0, list(range(39, 0, -2)))]:
         found = RULES["fraction"](group, group.device, keys, env, Share(40, fraction))
@@ -272,7 +274,7 @@ def test_an_unknown_rule_is_named():
 def test_every_candidate_is_one_pick(group):
     """Picks are uniform over 0..|C|-1: one pick for each candidate makes the choice uniform."""
     graphs = [random_graph(61, 0.04, 1), listed(5, (0, 4), (1, 2)), growing_graph(33, 2, 2)]
-    envs = [GraphEnv(group, block) for block in make_blocks(group, graphs)]
+    envs = [GraphEnv(group, block, MinimumVertexCover()) for block in make_blocks(group, graphs)]
     step_together(group, envs, [np.array([3]), np.array([2]), np.array([0, 1])])
     candidates = [np.flatnonzero(whole_rows(group, e.block, e.degree_own)).tolist() for e in envs]
     assert 0 < len(candidates[0]) < 61
@@ -296,7 +298,7 @@ def test_one_small_array_leaves_the_device_per_decision(policy, exchange):
     params = net.new_parameters(group.device, 1)
     blocks = make_blocks(group, [growing_graph(n, 3, n) for n in (60, 41)], exchange)
     standin.crossings.reset()
-    envs = cover_one_at_a_time(group, net, params, blocks)
+    envs = rolled_out_one_at_a_time(group, net, params, blocks)
     decisions = max(env.steps for env in envs)
     assert decisions > 10
     assert standin.crossings.count == decisions
@@ -304,7 +306,7 @@ def test_one_small_array_leaves_the_device_per_decision(policy, exchange):
 
     for rule in RULES:
         standin.crossings.reset()
-        cover = cover_graph(group, net, params, blocks[0], rule, 0.05)
+        cover = roll_out(group, net, params, blocks[0], rule, 0.05)
         assert standin.crossings.count == cover.evaluations
         assert standin.crossings.waits == 0
 
@@ -316,6 +318,6 @@ def test_weights_that_make_nan_end_a_rollout_on_all_ranks(group):
     blocks = make_blocks(group, [growing_graph(60, 3, 1)])
     params["head.theta7b"][:8] = -3e38  # infinity minus infinity
     with np.errstate(all="ignore"), pytest.raises(NumericsError, match="NaN"):
-        cover_one_at_a_time(group, net, params, blocks)
+        rolled_out_one_at_a_time(group, net, params, blocks)
     with np.errstate(all="ignore"), pytest.raises(NumericsError, match="NaN"):
-        cover_graph(group, net, params, blocks[0], "adaptive", 0.1)
+        roll_out(group, net, params, blocks[0], "adaptive", 0.1)

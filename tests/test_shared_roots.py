@@ -23,6 +23,7 @@ from app.search.shared_tree import CliqueTree, CoverTree, suits
 from app.solver.budget import Budget
 from app.solver.exact import Exact
 from app.solver.progress import Progress
+from app.toolbox import Toolbox, Tree
 
 KINDS = [pytest.param(True, id="kernels"), pytest.param(False, id="plain")]
 
@@ -220,10 +221,10 @@ def test_what_is_searched_as_cliques_of_the_complement():
 # ---- the part of a solve -----------------------------------------------------------------------------------
 
 
-class Given:
+class Given(Tree):
     """A tree of ten parts, of which a call of `run` does one."""
 
-    method, begin_seconds, forecast_seconds, left = "parts", 0.0, 0.0, (3, 10)
+    method, left = "parts", (3, 10)
 
     def __init__(self, needs, optimal=3):
         self.needs, self.optimal = needs, optimal
@@ -262,15 +263,11 @@ class Given:
         return np.array([self.optimal]) if self.best == self.optimal else None
 
 
-class Tools:
-    """A toolbox whose core is the instance."""
+class Tools(Toolbox):
+    """A toolbox whose core is the instance, and that is asked for values alone."""
 
-    core_minimises = True
-
-    def core_value(self, value):
-        return value
-
-    value_of_core = core_value
+    sense = "minimise"
+    value = fault = start = None
 
 
 @pytest.fixture(autouse=True)

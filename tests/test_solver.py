@@ -7,15 +7,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from app.casefile import build
+from app.graphs.graph import from_edges
 from app.log import Log
+from app.problems.table import make_problem
 from app.rng import SplitMix
+from app.search.node_tools import NodeTools
 from app.solver.budget import Budget
+from app.solver.pipeline import Pipeline
 from app.solver.progress import Progress, relative_gap
 from app.solver.rounds import Rounds
 from app.solver.workload import Workload
+from app.toolbox import Bounds, Instance, Search, Toolbox, Tree
 
 
-class Walk:
+class Walk(Search):
     """A search whose best is the least number it has drawn; slices change nothing."""
 
     def __init__(self, seed, floor=0):
@@ -34,16 +40,13 @@ class Walk:
         return np.array([self.best, self.found_at])
 
 
-class Stairs:
+class Stairs(Bounds):
     """Bounds that climb a step with every look at the clock."""
 
-    method, step, least_seconds, check_seconds = "stairs", 1, 0.0, 0.0
+    method, step = "stairs", 1
 
     def __init__(self, top, optimal=None):
         self.value, self.top, self.optimal = -1, top, optimal
-
-    def expect(self, seconds):
-        pass
 
     def improve(self, seconds, best, solution=None):
         self.value = min(self.value + self.step, self.top)
@@ -56,10 +59,11 @@ class Stairs:
         return True
 
 
-class Tools:
+class Tools(Toolbox):
     """A toolbox over Walk and Stairs: values are those of the core."""
 
-    sense, unit, core_minimises = "minimise", 1.0, True
+    sense = "minimise"
+    start = fault = None
 
     def __init__(self, bounds=None, floor=0):
         self.made, self.floor = bounds, floor
@@ -69,14 +73,6 @@ class Tools:
 
     def bounds(self):
         return self.made
-
-    def value_of_core(self, value):
-        return value
-
-    core_value = value_of_core
-
-    def lift(self, core):
-        return core
 
     def value(self, solution):
         return int(solution[0])
@@ -130,7 +126,7 @@ class Gossip(Walk):
 class Curious(Stairs):
     """Bounds that keep the solutions they are shown; `closing` ones stay at work."""
 
-    least_seconds, closing = 0.0, True
+    closing = True
 
     def __init__(self, top):
         super().__init__(top)
@@ -149,7 +145,7 @@ class Curious(Stairs):
 def test_bounds_without_a_search_are_told_the_best_solution(group, monkeypatch):
     """Those on a rank of their own, and only where the toolbox says that they want to know."""
     for follows in (False, True):
-        monkeypatch.setattr(Tools, "bounds_follow", follows, raising=False)
+        monkeypatch.setattr(Tools, "bounds_follow", follows)
         bounds = Curious(-1)
         outcome, _ = search(group, 1, Budget.of_case(2000, 0.4, 0.0, 100), bounds)
         alone = group.size > 1 and group.rank == 1
@@ -177,7 +173,7 @@ def test_bounds_that_may_close_the_gap_get_most_of_the_time(group, monkeypatch):
         progress.proved(999, "stairs", 10)
         work.made, work.bound_seconds = 1, 0.2
         shares[closing] = work.bound_share()
-        monkeypatch.setattr(Curious, "leads", True, raising=False)
+        monkeypatch.setattr(Curious, "leads", True)
         assert work.bound_share() > 1  # bounds that lead to the best solutions, near the end or not
         work.mine[0].found_at = 10**6 - 1
         assert work.bound_share() > 1
@@ -299,3 +295,123 @@ def test_the_integral_of_a_solved_instance_stops_growing():
 
 def test_a_rank_without_a_search_has_settled():
     assert Workload._settled(SimpleNamespace(mine={}, steps=1))
+
+
+# ---- a toolbox of the bases alone --------------------------------------------------------------------------
+
+
+class Bare(Toolbox):
+    """Dominating sets of a path with what a toolbox must have, and `tools` of what it may have."""
+
+    sense, words = "minimise", "set"
+
+    def __init__(self, graph, **tools):
+        self.core = graph
+        for name, made in tools.items():
+            setattr(self, name, made)
+
+    def value(self, solution):
+        return int(solution.sum())
+
+    def fault(self, solution):
+        near = np.bincount(self.core.row_of()[solution[self.core.indices]], minlength=self.core.n)
+        return None if (solution | (near > 0)).all() else "a node is not dominated"
+
+    def start(self):
+        return np.ones(self.core.n, dtype=bool)
+
+
+class Ends(Search):
+    """Takes nodes out of the start, one a step, while all others stay dominated."""
+
+    def __init__(self, tools, start):
+        self.tools, self.chosen = tools, start.copy()
+        self.steps = self.found_at = 0
+        self.best, self.done = int(start.sum()), False
+
+    def run(self, steps):
+        for node in range(self.steps, min(self.steps + steps, len(self.chosen))):
+            less = self.chosen.copy()
+            less[node] = False
+            if self.tools.fault(less) is None:
+                self.chosen, self.best, self.found_at = less, self.best - 1, node + 1
+        self.steps += steps
+        self.done = self.steps >= len(self.chosen)
+
+    def solution(self):
+        return self.chosen.copy()
+
+
+class Thirds(Bounds):
+    """A node of a path dominates three at most."""
+
+    value, method = 0, ""
+
+    def __init__(self, n):
+        self.n = n
+
+    def improve(self, seconds, best, solution=None):
+        self.value, self.method = -(-self.n // 3), "thirds"
+        return False
+
+
+class Known(Tree):
+    """An exact search of one part, whose answer is given."""
+
+    method, value, left = "given", 0, (1, 1)
+
+    def __init__(self, chosen):
+        self.chosen, self.more = chosen, True
+
+    def begin(self, best):
+        self.best = best
+
+    def run(self, seconds):
+        self.best, self.more = int(self.chosen.sum()), False
+
+    def told(self):
+        return np.array([int(not self.more)])
+
+    def take(self, words, best):
+        if words[0]:
+            self.value, self.more = best, False
+
+    def solution(self):
+        return self.chosen
+
+
+@pytest.mark.parametrize("limit", [{"search.steps": 100}, {"search.seconds": 5.0}], ids=["steps", "seconds"])
+@pytest.mark.parametrize("parts", [(), ("search",), ("bounds",), ("search", "bounds"), ("tree",)])
+def test_a_toolbox_of_the_bases_alone_is_solved(group, parts, limit):
+    """What it does without has a default in app/toolbox.py: nothing of a problem's own is asked for."""
+    n = 12
+    graph = from_edges(n, np.arange(n - 1), np.arange(1, n))
+    best = np.arange(n) % 3 == 1
+    tools = Bare(graph)
+    made = {
+        "search": lambda seed, start: Ends(tools, start),
+        "bounds": lambda: Thirds(n),
+        "tree": lambda rank, ranks: Known(best),
+    }
+    for part in parts:
+        setattr(tools, part, made[part])
+    case = build({"problem.name": "mds", "graph.path": [], "search.start": "greedy", **limit})
+    answer = Pipeline(group, Log(False), case, None, None).answer(tools, "path")
+    exact = "tree" in parts and "search.seconds" in limit  # without a limit what it finds is not taken
+    assert answer.value == (4 if "search" in parts or exact else n)
+    assert tools.fault(answer.solution) is None and answer.solution.sum() == answer.value
+    proved = {"bounds": (4, "thirds"), "tree": (4, "given")}
+    if "bounds" in parts or exact:
+        assert (answer.bound, answer.method) == proved[parts[-1]]
+    assert not answer.verified
+
+
+def test_sets_of_nodes_are_solved_without_tools_of_their_own(group):
+    """NodeTools as SetProblem gives them: the plain heuristics, and the bounds by name."""
+    n = 12
+    graph = from_edges(n, np.arange(n - 1), np.arange(1, n))
+    tools = NodeTools(Instance(graph), make_problem("mds"))
+    case = build({"problem.name": "mds", "graph.path": [], "search.start": "greedy", "search.steps": 100})
+    answer = Pipeline(group, Log(False), case, None, None).answer(tools, "path")
+    assert tools.fault(answer.solution) is None
+    assert (answer.value, answer.bound, answer.verified) == (4, 4, True)

@@ -578,7 +578,7 @@ def test_independent_nodes(ranks, exchange):
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_the_scan_of_edges_finds_what_counters_find(ranks, exchange):
     block = make_block(ranks, growing_graph(60, 2, 3), exchange)
-    envs = [GraphEnv(ranks, block, scan=scan) for scan in (False, True)]
+    envs = [GraphEnv(ranks, block, MinimumVertexCover(), scan=scan) for scan in (False, True)]
     for nodes in ([5], [0, 1, 7], [2]):
         step_together(ranks, envs, [np.array(nodes)] * 2)
         assert envs[0].totals == envs[1].totals

@@ -35,7 +35,7 @@ from app.rl.agent import Agent
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
-from app.rl.rollout import cover_one_at_a_time
+from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.training import train_policy
 from app.search.baselines import max_degree
 
@@ -313,7 +313,7 @@ def test_the_averaged_weights_are_those_evaluated_and_kept(solo):
 
 
 def test_acting_greedily_is_the_best_score_and_exploring_uniform(group):
-    envs = [GraphEnv(group, block) for block in make_blocks(group, SMALL[:2])]
+    envs = [GraphEnv(group, block, MinimumVertexCover()) for block in make_blocks(group, SMALL[:2])]
     agent = make_agent(group, SMALL[:2], epsilon_start=0.0, epsilon_end=0.0)
     w = {name: array.astype(float) for name, array in agent.params.host().items()}
     best = []
@@ -324,7 +324,10 @@ def test_acting_greedily_is_the_best_score_and_exploring_uniform(group):
     for step in range(3):
         assert agent.act(envs, [0, 1], step).tolist() == best
     agent = make_agent(group, SMALL[:2], epsilon_start=1.0, epsilon_end=1.0)
-    envs = [GraphEnv(group, block) for block in make_blocks(group, [listed(40, (2, 3), (3, 39)), SMALL[1]])]
+    envs = [
+        GraphEnv(group, block, MinimumVertexCover())
+        for block in make_blocks(group, [listed(40, (2, 3), (3, 39)), SMALL[1]])
+    ]
     drawn = [agent.act(envs, [0, 1], step).tolist() for step in range(150)]
     counts = np.bincount([a for a, _ in drawn], minlength=40)
     assert set(np.flatnonzero(counts)) == {2, 3, 39}
@@ -461,7 +464,7 @@ def test_replicas_that_differ_end_a_training(group):
     if group.size == 1:
         pytest.skip("one rank has nothing to compare")
     agent = make_agent(group, SMALL[:1], warmup=1, batch=2)
-    env = GraphEnv(group, agent.blocks[0])
+    env = GraphEnv(group, agent.blocks[0], MinimumVertexCover())
     number = agent.replay.begin(0, env.totals)
     step_together(group, [env], [np.array([0])])
     agent.replay.remember(number, 0, -1.0, env.totals, False)
@@ -496,7 +499,7 @@ def test_600_steps_beat_the_largest_degree():
     # The weights kept are those of the best evaluation.
     params = Parameters(group.device, result.net.shapes())
     params.set(result.weights)
-    envs = cover_one_at_a_time(group, result.net, params, held_blocks)
+    envs = rolled_out_one_at_a_time(group, result.net, params, held_blocks)
     assert sum(env.steps for env in envs) == result.best_total
     assert [row["step"] for row in result.records] == [0, 100, 200, 300, 400, 500, 600]
     assert result.best_total == min(row["held_back_nodes"] for row in result.records)

@@ -22,7 +22,7 @@ from app.rl.agent import Agent
 from app.rl.dynamics import begin_environment
 from app.rl.env import step_together
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_one_at_a_time
+from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.tour_env import TourEnv
 from app.rl.tour_rollout import FRACTIONS, choose_cities, evaluations_of, insert_tour
 from app.rl.training import train_policy
@@ -215,7 +215,7 @@ def test_tours_do_not_depend_on_ranks_or_exchange(group, single, exchange):
 def test_side_by_side_equals_one_by_one(group):
     net, params = network(group.device)
     blocks = blocks_of(group, [METRICS["uniform"], METRICS["strange"], METRICS["grid"]])
-    for block, env in zip(blocks, cover_one_at_a_time(group, net, params, blocks)):
+    for block, env in zip(blocks, rolled_out_one_at_a_time(group, net, params, blocks)):
         order, evaluations, _ = insert_tour(group, net, params, block, 0.0, np.inf)
         assert env.tour.order.tolist() == order.tolist()
         assert evaluations == env.steps == block.n - 2

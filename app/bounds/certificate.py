@@ -19,19 +19,24 @@ class BadCertificate(LockstepError):
     """The witness does not prove the bound; the message says what is wrong with it."""
 
 
-class Bound(ABC):
-    """A lower bound, how it was found, and a witness that `check` proves it from.
+class Proof(ABC):
+    """How a bound was found, and a witness that `check` proves it from.
 
     checked   False where a part of the bound rests on a finished search, which has no witness
     """
 
-    lower: int
     method: str
     checked: bool = True
 
     @abstractmethod
     def check(self, graph: Graph) -> None:
         """Prove the bound from the witness and the graph alone; raises BadCertificate where that fails."""
+
+
+class Bound(Proof):
+    """A lower bound with its proof."""
+
+    lower: int
 
     def gap(self, objective: int) -> float:
         """By how much a cover of `objective` nodes may exceed the optimum: objective / lower - 1."""

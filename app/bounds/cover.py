@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from app.bounds.cover_part import NONE, Part
 from app.bounds.cover_witness import Claim, CoverBound
 from app.bounds.packing import joined, packing
+from app.bounds.sliced import SlicedBounds
 from app.bounds.theta import PROOF, bytes_of
 from app.graphs.graph import Graph, index_type
 from app.memory.room import memory_room, resident_bytes
@@ -22,7 +23,7 @@ LITTLE, ROOM_SHARE = 3e7, 0.25  # and where they take more than a little, of the
 STEPS, FRONT = 3, 300  # from the first node, and nodes of a step that are followed, to see that all is joined
 
 
-class CoverBounds:
+class CoverBounds(SlicedBounds):
     """The best lower bound so far on the cost of a vertex cover, and the means to improve it.
 
     graph     whole     weights [n] int64, at least 0, or None: all one

@@ -18,6 +18,7 @@ from app.bounds.cut_verify import (
     dual_value,
     positive_semidefinite,
 )
+from app.bounds.sliced import SlicedBounds
 from app.bounds.triangles import round_seconds
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
@@ -36,7 +37,7 @@ END = object()
 Witness = CutCertificate | CycleCertificate | TriangleCertificate
 
 
-class CutBounds:
+class CutBounds(SlicedBounds):
     """First the sum of the positive weights, then the eigenvalue bound, then by turns, as long as each gains,
     the semidefinite relaxation, which is good on dense graphs, and odd cycles, which are on sparse ones. The
     relaxation goes on with triangle inequalities where the graph is small enough.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.bounds.certificate import BadCertificate
+from app.bounds.certificate import BadCertificate, Proof
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
 
@@ -12,7 +12,7 @@ MOST_VALUE = 1 << 61  # multiples of the values of all cycles together: no sum o
 
 
 @dataclass(frozen=True, eq=False)
-class CycleCertificate:
+class CycleCertificate(Proof):
     """No cut weighs more than `upper`, in the units of integer_weights.
 
     A cut has an even number of the edges of a cycle C, so that for a set F of an odd number of them

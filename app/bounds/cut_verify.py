@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from app.bounds.certificate import BadCertificate
+from app.bounds.certificate import BadCertificate, Proof
 from app.bounds.factor import ROOM, banded_factor, dense_factor, margin
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
@@ -18,7 +18,7 @@ LARGEST = 2**52  # below this, multiples of the certificate's unit are exact in 
 
 
 @dataclass(frozen=True, eq=False)
-class CutCertificate:
+class CutCertificate(Proof):
     """No cut weighs more than `upper`, in the units of integer_weights; `method` says how it was found.
 
     With the weight matrix W and signs x in {-1, 1}, a cut is (sum of all edges)/2 - x'Wx/4. Where
@@ -55,7 +55,7 @@ KIND_SIGNS = ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))  # of x[i]x[j], 
 
 
 @dataclass(frozen=True, eq=False)
-class TriangleCertificate:
+class TriangleCertificate(Proof):
     """As CutCertificate, with multipliers g >= 0 of triangle inequalities.
 
     For signs x and s1 s2 s3 = 1, s1 x[i]x[j] + s2 x[i]x[k] + s3 x[j]x[k] >= -1 for any three nodes: not all

@@ -9,6 +9,7 @@ import numpy as np
 from app.bounds.domination_exact import ExactDomination, fits
 from app.bounds.domination_packing import Mask, Packing, improving_packings, nothing, solved_program
 from app.graphs.graph import Graph
+from app.toolbox import Bounds
 
 CHECK_SECONDS = 1e-7  # of a packing, for each node and entry
 FIRST_SHARE = 0.01  # of a time limit, for packings before the exact search
@@ -17,8 +18,8 @@ TURN = 0.05  # s: of the exact search
 NEAR, FAR = 0.01, 0.1  # gaps from which its end can be expected; where it has little left
 
 
-class DominationBounds:
-    """Bounds of one graph, ever better ones; the protocol is Bounds of app/search/toolbox.py.
+class DominationBounds(Bounds):
+    """Bounds of one graph, ever better ones.
 
     A first-order method comes within a few thousandths of the linear program's optimum soon, on graphs of any
     size (3,000 nodes, mean degree 9: in 0.1 s as high as the simplex method in 23 s); small programs are
@@ -27,8 +28,6 @@ class DominationBounds:
 
     best   the best Packing so far
     """
-
-    least_seconds = 0.0
 
     def __init__(
         self, graph: Graph, weights: np.ndarray | None = None, needed: Mask = None, allowed: Mask = None,

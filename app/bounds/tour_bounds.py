@@ -7,6 +7,7 @@ import numpy as np
 from app.bounds import tour_lp
 from app.bounds.near_tree import applies
 from app.bounds.one_tree import METHOD, Ascent, OneTree
+from app.bounds.sliced import SlicedBounds
 from app.bounds.tour_ascent import SparseAscent
 from app.bounds.tour_cutting import Cutting
 from app.bounds.tour_proof import CutTree
@@ -25,7 +26,7 @@ CHECK_PAIRS = 3e-7  # for each pair of points, of the check of the root of branc
 CHECK_CASE = 2e-6  # for each point, of that of a case
 
 
-class TourBounds:
+class TourBounds(SlicedBounds):
     """A lower bound on the length of every tour.
 
     lower    the best bound so far, 0 before the first step        method   how it was found; "": no bound yet

@@ -60,8 +60,8 @@ class Classifier:
         limited = bool(budget and budget.limit and isinstance(self.data.features, np.ndarray))
         self.features: Features = DenseWidth(self.data.width) if limited else self._whole_features()
         direct = self.model.input_parameters() if self.features.whole_gradient else 0
-        hears, heard_by = both_ways(group, block, case.edge_weights)
-        self.engine = Engine(hears, block.rows, self.params, direct, heard_by)
+        forward, adjoint = both_ways(group, block, case.edge_weights)
+        self.engine = Engine(forward, block.rows, self.params, direct, adjoint)
         self._targets = self._put_targets() if self.data.classes else None
         self._record()
         store = self._limit_features(budget) if limited else None
@@ -187,12 +187,12 @@ class Classifier:
         with raise_together(self.group, "laying out the matrix by tiles"):
             widest = widest_products(engine.recorded["epoch"], set(own), self.block.directed)
             for matrix, width in widest.items():
-                side = engine.neighbours_of if matrix == FORWARD else engine.heard_by
+                side = engine.neighbours_of if matrix == FORWARD else engine.adjoint
                 self.tiled_bytes += side.tile(width, own.get(matrix))
 
     def _narrow(self) -> None:
         """Leave out of the epochs' products what the loss does not depend on. Ranks: all call."""
-        engine, weighted = self.engine, self.engine.heard_by.weighted
+        engine, weighted = self.engine, self.engine.adjoint.weighted
         alone = [block.row_by_row for block in self.model.blocks]
         if engine.products:
             train = np.ascontiguousarray(self.data.train)

@@ -43,7 +43,7 @@ class Engine(ByPieces):
     """Operations on rows, in the buffers of one plan (app/gnn/programs.py).
 
     neighbours_of   the product with the adjacency matrix A, on rows partitioned over ranks
-    heard_by        the product with A^T, by which gradients go back; of an undirected graph the same
+    adjoint         the product with A^T, by which gradients go back; of an undirected graph the same
     params          replicated weights; `gradient` [params.size] is complete after `reduce_gradients`
     kept            columns of the products of the features that are made once, by their normalisation
     way             FORWARD or BACKWARD, of a pass whose products leave out what the loss does not depend on
@@ -54,12 +54,12 @@ class Engine(ByPieces):
 
     def __init__(
         self, neighbours: Neighbours, rows: RowPartition, params: Parameters, direct: int,
-        heard_by: Neighbours | None = None,
+        adjoint: Neighbours | None = None,
     ) -> None:  # fmt: skip
         """direct   how many of the first parameters have gradients that arrive whole, not by row blocks."""
         group, block = neighbours.group, neighbours.block
         super().__init__(group.device, block.n_own)
-        self.group, self.neighbours_of, self.heard_by = group, neighbours, heard_by or neighbours
+        self.group, self.neighbours_of, self.adjoint = group, neighbours, adjoint or neighbours
         self.params, self.direct, self.cuts = params, direct, rows.cuts
         self.blocks = len(rows.starts) - 1
         self.first_row = block.lo
@@ -206,7 +206,7 @@ class Engine(ByPieces):
         """Y += A X, or in a backward pass A^T X, on the rows that the pass needs."""
         narrow = self.narrow.get(self.layer) if self.way else None
         if self.way == BACKWARD:
-            self.heard_by.accumulate(X, Y, None, narrow and narrow.matrix)
+            self.adjoint.accumulate(X, Y, None, narrow and narrow.matrix)
         else:
             self.neighbours_of.accumulate(X, Y, narrow and narrow.rows)
 
@@ -231,7 +231,7 @@ class Engine(ByPieces):
 
     def scale_of(self, kind: str, columns: bool = False) -> Array | None:
         """[n_own] the factors of rows, or of columns, of a normalisation (Neighbours.scale)."""
-        side = self.heard_by if columns else self.neighbours_of
+        side = self.adjoint if columns else self.neighbours_of
         return side.scale(kind) if self.numeric else NO_NUMBERS
 
     def product_of(self, X: DenseFeatures, kind: str) -> DenseFeatures:

@@ -16,7 +16,7 @@ class Neighbours:
     """The adjacency matrix of one graph as an operator on rows.
 
     A has no loops. Of an undirected graph it is its own transpose, and the backward pass of a product is the
-    same product; of a directed one there are two of these, of RowBlock.heard and RowBlock.told.
+    same product; of a directed one there are two of these, of RowBlock.adjacency and RowBlock.transpose.
     A row is one chain: the own row first where it is asked for, then the neighbours in global
     column order, whatever the exchange (halo, gather, staged broadcast) and the number of ranks.
 
@@ -106,5 +106,5 @@ class Neighbours:
 
 def both_ways(group: Group, block: RowBlock, weighted: bool) -> tuple[Neighbours, Neighbours]:
     """The products with A and with A^T; of an undirected graph they are one."""
-    hears = Neighbours(group, block.heard, weighted)
-    return hears, Neighbours(group, block.told, weighted) if block.directed else hears
+    forward = Neighbours(group, block.adjacency, weighted)
+    return forward, Neighbours(group, block.transpose, weighted) if block.directed else forward

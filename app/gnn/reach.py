@@ -64,9 +64,9 @@ def narrow_layers(
     Ranks      all call (one exchange of a byte a row for each layer); which layers and shares, all agree
     """
     found: dict[int, Narrow] = {}
-    degrees, flags, spare = block.heard.degrees_own().astype(np.int64), train_own, 1.0
-    told = block.told
-    stored_own = int(told.degrees_own().sum())
+    degrees, flags, spare = block.adjacency.degrees_own().astype(np.int64), train_own, 1.0
+    transpose = block.transpose
+    stored_own = int(transpose.degrees_own().sum())
     for layer in range(len(row_by_row) - 1, -1, -1):
         if not row_by_row[layer]:
             break
@@ -75,11 +75,11 @@ def narrow_layers(
         if share > MOST_ENTRIES:
             break  # layers below need no fewer
         extended = block.extend_host(group, flags.view(np.uint8)).astype(bool)
-        pointers = told.pointers_within(extended)
+        pointers = transpose.pointers_within(extended)
         most = _most(group, sum(int(each[-1]) for each in pointers), stored_own)
         if (layer, BACKWARD) in products and most <= spare:
             spare -= most
-            matrix, nbytes = told.within(group.device, extended, pointers, weighted)
+            matrix, nbytes = transpose.within(group.device, extended, pointers, weighted)
         else:
             matrix, nbytes = None, 0
         if (layer, BACKWARD) in products or (layer, FORWARD) in products:

@@ -12,8 +12,8 @@ def index_type(largest: int) -> type:
     return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
-# Bits of Graph.arcs: the row's node hears the column's, the column's node hears the row's.
-HEARD, TOLD = np.uint8(1), np.uint8(2)
+# Bits of Graph.arcs: of A, whose row has those that a node hears; of A^T, whose row has those that hear it.
+IN_A, IN_TRANSPOSE = np.uint8(1), np.uint8(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class Graph:
                                      row number + first_id
     node_weights  [hi-lo] float32    or None: all one
     n, edges      of the whole graph, whatever rows are held; an edge counts once
-    arcs          [nnz] uint8        HEARD, TOLD or their sum; None: the graph is undirected
-    told_weights  [nnz] float32      of the arcs that are TOLD, as `weights` are then of those HEARD, 0 where
+    arcs          [nnz] uint8        IN_A, IN_TRANSPOSE or their sum; None: the graph is undirected
+    transpose_weights  [nnz] float32  of the entries in A^T, as `weights` are then of those in A, 0 where
                                      there is none; None: all one
     """
 
@@ -47,7 +47,7 @@ class Graph:
     first_id: int = 0
     node_weights: np.ndarray | None = None
     arcs: np.ndarray | None = None
-    told_weights: np.ndarray | None = None
+    transpose_weights: np.ndarray | None = None
 
     @property
     def whole(self) -> bool:
@@ -65,6 +65,10 @@ class Graph:
     def node_ids(self, rows: np.ndarray) -> np.ndarray:
         """[k] int64 or names, the file's ids of global rows `rows` [k], all of them held."""
         return rows + self.first_id if self.ids is None else self.ids[rows - self.lo]
+
+    def held_ids(self) -> np.ndarray:
+        """[hi-lo] int64 or names, the file's ids of the held rows."""
+        return self.node_ids(np.arange(self.lo, self.hi))
 
     def called(self, *rows: int) -> str:
         """Nodes for a message, by the file's ids where these are held: "5", or "5-7" of an edge."""

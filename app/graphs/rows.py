@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from app.graphs import kernels
-from app.graphs.graph import HEARD, TOLD, index_type
+from app.graphs.graph import IN_A, IN_TRANSPOSE, index_type
 from app.graphs.keys import first_of_runs
 from app.native.library import address
 
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     weights: np.ndarray | None
     written: int
     arcs: np.ndarray | None = None
-    told_weights: np.ndarray | None = None
+    transpose_weights: np.ndarray | None = None
 
 
 class RowBuilder(Protocol):
@@ -192,14 +192,14 @@ class DirectedRows(SortedRows):
 
     def __init__(self, n: int, lo: int, counts: np.ndarray, neighbours: str) -> None:
         super().__init__(n, lo, counts)
-        # An entry that stood in the file goes from its row to its column.
-        self.heard_flag = int(neighbours == "out")
+        # An entry that stood in the file goes from its row to its column. Those with this flag are in A.
+        self.a_flag = int(neighbours == "out")
 
     def finish(self) -> Rows:
         keys, self.keys = self.keys, self.keys[:0]
         keys.sort()
         keys = keys[first_of_runs(keys)]
-        seen = np.where(keys.astype(np.uint8) & 1 == self.heard_flag, HEARD, TOLD)
+        seen = np.where(keys.astype(np.uint8) & 1 == self.a_flag, IN_A, IN_TRANSPOSE)
         keys >>= 1
         first = first_of_runs(keys)
         # Of a pair in both directions the entry that stood in the file comes second.
@@ -210,7 +210,7 @@ class DirectedRows(SortedRows):
         keys -= rows * self.n
         kept = keys != rows + self.lo
         rows, columns, arcs = rows[kept], keys[kept].astype(index_type(self.n)), arcs[kept]
-        return Rows(_starts(rows, self.rows), columns, None, _written(arcs, self.heard_flag), arcs)
+        return Rows(_starts(rows, self.rows), columns, None, _written(arcs, self.a_flag), arcs)
 
 
 class WeightedArcs(ListedRows):
@@ -218,7 +218,7 @@ class WeightedArcs(ListedRows):
 
     def __init__(self, n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str) -> None:
         super().__init__(n, lo, counts, weighted)
-        self.heard_flag = int(neighbours == "out")
+        self.a_flag = int(neighbours == "out")
 
     def finish(self) -> Rows:
         weighted = self.weights is not None
@@ -233,7 +233,7 @@ class WeightedArcs(ListedRows):
         place = np.cumsum(first) - 1  # of each entry among the distinct ones
         arcs = np.zeros(int(first.sum()), dtype=np.uint8)
         sides = []
-        for flag, bit in ((self.heard_flag, HEARD), (1 - self.heard_flag, TOLD)):
+        for flag, bit in ((self.a_flag, IN_A), (1 - self.a_flag, IN_TRANSPOSE)):
             # Of equal entries the last one counts, which has the largest weight.
             chosen = flags == flag
             arcs[place[chosen]] |= bit
@@ -242,7 +242,7 @@ class WeightedArcs(ListedRows):
         sides = sides if weighted else [None, None]
         columns = columns[first].astype(index_type(self.n))
         indptr = _starts(rows[first] - self.lo, self.rows)
-        return Rows(indptr, columns, sides[0], _written(arcs, self.heard_flag), arcs, sides[1])
+        return Rows(indptr, columns, sides[0], _written(arcs, self.a_flag), arcs, sides[1])
 
 
 def _starts(rows: np.ndarray, count: int) -> np.ndarray:
@@ -252,9 +252,9 @@ def _starts(rows: np.ndarray, count: int) -> np.ndarray:
     return indptr
 
 
-def _written(arcs: np.ndarray, heard_flag: int) -> int:
+def _written(arcs: np.ndarray, a_flag: int) -> int:
     """Distinct arcs as they stood in the file."""
-    return int(np.count_nonzero(arcs & (HEARD if heard_flag else TOLD)))
+    return int(np.count_nonzero(arcs & (IN_A if a_flag else IN_TRANSPOSE)))
 
 
 def _is_first(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -39,6 +39,7 @@ from app.model.rates import (
 from app.model.timing import Bench, Pool
 from app.native.library import keep_freed_memory
 from app.partition.rows import partition_rows
+from app.problems.mvc import MinimumVertexCover
 from app.products import Finish, Members, Part
 from app.rl.agent import Agent, score_environments
 from app.rl.env import GraphEnv
@@ -289,7 +290,8 @@ def _add_calls(bench: Bench, net: QNetwork, case: AgentCase) -> None:
     """Both steps on graphs of 8 nodes: of 1 and 33 states of one graph, and of 32 states of 32 graphs."""
     solo = only_this_rank(bench.device)
     agent = Agent(solo, case, net, [_tiny_block(solo) for _ in range(32)], 0, 0)
-    batch, env = StateBatch(solo, [(agent.blocks[0], 1)]), GraphEnv(solo, agent.blocks[0])
+    batch = StateBatch(solo, [(agent.blocks[0], 1)])
+    env = GraphEnv(solo, agent.blocks[0], MinimumVertexCover())
 
     def evaluate() -> None:
         best_nodes(solo, batch, *score_environments(net, agent.params, batch, [env]))

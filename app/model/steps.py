@@ -10,6 +10,7 @@ from app.comm.guard import digest
 from app.config import AgentCase
 from app.model.layout import Layout
 from app.model.work import States, Term, evaluation, learning
+from app.problems.mvc import MinimumVertexCover
 from app.rl.agent import Agent, score_environments
 from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
@@ -39,7 +40,7 @@ def make_step(group: Group, net: QNetwork, case: AgentCase, block: RowBlock, bat
     """A policy evaluation of the whole graph (batch 0), or a training step. Ranks of the group: all call."""
     agent = Agent(group, case, net, [block], seed, 0)
     if batch == 0:
-        layout, env = StateBatch(group, [(block, 1)]), GraphEnv(group, block)
+        layout, env = StateBatch(group, [(block, 1)]), GraphEnv(group, block, MinimumVertexCover())
 
         def evaluate() -> str:
             chosen = best_nodes(group, layout, *score_environments(net, agent.params, layout, [env]))
@@ -62,7 +63,8 @@ def sample_states(group: Group, block: RowBlock, batch: int, seed: int) -> tuple
 
     Ranks   all call; identical on all
     """
-    order, env = stream(seed, "scaling/order").permutation(block.n), GraphEnv(group, block)
+    order = stream(seed, "scaling/order").permutation(block.n)
+    env = GraphEnv(group, block, MinimumVertexCover())
     before, after, totals0, totals1 = [], [], [], []
     at = 0
     for i in range(batch):

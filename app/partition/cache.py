@@ -25,6 +25,7 @@ LAYOUT = 1  # of the files; with another number those of other versions are not 
 TEXT = ("edges", "matrix_market", "metis", "dimacs", "gset")
 SENT_BYTES = 1 << 22  # an array goes to rank 0 in parts of this size
 PER_ROW, PER_ENTRY = ("ids", "node_weights"), ("indices", "weights", "arcs", "told_weights")
+FIELDS = {"told_weights": "transpose_weights"}  # of a Graph, where the file has another name for one
 FOUND, ABSENT, DAMAGED = 0, 1, 2
 
 
@@ -154,7 +155,7 @@ class Cache:
         entries = self.group.gather_integers(np.array([len(graph.indices)]))[:, 0]
         yield "indptr", graph.indptr[0 if first else 1 :] + entries[: self.group.rank].sum()
         for name in PER_ENTRY + PER_ROW:
-            if (own := getattr(graph, name)) is not None:
+            if (own := getattr(graph, FIELDS.get(name, name))) is not None:
                 yield name, own
 
     def _parts(self, own: np.ndarray) -> Iterator[np.ndarray]:

@@ -1,10 +1,15 @@
-"""The ids of all nodes on rank 0, which reads the files that name them."""
+"""The ids of all nodes: on every rank, and on rank 0, which reads the files that name them."""
 
 import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.partition.rows import RowPartition
+
+
+def ids_everywhere(group: Group, graph: Graph, rows: RowPartition) -> np.ndarray:
+    """[n] int64 or names, the file's ids of all nodes. Ranks: all call."""
+    return group.gather_host(graph.held_ids(), rows.row_counts())
 
 
 def ids_on_first(
@@ -16,10 +21,9 @@ def ids_on_first(
     returns     elsewhere none
     Ranks       all call
     """
-    own = graph.node_ids(np.arange(graph.lo, graph.hi, dtype=np.int64))
-    none = [0] * group.size
+    own, none = np.ascontiguousarray(graph.held_ids()), [0] * group.size
     into = rows.row_counts() if group.rank == 0 else none
-    found = group.exchange_host(np.ascontiguousarray(own), [len(own), *none[1:]], into)
+    found = group.exchange_host(own, [len(own), *none[1:]], into)
     if order_all is None or group.rank > 0:
         return found
     ids = np.empty_like(found)

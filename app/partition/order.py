@@ -32,7 +32,7 @@ from app.rng import stream
 PARTS = 64
 SENT_ENTRIES = 1 << 20  # entries of all ranks that one exchange moves, where rows are no longer than that
 ORDERING = "ordering the rows"
-VALUES = ("weights", "arcs", "told_weights")  # of a Graph, one for each entry
+VALUES = ("weights", "arcs", "transpose_weights")  # of a Graph, one for each entry
 
 
 def find_order(
@@ -135,15 +135,10 @@ def reorder(
     weights = graph.node_weights
     moved = replace(
         graph, lo=lo, hi=hi, indptr=held.indptr, indices=held.columns.astype(index_type(graph.n)),
-        **dict(zip(VALUES, held.values)), ids=_at_home(group, rows, numbers, _ids(graph)),
+        **dict(zip(VALUES, held.values)), ids=_at_home(group, rows, numbers, graph.held_ids()),
         node_weights=None if weights is None else _at_home(group, rows, numbers, weights),
     )  # fmt: skip
     return moved, rows
-
-
-def _ids(graph: Graph) -> np.ndarray:
-    """[hi-lo] int64 or names, the file's ids of the held rows."""
-    return graph.node_ids(np.arange(graph.lo, graph.hi))
 
 
 def _new_cuts(

@@ -75,10 +75,6 @@ class Placement:
         """The rank that holds what belongs to each (relation, node)."""
         return self.owner(nodes) // self.groups * self.groups + self.group_of[relations]
 
-    def holder_row(self, rank: int) -> int:
-        """The row part of a rank."""
-        return rank // self.groups
-
 
 def place(
     graph: RelationalGraph, ranks: int, groups: int, grouping: str = "relations", turns: int = 1

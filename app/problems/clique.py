@@ -10,7 +10,7 @@ from app.graphs.graph import Graph
 from app.problems.mis import MaximumIndependentSet
 from app.search.clique_tools import CliqueTools
 from app.search.cliques import CLIQUE_BASELINES
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 
 class MaximumClique(MaximumIndependentSet):

@@ -11,7 +11,7 @@ from app.rng import stream
 from app.search.cut_baselines import CUT_BASELINES
 from app.search.cut_tools import CutTools
 from app.search.solution_text import read_sides, sides_text
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 Array = Any
 SINGLE = 6  # up to here each part of a grain is a level of gains

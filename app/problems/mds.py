@@ -13,7 +13,7 @@ from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root
 from app.problems.sets import SetProblem
 from app.search.domination import most_gain, most_gain_pruned
 from app.search.domination_tools import DominationTools
-from app.search.toolbox import Instance, Toolbox
+from app.toolbox import Instance, Toolbox
 
 Array = Any
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.bounds.certificate import Bound
 from app.graphs.graph import Graph
-from app.search.toolbox import Instance, Toolbox
+from app.toolbox import Instance, Toolbox
 
 Array = Any
 FIXED_POINT = 1 << 30  # one, in the fixed point of Totals.caro_wei

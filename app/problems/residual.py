@@ -11,7 +11,7 @@ from app.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals
 from app.problems.sets import SetProblem
 from app.search.cover_tools import CoverTools
-from app.search.toolbox import Instance
+from app.toolbox import Instance
 
 Array = Any
 

@@ -3,7 +3,7 @@
 from app.problems.problem import NodesCount
 from app.search.node_tools import NodeTools
 from app.search.solution_text import nodes_text, read_nodes
-from app.search.toolbox import Instance, Toolbox
+from app.toolbox import Instance, Toolbox
 
 
 class SetProblem(NodesCount):

@@ -9,8 +9,8 @@ from app.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse
 from app.search.insertion import InsertionState
 from app.search.solution_text import order_text, read_order
-from app.search.toolbox import Instance
 from app.search.tour_tools import TourTools
+from app.toolbox import Instance
 
 Array = Any
 GAINS, DISTANCES, DETOURS = 32, 4, 2  # buckets of what a city would gain, of its distance, of its detour

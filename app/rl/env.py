@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.comm.group import Group
-from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import Problem, StateTotals
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
@@ -17,7 +16,6 @@ from app.sparse.rowblock import RowBlock
 Array = Any
 RULED_OUT = -2  # in chosen_at: a node that cannot be chosen any more
 NONE_REACHED = np.empty((0, 2), dtype=np.int64)
-VERTEX_COVER = MinimumVertexCover()
 
 
 class Environment(Protocol):
@@ -131,9 +129,7 @@ class GraphEnv(NodeEnv):
     compiled = True
     value = None
 
-    def __init__(
-        self, group: Group, block: RowBlock, problem: Problem = VERTEX_COVER, scan: bool = False
-    ) -> None:
+    def __init__(self, group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> None:
         super().__init__(group, block, problem)
         self.scan, self.follows, self.gathers = scan, not scan, problem.closed
         self.degree_own = block.degrees_own()

@@ -26,7 +26,7 @@ PIECE_WORK = 1 << 26  # stored entries of all graphs, times selections: some ten
 SIDE_BY_SIDE_ROWS = 1 << 18  # rows of one batch of graphs that are solved together
 
 
-def cover_one_at_a_time(
+def rolled_out_one_at_a_time(
     group: Group, net: QNetwork, params: Any, blocks: list[RowBlock]
 ) -> list[Environment]:
     """`one_at_a_time` from its beginning to its end, without a look."""
@@ -108,11 +108,11 @@ def _parts(blocks: list[RowBlock]) -> list[list[int]]:
 
 
 @dataclass
-class Cover:
+class Rollout:
     """A finished rollout on one graph.
 
     chosen_at_own    [n_own] int32   the transition at which a node was chosen, negative: not
-    cover_own        [n_real] bool   the solution (a cover, an independent set) on this rank's rows
+    solution_own        [n_real] bool   the solution (a cover, an independent set) on this rank's rows
     evaluations      of the policy, one for each of its choices
     objective        of the whole graph; before_dropping: with redundant nodes
     counted          True: the objective is the number of nodes in the solution
@@ -123,7 +123,7 @@ class Cover:
     problem: Problem
     block: RowBlock
     chosen_at_own: np.ndarray
-    cover_own: np.ndarray
+    solution_own: np.ndarray
     evaluations: int
     objective: int
     before_dropping: int
@@ -132,17 +132,17 @@ class Cover:
     done: bool = True
 
 
-def finished_cover(
+def finished_rollout(
     group: Group, problem: Problem, block: RowBlock, chosen_at_own: np.ndarray, evaluations: int,
     value: float | None = None,
-) -> Cover:  # fmt: skip
+) -> Rollout:  # fmt: skip
     """The solution of a rollout whose choices are known, and whose value is. Ranks: all call."""
-    cover_own = problem.solution_of(chosen_at_own[: block.n_real])
-    size = count_cover(group, cover_own) if value is None else value
-    return Cover(problem, block, chosen_at_own, cover_own, evaluations, size, size, value is None)
+    solution_own = problem.solution_of(chosen_at_own[: block.n_real])
+    size = count_chosen(group, solution_own) if value is None else value
+    return Rollout(problem, block, chosen_at_own, solution_own, evaluations, size, size, value is None)
 
 
-def cover_graph(
+def roll_out(
     group: Group,
     net: QNetwork,
     params: Any,
@@ -155,7 +155,7 @@ def cover_graph(
     most: int = 0,
     finish: bool = False,
     marks: np.ndarray | None = None,
-) -> Cover:
+) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
     Scores follow the selections where they can (rl/incremental.py), and what is left of the graph is
@@ -199,9 +199,9 @@ def cover_graph(
     if finish and residual.env.value is None:
         residual = play_rest(group, residual, chosen_at_own, stop)
     residual.write_back(chosen_at_own)
-    cover = finished_cover(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
-    rest = count_cover(group, chosen_at_own >= evaluations) if cover.counted else 0
-    return replace(cover, rest=rest, done=done)
+    rollout = finished_rollout(group, net.problem, block, chosen_at_own, evaluations, residual.env.value)
+    rest = count_chosen(group, chosen_at_own >= evaluations) if rollout.counted else 0
+    return replace(rollout, rest=rest, done=done)
 
 
 def _own_marks(block: RowBlock, marks: np.ndarray | None) -> np.ndarray | None:
@@ -219,19 +219,19 @@ def make_scores(group: Group, net: QNetwork, params: Any, env: Environment, full
     return kind(group, net, params, env)
 
 
-def count_cover(group: Group, cover_own: np.ndarray) -> int:
+def count_chosen(group: Group, solution_own: np.ndarray) -> int:
     """Nodes in the solution over all ranks. Ranks: all call."""
-    return int(group.sum_integers(np.array([np.count_nonzero(cover_own)]))[0])
+    return int(group.sum_integers(np.array([np.count_nonzero(solution_own)]))[0])
 
 
-def drop_redundant(group: Group, cover: Cover) -> Cover:
+def drop_redundant(group: Group, rollout: Rollout) -> Rollout:
     """Take out the nodes that the solution does not need, where the problem has such. Ranks: all call."""
-    if not cover.problem.redundancy:
-        return cover
-    block = cover.block
-    find = REDUNDANCY[cover.problem.redundancy]
-    dropped = find(group, block, cover.chosen_at_own, cover.cover_own)
-    cover_own = cover.cover_own.copy()
+    if not rollout.problem.redundancy:
+        return rollout
+    block = rollout.block
+    find = REDUNDANCY[rollout.problem.redundancy]
+    dropped = find(group, block, rollout.chosen_at_own, rollout.solution_own)
+    solution_own = rollout.solution_own.copy()
     own = dropped[(dropped >= block.lo) & (dropped < block.lo + block.n_real)] - block.lo
-    cover_own[own] = False
-    return replace(cover, cover_own=cover_own, objective=cover.before_dropping - len(dropped))
+    solution_own[own] = False
+    return replace(rollout, solution_own=solution_own, objective=rollout.before_dropping - len(dropped))

@@ -20,7 +20,7 @@ from app.search.cliques import by_core
 from app.search.cover_tools import CoverTools
 from app.search.node_tools import NodeTools
 from app.search.shared_tree import CliqueTree
-from app.search.toolbox import Baseline, Bounds, Instance, Peeler, Search, Tree
+from app.toolbox import Baseline, Bounds, Instance, Peeler, Search, Tree
 
 COMPLEMENT_EDGES = 1 << 23  # of a complement that is made
 NODE_BYTES, EDGE_BYTES = 100, 120  # of a graph with what searches and bounds hold of it
@@ -230,14 +230,24 @@ class _Complement:
         return _ComplementBounds(self.kernel, self.tools)
 
 
-class _ComplementBounds:
+class _ComplementBounds(Bounds):
     """Bounds on the covers of a kernel's complement, and what made the kernel."""
 
     def __init__(self, kernel: CliqueKernel, tools: CoverTools) -> None:
         self.kernel, self.inner = kernel, tools.bounds()
         self.least = tools.core_value(kernel.upper)  # no cover of the core costs less
-        self.expect, self.improve, self.optimum = self.inner.expect, self.inner.improve, self.inner.optimum
-        self.pieces = self.inner.pieces
+
+    def expect(self, seconds: float) -> None:
+        self.inner.expect(seconds)
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        return self.inner.improve(seconds, best, solution)
+
+    def optimum(self) -> np.ndarray | None:
+        return self.inner.optimum()
+
+    def pieces(self) -> np.ndarray | None:
+        return self.inner.pieces()
 
     @property
     def gaining(self) -> bool:
@@ -326,7 +336,7 @@ class _Sparse:
         return _SparseBounds(self.kernel, self._here, self._compiled)
 
 
-class RootsSearch:
+class RootsSearch(Search):
     """Branch and bound by roots as a search: its steps are amounts of work, each STEP words of bit sets.
 
     kernel   its graph, and the weight of the best clique known
@@ -369,10 +379,8 @@ class RootsSearch:
         return clique
 
 
-class _SparseBounds:
+class _SparseBounds(Bounds):
     """Upper bounds on the cliques of a sparse kernel: a colouring, and what its search leaves open."""
-
-    check_seconds = 0.0
 
     def __init__(self, kernel: CliqueKernel, here: RootsSearch | None, compiled: bool) -> None:
         self.kernel, self._compiled = kernel, compiled
@@ -384,9 +392,6 @@ class _SparseBounds:
         """Of a colouring."""
         done = self._coloured is not None
         return 0.0 if done else COLOUR_SECONDS * (self.kernel.core.n + len(self.kernel.core.indices))
-
-    def expect(self, seconds: float) -> None:
-        """Nothing: no time limit is too short."""
 
     @property
     def _searched(self) -> int:
@@ -410,10 +415,6 @@ class _SparseBounds:
         if self._coloured is None:
             self._coloured = coloured(self.kernel.core, self.kernel.weights, self._compiled)
         return False
-
-    def optimum(self) -> np.ndarray | None:
-        """None: the search says itself what it has found."""
-        return None
 
     def verify(self) -> bool:
         """Check the colouring; False where the bound rests on a search."""

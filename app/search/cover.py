@@ -25,6 +25,7 @@ from app.search.cover_penalty import LARGEST, PenaltySearch
 from app.search.cover_start import greedy_cover, without_redundant
 from app.search.cover_swap import Swap
 from app.search.independent import IndependentSet
+from app.toolbox import Search
 
 METHODS = ("auto", "anneal", "swap", "numvc", "fast", "penalty")
 SAMPLES = 50  # nodes drawn for a removal (Cai 2015)
@@ -37,7 +38,7 @@ LEAST_CEILING = 10  # mean edge weight that makes NuMVC forget: half the nodes, 
 WEIGHTED = 8  # times as long takes an exchange of several nodes, as measured
 HEAVIEST = 2**31 - 1
 
-Search = Exchange | PenaltySearch | Anneal | Swap
+Method = Exchange | PenaltySearch | Anneal | Swap
 
 
 @dataclass
@@ -50,7 +51,7 @@ class _Turn:
     """
 
     name: str
-    search: Search
+    search: Method
     steps: int
     time: int
     moves: int = 1
@@ -86,7 +87,7 @@ class _Turn:
         return self.search.best if isinstance(self.search, Exchange) else total - self.search.best
 
 
-class CoverSearch:
+class CoverSearch(Search):
     """A search for a cover of least cost; a function of the graph, the start, the seed and the steps made.
 
     graph     whole; edge weights are not read
@@ -144,7 +145,7 @@ class CoverSearch:
             for name, steps in turns.items()
         ]
 
-    def _search(self, name: str, random: int) -> Search:
+    def _search(self, name: str, random: int) -> Method:
         n, common = self.graph.n, (self.graph, self._solution, self.weights, random)
         if name == "penalty":
             return PenaltySearch(*common, self.compiled)

@@ -20,7 +20,7 @@ from app.search.cover import HEAVIEST, CoverSearch
 from app.search.cover_start import greedy_cover, without_redundant
 from app.search.node_tools import NodeTools
 from app.search.shared_tree import CoverTree, suits
-from app.search.toolbox import Bounds, Instance, Peeler, Search, Tree
+from app.toolbox import Bounds, Instance, Peeler, Search, Tree
 
 FEW = 8  # neighbours: with so few at some node reductions are tried whatever they take
 LARGE = 1 << 20  # entries of a core in which the search takes long to make up for a worse start
@@ -200,7 +200,7 @@ class KernelBounds(CoreBounds):
         return super().verify()
 
 
-class CoverPeeler:
+class CoverPeeler(Peeler):
     """Nodes put into the cover (or the independent set) one part at a time, with reductions in between."""
 
     def __init__(

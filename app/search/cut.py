@@ -15,6 +15,7 @@ from app.rng import SplitMix
 from app.search.cover_start import rows_of_kernels
 from app.search.cut_plain import Annealer
 from app.search.cut_pool import Pool, Recombiner
+from app.toolbox import Search
 
 SLICE = 1 << 22  # trials of one call of the kernel: some hundredths of a second
 POOL, PATIENCE = 16, 2  # cuts kept; a pool ends after PATIENCE * POOL rounds in a row that added nothing
@@ -71,7 +72,7 @@ def perfect_sides(
     return settled, settled & np.where(ties[0], True, np.where(ties[1], False, name[:n, 1] < name[:n, 0]))
 
 
-class CutSearch:
+class CutSearch(Search):
     """Maximum cut by annealing from random cuts, then from combinations of the best ones.
 
     Rounds fill a pool with distinct cuts. Then two of the pool are combined piece by piece (cut_pool.py) and
@@ -89,6 +90,8 @@ class CutSearch:
     steps, best, found_at, done   best in units of cut_weights; done: nothing better exists
     planned   of a round as long as there is time: the sweeps left at each of its MARKS so far
     """
+
+    hears = plans = True
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from app.search.core_bounds import CoreBounds
 from app.search.cut import CutSearch
 from app.search.cut_baselines import greedy_descent
 from app.search.cut_tree import CutTree, suits
-from app.search.toolbox import Baseline, Bounds, Instance, Search, Tree, rule_of
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox, Tree, rule_of
 
 LARGE = 1 << 20  # entries
 FEW = 3  # neighbours of a node that a rule asks for; else for nodes with the same neighbours
@@ -26,12 +26,10 @@ LEAD = 0.1  # of what is open between the best cut and the bound
 LOG_SECONDS = 5e-6  # of the plain check of reductions, for each word of their log
 
 
-class CutTools:
+class CutTools(Toolbox):
     """Cuts of one graph with weighted, signed edges."""
 
-    words, sense, core_minimises = "cut", "maximise", False
-    metric = None
-    peels = False
+    words, sense = "cut", "maximise"
     bounds_find = "odd cycles"
     usual_steps = 10_000_000  # trials of a flip
 
@@ -104,10 +102,6 @@ class CutTools:
         """The weight between the sides, in units."""
         crossing = solution[self.graph.row_of()] != solution[self.graph.indices]
         return int(self.weights[crossing].sum()) // 2
-
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """A solution that travelled as integers."""
-        return numbers.astype(bool)
 
     def fault(self, solution: np.ndarray) -> str | None:
         """Every split is a cut; a fixed node may be on the wrong side."""

@@ -7,6 +7,7 @@ import numpy as np
 from app.bounds.cut_branch import CutBranching, Part, whole_part
 from app.bounds.triangles import round_seconds
 from app.graphs.graph import Graph
+from app.toolbox import Tree
 
 METHOD = "branch and bound by semidefinite programming"
 MOST = 250  # nodes: a round of the relaxation then takes some tenths of a second
@@ -17,7 +18,7 @@ FEW = 10  # parts, whose shares of the tree say nothing yet
 SHARES, MICRO = 2.0**40, 1e6
 
 
-class CutTree:
+class CutTree(Tree):
     """Branch and bound of a core, each rank at work on parts of its own. A rank that has none gets one that
     another has to spare: all tell what they would give at each exchange, and all know who takes what.
 
@@ -41,7 +42,6 @@ class CutTree:
         self.value, self.more = int(np.maximum(weights, 0).sum()) // 2, True
         self._least = int(np.minimum(weights, 0).sum()) // 2  # no cut weighs less
         self.least_seconds = round_seconds(core.n)
-        self.begin_seconds = self.forecast_seconds = 0.0  # next to nothing
 
     def begin(self, best: int) -> None:
         """Make ready, knowing a cut of weight `best`; the first rank begins. Ranks: all, with the same."""
@@ -121,9 +121,6 @@ class CutTree:
             first = ROOT_ROUNDS * self.least_seconds
             return first - self._spent if self._spent < first else np.inf
         return self._spent * max(1 - self._closed, 0.0) / self._closed / self._ranks
-
-    def hurry(self, wanted: bool) -> None:
-        """Nothing is put off here in any case."""
 
     @property
     def left(self) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from app.graphs.graph import Graph
 from app.native.library import address, function, give_arrays, numbers_in
 from app.search import domination_plain as plain
 from app.search.domination import near_any, near_counts
+from app.toolbox import Search
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 FREE, INSIDE, OUTSIDE = 0, 1, 2
@@ -53,7 +54,7 @@ def available() -> bool:
     return None not in (LOAD, EXCHANGE)
 
 
-class DominationSearch:
+class DominationSearch(Search):
     """A search for a dominating set of least cost; a function of graph, start, seed and steps made.
 
     graph      whole; edge weights are not read

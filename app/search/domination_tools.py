@@ -16,7 +16,7 @@ from app.reductions.domination_core import DominationCore, core_of, undominated
 from app.search.domination import greedy_order, near_any, needed
 from app.search.domination_search import FREE, OUTSIDE, DominationSearch
 from app.search.node_tools import NodeTools
-from app.search.toolbox import Baseline, Bounds, Instance, Search
+from app.toolbox import Baseline, Bounds, Instance, Search
 
 
 class DominationTools(NodeTools):

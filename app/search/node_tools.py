@@ -10,7 +10,7 @@ from app.bounds.certificate import Bound
 from app.errors import CaseError
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
-from app.search.toolbox import Baseline, Bounds, Instance, Search, rule_of
+from app.toolbox import Baseline, Bounds, Instance, Toolbox, rule_of
 
 
 def refuse_weights(
@@ -28,15 +28,12 @@ def refuse_weights(
         )
 
 
-class NodeTools:
+class NodeTools(Toolbox):
     """Sets of nodes of one graph: value, feasibility, baselines and bounds as the problem declares them.
 
     The core is the graph. app/search/cover_tools.py adds reductions and a search.
     """
 
-    metric = None
-    peels = False
-    hopeless_seconds = 0.0
     usual_steps = 200_000
 
     def __init__(self, instance: Instance, problem: Any) -> None:
@@ -62,38 +59,9 @@ class NodeTools:
         """The graph; where there are reductions, what they leave is put in its place."""
         return self.graph
 
-    @property
-    def core_minimises(self) -> bool:
-        """Whether smaller core values are better."""
-        return self.problem.sense == "minimise"
-
-    def reduce(self, look: Callable[[], None]) -> str:
-        """Nothing."""
-        return ""
-
-    def lift(self, core_solution: np.ndarray) -> np.ndarray:
-        """The same."""
-        return core_solution
-
-    def restrict(self, solution: np.ndarray) -> np.ndarray:
-        """The same."""
-        return solution
-
-    def value_of_core(self, value: int) -> int:
-        """The same."""
-        return value
-
-    def core_value(self, value: int) -> int:
-        """The inverse of value_of_core."""
-        return value
-
     def value(self, solution: np.ndarray) -> int:
         """The number (weight) of the chosen nodes."""
         return int(np.count_nonzero(solution) if self.weights is None else self.weights[solution].sum())
-
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """A core solution that travelled as integers."""
-        return numbers.astype(bool)
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What the problem finds wrong, or a fixed node on the wrong side."""
@@ -112,10 +80,6 @@ class NodeTools:
         """What the first of the plain heuristics finds."""
         return rule_of(self.instance, next(iter(self.problem.baselines.values())))()[0]
 
-    def search(self, seed: int, start: np.ndarray) -> Search | None:
-        """None."""
-        return None
-
     def bounds(self) -> Bounds | None:
         """The bounds that the problem names, one after the other."""
         return NamedBounds(self) if self.problem.bounds and self.weights is None else None
@@ -127,18 +91,13 @@ class NodeTools:
         return {name: rule_of(self.instance, rule) for name, rule in self.problem.baselines.items()}
 
 
-class NamedBounds:
+class NamedBounds(Bounds):
     """Bounds from a problem's table: each look at the clock proves one more, cheapest first."""
-
-    least_seconds = check_seconds = 0.0
 
     def __init__(self, tools: NodeTools) -> None:
         self.tools = tools
         self.left: list[Callable[..., Bound]] = list(tools.problem.bounds.values())
         self.best: Bound | None = None
-
-    def expect(self, seconds: float) -> None:
-        """Nothing: no time limit is too short."""
 
     @property
     def value(self) -> int:
@@ -157,10 +116,6 @@ class NamedBounds:
             if self.best is None or bound.lower > self.best.lower:
                 self.best = bound
         return bool(self.left)
-
-    def optimum(self) -> np.ndarray | None:
-        """None: these bounds find no solutions."""
-        return None
 
     def verify(self) -> bool:
         """Check the witness."""

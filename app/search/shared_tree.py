@@ -8,13 +8,14 @@ from app.bounds.cover import soon_reached
 from app.bounds.shared_roots import SharedRoots
 from app.graphs.derived import complement
 from app.graphs.graph import Graph
+from app.toolbox import Tree
 
 COVER_METHOD = "branch and bound of the complement's cliques"
 PAIR_SECONDS, ENTRY_SECONDS = 1e-8, 6e-8  # of a complement, each pair of nodes; of beginning, each entry
 FORECAST_SECONDS = 5e-7  # for each pair of a root's later neighbours
 
 
-class CliqueTree:
+class CliqueTree(Tree):
     """Cliques of a core: core values are weights, to be as large as possible.
 
     core         whole     weights [n] int64 or None: all one

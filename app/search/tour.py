@@ -19,6 +19,7 @@ from app.search.tour_assembly_plain import PlainAssembly
 from app.search.tour_baselines import greedy_edge, space_filling_curve
 from app.search.tour_plain import PlainSearch
 from app.search.tour_start import random_greedy, short_edges
+from app.toolbox import Search
 
 CHAIN = 3  # rounds of a chain, each of up to three exchanges
 LONGEST_SEGMENT = 50  # cities in a segment of a kick
@@ -34,7 +35,7 @@ CHILDREN = 30  # of a pair of tours, at most
 LEAST_MEETING = 5000  # steps between two meetings of several searches, or as many as there are cities
 
 
-class TourSearch:
+class TourSearch(Search):
     """A tour that gets shorter.
 
     The tours of a pool are made one after the other: a start of their own, a descent, some kicks. The best so

@@ -1,6 +1,5 @@
 """The toolbox of the travelling salesman: closed tours through all nodes of a metric."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,9 +8,9 @@ import numpy as np
 from app.bounds.tour_bounds import TourBounds
 from app.errors import CaseError
 from app.search.core_bounds import CoreBounds
-from app.search.toolbox import Baseline, Bounds, Instance, Search
 from app.search.tour import TourSearch
 from app.search.tour_baselines import apart_from_equals, baselines, too_large
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 
 class _Bounds(CoreBounds):
@@ -24,13 +23,11 @@ class _Bounds(CoreBounds):
         return super().improve(seconds, best)
 
 
-class TourTools:
+class TourTools(Toolbox):
     """Tours of one instance; a solution is the order of the nodes."""
 
-    words, sense, core_minimises, unit = "tour", "minimise", True, 1.0
-    peels, bounds_follow = False, True
-    hopeless_seconds = 0.0
-    usual_steps = 10_000
+    words, sense = "tour", "minimise"
+    bounds_follow = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         if instance.metric is None:
@@ -43,24 +40,6 @@ class TourTools:
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
         self.metric, self.unit = instance.metric, instance.metric.unit
         self.left_out = too_large(self.metric)
-
-    reduction_steps = 0
-
-    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
-        """Nothing."""
-        return ""
-
-    def lift(self, core_solution: np.ndarray) -> np.ndarray:
-        """The same."""
-        return core_solution
-
-    restrict = lift
-
-    def value_of_core(self, value: int) -> int:
-        """The same."""
-        return value
-
-    core_value = value_of_core
 
     def value(self, solution: np.ndarray) -> int:
         """The length of the closed tour."""

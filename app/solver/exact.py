@@ -6,10 +6,10 @@ import numpy as np
 
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.search.toolbox import Toolbox, Tree
 from app.solver.budget import Budget
-from app.solver.progress import EXACT, QUICK, Progress
+from app.solver.progress import QUICK, Progress
 from app.text import counted, duration
+from app.toolbox import EXACT, Toolbox, Tree
 
 BEGIN_SHARE = 0.05  # of the time that is left: a search that takes longer to begin is left out
 EAGER_SHARE = 0.75  # of the time of a rank with a local search, once an end is in sight
@@ -120,7 +120,7 @@ class Exact:
         with raise_together(self.group, "the forecast of the exact search"):
             needs = self.tree.left_seconds() / self._capacity if may_forecast else math.inf
         # A room in which no call fits is none: without a time limit nothing would ever use it up.
-        more = self.tree.more and room > 0 and getattr(self.tree, "least_seconds", 0.0) <= room
+        more = self.tree.more and room > 0 and self.tree.least_seconds <= room
         eager = more and self.budget.seconds > 0 and needs <= (GIVE_UP if self.eager else EAGER) * room
         known = int(MICRO * min(needs, LONGEST)) if math.isfinite(needs) else 0
         self.more, self.eager, known = self._from_first(more, eager, known)
@@ -138,6 +138,6 @@ class Exact:
         self.progress.log.info(
             "%s: by exact search a proof would take %s on %s (%s of %s %s are open)%s",
             self.progress.name, about, counted(self.group.size, "rank"), f"{open_:,}", f"{all_:,}",
-            getattr(self.tree, "units", "roots"),
+            self.tree.units,
             "; most of the time goes to it" if self.eager else "",
         )  # fmt: skip

@@ -16,12 +16,12 @@ from app.partition.rows import block_count, block_starts, partition_rows
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment
 from app.rl.incremental import FullScores
-from app.rl.rollout import cover_graph, drop_redundant
+from app.rl.rollout import drop_redundant, roll_out
 from app.rl.select import independent, top_nodes
 from app.rl.tour_rollout import insert_tour
-from app.search.toolbox import Peeler, Toolbox
 from app.solver.budget import HURRIED
 from app.sparse.rowblock import RowBlock
+from app.toolbox import Peeler, Toolbox
 
 DENSE = 0.1  # mean degree over nodes: above, neighbours of a node taken need not wait for the next evaluation
 TIME_SHARE = 0.1  # of a time limit, for the policy
@@ -127,7 +127,7 @@ def peel(
 
 def _unweighted(toolbox: Toolbox) -> bool:
     """Whether the nodes of the core weigh the same."""
-    return getattr(toolbox, "core_weights", None) is None
+    return toolbox.core_weights is None
 
 
 def _another(group: Group, made: Peeled, evaluations: int, begun: float, seconds: float) -> bool:
@@ -230,7 +230,7 @@ def rollout(
         limits.tell(evaluations, f"about {min(expected, limits.evaluations or expected)}")
 
     rule, fraction = ("single", 1.0) if together == 1 else ("fraction", together / block.n)
-    cover = cover_graph(
+    cover = roll_out(
         group, net, params, block, rule, fraction, tell, stop=clock.rings, most=limits.evaluations,
         marks=marks,
     )  # fmt: skip
@@ -240,7 +240,7 @@ def rollout(
         return None, cover.evaluations, setting
     if marks is None:  # else some of what a set leaves undominated is; the toolbox knows what is redundant
         cover = drop_redundant(group, cover)
-    solution = group.gather_host(cover.cover_own.astype(np.uint8), block.rows.row_counts())
+    solution = group.gather_host(cover.solution_own.astype(np.uint8), block.rows.row_counts())
     return solution.astype(bool), cover.evaluations, setting
 
 

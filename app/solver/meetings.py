@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.comm.group import Group
-from app.search.toolbox import Search
+from app.toolbox import Search
 
 
 class Meetings:
@@ -18,7 +18,7 @@ class Meetings:
 
     def __init__(self, group: Group, mine: dict[int, Search], count: int) -> None:
         self.group, self.mine, self.count = group, mine, count
-        wanted = max((getattr(search, "meeting_steps", 0) for search in mine.values()), default=0)
+        wanted = max((search.meeting_steps for search in mine.values()), default=0)
         self.every = group.max_integer(wanted) if count > 1 else 0
         if self.every:
             for search in mine.values():

@@ -4,7 +4,6 @@ Every rank holds the whole instance (within memory.whole_graph_mb). Reductions a
 evaluations are split by rows, searches and bounds are dealt to the ranks.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,14 +18,11 @@ from app.errors import LockstepError
 from app.graphs.graph import Graph
 from app.log import Log
 from app.rng import stream
-from app.search.toolbox import Toolbox
 from app.solver.budget import Budget
 from app.solver.learned import ROLLOUTS, Clock, Limits, peel, rollout, rows_of
-from app.solver.progress import EXACT, Event, Progress
+from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
-
-# most evaluations, seconds -> core solution, evaluations made
-Learned = Callable[[int, float], tuple[np.ndarray | None, int]]
+from app.toolbox import EXACT, Toolbox
 
 HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
 REDUCE_SHARE = 0.3  # of a time limit: as are those that would take longer whatever they promise
@@ -76,15 +72,11 @@ class Pipeline:
         self.group, self.log, self.case, self.net, self.params = group, log, case, net, params
         self.keeper = keeper
 
-    def answer(
-        self, toolbox: Toolbox, name: str, given: np.ndarray | None = None, learned: Learned | None = None
-    ) -> Answer:
+    def answer(self, toolbox: Toolbox, name: str, given: np.ndarray | None = None) -> Answer:
         """The best solution the budget allows, and a bound.
 
-        given     a user's solution of the instance to start from, or None
-        learned   the policy's own way to a core solution; None: reduce and peel where there is a peeler, else
-                  its rollout
-        Ranks     all call
+        given   a user's solution of the instance to start from, or None
+        Ranks   all call
         """
         search, self.replay, self.by_clock = self.case.search, [], False
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
@@ -94,7 +86,7 @@ class Pipeline:
             budget.begun -= earlier.values["elapsed"]
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit)
         late = toolbox.hopeless_seconds > HOPELESS_SHARE * budget.left()
-        late = late or getattr(toolbox, "reduce_seconds", 0.0) > REDUCE_SHARE * budget.left()
+        late = late or toolbox.reduce_seconds > REDUCE_SHARE * budget.left()
         hopeless = np.array([late], dtype=np.int64)
         if search.reductions and not self.group.broadcast(hopeless)[0]:  # by rank 0's clock
             self._reduce(toolbox, progress, budget)
@@ -103,7 +95,7 @@ class Pipeline:
         self.keeper.at(0)
         self._check_replicas(f"{name}: after reductions", toolbox.core)
         with self.log.phase("start"):
-            best, values = self._starts(toolbox, progress, budget, given, learned)
+            best, values = self._starts(toolbox, progress, budget, given)
         self._check_replicas(f"{name}: before the search", toolbox.core, best)
         outcome, verified = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution
@@ -149,9 +141,8 @@ class Pipeline:
         return [] if by_chance else ["search.seconds=0", f"search.steps={steps}", *self.replay]
 
     def _starts(
-        self, toolbox: Toolbox, progress: Progress, budget: Budget, given: np.ndarray | None,
-        learned: Learned | None,
-    ) -> tuple[np.ndarray, dict[str, int]]:  # fmt: skip
+        self, toolbox: Toolbox, progress: Progress, budget: Budget, given: np.ndarray | None
+    ) -> tuple[np.ndarray, dict[str, int]]:
         """The best of the quick, the given and the learned core solution; and the values of all."""
         if not toolbox.core.n:
             candidates = {"reductions": toolbox.start()}
@@ -160,11 +151,10 @@ class Pipeline:
         if given is not None:
             candidates["given"] = toolbox.restrict(given)
         self.keeper.at(0)
-        unasked = getattr(toolbox, "unasked", "")
-        if self.case.search.start != "greedy" and unasked:
-            self.log.info("%s: the policy is not asked: %s", progress.name, unasked)
+        if self.case.search.start != "greedy" and toolbox.unasked:
+            self.log.info("%s: the policy is not asked: %s", progress.name, toolbox.unasked)
         elif self.case.search.start != "greedy" and toolbox.core.edges:
-            solution, progress.evaluations = self._learned(toolbox, budget, learned, progress.name)
+            solution, progress.evaluations = self._learned(toolbox, budget, progress.name)
             if solution is not None:
                 candidates["learned"] = solution
         values, best = {}, next(iter(candidates.values()))
@@ -174,18 +164,16 @@ class Pipeline:
                 best = core
         return best, values
 
-    def _learned(
-        self, toolbox: Toolbox, budget: Budget, learned: Learned | None, name: str
-    ) -> tuple[np.ndarray | None, int]:
-        """The policy's core solution, and the evaluations made. Ranks: all call."""
+    def _learned(self, toolbox: Toolbox, budget: Budget, name: str) -> tuple[np.ndarray | None, int]:
+        """The policy's core solution, and the evaluations made: reduce and peel where there is a peeler, else
+        its rollout. Ranks: all call.
+        """
         search, exchange, before = self.case.search, self.case.parallel.exchange, list(self.replay)
         limits = Limits(
             search.peel_fraction, search.evaluations, budget.left(), self.keeper, search.moves_at_once,
             partial(self._tell, name),
         )  # fmt: skip
-        if learned is not None:
-            core, evaluations = learned(search.evaluations, limits.seconds)
-        elif toolbox.peels:
+        if toolbox.peels:
             made = peel(self.group, self.net, self.params, toolbox, exchange, limits, search.peels)
             core, evaluations = made.solution, made.evaluations
             self.replay += [f"search.peel_fraction={made.fraction}", f"search.peels={made.passes}"]
@@ -193,9 +181,7 @@ class Pipeline:
         else:
             block = rows_of(self.group, toolbox.core, exchange, toolbox.metric)
             roll = ROLLOUTS.get(self.net.problem.dynamics, rollout)
-            core, evaluations, setting = roll(
-                self.group, self.net, self.params, block, limits, getattr(toolbox, "marks", None)
-            )
+            core, evaluations, setting = roll(self.group, self.net, self.params, block, limits, toolbox.marks)
             core = self._allowed(toolbox, core)
             self.replay += [setting, f"search.evaluations={evaluations}"]
         if core is None:

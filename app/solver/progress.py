@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from app.log import Log
 
 QUICK = 0.5  # s: a shorter solve is told in one line
-EXACT = "exact search"  # the source of what is found by an end that a clock has let come
 HEADER = "      step         best        bound  gap %  source               evals   time s"
 
 

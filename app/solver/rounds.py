@@ -17,12 +17,12 @@ from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.search.toolbox import Bounds, Search, Toolbox, Tree
 from app.solver.budget import Budget
 from app.solver.exact import Exact
 from app.solver.meetings import Meetings
-from app.solver.progress import EXACT, Progress
+from app.solver.progress import Progress
 from app.solver.workload import FIRST_SLICE, Workload
+from app.toolbox import Bounds, Search, Toolbox, Tree
 
 MICRO = 1e6
 
@@ -63,7 +63,7 @@ class Rounds:
         self.count, self.bound_rank = len(seeds), len(seeds) % group.size
         with raise_together(group, "starting the search"):
             mine, tree = self._searches(seeds, starts), self._tree() if with_bounds else None
-        self.plans = bool(group.max_integer(int(any(hasattr(each, "plan") for each in mine.values()))))
+        self.plans = bool(group.max_integer(int(any(each.plans for each in mine.values()))))
         for each in mine.values() if self.plans else ():
             each.plan(planned)
         self.exact = Exact(group, toolbox, tree, budget, progress, self.count)
@@ -76,8 +76,8 @@ class Rounds:
         self.meetings = Meetings(group, mine, self.count)
         # What searches and bounds have told each other.
         apart = with_bounds and self.bound_rank == self.count
-        self.follows = apart and getattr(toolbox, "bounds_follow", False)
-        self.hears = bool(group.max_integer(int(any(hasattr(each, "hear") for each in mine.values()))))
+        self.follows = apart and toolbox.bounds_follow
+        self.hears = bool(group.max_integer(int(any(each.hears for each in mine.values()))))
         self.told: int | None = None  # value of the last solution that the bounds of this rank have seen
         self.heard: np.ndarray | None = None  # a solution for bounds on a rank without a search
         self.last_best = self.followed = None  # values of the round before, of the solution last told
@@ -94,8 +94,7 @@ class Rounds:
 
     def _tree(self) -> Tree | None:
         """This rank's part of an exact search, where the core has one."""
-        make = getattr(self.toolbox, "tree", None)
-        return None if make is None else make(self.group.rank, self.group.size)
+        return self.toolbox.tree(self.group.rank, self.group.size)
 
     def _bounds(self, apart: bool) -> Bounds | None:
         """Bounds of the core; where they are apart from searches the start is all that they will see."""
@@ -111,7 +110,7 @@ class Rounds:
         try:
             return self._run()
         finally:
-            if hasattr(self.bounds, "close"):
+            if self.bounds is not None:
                 self.bounds.close()
 
     def _run(self) -> Outcome:
@@ -235,8 +234,7 @@ class Rounds:
         held = self._offer()
         words = [0, 0] if held is None else [1, self.offered[1]]
         known, best = self.group.sum_integers(np.array(words, dtype=np.int64)).tolist()
-        source = getattr(self.toolbox, "bounds_find", EXACT)
-        if known and self.progress.found(best, source, self.work.steps):
+        if known and self.progress.found(best, self.toolbox.bounds_find, self.work.steps):
             self.proved_by, self.taken = (self.bound_rank, best), held
             if self.hears:
                 self._tell_searches(held)
@@ -249,8 +247,10 @@ class Rounds:
 
     def _offer(self) -> np.ndarray | None:
         """What the bounds of this rank have found: an optimum, or one that is better part by part."""
-        held = None if self.bounds is None else self.bounds.optimum()
-        if held is None and hasattr(self.bounds, "pieces"):
+        if self.bounds is None:
+            return None
+        held = self.bounds.optimum()
+        if held is None:
             held = self.bounds.pieces()
         if held is not None and held is not self.offered[0]:
             self.offered = held, self.toolbox.value(self.toolbox.lift(held))

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.search.toolbox import Bounds, Search, Toolbox
 from app.solver.budget import Budget
 from app.solver.exact import EAGER_SHARE, Exact
 from app.solver.progress import Progress
+from app.toolbox import NEAR, Bounds, Search, Toolbox
 
 FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
@@ -21,7 +21,6 @@ CLOSING_SHARE = 4.0  # the same for bounds that may prove the best optimal, once
 GAINING_SHARE = 1.0  # the same for bounds that may get much better, once searches have settled,
 SETTLED = 2  # which they have after so many times the steps to their best
 TREE_SHARE = 0.4  # of the time of bounds, for the exact search that all ranks share
-NEAR = 0.01  # gap of a near bound
 STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one stand still
 FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
 CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
@@ -109,7 +108,7 @@ class Workload:
             return max(before, FIRST_SLICE)
         each = self.last / (self.made * len(self.mine)) + 1e-9
         target = self.target() * (1 - EAGER_SHARE if self.exact.eager else 1)
-        even = min(getattr(search, "even_steps", 1 << 40) for search in self.mine.values())
+        even = min(search.even_steps for search in self.mine.values())
         return max(1, min(int(target / (each * len(self.mine))), GROWTH_OF_SLICE * before, even, 1 << 40))
 
     def steps_to_come(self) -> int:
@@ -157,12 +156,12 @@ class Workload:
         else:
             wanted = self._turn() * (self._exact_share() if self.more else 1)
         room = min(self.exact.room, self.budget.left())
-        fits = getattr(self.exact.tree, "least_seconds", 0.0) <= room
+        fits = self.exact.tree.least_seconds <= room
         return min(wanted, room) if fits else 0.0
 
     def _tree_share(self) -> float:
         """What the exact search gets of the time of the searches of this rank."""
-        if getattr(self.exact.tree, "closing", False) and self._settled():
+        if self.exact.tree.closing and self._settled():
             return CLOSING_SHARE
         alone = self.bounds is not None and not self.more
         return self.bound_share() * (1 if alone else TREE_SHARE)
@@ -182,23 +181,24 @@ class Workload:
     def bound_share(self) -> float:
         """What bounds get of the time of the searches of this rank."""
         gap = self.progress.gap()
+        if self.bounds is not None and (share := self._promised_share(gap)):
+            return share
         near = gap is not None and gap <= NEAR
-        closing = getattr(self.bounds, "closing", False) and self._in_sight(gap)
-        if closing and self._settled():
-            return CLOSING_SHARE
-        if getattr(self.bounds, "leads", False):
-            return LEADING_SHARE
-        if closing:
-            return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
-        if getattr(self.bounds, "gaining", False) and self._settled():
-            return GAINING_SHARE
         stale = self.budget.seconds and self.fruitless > STALE_SHARE * self.budget.seconds
         hurried = self.budget.hurried or self.exact.eager or (near and stale)
         return HURRIED_SHARE if hurried else BOUND_SHARE
 
-    def _in_sight(self, gap: float | None) -> bool:
-        """Whether the end of closing bounds may be near, by the gap."""
-        return gap is not None and gap <= getattr(self.bounds, "near", NEAR)
+    def _promised_share(self, gap: float | None) -> float:
+        """The same for what they may come to; 0: nothing in particular."""
+        bounds = self.bounds
+        closing = bounds.closing and gap is not None and gap <= bounds.near
+        if closing and self._settled():
+            return CLOSING_SHARE
+        if bounds.leads:
+            return LEADING_SHARE
+        if closing:
+            return HURRIED_SHARE if self.budget.hurried else BOUND_SHARE
+        return GAINING_SHARE if bounds.gaining and self._settled() else 0.0
 
     def _settled(self) -> bool:
         """Whether the searches of this rank have long found nothing better."""
@@ -209,7 +209,7 @@ class Workload:
         if not self.may_bound():
             return 0.0
         least, share = self._least(), 1.0
-        closing = getattr(self.bounds, "closing", False)
+        closing = self.bounds.closing
         if not self.bound_seconds and least <= FIRST_SHARE * self.budget.left():
             return min(FIRST_BOUND, FIRST_SHARE * self.budget.left())
         if not self.made:  # no search is left to wait for

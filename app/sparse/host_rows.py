@@ -28,8 +28,8 @@ class HostRows:
     _indices: list[np.ndarray]
     _weights: list[list[np.ndarray]]
     _arcs: Any
-    _heard: Any
-    _told: Any
+    _adjacency: Any
+    _transpose: Any
     _tile_firsts: list[int]
     _own_tile: int
     _ghost_ptr: np.ndarray
@@ -92,7 +92,7 @@ class HostRows:
         return counts, columns, weights
 
     def arcs_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Of a directed graph arcs, weights, told_weights (graphs/graph.py) of what `extended_rows` gives."""
+        """Of a directed graph arcs, weights, transpose_weights (graphs/graph.py) of `extended_rows`."""
         _, _, (arcs, *weights) = self._entries(rows, [self._arcs, *self._weights])
         return (arcs, *(weights or (None, None)))
 
@@ -173,7 +173,7 @@ class HostRows:
 
     def index_bytes(self) -> int:
         """Host memory of the stored column numbers, those of ghost columns included."""
-        parts = [part for part in (self, self._heard, self._told) if part is not None]
+        parts = [part for part in (self, self._adjacency, self._transpose) if part is not None]
         held = sum(indices.nbytes for part in parts for indices in part._indices)
         return held + (0 if self.plan.mode == "none" else self._ghost_rows.nbytes)
 

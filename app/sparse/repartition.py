@@ -12,15 +12,16 @@ from app.sparse.rowblock import RowBlock
 def graph_of(block: RowBlock) -> Graph:
     """The held rows as a Graph again, with global columns: those of the graph may have been let go of."""
     counts, columns = block.global_rows(np.arange(block.n_real))
-    weights, arcs, told_weights = block.extended_rows(np.arange(block.n_real))[2], None, None
+    weights, arcs, transpose_weights = block.extended_rows(np.arange(block.n_real))[2], None, None
     if weights is None and block.weighted:  # this rank's happen to be one
         weights = np.ones(len(columns), dtype=np.float32)
     if block.directed:
-        arcs, weights, told_weights = block.arcs_of(np.arange(block.n_real))
+        arcs, weights, transpose_weights = block.arcs_of(np.arange(block.n_real))
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Graph(
         block.name, block.n, min(block.lo, block.n), min(block.lo, block.n) + block.n_real, indptr,
-        columns.astype(index_type(block.n)), block.edges, weights, arcs=arcs, told_weights=told_weights,
+        columns.astype(index_type(block.n)), block.edges, weights, arcs=arcs,
+        transpose_weights=transpose_weights,
     )  # fmt: skip
 
 

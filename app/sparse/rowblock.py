@@ -14,7 +14,7 @@ from scipy.sparse import _sparsetools
 
 from app.comm.group import Group
 from app.device import row_pieces
-from app.graphs.graph import HEARD, TOLD, Graph, index_type
+from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph, index_type
 from app.graphs.metric import Metric
 from app.partition.rows import RowPartition
 from app.sparse.host_rows import PIECE, HostRows, ranges, slices
@@ -56,14 +56,14 @@ class RowBlock(HostRows):
     width      columns of the operands that whole products are made with; 0 where changes are followed row by
                row, which needs ghost rows: then "auto" is never "staged"
     metric     distances between all pairs of nodes, whole on every rank, where a problem needs them; or None
-    directed   the graph has arcs: the rows are the pattern of both directions, A is None, and `heard` and
-               `told` are the matrices
+    directed   the graph has arcs: the rows are the pattern of both directions, A is None, and `adjacency` and
+               `transpose` are the matrices
     columns    [n_ext] int64 the global number of each extended column, or None: they are all rows
     kept       what others derive from the rows once (sparse/whole_weights.py), by name
     Memory     4 bytes for each stored directed edge ("none", "gather": in the graph's own array), and 4 more
                for each whose column is a ghost; weights: 4 (unless staged: in the graph's own array), or 8
                where some are negative; directed: the entries of both directions, 1 or 9 bytes more for each,
-               and those of `heard` and `told`
+               and those of `adjacency` and `transpose`
     """
 
     def __init__(
@@ -84,25 +84,25 @@ class RowBlock(HostRows):
         self.plan = self._choose(group, graph)
         self.own_at = sum(self.plan.recv_counts[: group.rank])
         self.n_ext = sum(self.plan.recv_counts)
-        self._heard = self._told = self._arcs = None
+        self._adjacency = self._transpose = self._arcs = None
         self._store(group, graph)
         self._agree(group)
         if self.directed:
-            self._heard = self._direction(group, HEARD, self._weights[:1])
-            self._told = self._direction(group, TOLD, self._weights[1:])
+            self._adjacency = self._direction(group, IN_A, self._weights[:1])
+            self._transpose = self._direction(group, IN_TRANSPOSE, self._weights[1:])
 
     @property
-    def heard(self) -> "RowBlock":
+    def adjacency(self) -> "RowBlock":
         """The rows of A, by which a node sums over those that it hears; of an undirected graph this block.
 
-        Of a directed one the block shares plan and columns with this one; the same for `told`.
+        Of a directed one the block shares plan and columns with this one; the same for `transpose`.
         """
-        return self._heard or self
+        return self._adjacency or self
 
     @property
-    def told(self) -> "RowBlock":
+    def transpose(self) -> "RowBlock":
         """The rows of A^T, by which a node sums over those that hear it."""
-        return self._told or self
+        return self._transpose or self
 
     # ---- making -----------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class RowBlock(HostRows):
         weights   [their tiles], or [] for all ones
         """
         part, kept = copy(self), [(arcs & bit) > 0 for arcs in self._arcs]
-        part.directed, part.kept, part._heard, part._told, part._arcs = False, {}, None, None, None
+        part.directed, part.kept, part._adjacency, part._transpose, part._arcs = False, {}, None, None, None
         part._pointers, part._indices = [], []
         for pointers, indices, chosen in zip(self._pointers, self._indices, kept):
             before = np.zeros(len(chosen) + 1, dtype=pointers.dtype)
@@ -189,7 +189,7 @@ class RowBlock(HostRows):
         if group.size > 1:
             self._index_ghosts()
         if self.directed:
-            entries = [each for each in (graph.weights, graph.told_weights) if each is not None]
+            entries = [each for each in (graph.weights, graph.transpose_weights) if each is not None]
             entries.append(graph.arcs)
         else:
             entries = self._split_weights(graph.weights)

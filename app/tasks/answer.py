@@ -14,11 +14,11 @@ from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
 from app.problems.problem import Problem
 from app.search.solution_text import read_nodes
-from app.search.toolbox import Instance, Toolbox
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.progress import Event, relative_gap
 from app.tasks.compare import baseline_values, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
+from app.toolbox import Instance, Toolbox
 
 STARTS = ("learned", "greedy")
 
@@ -62,7 +62,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
     """The problem's tools for one whole instance, with the nodes that are fixed. Ranks: all call."""
     search = context.case.search
     with raise_together(context.group, "reading the fixed nodes"):
-        ids = all_ids(whole)
+        ids = whole.held_ids()
         inside, outside = (
             np.flatnonzero(read_nodes(path, ids)) if path else _rows_of(given, ids)
             for path, given in ((search.inside, loaded.inside), (search.outside, loaded.outside))
@@ -91,24 +91,19 @@ def _rows_of(nodes: np.ndarray | None, ids: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.isin(ids, nodes))
 
 
-def all_ids(graph: Graph) -> np.ndarray:
-    """[n] int64 or names, the file's ids of all nodes of a whole graph."""
-    return graph.node_ids(np.arange(graph.n))
-
-
 def answer_whole(
-    context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, whole: Graph, learned: Any
+    context: Context, pipeline: Pipeline, problem: Problem, loaded: Loaded, whole: Graph
 ) -> Solved:
     """The pipeline on one instance. Ranks: all call; identical on all."""
     case, group = context.case, context.group
     toolbox = make_toolbox(context, problem, loaded, whole)
-    ids, given = all_ids(whole), None
+    ids, given = whole.held_ids(), None
     if case.search.start not in STARTS:
         with raise_together(group, "reading the solution to start from"):
             given = problem.read(case.search.start, ids)
             if (fault := toolbox.fault(given)) is not None:
                 context.log.info("warning: %s: %s; it is repaired", case.search.start, fault)
-    answer = pipeline.answer(toolbox, whole.name, given, learned)
+    answer = pipeline.answer(toolbox, whole.name, given)
     with context.log.phase("check"), raise_together(group, "checking the solution"):
         fault = toolbox.fault(answer.solution)
         if fault is not None:
@@ -127,11 +122,8 @@ def in_unit(toolbox: Any, value: int | None) -> float | int | None:
     """A value as the objective it stands for, rounded to the decimals that its weights have."""
     if value is None or toolbox.unit == 1:
         return value
-    weights = getattr(toolbox, "weights", None)  # tours have none
-    objective, decimals = (
-        value * toolbox.unit,
-        None if weights is None else decimals_of(weights * toolbox.unit),
-    )
+    objective, weights = value * toolbox.unit, toolbox.weights
+    decimals = None if weights is None else decimals_of(weights * toolbox.unit)
     return objective if decimals is None else round(objective, decimals)
 
 

@@ -6,7 +6,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.problems.table import make_problem
 from app.solver.progress import relative_gap
-from app.tasks.answer import all_ids, in_unit, make_toolbox
+from app.tasks.answer import in_unit, make_toolbox
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
 
@@ -25,7 +25,7 @@ def run_check(context: Context, path: str) -> None:
     problem = make_problem(context.case.problem.name)
     toolbox = make_toolbox(context, problem, graphs[0], whole)
     with raise_together(context.group, "checking the solution"):
-        solution = problem.read(path, all_ids(whole))
+        solution = problem.read(path, whole.held_ids())
         if (fault := toolbox.fault(solution)) is not None:
             raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
     value = toolbox.value(solution)

@@ -17,18 +17,18 @@ from app.gnn.inputs import feature_room
 from app.gnn.metrics import Scores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, fit
-from app.graphs.graph import HEARD
+from app.graphs.graph import IN_A
 from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodedata import NO_LABELS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget
 from app.partition.cost import CostModel, from_arrays
+from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import load_node_data
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
-from app.tasks.rollouts import all_ids
 from app.text import printable
 
 
@@ -88,7 +88,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         learned = f'have learned with graph.neighbours = "{saved.neighbours}"'
         log.info('warning: the weights %s; here nodes hear "%s"', learned, heard)
     block = context.rows(loaded, gnn.hidden)
-    if gnn.edge_weights and not block.heard.weighted:
+    if gnn.edge_weights and not block.adjacency.weighted:
         log.info(
             "warning: gnn.edge_weights: %s has no edge weights; every edge counts one", loaded.graph.name
         )
@@ -153,7 +153,7 @@ def _architecture(gnn: GnnCase, loaded: Loaded, data: NodeData) -> tuple[GnnCase
 
 def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> None:
     """Refuse what cannot be trained. Raises CaseError."""
-    given = [each for each in (loaded.graph.weights, loaded.graph.told_weights) if each is not None]
+    given = [each for each in (loaded.graph.weights, loaded.graph.transpose_weights) if each is not None]
     if gnn.edge_weights and any((each < 0).any() for each in given):
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
     if not data.classes and not gnn.weights:
@@ -226,7 +226,7 @@ def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None
 
 def _count_arcs(context: Context, loaded: Loaded) -> int:
     """Arcs of a directed graph. Ranks: all call."""
-    return int(context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & HEARD)]))[0])
+    return int(context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & IN_A)]))[0])
 
 
 def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores]) -> None:
@@ -302,7 +302,8 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, embeddings/NAME.npy and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
     class_ids = classifier.data.class_ids
-    ids, predicted = all_ids(context, loaded), gather_predictions(context, loaded, classifier)
+    ids = ids_everywhere(group, loaded.graph, loaded.rows)
+    predicted = gather_predictions(context, loaded, classifier)
     with context.log.phase("write"), raise_together(group, "writing the results"):
         if group.rank == 0:
             note = f"{case.run.name}, seed {case.seed}, {done.fit.epochs} epochs"

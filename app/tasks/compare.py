@@ -13,8 +13,8 @@ from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.table import make_problem
-from app.search.toolbox import Bounds, Instance, Toolbox
 from app.tasks.context import Context
+from app.toolbox import Bounds, Instance, Toolbox
 
 LEAST_SECONDS = 1.0  # that baselines have under any time limit
 
@@ -68,8 +68,8 @@ def baseline_values(
     group, begun = context.group, time.monotonic()
     named, keeper = toolbox.baselines(), context.keeper.apart(only_this_rank(context.device))
     names = list(named)
-    if left_out := getattr(toolbox, "left_out", ""):
-        context.log.info("%s: too large for the baselines %s", name, left_out)
+    if toolbox.left_out:
+        context.log.info("%s: too large for the baselines %s", name, toolbox.left_out)
     values = np.zeros(len(names), dtype=np.int64)
     labels = [""] * len(names)
     with raise_together(group, "baselines"):
@@ -118,8 +118,7 @@ def bound_of(context: Context, toolbox: Toolbox, best: int, seconds: float) -> t
                     words[:] = True, toolbox.value_of_core(bounds.value), checked
                     method = bounds.method
             finally:
-                if hasattr(bounds, "close"):
-                    bounds.close()
+                bounds.close()
     known, value, verified = group.sum_integers(words).tolist()
     return (value if known else None), group.broadcast_text(method, worker), bool(verified)
 

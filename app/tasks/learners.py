@@ -26,7 +26,7 @@ from app.problems.table import make_problem
 from app.rl.dynamics import begin_environment
 from app.rl.env import step_together
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_one_at_a_time
+from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.select import random_candidates
 from app.rl.training import train_policy
 from app.rng import stream
@@ -200,7 +200,7 @@ def _values(
     """[graphs] objectives of the greedy policy with some weights. Ranks: all call."""
     params = Parameters(group.device, net.shapes())
     params.set(weights)
-    envs = cover_one_at_a_time(group, net, params, blocks)
+    envs = rolled_out_one_at_a_time(group, net, params, blocks)
     return np.array([net.problem.objective(env.chosen, env.totals) for env in envs], dtype=np.float64)
 
 

@@ -26,7 +26,7 @@ from app.partition.families import family_names
 from app.partition.load import generate_set
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_one_at_a_time
+from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.training import train_policy
 from app.sparse.rowblock import RowBlock
 from app.tasks.cells import cell
@@ -74,7 +74,7 @@ class Tests:
         group = self.group
         values = np.zeros(len(self.families), dtype=np.int64)
         with raise_together(group, "testing"):
-            envs = cover_one_at_a_time(only_this_rank(group.device), net, params, self.blocks)
+            envs = rolled_out_one_at_a_time(only_this_rank(group.device), net, params, self.blocks)
             mine = [net.problem.objective(env.chosen, env.totals) for env in envs]
             values[group.rank :: group.size] = mine
         ratio = group.sum_integers(values) / self.references.values

@@ -22,7 +22,7 @@ from app.problems.table import make_problem
 from app.recipes import find_recipe
 from app.report import plot_quality
 from app.rl.qnet import QNetwork
-from app.rl.rollout import cover_one_at_a_time
+from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.training import Training, train_policy
 from app.rl.weights import save_weights
 from app.sparse.rowblock import RowBlock
@@ -126,10 +126,10 @@ def _train_and_test(
         )  # fmt: skip
     with context.log.phase("test"):
         found = [
-            float(ratios(tests, _cover_sizes(context, training.net, weights, tests)).mean())
+            float(ratios(tests, _solution_sizes(context, training.net, weights, tests)).mean())
             for _, weights in snapshots
         ]
-        sizes = _cover_sizes(context, training.net, training.weights, tests)
+        sizes = _solution_sizes(context, training.net, training.weights, tests)
     _save(context, training, case, name)
     return sizes.tolist(), ([step for step, _ in snapshots], found), digest(training.weights)
 
@@ -141,13 +141,13 @@ def _save(context: Context, training: Training, case: Case, name: str) -> None:
         save_weights(path, training.weights, case.policy, case.problem.name, f"study {name}")
 
 
-def _cover_sizes(
+def _solution_sizes(
     context: Context, net: QNetwork, weights: dict[str, np.ndarray], tests: TestSet
 ) -> np.ndarray:
     """Objectives of the policy alone: one node at a time, nothing dropped afterwards. Ranks: all call."""
     params = Parameters(context.device, net.shapes())
     params.set(weights)
-    envs = cover_one_at_a_time(context.group, net, params, tests.blocks)
+    envs = rolled_out_one_at_a_time(context.group, net, params, tests.blocks)
     return np.array([net.problem.objective(env.chosen, env.totals) for env in envs])
 
 

@@ -11,8 +11,8 @@ from app.log import Log
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.table import make_problem
-from app.search.toolbox import Instance
 from app.solver.pipeline import Pipeline
+from app.toolbox import Instance
 
 
 @dataclass(frozen=True)

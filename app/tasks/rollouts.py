@@ -14,11 +14,12 @@ from app.errors import CaseError, LockstepError
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
+from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, with_shared_blocks
 from app.problems.problem import Problem
 from app.problems.table import WEIGHED
 from app.rl.env import Environment
-from app.rl.rollout import Cover, cover_graph, drop_redundant, finished_cover, one_at_a_time
+from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, Clock, Limits
 from app.solver.progress import relative_gap
@@ -75,7 +76,7 @@ def _prices(context: Context, problem: Problem, loaded: Loaded) -> _Prices | Non
         return None
     found = context.group.gather_host(np.ascontiguousarray(graph.node_weights), loaded.rows.row_counts())
     weights, unit = whole_numbers(found, f"{graph.name}: a node weight")
-    ids = all_ids(context, loaded)
+    ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
     refuse_weights(weights, found, graph.name, problem.solution, partial(one_id, ids))
     return _Prices(weights, unit)
 
@@ -98,11 +99,11 @@ def policy_alone(
         alike = with_shared_blocks(context.group, small, largest=largest)
         blocks = [context.state_rows(loaded, problem) for loaded in alike]
         envs = _solve_side_by_side(context, policy, blocks)
-    covers = [
-        _finish(context, finished_cover(context.group, problem, e.block, e.chosen_at, e.steps, e.value))
+    rollouts = [
+        _finish(context, finished_rollout(context.group, problem, e.block, e.chosen_at, e.steps, e.value))
         for e in envs
     ]
-    return {id(loaded): cover.objective for loaded, cover in zip(small, covers)}
+    return {id(loaded): rollout.objective for loaded, rollout in zip(small, rollouts)}
 
 
 def is_small(loaded: Loaded) -> bool:
@@ -126,7 +127,7 @@ def introduce(context: Context, loaded: Loaded) -> None:
 
 def _solve_all(
     context: Context, policy: Policy, graphs: list[Loaded], todo: set[int]
-) -> Iterator[tuple[Loaded, Cover, float]]:
+) -> Iterator[tuple[Loaded, Rollout, float]]:
     """(graph, solution, seconds) in order: small generated graphs side by side, others one by one.
 
     Under a limit of seconds or evaluations, which are those of each graph, all of them one by one.
@@ -149,8 +150,8 @@ def _solve_all(
         if env is None:
             yield (loaded, *_solve_one(context, policy, loaded))
         else:
-            cover = finished_cover(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
-            yield loaded, _finish(context, cover), share
+            rollout = finished_rollout(group, env.problem, env.block, env.chosen_at, env.steps, env.value)
+            yield loaded, _finish(context, rollout), share
 
 
 def _solve_side_by_side(context: Context, policy: Policy, blocks: list[RowBlock]) -> list[Environment]:
@@ -163,7 +164,7 @@ def _solve_side_by_side(context: Context, policy: Policy, blocks: list[RowBlock]
     return envs
 
 
-def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover, float]:
+def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Rollout, float]:
     """One graph by the case's selection rule, with progress in the log."""
     case, log, graph = context.case, context.log, loaded.graph
     introduce(context, loaded)
@@ -190,16 +191,16 @@ def _solve_one(context: Context, policy: Policy, loaded: Loaded) -> tuple[Cover,
         )
 
     with log.phase("policy"):
-        cover = cover_graph(
+        rollout = roll_out(
             context.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
             stop=stop, most=case.search.evaluations, finish=True,
         )  # fmt: skip
     log.info(
         "%s: %s of %.10g%s, %d evaluations%s, exchange %s",
-        graph.name, cover.problem.solution, cover.objective, " nodes" if cover.counted else "",
-        cover.evaluations, _limited(cover), mode,
+        graph.name, rollout.problem.solution, rollout.objective, " nodes" if rollout.counted else "",
+        rollout.evaluations, _limited(rollout), mode,
     )  # fmt: skip
-    return _finish(context, cover), time.perf_counter() - start
+    return _finish(context, rollout), time.perf_counter() - start
 
 
 class _Stop:
@@ -223,41 +224,43 @@ class _Stop:
         return before and self.clock.rings()
 
 
-def _limited(cover: Cover) -> str:
+def _limited(rollout: Rollout) -> str:
     """What a limit of time or of evaluations did to a rollout, for the log."""
-    if cover.rest:
-        return f", the last {cover.rest} by a plain greedy: the limit was reached"
-    return "" if cover.done else ": the limit was reached"
+    if rollout.rest:
+        return f", the last {rollout.rest} by a plain greedy: the limit was reached"
+    return "" if rollout.done else ": the limit was reached"
 
 
-def _finish(context: Context, cover: Cover) -> Cover:
+def _finish(context: Context, rollout: Rollout) -> Rollout:
     """Drop redundant nodes where the case wants it."""
-    return drop_redundant(context.group, cover) if context.case.search.drop_redundant else cover
+    return drop_redundant(context.group, rollout) if context.case.search.drop_redundant else rollout
 
 
 def _account(
-    context: Context, problem: Problem, loaded: Loaded, cover: Cover, seconds: float, prices: _Prices | None
-) -> Solved:
+    context: Context, problem: Problem, loaded: Loaded, rollout: Rollout, seconds: float,
+    prices: _Prices | None,
+) -> Solved:  # fmt: skip
     """Check the solution, bound it, compare it. Ranks: all call.
 
     prices   of nodes that have weights: the objective is what the solution costs
     """
     case = context.case
     if len(loaded.graph.indices) < loaded.graph.indptr[-1]:
-        loaded.restore(cover.block.global_rows(np.arange(cover.block.n_real))[1])
+        loaded.restore(rollout.block.global_rows(np.arange(rollout.block.n_real))[1])
     graph = loaded.graph
     with context.log.phase("check"):
-        solution = _check(context, loaded, cover)
-    objective = cover.objective
+        solution = _check(context, loaded, rollout)
+    objective = rollout.objective
     if prices is not None:
         objective = in_unit(prices, int(prices.weights[solution].sum()))
     entry: dict[str, Any] = {
         "name": graph.name, "nodes": graph.n, "edges": graph.edges, "objective": objective,
         "sense": problem.sense, "bound": None, "bound_method": None, "gap": None, "bound_is_weak": False,
         "bound_verified": False, "optimal": False, "feasible": True, "source": "policy",
-        "learned": objective, "policy_evaluations": cover.evaluations, "steps": 0,
-        "replay": ["search.seconds=0", f"search.evaluations={cover.evaluations}"], "by_greedy": cover.rest,
-        "seconds": round(seconds, 4), "before_dropping": cover.before_dropping, "baselines": {},
+        "learned": objective, "policy_evaluations": rollout.evaluations, "steps": 0,
+        "replay": ["search.seconds=0", f"search.evaluations={rollout.evaluations}"],
+        "by_greedy": rollout.rest, "seconds": round(seconds, 4),
+        "before_dropping": rollout.before_dropping, "baselines": {},
         "digest": digest(
             {
                 "chosen": np.flatnonzero(solution).astype("<i8"),
@@ -267,25 +270,26 @@ def _account(
     }  # fmt: skip
     whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
     if whole is not None:
-        _compare(context, problem, loaded, whole, solution, entry, cover.counted)
-    return Solved(entry, problem.text(solution, all_ids(context, loaded)), solution, [], whole)
+        _compare(context, problem, loaded, whole, solution, entry, rollout.counted)
+    ids = ids_everywhere(context.group, graph, loaded.rows)
+    return Solved(entry, problem.text(solution, ids), solution, [], whole)
 
 
-def _check(context: Context, loaded: Loaded, cover: Cover) -> np.ndarray:
+def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
     """[n] bool, the solution, after every rank has checked its rows against the whole. Ranks: all call.
 
     A wrong answer is an internal error, never a result.
     """
     group = context.group
-    solution = group.gather_host(cover.cover_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
+    solution = group.gather_host(rollout.solution_own.astype(np.uint8), loaded.rows.row_counts()).astype(bool)
     with raise_together(group, "checking the solution"):
-        wrong = cover.problem.violation(loaded.graph, solution)
+        wrong = rollout.problem.violation(loaded.graph, solution)
         if wrong is not None:
-            raise LockstepError(f"{loaded.graph.name}: the {cover.problem.solution} {wrong}")
-        own = cover.problem.value(loaded.graph, solution) if cover.counted else 0
+            raise LockstepError(f"{loaded.graph.name}: the {rollout.problem.solution} {wrong}")
+        own = rollout.problem.value(loaded.graph, solution) if rollout.counted else 0
     value = int(group.sum_integers(np.array([own]))[0])
-    if cover.counted and value != cover.objective:
-        raise LockstepError(f"{loaded.graph.name}: the objective is {value}, not {cover.objective}")
+    if rollout.counted and value != rollout.objective:
+        raise LockstepError(f"{loaded.graph.name}: the objective is {value}, not {rollout.objective}")
     return solution
 
 
@@ -321,9 +325,3 @@ def _compare(
         with context.log.phase("baselines"):
             values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(context.case))
         entry["baselines"] = {label: in_unit(toolbox, each) for label, each in values.items()}
-
-
-def all_ids(context: Context, loaded: Loaded) -> np.ndarray:
-    """[n] int64 or names, the file's ids of all nodes. Ranks: all call."""
-    graph = loaded.graph
-    return context.group.gather_host(graph.node_ids(np.arange(graph.lo, graph.hi)), loaded.rows.row_counts())

@@ -19,7 +19,7 @@ from app.errors import CaseError, LockstepError
 from app.model.plan import graph_case
 from app.partition.load import Loaded, generate_set
 from app.problems.table import make_problem
-from app.rl.rollout import Cover, cover_graph
+from app.rl.rollout import Rollout, roll_out
 from app.rl.select import find_rule
 from app.sparse.rowblock import RowBlock
 from app.tasks.cells import cell
@@ -106,20 +106,20 @@ def _row(
 
     one   the line of one node at a time
     """
-    covers, seconds = [], []
+    rollouts, seconds = [], []
     for loaded, block in graphs:
-        cover, taken = _solve(context, policy, block, rule, full=False)
-        _check(context, loaded, cover)
-        covers.append(cover)
+        rollout, taken = _solve(context, policy, block, rule, full=False)
+        _check(context, loaded, rollout)
+        rollouts.append(rollout)
         seconds.append(taken)
     again, full = _solve(context, policy, graphs[0][1], rule, full=True)
-    if not np.array_equal(again.chosen_at_own, covers[0].chosen_at_own):
+    if not np.array_equal(again.chosen_at_own, rollouts[0].chosen_at_own):
         raise LockstepError(f"{text}, {rule.text}: scores that follow chose other nodes than full ones")
     row: dict[str, Any] = {
         "graph": text, "rule": rule.text, "graphs": len(graphs), "edges": graphs[0][0].graph.edges,
-        "cover": sum(cover.objective for cover in covers),
-        "evaluations": sum(cover.evaluations for cover in covers), "full_s": full,
-        "following_s": seconds[0], "digest": str([cover.objective for cover in covers]),
+        "cover": sum(each.objective for each in rollouts),
+        "evaluations": sum(each.evaluations for each in rollouts), "full_s": full,
+        "following_s": seconds[0], "digest": str([each.objective for each in rollouts]),
     }  # fmt: skip
     one = one or row
     paper = PAPER.get(text) if rule.name == "adaptive" else None
@@ -132,25 +132,27 @@ def _row(
     }  # fmt: skip
 
 
-def _solve(context: Context, policy: Policy, block: RowBlock, rule: Rule, full: bool) -> tuple[Cover, float]:
+def _solve(
+    context: Context, policy: Policy, block: RowBlock, rule: Rule, full: bool
+) -> tuple[Rollout, float]:
     """One solution, nothing dropped; seconds of rank 0's processor, waiting for others included."""
     group = context.group
     group.barrier()
     begun = time.process_time()
     with context.log.phase("full" if full else "following"):
-        cover = cover_graph(group, policy.net, policy.params, block, rule.name, rule.fraction, full=full)
+        rollout = roll_out(group, policy.net, policy.params, block, rule.name, rule.fraction, full=full)
         group.barrier()
-    return cover, float(group.broadcast(np.array([time.process_time() - begun]))[0])
+    return rollout, float(group.broadcast(np.array([time.process_time() - begun]))[0])
 
 
-def _check(context: Context, loaded: Loaded, cover: Cover) -> None:
+def _check(context: Context, loaded: Loaded, rollout: Rollout) -> None:
     """Every rank checks its rows of the solution. Ranks: all call."""
     counts = loaded.rows.row_counts()
-    solution = context.group.gather_host(cover.cover_own.astype(np.uint8), counts).astype(bool)
+    solution = context.group.gather_host(rollout.solution_own.astype(np.uint8), counts).astype(bool)
     with raise_together(context.group, "checking the solution"):
-        wrong = cover.problem.violation(loaded.graph, solution)
+        wrong = rollout.problem.violation(loaded.graph, solution)
         if wrong is not None:
-            raise LockstepError(f"{loaded.graph.name}: the {cover.problem.solution} {wrong}")
+            raise LockstepError(f"{loaded.graph.name}: the {rollout.problem.solution} {wrong}")
 
 
 # ---- what is said -----------------------------------------------------------------------------------------

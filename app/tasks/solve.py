@@ -199,7 +199,7 @@ def solve_graph(
         return solved
     introduce(context, loaded)
     pipeline = Pipeline(context.group, context.log, context.case, policy.net, policy.params, keeper)
-    return answer_whole(context, pipeline, problem, loaded, whole, None)
+    return answer_whole(context, pipeline, problem, loaded, whole)
 
 
 # ---- what is written and said -----------------------------------------------------------------------------

@@ -169,7 +169,7 @@ class GAT:
             add = lambda pattern, X: device.attention_back(  # noqa: E731
                 pattern, X, S.array, R.array, dS.array, dR.array
             )
-            engine.heard_by.visit(F.array, True, add)
+            engine.adjoint.visit(F.array, True, add)
 
         engine.apply("spmm", "attend_back", [F, S, R], [dS, dR], work, (F.width,))
         return dS, dR

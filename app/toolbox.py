@@ -1,4 +1,7 @@
-"""Toolbox: what a problem offers the solver for one whole instance, and the protocols of its tools.
+"""Toolbox: what a problem offers the solver for one whole instance, and the bases of its tools.
+
+A class of tools inherits from one of the bases here: what is abstract it writes, everything else has a
+default that stands for "there is none". The solver asks for nothing that is not named here.
 
 A solution is an array [n], one entry per node: a mask of chosen nodes, the two sides of a cut, or the order
 of a tour. Values are exact integers; `unit` turns them into objectives.
@@ -6,16 +9,21 @@ of a tour. Values are exact integers; `unit` turns them into objectives.
 
 import inspect
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from app.graphs.graph import Graph
 
 Baseline = Callable[[], tuple[np.ndarray, str]]  # a solution, and the name to print beside its value
+
+EXACT = "exact search"  # the source of what is found by an end that a clock has let come
+NEAR = 0.01  # gap of a near bound
+ALWAYS = 1 << 62  # steps
 
 
 def _none() -> np.ndarray:
@@ -50,7 +58,7 @@ def rule_of(instance: Instance, rule: Callable[..., Any]) -> Baseline:
     return partial(rule, instance.graph)
 
 
-class Search(Protocol):
+class Search(ABC):
     """A local search from one seed: a function of the seed and the number of steps, however they are sliced.
 
     steps      made so far
@@ -58,189 +66,231 @@ class Search(Protocol):
     found_at   the step at which it was found
     done       nothing better can exist
 
-    One whose steps do not all cost about the same may have `even_steps`, for how many more they do.
-
-    One that can use what others found also has `meeting_steps`, the steps between two meetings, join(count)
-    for the number of searches, news() -> [k, n] integers to tell, meet(others) with the news of the others.
-
-    One that can go on from a solution that bounds have found has hear(solution); only under a time limit.
-
-    One that may fit its course to a time limit has expect(steps), told now and then how many are to come, and
-    the list `planned` of what it made of that, which plan(planned) has another search do again.
+    even_steps      for how many more steps each costs about what the last ones did
+    meeting_steps   the steps between two meetings, for a search that can use what others found; 0: none
+    hears           whether it can go on from a solution that bounds have found
+    plans           whether it fits its course to a time limit; planned: what it has made of that
     """
 
     steps: int
     best: int
     found_at: int
     done: bool
+    even_steps: int = ALWAYS
+    meeting_steps: int = 0
+    hears: bool = False
+    plans: bool = False
+    planned: Sequence[int] = ()
 
+    @abstractmethod
     def run(self, steps: int) -> None:
         """Make so many more steps, fewer only when done."""
-        ...
 
+    @abstractmethod
     def solution(self) -> np.ndarray:
         """The best core solution, a copy."""
-        ...
+
+    # ---- where it meets others (meeting_steps) -------------------------------------------------------------
+
+    def join(self, searches: int) -> None:
+        """Be one of so many searches, before the first step."""
+
+    def news(self) -> np.ndarray:
+        """[k, n] integers, what the others shall know."""
+        return np.zeros((0, 0), dtype=np.int64)
+
+    def meet(self, others: list[np.ndarray]) -> None:
+        """The news of each of the others."""
+
+    # ---- under a time limit (hears, plans) -----------------------------------------------------------------
+
+    def hear(self, solution: np.ndarray) -> None:
+        """A core solution that bounds have found."""
+
+    def plan(self, planned: Sequence[int]) -> None:
+        """Do again what another search has `planned`; empty: plan as `expect` leads to."""
+
+    def expect(self, steps: int) -> None:
+        """About so many steps are to come; told now and then."""
 
 
-class Bounds(Protocol):
+class Bounds(ABC):
     """Bounds on the value of every core solution, improved while there is time; each of them is valid.
 
     value           the best so far, rounded to what a solution can attain
     method          how it was found; "": no bound yet
     least_seconds   an estimate of the shortest call of `improve`, where it is long
-    check_seconds   an estimate of what `verify` takes
-    closing         whether the work under way may prove a solution optimal, and gets time to; may be missing
-    leads           whether the bounds' work leads to the best solutions, or nearly; may be missing
-    near            the gap, over the bound, from which on it does; may be missing: a hundredth
+    check_seconds   an estimate of what `verify` takes, where it is long
+    closing         whether the work under way may prove a solution optimal, and gets time to
+    near            the gap, over the bound, from which on it does
+    gaining         whether the work under way may make the bound much better
+    leads           whether the bounds' work leads to the best solutions, or nearly
     """
 
     value: int
     method: str
-    least_seconds: float
-    check_seconds: float
+    least_seconds: float = 0.0
+    check_seconds: float = 0.0
+    closing: bool = False
+    near: float = NEAR
+    gaining: bool = False
+    leads: bool = False
 
-    def expect(self, seconds: float) -> None:
-        """Before the first call: the time limit of the run, in which what takes too long is not begun."""
-        ...
-
+    @abstractmethod
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing that a core solution of value `best` exists, and maybe one.
 
         solution   of value at best `best`; where None, one given earlier stands
         returns    True while there is more to try
         """
-        ...
+
+    def expect(self, seconds: float) -> None:
+        """Before the first call: the time limit of the run, in which what takes too long is not begun."""
 
     def optimum(self) -> np.ndarray | None:
         """An optimal core solution, where the bounds' own search has found one."""
-        ...
+        return None
 
     def pieces(self) -> np.ndarray | None:
         """A core solution better than `best` of the last call of `improve`, put together from the best that
-        is known of each part of the core; None: there is none. May be missing.
+        is known of each part of the core; None: there is none.
 
         The same array until there is a better one.
         """
-        ...
+        return None
 
     def close(self) -> None:
-        """No more calls of `improve` will come; may be missing. What is known stays."""
-        ...
+        """No more calls of `improve` will come. What is known stays."""
 
     def verify(self) -> bool:
         """Prove the bound from its witness by independent code; raises BadCertificate.
 
         returns   False where the method leaves no witness to check
         """
-        ...
+        return False
 
 
-class Tree(Protocol):
+class Tree(ABC):
     """An exact search of the core that all ranks of a group do together, each its part.
 
     method             how its bounds are found
-    begin_seconds      an estimate of what `begin` takes
-    forecast_seconds   and of what a call of `left_seconds` takes, about
     more               whether there is more to search
     value              no core solution is better; the same on all ranks after `take`
     best               value of the best core solution that this rank knows
     left               roots of the tree that are open, and all
-    units              what those are, for the log; may be missing: "roots"
-    least_seconds      an estimate of the shortest call of `run`, where it is long; may be missing
-    closing            whether searches that have settled leave most of the time to it; may be missing
+    units              what those are, for the log
+    begin_seconds      an estimate of what `begin` takes
+    forecast_seconds   and of what a call of `left_seconds` takes, about
+    least_seconds      an estimate of the shortest call of `run`, where it is long
+    closing            whether searches that have settled leave most of the time to it
     """
 
     method: str
-    begin_seconds: float
-    forecast_seconds: float
     more: bool
     value: int
     best: int
     left: tuple[int, int]
+    units: str = "roots"
+    begin_seconds: float = 0.0
+    forecast_seconds: float = 0.0
+    least_seconds: float = 0.0
+    closing: bool = False
 
+    @abstractmethod
     def begin(self, best: int) -> None:
         """Make ready, knowing that a core solution of value `best` exists. Ranks: all, with the same."""
-        ...
 
+    @abstractmethod
     def run(self, seconds: float) -> None:
         """This rank's part, for about so long."""
-        ...
 
+    @abstractmethod
     def told(self) -> np.ndarray:
         """[k] int64, as many on all ranks: what `take` wants the element-wise maximum over ranks of."""
-        ...
 
+    @abstractmethod
     def take(self, words: np.ndarray, best: int) -> None:
         """What all ranks have told, and the value of the best core solution that any of them knows."""
-        ...
+
+    @abstractmethod
+    def solution(self) -> np.ndarray | None:
+        """A core solution of value `best` that this rank's part has found; None where it has none."""
 
     def left_seconds(self) -> float:
         """About how long all ranks together will need; infinite where none can tell. Ranks: all call."""
-        ...
+        return math.inf
 
     def hurry(self, wanted: bool) -> None:
         """Whether the end is in sight: nothing that is begun is put off then."""
-        ...
-
-    def solution(self) -> np.ndarray | None:
-        """A core solution of value `best` that this rank's part has found; None where it has none."""
-        ...
 
 
-class Peeler(Protocol):
+class Peeler(ABC):
     """A core solution in the making: a policy chooses nodes of what is left, reductions do the rest."""
 
     @property
+    @abstractmethod
     def rest(self) -> Graph | None:
         """What is left to decide, renumbered; None when the solution is complete."""
-        ...
 
+    @abstractmethod
     def take(self, nodes: np.ndarray) -> None:
         """Choose nodes of `rest` [k], best first; what follows from that is decided too."""
-        ...
 
+    @abstractmethod
     def solution(self) -> np.ndarray:
         """A complete core solution: what is left to decide is decided greedily."""
-        ...
 
 
-class Toolbox(Protocol):
-    """What a problem offers for one instance.
+class Toolbox(ABC):
+    """What a problem offers for one instance: at least a first solution, and what a solution is worth.
 
-    A solve reduces the instance to a core, searches and bounds the core, and lifts core solutions back.
+    A solve reduces the instance to a core, searches and bounds the core, and lifts core solutions back. Here
+    the core is the instance: a class with reductions puts another graph in the place of `core`, and writes
+    `reduce`, `lift`, `restrict`, `value_of_core` and `core_value`.
 
     sense       "minimise" or "maximise"
-    unit        objective = value * unit
     words       what a solution is called: "cover", "cut", "tour"
     core        what reductions leave, as a graph; no nodes: reductions have solved the instance
-    core_minimises   whether smaller core values are better
-    peels            whether there is a peeler
-    metric           distances between all nodes, or None
+    unit        objective = value * unit
+    weights     whole numbers in units of which values are sums, or None: objectives have their decimals
+    metric      distances between all nodes, or None
     usual_steps      of a search where a case sets no limit: about a second on small instances
-    left_out         baselines that the instance is too large for, for the log; may be missing
-    unasked          why the policy is not asked about the core, for the log, "" where it is; may be missing
-    bounds_find      what the source of solutions that bounds find is called; may be missing
-    bounds_follow    whether bounds on a rank without a search want to see the best solutions; may be missing
+    reduction_steps  the work of `reduce` so far; 0 where that is all or nothing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
-    reduce_seconds   an estimate of what `reduce` takes, where it may be too long; may be missing
-    marks            [k] int32, of a policy's first state on the core; None: a fresh state; may be missing
+    reduce_seconds   an estimate of what `reduce` takes, where it may be too long
+    peels            whether there is a peeler
+    unasked          why the policy is not asked about the core, for the log; "": it is
+    marks            [k] int32, of a policy's first state on the core; None: a fresh state
+    core_weights     [k] int64 of the core's nodes, where a peeler chooses by weight; None: all one
+    bounds_find      what the source of solutions that bounds find is called
+    bounds_follow    whether bounds on a rank without a search want to see the best solutions
+    left_out         baselines that the instance is too large for, for the log
     """
 
     sense: str
-    unit: float
     words: str
     core: Graph
-    core_minimises: bool
-    usual_steps: int
-    hopeless_seconds: float
-    metric: Any
-    peels: bool
+    unit: float = 1.0
+    weights: np.ndarray | None = None
+    metric: Any = None
+    usual_steps: int = 10_000
+    reduction_steps: int = 0
+    hopeless_seconds: float = 0.0
+    reduce_seconds: float = 0.0
+    peels: bool = False
+    unasked: str = ""
+    marks: np.ndarray | None = None
+    core_weights: np.ndarray | None = None
+    bounds_find: str = EXACT
+    bounds_follow: bool = False
+    left_out: str = ""
+
+    # ---- core and instance ---------------------------------------------------------------------------------
 
     @property
-    def reduction_steps(self) -> int:
-        """The work of `reduce` so far; 0 where that is all or nothing."""
-        ...
+    def core_minimises(self) -> bool:
+        """Whether smaller core values are better."""
+        return self.sense == "minimise"
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Replace the core by what exact reductions leave of it; returns a line for the log, "" for none.
@@ -249,50 +299,60 @@ class Toolbox(Protocol):
                what has been reduced by then counts, or the core is left as it is
         most   end when reduction_steps are so many; 0: as many as there are
         """
-        ...
+        return ""
 
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """The solution of the instance that a core solution stands for."""
-        ...
+        return core_solution
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A core solution that follows a solution of the instance as far as it can."""
-        ...
+        return solution
 
     def value_of_core(self, value: int) -> int:
         """The instance's value (or bound) for a core value (or core bound)."""
-        ...
+        return value
 
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """A core solution that travelled between ranks as integers [n]: a mask."""
+        return numbers.astype(bool)
+
+    @abstractmethod
     def value(self, solution: np.ndarray) -> int:
         """The exact value of a solution of the instance."""
-        ...
 
+    @abstractmethod
     def fault(self, solution: np.ndarray) -> str | None:
         """What makes a solution infeasible, found by independent code; None where it is feasible."""
-        ...
 
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
     def start(self) -> np.ndarray:
         """A quick core solution without learning."""
-        ...
 
     def peeler(self) -> Peeler:
-        """Reduce and peel on the core, where the problem has reductions (`peels`)."""
-        ...
+        """Reduce and peel on the core; asked for only where the toolbox `peels`."""
+        raise NotImplementedError
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
-        """A local search on the core from a core solution; None where the problem has none."""
-        ...
+        """A local search on the core from a core solution; None: there is none."""
+        return None
 
     def bounds(self) -> Bounds | None:
-        """Bounds on the core; None where the problem has none."""
-        ...
+        """Bounds on the core; None: there are none."""
+        return None
 
     def tree(self, rank: int, ranks: int) -> Tree | None:
-        """The exact search of the core that ranks share, or None; may be missing. Asked for before `bounds`,
-        which then do without one.
+        """The exact search of the core that ranks share, or None. Asked for before `bounds`, which then do
+        without one.
         """
-        ...
+        return None
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name, on the whole instance."""
-        ...
+        return {}
