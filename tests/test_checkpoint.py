@@ -15,7 +15,7 @@ from mpi4py import MPI
 from msgspec import structs
 
 from app.checkpoint import lock, store
-from app.checkpoint.checkpoints import Checkpoints, Part, Stops, Within
+from app.checkpoint.checkpoints import Checkpoints, Pace, Part, Stops, Within
 from app.checkpoint.identity import described, differences, input_digests
 from app.checkpoint.signals import Signals
 from app.checkpoint.store import State
@@ -441,6 +441,50 @@ def test_a_limit_of_time_stops_early_enough(tmp_path, monkeypatch):
             now[0] += 1.0
     # 5 s of margin, one step, and twice what a checkpoint was last known to take (nothing yet)
     assert 90 < now[0] <= 100
+
+
+class Several(Group):
+    """This rank, which believes that it is one of two; `asked` counts what they told each other."""
+
+    def __init__(self):
+        super().__init__(MPI.COMM_SELF, HostDevice())
+        self.asked = 0
+
+    size = property(lambda self: 2, lambda self, size: None)
+
+    def max_integers(self, numbers):
+        self.asked += 1
+        return np.array(numbers)
+
+
+def test_long_steps_after_short_ones_hear_of_the_end(monkeypatch):
+    """How often ranks ask each other follows from the steps before: it must not hold for those that come."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    group = Several()
+    pace = Pace(group)
+
+    def ask(times, seconds, always):
+        before = group.asked
+        for _ in range(times):
+            now[0] += seconds
+            pace.agreed(lambda at: 0, always)
+        return group.asked - before
+
+    assert ask(20_000, 1e-4, False) < 100  # once in a tenth of a second
+    assert ask(5, 1.0, True) == 5
+    assert ask(20_000, 1e-4, False) < 100
+
+
+def test_another_loop_is_asked_at_once(tmp_path, monkeypatch):
+    now, asked = [0.0], []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    made = keeper(tmp_path, Stops(limit_s=100.0))
+    monkeypatch.setattr(made._pace, "agreed", lambda wish, always: asked.append(always) or 0)
+    for step in (0, 1, 2, 0, 1):
+        made.at(step)
+    made.at(2, now=True)
+    assert asked == [False, False, False, True, False, True]
 
 
 def test_disabled_ones_do_nothing(tmp_path):

@@ -13,6 +13,7 @@ from app.log import Log
 from app.problems.table import make_problem
 from app.rng import SplitMix
 from app.search.node_tools import NodeTools
+from app.solver import workload
 from app.solver.budget import Budget
 from app.solver.pipeline import Pipeline
 from app.solver.progress import Progress, relative_gap
@@ -154,6 +155,20 @@ def test_bounds_without_a_search_are_told_the_best_solution(group, monkeypatch):
             assert (outcome.solution.tolist() in told) == follows
         elif group.rank:
             assert not told
+
+
+@pytest.mark.mpi_skip
+def test_bounds_apart_do_not_keep_the_first_steps_of_searches_waiting(group):
+    """Slices grow from round to round; a long turn of another rank in each would be most of a short limit."""
+    progress = Progress(Log(False), "walk", True, 1.0)
+    progress.found(10_000, "start", 0)
+    budget = Budget.of_case(1 << 62, 60.0, 0.0, 100)
+    work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+    progress._begun -= 30.0
+    work.mine, work.made, work.steps, work.bound_seconds = {}, 16, 16, 1.0
+    for last, most in ((0.0, workload.SHORTEST), (0.01, 0.04), (10.0, workload.LONGEST)):
+        work.wait(last)
+        assert 0 < work._bound_time() <= most
 
 
 @pytest.mark.mpi_skip

@@ -415,6 +415,35 @@ def test_numbers_along_a_curve(make, given, monkeypatch):
     assert fast.best < metric.length(greedy_edge(metric)[0])
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_start_that_passes_a_place_twice_is_kept(seed):
+    """Rounded lengths break the triangle inequality, so that a best tour may come to a place again."""
+    metric = from_points("few", np.array([[1, 1], [1, 1], [2, 2], [0, 0], [1, 1]], dtype=float))
+    start = np.array([0, 3, 1, 2, 4])  # of length 4; with equal points in a row it is 5
+    assert metric.length(start) == 4
+    search = TourSearch(metric, seed, start)
+    for steps in (0, 50):
+        search.run(steps)
+        assert search.best == metric.length(search.solution()) == 4 and search.found_at == 0
+    points = np.random.default_rng(seed).integers(0, 4, (9, 2)).tolist()
+    answer = solve(np.array(points), "tsp", settings={"search.steps": 20})
+    assert answer.bound <= answer.objective
+
+
+@pytest.mark.parametrize(("n", "side"), [(300, 4), (300, 9), (500, 40), (40, 1), (200, 3)])
+def test_neighbours_among_equal_points(n, side):
+    """The nearest by distance, ties to the lowest number, however many there are."""
+    points = np.random.default_rng(n + side).integers(0, side, (n, 2)).astype(float)
+    for k in (1, 5, 10):
+        found = from_points("lattice", points).neighbours(k)
+        far = ((points[:, None] - points) ** 2).sum(axis=2)
+        np.fill_diagonal(far, np.inf)
+        expected = np.argsort(far, axis=1, kind="stable")[:, :k]
+        crowd = np.array([(points == p).all(axis=1).sum() for p in points]) > k
+        assert np.array_equal(found[~crowd], expected[~crowd])
+        assert (np.take_along_axis(far, found.astype(int), axis=1)[crowd] == 0).all()
+
+
 def test_cities_in_one_place():
     metric = from_points("same", np.zeros((3000, 2)))
     search = TourSearch(metric, 1)

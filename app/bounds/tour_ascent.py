@@ -69,7 +69,9 @@ class SparseAscent:
     def step(self, upper: int | None = None) -> None:
         """One 1-tree, and the weights of the next; `upper` is a known length."""
         self.steps += 1
-        if self._edges is None:
+        if self._value is None:
+            self._prove()
+        elif self._edges is None:
             self._begin()
         elif not self._checked and (self._made >= self._length or self._unchecked >= self._patience):
             self._check()
@@ -96,8 +98,7 @@ class SparseAscent:
         return min(CHECK_AFTER + NEAR_AFTER, FIRST_TRY << self._tries)
 
     def _begin(self) -> None:
-        """The 1-tree without weights: its edges are candidates, and show the clusters."""
-        self._prove()
+        """The edges of the 1-tree without weights are candidates, and show the clusters."""
         edges = self._all.edges(self._best)
         self._edges = CandidateEdges(self.metric, self._special, edges, self._compiled)
         self._units = Units(self.metric, self._special, self._all.tree)

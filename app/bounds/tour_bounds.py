@@ -20,8 +20,9 @@ CUT_AFTER = 150  # 1-trees: two rounds of the ascent
 RECENT = 0.5  # of the longest step, that it counts for less after each later one
 PLAIN_SECONDS, PLAIN_PAIRS = 1.5e-5, 2e-8  # of a 1-tree by NumPy, for each point and each pair of points
 KERNEL_PAIRS = 6e-9  # by the kernel, for each pair
-NEAR_SECONDS, BEGIN_SECONDS = 3e-6, 3e-5  # for each point in the plane, and to find the candidates
-TREE_SECONDS = 4e-5  # for each point, of the check of a tree
+# For each point in the plane: of the first 1-tree, of what finds the candidates, and of every later step.
+FIRST_SECONDS, BEGIN_SECONDS, NEAR_SECONDS = 1e-5, 2e-5, 3e-6
+TREE_SECONDS = 2.5e-5  # for each point, of the check of a tree
 CHECK_PAIRS = 3e-7  # for each pair of points, of the check of the root of branch and cut
 CHECK_CASE = 2e-6  # for each point, of that of a case
 
@@ -113,13 +114,14 @@ class TourBounds(SlicedBounds):
 
     @property
     def least_seconds(self) -> float:
-        """An estimate of the longest step: a 1-tree, at first also the candidates; later a round."""
+        """An estimate of the longest step: a 1-tree, or what finds the candidates; later a round."""
         if self._cutting is not None:
             return self._longest
         if not (self.compiled and native.available()):
             return self._plain_seconds
         if self._near:
-            return (NEAR_SECONDS if self.steps else BEGIN_SECONDS) * self.metric.n
+            each = (FIRST_SECONDS, BEGIN_SECONDS)[self.steps] if self.steps < 2 else NEAR_SECONDS
+            return each * self.metric.n
         return KERNEL_PAIRS * self.metric.n**2
 
     @property

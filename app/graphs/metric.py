@@ -120,23 +120,30 @@ class Metric:
         return found
 
     def _near_points(self, k: int) -> np.ndarray:
-        """The k nearest by a k-d tree; points with a tie at the end of its answer are looked at in full."""
+        """The k nearest by a k-d tree, which is asked for more where a tie may go on beyond its answer."""
         from scipy.spatial import cKDTree  # a fair share of a program's start, for few runs
 
-        asked = min(self.n, k + 8)
-        _, near = cKDTree(self.points).query(self.points, asked)
-        rows = np.arange(self.n)[:, None]
-        far = self._nearness(rows, near)
-        far[near == rows] = np.inf
+        found, asked = np.empty((self.n, k), dtype=np.int32), min(self.n, k + 8)
+        rows, tree = np.flatnonzero(~self._crowded(found, k)), cKDTree(self.points)
+        while len(rows):
+            size, unsure = max(1, PIECE // asked), []
+            for at in range(0, len(rows), size):
+                part = rows[at : at + size]
+                near = tree.query(self.points[part], asked)[1]
+                found[part], tied = self._nearest_of(part, near, k)
+                unsure.append(part[tied] if asked < self.n else part[:0])
+            rows, asked = np.concatenate(unsure), min(self.n, 4 * asked)
+        return found
+
+    def _nearest_of(self, rows: np.ndarray, near: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of `near` [r, *] the k nearest to each row; [r] whether other points may be as near as the last."""
+        far = self._nearness(rows[:, None], near)
+        far[near == rows[:, None]] = np.inf
         order = np.lexsort((near, far), axis=1)[:, :k]
-        found = np.take_along_axis(near, order, axis=1).astype(np.int32)
         # The tree's own squares may differ from these in the last bits.
         last = np.where(np.isinf(far), -1, far).max(axis=1)
-        unsure = last <= np.take_along_axis(far, order[:, -1:], axis=1)[:, 0] * (1 + 1e-12)
-        if asked < self.n and unsure.any():
-            unsure &= ~self._crowded(found, k)
-            found[unsure] = self._scan(np.flatnonzero(unsure), k)
-        return found
+        tied = last <= np.take_along_axis(far, order[:, -1:], axis=1)[:, 0] * (1 + 1e-12)
+        return np.take_along_axis(near, order, axis=1).astype(np.int32), tied
 
     def _crowded(self, found: np.ndarray, k: int) -> np.ndarray:
         """[n], True where more than k points are equal: their neighbours in `found` are set."""

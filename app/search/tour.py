@@ -65,16 +65,35 @@ class TourSearch(Search):
         given = None if start is None else np.array(start, dtype=np.int32)
         if given is not None and not np.array_equal(np.sort(given), np.arange(metric.n)):
             raise ValueError(f"the start is no tour of {metric.name}: not every city occurs once")
+        self._given, self._given_length = given, None if given is None else metric.length(given)
         given = self._renumber(given)
         metric = self.metric
         self._order = _start(metric) if given is None else given
-        self.best, self.found_at, self.steps, self._left = metric.length(self._order), 0, 0, 0
+        self._best, self._found_at, self.steps, self._left = metric.length(self._order), 0, 0, 0
         self.done = metric.n <= 3
         self._neighbours, self._random = neighbours, SplitMix(seed)
         self._new: list[np.ndarray] = []  # tours that other searches do not know yet
         self._guests: list[list[np.ndarray]] = []  # the news of other searches
         self._searches = 1
         self._course = self._plan()
+
+    @property
+    def best(self) -> int:
+        """The length of the shortest tour."""
+        return self._given_length if self._given_stands else self._best
+
+    @property
+    def found_at(self) -> int:
+        """The step at which it was found."""
+        return 0 if self._given_stands else self._found_at
+
+    @property
+    def _given_stands(self) -> bool:
+        """Whether the start is shorter than all that the search has, which passes equal points in a row.
+
+        That need not be best where rounded lengths break the triangle inequality.
+        """
+        return self._given is not None and self._given_length < self._best
 
     def run(self, steps: int) -> None:
         """Make `steps` more; the first call descends first, and `run(0)` only does that."""
@@ -179,8 +198,8 @@ class TourSearch(Search):
         """
         other = before if np.array_equal(tour, self._order) else tour
         length = None
-        while length != self.best:
-            length = self.best
+        while length != self._best:
+            length = self._best
             yield from self._take_over(other)
 
     def _take_over(self, tour: np.ndarray) -> Iterator[None]:
@@ -231,16 +250,16 @@ class TourSearch(Search):
 
         Kicks go on from a tour as long as the one before: were the first kept, slices would decide which.
         """
-        if length < self.best:
-            self.best, self.found_at = int(length), int(step)
-        if length == self.best:
+        if length < self._best:
+            self._best, self._found_at = int(length), int(step)
+        if length == self._best:
             self._order[:] = order
 
     # ---- solutions
 
     def solution(self) -> np.ndarray:
         """[n] int32, the tour from city 0 on, in the direction whose second city is the smaller."""
-        order = self._of_caller(self._order)
+        order = self._given if self._given_stands else self._of_caller(self._order)
         order = np.roll(order, -int(np.argmax(order == 0))).astype(np.int32)
         if len(order) > 2 and order[1] > order[-1]:
             order[1:] = order[:0:-1].copy()
@@ -272,7 +291,7 @@ class TourSearch(Search):
         return passed[np.sort(np.unique(passed, return_index=True)[1])].astype(np.int32)
 
     def _of_caller(self, order: np.ndarray) -> np.ndarray:
-        """A tour in the caller's numbers: equal points one after the other, which is as long."""
+        """A tour in the caller's numbers: equal points one after the other."""
         if self._place is None:
             return order
         rank = np.empty(len(order), dtype=np.int64)

@@ -91,6 +91,7 @@ class Pipeline:
         if search.reductions and not self.group.broadcast(hopeless)[0]:  # by rank 0's clock
             self._reduce(toolbox, progress, budget)
         elif search.reductions:
+            self.log.info("%s: reductions are left out: they would take too much of the time limit", name)
             self.replay.append("search.reductions=false")
         self.keeper.at(0)
         self._check_replicas(f"{name}: after reductions", toolbox.core)

@@ -68,7 +68,7 @@ class Rounds:
             each.plan(planned)
         self.exact = Exact(group, toolbox, tree, budget, progress, self.count)
         with raise_together(group, "bounding"):
-            bounds = self._bounds(not mine) if with_bounds and group.rank == self.bound_rank else None
+            bounds = self._bounds() if with_bounds and group.rank == self.bound_rank else None
         self.mine, self.bounds = mine, bounds
         self.work = Workload(toolbox, budget, progress, mine, bounds, self.exact)
         self.slice = FIRST_SLICE
@@ -79,7 +79,7 @@ class Rounds:
         self.follows = apart and toolbox.bounds_follow
         self.hears = bool(group.max_integer(int(any(each.hears for each in mine.values()))))
         self.told: int | None = None  # value of the last solution that the bounds of this rank have seen
-        self.heard: np.ndarray | None = None  # a solution for bounds on a rank without a search
+        self.heard = None if mine else self.start  # a solution for bounds on a rank without a search
         self.last_best = self.followed = None  # values of the round before, of the solution last told
         self.by_clock = False  # whether bounds have told searches something
         self.proved_by = -1, 0  # the rank whose bounds have found the best solution; the value of that
@@ -96,13 +96,11 @@ class Rounds:
         """This rank's part of an exact search, where the core has one."""
         return self.toolbox.tree(self.group.rank, self.group.size)
 
-    def _bounds(self, apart: bool) -> Bounds | None:
-        """Bounds of the core; where they are apart from searches the start is all that they will see."""
+    def _bounds(self) -> Bounds | None:
+        """Bounds of the core."""
         bounds = self.toolbox.bounds()
         if bounds is not None and self.budget.seconds:
             bounds.expect(self.budget.seconds)
-        if bounds is not None and apart:
-            bounds.improve(0.0, self.toolbox.core_value(self.progress.best), self.start)
         return bounds
 
     def run(self) -> Outcome:
