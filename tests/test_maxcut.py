@@ -284,13 +284,20 @@ FAST_DEVICES = pytest.mark.parametrize(
 )
 
 
+def shipped(device):
+    """The network and the weights that a user gets."""
+    saved = load_weights(default_weights("maxcut"))
+    net = QNetwork(saved.policy, make_problem("maxcut"))
+    params = net.new_parameters(device, 1)
+    params.set(saved.arrays)
+    return net, params
+
+
 @pytest.mark.mpi_skip
 @FAST_DEVICES
 def test_the_weights_that_ship_carry_over_to_graphs_twenty_times_as_large(solo):
     """A policy that moves a few hubs to and fro, or whose scores grow with degrees, ends far below."""
-    saved = load_weights(default_weights("maxcut"))
-    net, params = network("maxcut", solo.device)
-    params.set(saved.arrays)
+    net, params = shipped(solo.device)
     graph = growing_graph(2000, 4, 1)
     whole, M = whole_graph(graph), dense_weights(graph)[0]
     (env,) = rolled_out_one_at_a_time(solo, net, params, [make_block(solo, graph)])
@@ -307,8 +314,7 @@ def test_the_weights_that_ship_know_what_to_do_with_signs(solo, kind):
     if kind == "torus":
         edges = np.concatenate([np.stack([np.arange(n), (np.arange(n) + k) % n], axis=1) for k in (1, 20)])
     graph = with_weights((n, edges, None), lambda draws, k: draws.choice([-1, 1], k))
-    net, params = network("maxcut", solo.device)
-    params.set(load_weights(default_weights("maxcut")).arrays)
+    net, params = shipped(solo.device)
     (env,) = rolled_out_one_at_a_time(solo, net, params, [make_block(solo, graph)])
     whole, M = whole_graph(graph), dense_weights(graph)[0]
     assert env.value > max(cut_of(M, rule(whole)[0]) for rule in (descent, greedy))
