@@ -19,6 +19,7 @@ from app.bounds.domination_packing import (
     ONE,
     improving_packings,
     linear_program,
+    shared_prices,
     solved_program,
 )
 
@@ -106,6 +107,21 @@ def test_components_are_rounded_up_apart():
     graph = graph_of(nx.disjoint_union_all([nx.cycle_graph(4)] * 30))
     assert linear_program(graph).lower == 60
     assert max(each.lower for each in improving_packings(graph)) == 60
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_shared_prices_are_a_packing(seed):
+    """Of any question: with prices, nodes that need not be dominated, nodes that may not be chosen."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 30))
+    graph = graph_of(nx.gnp_random_graph(n, float(random.uniform(0, 0.6)), seed=seed))
+    weights = random.integers(1, 50, n) if seed % 2 else None
+    needed, allowed = (random.random(n) < 0.7 if seed % 3 else None for _ in range(2))
+    found = shared_prices(graph, weights, needed, allowed)
+    found.check(graph)
+    if needed is None and allowed is None:
+        dearest = 1 if weights is None else int(weights.min())
+        assert found.lower >= -(-n * dearest // (1 + int(graph.degrees().max())))
 
 
 def test_a_wrong_witness_is_refused():

@@ -202,16 +202,40 @@ def _filled(
     return Packing(Components(graph).rounded(y, one), method, y, one, weights, needed, allowed)
 
 
+def shared_prices(
+    graph: Graph, weights: np.ndarray | None = None, needed: Mask = None, allowed: Mask = None
+) -> Packing:
+    """Every node shares its price among those that it would dominate; each of them takes the least offer."""
+    one, n = denominator(graph, weights), graph.n
+    counts = np.ones(n, dtype=np.int64) if needed is None else needed.astype(np.int64)
+    dominates = counts.copy()
+    filled = np.flatnonzero(np.diff(graph.indptr))
+    starts = graph.indptr[filled]
+    if len(filled):
+        dominates[filled] += np.add.reduceat(counts[graph.indices], starts)
+    share = (np.full(n, one) if weights is None else one * weights) // np.maximum(dominates, 1)
+    if allowed is not None:
+        share[~allowed] = LARGEST
+    y = share.copy()
+    if len(filled):
+        y[filled] = np.minimum(y[filled], np.minimum.reduceat(share[graph.indices], starts))
+    y[y == LARGEST] = 0  # nobody may dominate these
+    y *= counts
+    lower = Components(graph).rounded(y, one)
+    return Packing(lower, "packing of neighbourhoods", y, one, weights, needed, allowed)
+
+
 def improving_packings(
     graph: Graph, weights: np.ndarray | None = None, needed: Mask = None, allowed: Mask = None
 ) -> Iterator[Packing]:
-    """Packings from the iterates of a first-order method for the linear program, until it has converged.
+    """A packing at once, then those from iterates of a first-order method, until it has converged.
 
-    Iterates overload some neighbourhoods: each value is divided by the largest load, over the price, among
-    those that it is in, and cut to a whole numerator.
+    Iterates of the method, which is about the linear program, overload some neighbourhoods: each value is
+    divided by the largest load, over the price, among those that it is in, and cut to a whole numerator.
     """
     if not graph.n:
         return
+    yield shared_prices(graph, weights, needed, allowed)
     question = _Table(graph, weights, needed, allowed)
     table, price = question.table, question.price
     columns = table.T.tocsr()
