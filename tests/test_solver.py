@@ -166,9 +166,18 @@ def test_bounds_apart_do_not_keep_the_first_steps_of_searches_waiting(group):
     work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
     progress._begun -= 30.0
     work.mine, work.made, work.steps, work.bound_seconds = {}, 16, 16, 1.0
-    for last, most in ((0.0, workload.SHORTEST), (0.01, 0.04), (10.0, workload.LONGEST)):
+    for last, most in (
+        (0.0, workload.SHORTEST),
+        (0.01, 0.04),
+        (10.0, workload.LONGEST),
+        (0.0, workload.LONGEST),
+    ):
         work.wait(last)
         assert 0 < work._bound_time() <= most
+    assert work._bound_time() == workload.LONGEST  # slices are as long as rounds now
+    other = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+    other.mine[0].done = True
+    assert other.last_of_searches == math.inf  # nobody waits
 
 
 @pytest.mark.mpi_skip

@@ -24,6 +24,7 @@ from app.solver.progress import Progress
 from app.solver.workload import FIRST_SLICE, Workload
 from app.toolbox import Bounds, Search, Toolbox, Tree
 
+LARGEST = 1 << 62  # microseconds: as good as for ever
 MICRO = 1e6
 
 
@@ -191,7 +192,7 @@ class Rounds:
         if group.rank == 0:
             words[3 * n + 3 : 3 * n + 5] = self.work.next_slice(self.slice), self.budget.left() > 0
             words[3 * n + 6] = self.work.steps_to_come() if self.plans else 0
-            words[3 * n + 7] = int(MICRO * self.work.last)
+            words[3 * n + 7] = int(min(MICRO * self.work.last_of_searches, LARGEST))
         words = group.sum_integers(words)
         found = words[: 3 * n].reshape(n, 3)
         bound, proved, more, self.slice, in_time = words[3 * n : 3 * n + 5].tolist()

@@ -1,5 +1,6 @@
 """Workload: what one rank works on in the rounds of a search, and how it divides its time."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 GROWTH_OF_SLICE = 4  # times the steps of the round before, at most
+RAMP = 1.0  # s that searches have worked: their slices are as long as a round then
 BOUND_SHARE = 0.25  # of a search's time that bounds get on the same rank
 HURRIED_SHARE = 0.05  # the same under a short time limit, and for near bounds that have long stood still
 LEADING_SHARE = 2.0  # the same for bounds that lead to the best solutions
@@ -46,6 +48,7 @@ class Workload:
         self.steps = self.made = 0
         self.last = 0.0  # s, of the searches in this round
         self.longest = LONGEST  # s, of a turn of a rank without a search
+        self._searched = 0.0  # s, of searches, as rank 0 tells
         self.search_seconds = self.bound_seconds = self.overrun = 0.0
         self.fruitless = 0.0  # s that bounds have worked since the last better one
 
@@ -96,11 +99,18 @@ class Workload:
         return min(target, max(self.budget.left(), 0.0))
 
     def wait(self, last: float) -> None:
-        """Let no turn of a rank without a search last longer than the searches' next steps will.
+        """While slices grow, let no turn of a rank without a search last longer than the next one will.
 
-        last   seconds that searches took in the round that has ended; their slices grow by GROWTH_OF_SLICE
+        last   seconds that searches took in the round that has ended; infinite where they are done
         """
-        self.longest = max(SHORTEST, GROWTH_OF_SLICE * last)
+        self._searched += last
+        grown = self._searched >= RAMP
+        self.longest = LONGEST if grown else max(SHORTEST, GROWTH_OF_SLICE * last)
+
+    @property
+    def last_of_searches(self) -> float:
+        """What `wait` is to be told of this rank's searches."""
+        return math.inf if all(search.done for search in self.mine.values()) else self.last
 
     def next_slice(self, before: int) -> int:
         """Steps that the searches make in the time of a round; `before`: in the round before."""
