@@ -145,24 +145,26 @@ class Pipeline:
         self, toolbox: Toolbox, progress: Progress, budget: Budget, given: np.ndarray | None
     ) -> tuple[np.ndarray, dict[str, int]]:
         """The best of the quick, the given and the learned core solution; and the values of all."""
-        if not toolbox.core.n:
-            candidates = {"reductions": toolbox.start()}
-        else:
-            candidates = {"greedy": toolbox.start()}
+        values: dict[str, int] = {}
+        best = start = toolbox.start()
+
+        def consider(source: str, core: np.ndarray) -> None:
+            nonlocal best
+            values[source] = toolbox.value(toolbox.lift(core))
+            if progress.found(values[source], source, 0):
+                best = core
+
+        consider("greedy" if toolbox.core.n else "reductions", start)
         if given is not None:
-            candidates["given"] = toolbox.restrict(given)
+            consider("given", toolbox.restrict(given))
         self.keeper.at(0)
         if self.case.search.start != "greedy" and toolbox.unasked:
             self.log.info("%s: the policy is not asked: %s", progress.name, toolbox.unasked)
         elif self.case.search.start != "greedy" and toolbox.core.edges:
             solution, progress.evaluations = self._learned(toolbox, budget, progress.name)
             if solution is not None:
-                candidates["learned"] = solution
-        values, best = {}, next(iter(candidates.values()))
-        for source, core in candidates.items():
-            values[source] = toolbox.value(toolbox.lift(core))
-            if progress.found(values[source], source, 0):
-                best = core
+                consider("learned", solution)
+        progress.tell(0, last=progress.fresh)
         return best, values
 
     def _learned(self, toolbox: Toolbox, budget: Budget, name: str) -> tuple[np.ndarray | None, int]:

@@ -24,6 +24,7 @@ class Progress:
 
     best, bound   values (integers), None before there is one
     source        what found the best; method: what proved the bound
+    fresh         whether the best is better than what the log has shown
     """
 
     def __init__(self, log: Log, name: str, minimise: bool, unit: float) -> None:
@@ -35,7 +36,7 @@ class Progress:
         self.trace: list[Event] = []
         self._begun = time.perf_counter()
         self._told = -math.inf
-        self._fresh = self._headed = False
+        self.fresh = self._headed = False
 
     def elapsed(self) -> float:
         """Seconds since the solve began."""
@@ -49,7 +50,7 @@ class Progress:
         """Take a solution's value; True when it is the best so far."""
         if not self.better(value, self.best):
             return False
-        self.best, self.source, self._fresh = value, source, True
+        self.best, self.source, self.fresh = value, source, True
         self._note(step)
         self._record(step)
         self.tell(step)
@@ -98,11 +99,11 @@ class Progress:
         gap = self.gap()
         shown = "-" if gap is None or math.isinf(gap) else f"{100 * gap:.2f}"
         self.log.info(
-            "%s %8d %12s %12s %6s  %-18s %7d %8.1f", "*" if self._fresh else " ", step,
+            "%s %8d %12s %12s %6s  %-18s %7d %8.1f", "*" if self.fresh else " ", step,
             _short(self.best, self.unit), _short(self.bound, self.unit), shown, self.source[:18],
             self.evaluations, self.elapsed(),
         )  # fmt: skip
-        self._fresh = False
+        self.fresh = False
 
     def integral(self) -> float:
         """The primal-dual integral, s: relative distance of best and bound over time, 1 where one is missing.
