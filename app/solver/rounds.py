@@ -21,10 +21,10 @@ from app.solver.budget import Budget
 from app.solver.exact import Exact
 from app.solver.meetings import Meetings
 from app.solver.progress import Progress
+from app.solver.round_message import LARGEST, RoundMessage
 from app.solver.workload import FIRST_SLICE, Workload
 from app.toolbox import Bounds, Search, Toolbox, Tree
 
-LARGEST = 1 << 62  # microseconds: as good as for ever
 MICRO = 1e6
 
 
@@ -178,36 +178,38 @@ class Rounds:
     def _share(self) -> tuple[np.ndarray, bool]:
         """Tell all ranks what the round brought; returns the searches' finds and whether to go on.
 
-        Every number has one writer, so a sum over ranks brings it to all. Ranks: all call
+        Ranks: all call
         """
-        n, group = self.count, self.group
-        words = np.zeros(3 * n + 8, dtype=np.int64)  # the last: us to keep, steps to come, us of the searches
-        for i, search in self.mine.items():
-            words[3 * i : 3 * i + 3] = search.best, search.found_at, search.done
-        if self.bounds is not None:
-            more = self.work.more and self.work.may_bound()
-            words[3 * n : 3 * n + 3] = self.bounds.value, bool(self.bounds.method), more
-        if self.bounds is not None and self.budget.seconds:
-            words[3 * n + 5] = int(MICRO * self.work.reserve())
-        if group.rank == 0:
-            words[3 * n + 3 : 3 * n + 5] = self.work.next_slice(self.slice), self.budget.left() > 0
-            words[3 * n + 6] = self.work.steps_to_come() if self.plans else 0
-            words[3 * n + 7] = int(min(MICRO * self.work.last_of_searches, LARGEST))
-        words = group.sum_integers(words)
-        found = words[: 3 * n].reshape(n, 3)
-        bound, proved, more, self.slice, in_time = words[3 * n : 3 * n + 5].tolist()
-        self.budget.reserved = words[3 * n + 5] / MICRO
-        self.work.wait(int(words[3 * n + 7]) / MICRO)
-        for each in self.mine.values() if self.plans and words[3 * n + 6] else ():
-            each.expect(int(words[3 * n + 6]))
-        if proved:
-            method = group.broadcast_text(self.bounds.method if self.bounds else "", self.bound_rank)
-            self.progress.proved(self.toolbox.value_of_core(bound), method, self.work.steps)
-        searching = self.searching and self.work.steps < self.budget.steps and not found[:, 2].all()
+        told = self._message().summed(self.group)
+        self.slice, self.budget.reserved = told.slice, told.reserved_us / MICRO
+        self.work.wait(told.searched_us / MICRO)
+        for each in self.mine.values() if told.steps_to_come else ():
+            each.expect(told.steps_to_come)
+        if told.proved:
+            method = self.group.broadcast_text(self.bounds.method if self.bounds else "", self.bound_rank)
+            self.progress.proved(self.toolbox.value_of_core(told.bound), method, self.work.steps)
+        done = told.found[:, 2].all()
+        searching = self.searching and self.work.steps < self.budget.steps and not done
         if self.searching:
-            self._announce(found)
+            self._announce(told.found)
         self.progress.tell(self.work.steps)
-        return found, bool(in_time) and (searching or bool(more))
+        return told.found, bool(told.in_time) and (searching or bool(told.bounds_go_on))
+
+    def _message(self) -> RoundMessage:
+        """What this rank has to tell."""
+        mine = RoundMessage.of(self.count)
+        for i, search in self.mine.items():
+            mine.found[i] = search.best, search.found_at, search.done
+        if self.bounds is not None:
+            mine.bound, mine.proved = self.bounds.value, bool(self.bounds.method)
+            mine.bounds_go_on = self.work.more and self.work.may_bound()
+        if self.bounds is not None and self.budget.seconds:
+            mine.reserved_us = int(MICRO * self.work.reserve())
+        if self.group.rank == 0:
+            mine.slice, mine.in_time = self.work.next_slice(self.slice), self.budget.left() > 0
+            mine.steps_to_come = self.work.steps_to_come() if self.plans else 0
+            mine.searched_us = int(min(MICRO * self.work.last_of_searches, LARGEST))
+        return mine
 
     def _announce(self, found: np.ndarray) -> None:
         winner = self._winner(found)
