@@ -243,11 +243,11 @@ def test_values_of_cycles_keep_to_the_weights():
 
 
 def greedy_of(graph, compiled=True):
-    """The passes of a greedy packing, with the edges and weights that they are about."""
+    """The cycles of a greedy packing, part by part, with the edges and weights that they are about."""
     weights, numbers = integer_weights(graph)[0], EdgeNumbers(graph)
     once = weights[numbers.entries]
     greedy = GreedyPacking(Rows(graph), numbers.edge, once > 0, np.abs(once), compiled)
-    return greedy, [found for found in greedy.passes() if found is not None], numbers, once
+    return greedy, [found for found in greedy.slices() if found is not None], numbers, once
 
 
 GREEDY = [

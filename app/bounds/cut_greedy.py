@@ -48,31 +48,42 @@ class GreedyPacking:
         self._rows, self._edge = rows, np.ascontiguousarray(edge, dtype=np.int64)
         self._odd, self.room = np.ascontiguousarray(odd, dtype=np.uint8), size.astype(np.int64)
         self._compiled = compiled and None not in (TRIANGLES, SHORT_CYCLES)
+        self._packed = 0  # the values of all cycles together
 
-    def passes(self) -> Iterator[Found | None]:
-        """The cycles of each pass; None where a slice has ended and the pass has not."""
-        packed = 0
-        found, reach = (yield from self._triangles()), FIRST_REACH
+    def slices(self) -> Iterator[Found | None]:
+        """The work, cut into slices: now and then the cycles found since the last time, else None."""
+        yield from self._told(self._triangles())
+        reach = FIRST_REACH
         while reach <= LAST_REACH:
-            gained = int(found.value.sum())
-            packed += gained
-            yield found
-            if reach > FIRST_REACH and gained <= WORTH * packed:
+            before = self._packed
+            yield from self._told(self._short_cycles(reach))
+            if reach > FIRST_REACH and self._packed - before <= WORTH * self._packed:
                 return
-            found, reach = (yield from self._short_cycles(reach)), reach * FURTHER
-        yield found
+            reach *= FURTHER
 
-    def _triangles(self) -> Iterator[None]:
-        """Pass through all nodes, those of few neighbours first; returns what was found."""
-        start, ends, edge = _later(self._rows, self._edge)
-        seen, parts, at = np.zeros(self._rows.n, dtype=np.int64), [], 0
+    def _told(self, found: Iterator[Found]) -> Iterator[Found | None]:
+        """Cycles of several slices together: as many as were told before, so that few are joined often."""
+        parts, waiting, told = [], 0, 0
+        for part in found:
+            parts.append(part)
+            waiting += len(part.value)
+            self._packed += int(part.value.sum())
+            if waiting <= told:
+                yield None
+                continue
+            yield _joined(parts)
+            parts, waiting, told = [], 0, told + waiting
+        if parts:
+            yield _joined(parts)
+
+    def _triangles(self) -> Iterator[Found]:
+        """A pass through all nodes."""
+        later, seen, at = _later(self._rows, self._edge), np.zeros(self._rows.n, dtype=np.int64), 0
         pace = _Pace(self._rows.n)
         while at < self._rows.n:
-            part, at = self._triangles_of((start, ends, edge), seen, at, min(at + pace.count, self._rows.n))
-            parts.append(part)
+            part, at = self._triangles_of(later, seen, at, min(at + pace.count, self._rows.n))
             pace.made()
-            yield
-        return _joined(parts)
+            yield part
 
     def _triangles_of(self, later: tuple, seen: np.ndarray, at: int, end: int) -> tuple[Found, int]:
         if not self._compiled:
@@ -83,15 +94,13 @@ class GreedyPacking:
         k = TRIANGLES(end, *map(address, arrays), SLOTS, address(nodes), address(value), address(done))
         return Found(3 * np.arange(k + 1), nodes[:k].ravel(), value[:k].copy()), int(done[0])
 
-    def _short_cycles(self, reach: int) -> Iterator[None]:
-        """Pass through all nodes; returns what was found."""
-        parts, at, pace = [], 0, _Pace(self._rows.n)
+    def _short_cycles(self, reach: int) -> Iterator[Found]:
+        """A pass through all nodes, by searches that look at `reach` entries."""
+        at, pace = 0, _Pace(self._rows.n)
         while at < self._rows.n:
             part, at = self._short_cycles_of(reach, at, min(at + pace.count, self._rows.n))
-            parts.append(part)
             pace.made()
-            yield
-        return _joined(parts)
+            yield part
 
     def _short_cycles_of(self, reach: int, at: int, end: int) -> tuple[Found, int]:
         rows, space = self._rows, max(SPACE, self._rows.n)

@@ -110,7 +110,7 @@ class CutPacking:
     def _pack_greedily(self) -> Iterator[None]:
         """Cycles whose values are a bound at once, and the program of these."""
         greedy = GreedyPacking(self._rows, self._columns.edge, self._above, self._size, self._compiled)
-        for found in greedy.passes():
+        for found in greedy.slices():
             if found is not None and len(found.value):
                 self._know(found)
             yield
@@ -252,9 +252,15 @@ class EdgeNumbers:
 
     def __init__(self, graph: Graph) -> None:
         rows, columns, self._n = graph.row_of(), graph.indices, graph.n
-        self.entries = np.flatnonzero(rows < columns)
-        self._keys = rows[self.entries] * self._n + columns[self.entries]
-        self.edge = self.between(rows, columns)
+        upper = rows < columns
+        self.entries = np.flatnonzero(upper)
+        u, v = rows[self.entries], columns[self.entries]
+        self._keys = u * self._n + v
+        numbers = np.arange(len(u))
+        self.edge = np.empty(len(rows), dtype=np.int64)
+        self.edge[upper] = numbers
+        # Entries (v, u) in the order of the rows: those of the transposed matrix.
+        self.edge[~upper] = sp.csr_array((numbers, (u, v)), shape=(graph.n, graph.n)).T.tocsr().data
 
     def between(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """[k] the edges u[i]-v[i], all of which there are."""
