@@ -496,7 +496,11 @@ class GnnCase(Table, frozen=True):
         Count, about("evaluations without a better validation score before training stops; 0: never")
     ] = 0
     keep: Annotated[
-        Literal["last", "best"], about("weights of the last epoch, or of the best validation score")
+        Literal["last", "best"],
+        about(
+            "weights of the last epoch, or of the best validation score (without validation nodes: the least "
+            "training loss, which patience goes by too)"
+        ),
     ] = "last"
     weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
         ""

@@ -194,7 +194,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
         rows   for each matrix its first row in X and in Y, and how many states its nodes have
         """
         table = [(*A.record, *own) for A, own in zip(matrices, rows)]
-        return np.array(table, dtype=np.int64).reshape(len(table), -1)
+        return np.array(table, dtype=np.int64).reshape(len(table), -1 if table else 0)
 
     def spmm_members(
         self,

@@ -170,6 +170,31 @@ def test_features_by_node_and_random_splits():
         classify(graph, rows, labels, settings=settings)
 
 
+def test_features_and_sets_of_unusual_kinds():
+    """Dictionaries of keys are matrices, whole numbers may be floats; what is masked is no number."""
+    graph, draws = nx.karate_club_graph(), np.random.default_rng(1)
+    features = (draws.random((34, 6)) < 0.4).astype(float)
+    labels, settings = np.arange(34) % 2, {"gnn.epochs": 2}
+    plain = classify(graph, features, labels, train=[0, 33], test=[5, 6], settings=settings)
+    sparse = classify(graph, sp.csr_array(features), labels, train=[0, 33], settings=settings)
+    keyed = classify(graph, sp.dok_array(features), labels, train=[0, 33], settings=settings)
+    assert keyed.digest == sparse.digest
+    sets = {"train": np.array([0.0, 33.0]), "test": [np.int8(5), np.uint64(6)]}
+    floats = classify(graph, features, labels, **sets, settings=settings)
+    assert floats.digest == plain.digest and floats.scores["test"] == plain.scores["test"]
+    masked = np.ma.masked_array(features, mask=features > 0)
+    for wrong, said in (
+        ({"features": masked}, "features: found masked entries"),
+        ({"labels": np.ma.masked_array(labels, mask=labels > 0)}, "labels: found masked entries"),
+        ({"features": sp.coo_array(features[:, 0])}, "features: found float64 of shape"),
+        ({"train": np.array([0.5, 1.0])}, "node numbers 0..33"),
+        ({"train": np.array([0.0, np.nan])}, "node numbers 0..33"),
+    ):
+        given = {"features": features, "labels": labels, "train": [0, 33]} | wrong
+        with pytest.raises(GraphError, match=said):
+            classify(graph, settings=settings, **given)
+
+
 def test_a_policy_solves_the_problem_that_it_was_trained_for():
     policy = train(TINY)
     with pytest.raises(CaseError, match=r"trained for 'mvc', not for 'mds'"):

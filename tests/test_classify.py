@@ -181,6 +181,12 @@ def test_from_python_and_applied_again(group, shared_path):
     assert again.scores == {}
     one = classify(graph, features, np.full(len(labels), 7), test=test, settings=applied, comm=group.comm)
     assert one.scores["test"].accuracy == pytest.approx((found.predicted[test] == 7).mean())
+    # Without sets all labelled nodes tell how good the weights are: none of them is trained on here.
+    known = np.where(np.arange(len(labels)) % 3 > 0, 5 + 2 * labels, -1)
+    all_of_them = classify(graph, features, known, settings=applied, comm=group.comm)
+    assert all_of_them.scores["test"].nodes == (known >= 0).sum() and not all_of_them.scores["train"].nodes
+    right = (found.predicted == known)[known >= 0].mean()
+    assert all_of_them.scores["test"].accuracy == pytest.approx(right)
     for wrong, text in (
         ((graph, features[:, :5], None), "for nodes with 8 features; these have 5"),
         ((graph, features, np.full(len(labels), 6)), "these data have class 6 besides"),

@@ -94,9 +94,23 @@ def test_refused_actions_cost_and_change_nothing(solo):
     again, reward, ended, cut, info = env.step(4)
     assert (reward, ended, cut, info["accepted"]) == (-2.5, False, False, False)
     assert all((seen[name] == again[name]).all() for name in seen)
-    for _ in range(11):
+    for outside in (-1, 14, 99):
+        _, reward, _, _, info = env.step(outside)
+        assert (reward, info["accepted"]) == (-2.5, False)
+    for _ in range(8):
         assert not env.step(4)[3]
     assert env.step(4)[3]  # 14 nodes, one step for each
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+def test_wrong_options_are_named(solo):
+    wrong = {"shaping": "foo", "penalty": np.nan, "most": 0}
+    for (key, value), said in zip(wrong.items(), ("found shaping 'foo'", "found penalty nan", "most 0")):
+        with pytest.raises(CaseError, match=said):
+            environment(solo, "mvc", **{key: value})
+    for number in (-1, 3):
+        with pytest.raises(CaseError, match=rf"found graph {number}; 0\.\.2 would be right"):
+            environment(solo, "mvc").reset(options={"graph": number})
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)

@@ -170,7 +170,8 @@ def test_states_are_their_definition(group, name, graph, several, exchange):
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize(
-    "graphs", [("plain", "hubs"), ("signs", "plain"), ("positive", "quarters"), ("fine",)]
+    "graphs",
+    [("plain", "hubs"), ("signs", "plain"), ("positive", "quarters"), ("fine",), ("plain", "fine", "hubs")],
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_states_told_again_from_their_choices(group, name, graphs, exchange):

@@ -93,6 +93,22 @@ def test_features_take_the_place_of_one_hot_inputs(tmp_path):
     assert code == 2 and "found 29 rows; 30" in printed
 
 
+def test_names_with_blanks_stand_apart_from_their_classes(tmp_path):
+    files = {
+        "t.tsv": "New York\tin\tUSA\nOld York\tin\tUK\nNew York\tnear\tOld York\n",
+        "a.tsv": "node\tlabel\nNew York\tbig town\n", "b.tsv": "node\tlabel\nOld York\tsmall\n",
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    labels = [f"rgcn.train_labels={tmp_path / 'a.tsv'}", f"rgcn.test_labels={tmp_path / 'b.tsv'}"]
+    keys = ['graph.generator=""', f"graph.path={tmp_path / 't.tsv'}", "rgcn.epochs=3", "output.plots=false"]
+    code, printed = lockstep(tmp_path / "out", *keys, *labels)
+    assert code == 0, printed
+    lines = (tmp_path / "out" / "predictions" / "t.txt").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["New York", "Old York"]
+    assert {line.split("\t")[1] for line in lines} <= {"big town", "small"}
+
+
 def test_link_prediction_writes_weights_and_ranks(tmp_path):
     draws = np.random.default_rng(1)
     ends = draws.integers(0, 30, (2, 120))

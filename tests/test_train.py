@@ -59,6 +59,7 @@ SMALL = [
     random_graph(70, 0.1, 3), random_graph(61, 0.05, 4), listed(50, (3, 49)),
 ]  # fmt: skip
 WEIGHTED = [random_graph(n, 0.1, n, weighted=True) for n in (50, 64, 81)]
+POSITIVE = [(n, edges, abs(weights)) for n, edges, weights in WEIGHTED]
 HELD = [growing_graph(12, 2, 8), random_graph(9, 0.3, 9)]
 LARGE = [growing_graph(2300, 4, 5), growing_graph(2000, 2, 6)]
 
@@ -101,6 +102,7 @@ VARIANTS = {
     "hubs": (changed(SHORT, policy={"hub_degree": 1.5}), SMALL),
     "averaged": (changed(SHORT, agent={"average": 0.7, "learning_rate_end": 1e-4}), SMALL),
     "edge weights": (changed(SHORT, policy={"edge_weights": True}), WEIGHTED),
+    "positive edge weights": (changed(SHORT, policy={"edge_weights": True}), POSITIVE),
     "shared": (changed(SHORT, policy={"shared_layers": True, "mean_degree": False, "layers": 1}), SMALL),
     "paper": (msgspec.structs.replace(SHORT, policy=PAPER_POLICY, agent=changed(SHORT, agent={
         "discount": 0.9, "learning_rate": 1e-4, "target_every": 1, "shaping": "none",

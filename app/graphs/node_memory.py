@@ -113,7 +113,7 @@ def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
 
 def rows_of_nodes(features: Any, nodes: list[Any] | None, n: int) -> Any:
     """A mapping of nodes to rows as rows in the order of the nodes; others pass. Raises GraphError."""
-    if not hasattr(features, "keys"):
+    if not hasattr(features, "keys") or hasattr(features, "tocsr"):  # a sparse matrix may be a dictionary
         return features
     order, found = list(range(n)) if nodes is None else nodes, dict(features.items())
     numbers_of(found, order, "features")
@@ -131,6 +131,8 @@ def _refusal(name: str) -> Refuse:
 
 def _array(name: str, values: Any, dimensions: tuple[int, ...]) -> np.ndarray:
     """`values` as an array of real numbers."""
+    if isinstance(values, np.ma.MaskedArray) and values.mask.any():
+        raise GraphError(f"{name}: found masked entries; an array without would be right")
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
@@ -145,6 +147,8 @@ def _array(name: str, values: Any, dimensions: tuple[int, ...]) -> np.ndarray:
 def _features(values: Any) -> DenseFeatures | SparseFeatures:
     refuse = _refusal("features")
     if hasattr(values, "tocsr"):
+        if values.ndim != 2:
+            raise refuse(f"found {values.dtype} of shape {values.shape}; 2 dimensions would be right")
         return _sparse(values.tocsr(), refuse)
     array = _array("features", values, (2,))
     step = rows_per_piece(4 * array.shape[1])
@@ -189,6 +193,8 @@ def _splits(sets: dict[str, Any], n: int) -> Splits:
         array = _array(name, values, (1,))
         if array.dtype.kind == "b" and len(array) != n:
             raise GraphError(f"{name}: found {len(array)} rows; {n}, one for each node, would be right")
+        if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all():
+            array = array.astype(np.int64)
         if array.dtype.kind == "f" or (array.dtype.kind in "iu" and ((array < 0) | (array >= n)).any()):
             raise GraphError(f"{name}: node numbers 0..{n - 1}, or True and False, would be right")
         flags[array] |= SPLITS[name]

@@ -371,6 +371,13 @@ def _padded(rows: RowPartition, rank: int) -> int:
     return int(rows.offsets[rank + 1] - rows.offsets[rank])
 
 
+def all_in_test(group: Group, data: NodeData) -> NodeData:
+    """All labelled nodes in the test set. Ranks: all call."""
+    masks = {name: data.labelled & (name == "test") for name in SPLITS}
+    sizes = group.sum_integers(np.array([mask.sum() for mask in masks.values()])).tolist()
+    return replace(data, **masks, counts=dict(zip(masks, sizes)))
+
+
 def with_random_splits(group: Group, data: NodeData, loaded: Loaded, seed: int) -> NodeData:
     """Labelled nodes in train, val and test at random, 60 : 20 : 20. Ranks: all call."""
     if data.labels is None:

@@ -50,6 +50,10 @@ class GraphGym(gymnasium.Env):
     ) -> None:
         if group.size != 1:
             raise CaseError(f"a Gymnasium environment is played by one rank, got {group.size}")
+        if shaping not in ("caro_wei", "none"):
+            raise CaseError(f'found shaping {shaping!r}; "caro_wei" or "none" would be right')
+        if not (np.isfinite(penalty) and most >= 1):
+            raise CaseError(f"found penalty {penalty}, most {most}; numbers, most at least 1, would be right")
         self.group, self.problem, self.blocks = group, problem, blocks
         self.shaping, self.penalty, self.most = shaping, penalty, most
         self.playable = [
@@ -87,6 +91,8 @@ class GraphGym(gymnasium.Env):
         super().reset(seed=seed)
         drawn = self.playable[int(self.np_random.integers(len(self.playable)))]
         self.graph = int((options or {}).get("graph", drawn))
+        if not 0 <= self.graph < len(self.blocks):
+            raise CaseError(f"found graph {self.graph}; 0..{len(self.blocks) - 1} would be right")
         self.env = begin_environment(self.group, self.blocks[self.graph], self.problem)
         self._steps = 0
         return self._observation(), self._info(accepted=False)
@@ -95,7 +101,7 @@ class GraphGym(gymnasium.Env):
         """Choose a node: observation, reward, whether the solution is complete, whether it was cut, info."""
         env, node = self.env, int(action)
         self._steps += 1
-        accepted = bool(self.action_masks()[node]) and not env.done
+        accepted = 0 <= node < self.nodes and bool(self.action_masks()[node]) and not env.done
         reward = -self.penalty
         if accepted:
             before = env.totals

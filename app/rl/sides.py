@@ -1,5 +1,6 @@
 """SidesEnv: nodes on one of two sides, chosen to change sides, with exact weighted fields."""
 
+import math
 from collections import deque
 from typing import Any
 
@@ -208,7 +209,9 @@ def _sums_near(block: RowBlock, weights: WholeWeights, marks_ext: np.ndarray) ->
     counts, columns, _ = block.extended_rows(np.arange(block.n_own))
     # Sums of integers below 2^53 are exact in float64.
     rows = np.repeat(np.arange(block.n_own), counts)
-    return np.bincount(rows, weights=marks_ext[columns], minlength=block.n_own).astype(np.int64)
+    near = marks_ext.reshape(len(marks_ext), math.prod(marks_ext.shape[1:]))[columns]
+    sums = [np.bincount(rows, each, block.n_own) for each in near.T]
+    return np.stack(sums, axis=1).astype(np.int64).reshape(block.n_own, *marks_ext.shape[1:])
 
 
 def _moves(
@@ -259,6 +262,6 @@ def _fields_on_host(
     for g, (block, weights, grain) in enumerate(zip(batch.blocks, held, grains)):
         part = slice(batch.at[g], batch.at[g + 1])
         own = np.ascontiguousarray(marks[part].reshape(block.n_own, 2 * batch.counts[g]).astype(np.int64))
-        field = own * (weights.matrix @ block.extend_host(batch.group, own))
+        field = own * _sums_near(block, weights, block.extend_host(batch.group, own))
         out[part] = in_parts(field, grain).reshape(-1, 2)
     return out

@@ -26,7 +26,7 @@ from app.memory.tiers import Budget
 from app.partition.cost import CostModel, from_arrays
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_united
-from app.partition.nodes import load_node_data
+from app.partition.nodes import all_in_test, load_node_data
 from app.report import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.text import printable
@@ -81,6 +81,10 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         gnn, saved = _architecture(case.gnn, loaded, data)
         _check(gnn, loaded, data, case.output.embeddings)
         data = data if saved is None else saved.relabel(case.gnn.weights, data)
+    if gnn.epochs and not data.counts["val"] and (gnn.patience or gnn.keep == "best"):
+        log.info("warning: no validation nodes: gnn.patience and gnn.keep go by the training loss")
+    if not gnn.epochs and data.labels is not None and not any(data.counts.values()):
+        data = all_in_test(group, data)  # nothing is trained on, so all of them can tell how good weights are
     if said := replaced("gnn", case.gnn, gnn):
         log.info("warning: the weights bring their layers: %s", said)
     heard = case.graph.neighbours if loaded.graph.arcs is not None else "both"

@@ -191,9 +191,13 @@ def _write(context: Context, triples: Triples, labels: NodeLabels, done: Relatio
 
 
 def _predictions_text(triples: Triples, labels: NodeLabels, found: RelationalFit) -> str:
-    """Lines `node class` for the labelled nodes, by name where the file has names."""
+    """Lines `node class` for the labelled nodes, by name where the file has names.
+
+    Between a tab where some name has a blank, else a blank.
+    """
     nodes, classes = triples.node_names, labels.class_names
+    between = "\t" if any(" " in name for name in (*nodes, *classes)) else " "
     return "".join(
-        f"{nodes[node] if nodes else node} {classes[c] if classes else c}\n"
+        f"{nodes[node] if nodes else node}{between}{classes[c] if classes else c}\n"
         for node, c in zip(labels.nodes.tolist(), found.predictions.tolist())
     )
