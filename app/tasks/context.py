@@ -38,6 +38,13 @@ from app.rl.training import share_of
 from app.sparse.rowblock import RowBlock
 
 APP = Path(__file__).parent.parent
+# Keys of graphs whose rows are dealt, and of their networks: table, key, what would be right with triples.
+UNREAD_BY_RELATIONS = (
+    ("graph", "labels", "rgcn.train_labels and rgcn.test_labels"),
+    ("graph", "splits", "rgcn.train_labels and rgcn.test_labels"),
+    ("graph", "order", '"natural"'), ("graph", "complement", "false"), ("graph", "self_loops", '"drop"'),
+    ("graph", "duplicates", '"merge"'), ("output", "embeddings", "false"),
+)  # fmt: skip
 PACKAGES = ("numpy", "scipy", "mpi4py", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 
 
@@ -83,6 +90,15 @@ def check_names(case: Case) -> None:
         check_layers(case.gnn)
     elif case.run.task == "classify":
         check_only_model(case.gnn)
+        _refuse_unread_by_relations(case)
+
+
+def _refuse_unread_by_relations(case: Case) -> None:
+    """Refuse keys of a graph that has rows, which one of triples has not. Raises CaseError."""
+    usual = Case()
+    for table, key, instead in UNREAD_BY_RELATIONS:
+        if getattr(getattr(case, table), key) != getattr(getattr(usual, table), key):
+            raise CaseError(f'{table}.{key}: is not read by gnn.model = "rgcn"; {instead} would be right')
 
 
 def context_of_settings(
