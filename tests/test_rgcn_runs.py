@@ -109,9 +109,7 @@ def test_names_with_blanks_stand_apart_from_their_classes(tmp_path):
     assert {line.split("\t")[1] for line in lines} <= {"big town", "small"}
 
 
-@pytest.mark.parametrize(
-    "key", ["graph.complement=true", "graph.splits=random", "graph.order=random", "output.embeddings=true"]
-)
+@pytest.mark.parametrize("key", ["graph.splits=random", "graph.order=random", "output.embeddings=true"])
 def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
     code, printed = lockstep(tmp_path / "out", *SMALL, key)
     assert code == 2 and f'{key.split("=")[0]}: is not read by gnn.model = "rgcn"' in printed
