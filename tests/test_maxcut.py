@@ -475,6 +475,17 @@ def test_work_of_moves_on_large_graphs_is_limited(group, monkeypatch):
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
+@pytest.mark.parametrize("name", ["maxcut", "maxcut_once", "mds"])
+def test_the_smallest_graphs_have_a_rollout_too(group, name):
+    """One node of two to five is a good part of all of them."""
+    for n in range(2, 6):
+        net, params = network(name, group.device, head="mixing")
+        block = make_block(group, listed(n, *[(i, i + 1) for i in range(n - 1)]))
+        solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, math.inf))
+        assert solution.shape == (n,) and evaluations > 0
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
 def test_moves_under_a_time_limit_are_planned(group, monkeypatch):
     """Whole rollouts that fit, or none: half of one leaves a cut that is worse than any rule's."""
     block = make_block(group, random_graph(90, 0.05, 1))

@@ -222,7 +222,7 @@ def rollout(
     clock = Clock(group, limits, TIME_SHARE * limits.seconds)
     together = moves_at_once(group, net, params, block, limits) if net.problem.ordered else 1
     setting = f"search.moves_at_once={together}"
-    if together > LARGEST_PART * block.n:
+    if together > max(LARGEST_PART * block.n, 1):
         return None, 0, setting
 
     def tell(evaluations: int, env: Environment) -> None:
