@@ -15,13 +15,13 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.graphs.distances import stream_of_distances
+from app.graphs.formats.memory import coordinates, stream_of_object, weights_of_nodes
+from app.graphs.formats.readers import open_edges
+from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named, plain_ids
-from app.graphs.memory import coordinates, stream_of_object, weights_of_nodes
 from app.graphs.metric import from_points, scaled_points
-from app.graphs.node_memory import ClassNames, numbers_of, rows_of_nodes, splits_of, table_of_arrays
+from app.graphs.nodes.memory import ClassNames, numbers_of, rows_of_nodes, splits_of, table_of_arrays
 from app.graphs.points import stream_of_metric
-from app.graphs.readers import open_edges
-from app.graphs.source import shown
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_stream, ordered, weighted, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_random_splits

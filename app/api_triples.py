@@ -11,10 +11,10 @@ from app.comm.guard import check_same, digest, raise_together
 from app.comm.share import share_arrays
 from app.errors import CaseError, GraphError
 from app.gnn.metrics import scores_among
-from app.gnn.rgcn_features import Features
-from app.graphs.node_memory import table_of_arrays
-from app.graphs.triple_memory import Classes, NamedTriples, labels_of_arrays, triples_of_object
-from app.graphs.triples import SET_KEYS, TEST, VALID, NodeLabels, Triples
+from app.gnn.rgcn.features import Features
+from app.graphs.nodes.memory import table_of_arrays
+from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples
+from app.graphs.triples.memory import Classes, NamedTriples, labels_of_arrays, triples_of_object
 from app.results import LinkPrediction, RelationalClassification
 from app.tasks.context import Context, context_of_settings
 from app.tasks.links import learn_links

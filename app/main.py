@@ -21,11 +21,11 @@ from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
 from app.config import Case, graph_tables
 from app.device import product_rate
 from app.errors import CaseError, DiskFull, GraphError, Halted, LockstepError, OutOfMemory, Stopped, disk_full
-from app.gnn.rgcn_saved import load_rgcn
+from app.gnn.rgcn.saved import load_rgcn
 from app.gnn.saved import load_model
-from app.graphs.node_files import check_node_file
-from app.graphs.readers import open_edges
-from app.graphs.source import Limits
+from app.graphs.formats.readers import open_edges
+from app.graphs.formats.source import Limits
+from app.graphs.nodes.files import check_node_file
 from app.log import Log
 from app.model.fits import refuse_too_large, refuse_without_room
 from app.model.plan import memory_line, plan_lines

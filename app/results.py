@@ -14,7 +14,7 @@ from app.elementwise import row_sums
 from app.errors import CaseError, GraphError
 from app.gnn.archive import LARGEST
 from app.gnn.metrics import Scores
-from app.gnn.rgcn_saved import SavedRgcn, save_rgcn
+from app.gnn.rgcn.saved import SavedRgcn, save_rgcn
 from app.gnn.saved import SavedModel, save_model
 from app.page.charts import Line, line_chart
 from app.page.markup import Markup, join, table, tag

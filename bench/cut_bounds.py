@@ -19,16 +19,16 @@ from app import threads
 
 threads.limit_threads()
 
-from app.bounds.cut_bounds import CutBounds  # noqa: E402
-from app.bounds.cut_packing import CutPacking  # noqa: E402
-from app.bounds.cut_verify import can_factor  # noqa: E402
+from app.bounds.cut.bounds import CutBounds  # noqa: E402
+from app.bounds.cut.packing import CutPacking  # noqa: E402
+from app.bounds.cut.verify import can_factor  # noqa: E402
 from app.graphs.fixed_point import integer_weights  # noqa: E402
+from app.graphs.formats.readers import open_edges  # noqa: E402
 from app.graphs.graph import Graph  # noqa: E402
-from app.graphs.readers import open_edges  # noqa: E402
 from app.graphs.whole import whole_graph  # noqa: E402
-from app.reductions.cut_reducer import CutReducer  # noqa: E402
-from app.reductions.cut_verify import verify_log  # noqa: E402
-from app.search.cut import CutSearch  # noqa: E402
+from app.reductions.cut.reducer import CutReducer  # noqa: E402
+from app.reductions.cut.verify import verify_log  # noqa: E402
+from app.search.cut.search import CutSearch  # noqa: E402
 
 SLICE = 0.05  # s of the relaxation between two looks at the clock
 SWEEPS = 50

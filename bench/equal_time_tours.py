@@ -20,10 +20,10 @@ from app import threads
 
 threads.limit_threads()
 
+from app.graphs.formats.source import Limits  # noqa: E402
+from app.graphs.formats.tsplib import read_tsplib  # noqa: E402
 from app.graphs.metric import Metric, uniform_points  # noqa: E402
-from app.graphs.source import Limits  # noqa: E402
-from app.graphs.tsplib import read_tsplib  # noqa: E402
-from app.search import tour  # noqa: E402
+from app.search.tour import search as tour  # noqa: E402
 
 STEPS = 200  # between two looks at the clock
 FOR_EVER = 1 << 60

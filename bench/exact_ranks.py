@@ -12,7 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from app.bounds.clique_roots import Roots, RootSearch
+from app.bounds.clique.roots import Roots, RootSearch
 from app.bounds.shared_roots import SharedRoots
 from app.graphs.graph import Graph, from_edges
 from bench.harness import Effort, Record

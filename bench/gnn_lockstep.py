@@ -15,7 +15,7 @@ from app.config import GnnCase
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
 from app.graphs.graph import Graph
-from app.graphs.nodedata import NodeData
+from app.graphs.nodes.data import NodeData
 from app.partition.rows import RowPartition, block_count, block_starts, partition_rows
 from app.sparse.rowblock import RowBlock
 from bench import subjects

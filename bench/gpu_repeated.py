@@ -10,7 +10,7 @@ from app.comm.guard import digest
 from app.config import GnnCase
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
-from app.graphs.nodedata import NodeData
+from app.graphs.nodes.data import NodeData
 from app.memory.tiers import Budget
 from app.problems.mvc import MinimumVertexCover
 from app.rl.incremental import FullScores

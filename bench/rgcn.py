@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from app.graphs.relational import nodes_by_layer, relational_graph
-from app.graphs.triples import read_triples_npz
+from app.graphs.triples.data import read_triples_npz
+from app.graphs.triples.relational import nodes_by_layer, relational_graph
 from bench.gnn import SAME_LOSS, Missing, Program, by_turns
 from bench.gnn import about as about
 from bench.harness import Effort, Record, Table, record

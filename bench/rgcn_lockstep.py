@@ -6,10 +6,10 @@ import numpy as np
 from mpi4py import MPI
 
 from app.config import RgcnCase as Table
-from app.gnn.rgcn import RGCN
-from app.gnn.rgcn_training import Steps, Targets
-from app.graphs.relational import RelationalGraph
-from app.graphs.triples import NodeLabels
+from app.gnn.rgcn.model import RGCN
+from app.gnn.rgcn.training import Steps, Targets
+from app.graphs.triples.data import NodeLabels
+from app.graphs.triples.relational import RelationalGraph
 from app.partition.relations import place
 from bench import subjects
 from bench.rgcn_case import BASES, HIDDEN, LEARNING_RATE, RgcnCase

@@ -22,7 +22,7 @@ from app import threads
 
 threads.limit_threads()
 
-from app.bounds.cut_branch import CutBranching, descended, whole_part  # noqa: E402
+from app.bounds.cut.branch import CutBranching, descended, whole_part  # noqa: E402
 
 KINDS = {"g05": (0.5, [1]), "pm1d": (0.99, [-1, 1]), "pm1s": (0.1, [-1, 1]), "w05": (0.5, range(-10, 11))}
 STARTS = 50

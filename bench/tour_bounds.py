@@ -21,10 +21,10 @@ threads.limit_threads()
 
 import numpy as np  # noqa: E402
 
-from app.bounds import tour_lp  # noqa: E402
-from app.bounds.tour_bounds import TourBounds  # noqa: E402
+from app.bounds.tour import lp as tour_lp  # noqa: E402
+from app.bounds.tour.bounds import TourBounds  # noqa: E402
 from app.graphs.metric import Metric  # noqa: E402
-from app.search.tour import TourSearch  # noqa: E402
+from app.search.tour.search import TourSearch  # noqa: E402
 from bench.equal_time_tours import read  # noqa: E402
 
 STEPS = 200  # of the search between two looks at the clock

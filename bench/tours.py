@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from app.bounds.near_tree import NearTrees
-from app.bounds.one_tree import METHOD, SCALE, OneTree, OneTrees, rounded_up
+from app.bounds.tour.near_tree import NearTrees
+from app.bounds.tour.one_tree import METHOD, SCALE, OneTree, OneTrees, rounded_up
 from app.graphs.metric import uniform_points
 from bench.harness import Effort, Record, compare
 

@@ -27,22 +27,22 @@ from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.archive import save_archive
 from app.gnn.model import Model
-from app.gnn.rgcn_saved import ARCHITECTURE, load_rgcn
+from app.gnn.rgcn.saved import ARCHITECTURE, load_rgcn
 from app.gnn.saved import SavedModel, load_model, save_model
+from app.graphs.formats.planetoid import read_planetoid
+from app.graphs.formats.readers import READERS, open_graph_set
+from app.graphs.formats.source import Limits
+from app.graphs.formats.tsplib import read_tour
 from app.graphs.ids import name_array
-from app.graphs.label_tables import read_label_tables
-from app.graphs.node_files import read_features, read_labels, read_splits
-from app.graphs.node_keyed import Nodes
-from app.graphs.node_weights import read_node_weights
-from app.graphs.nodedata import NodeTable
-from app.graphs.planetoid import read_planetoid
-from app.graphs.readers import READERS, open_graph_set
-from app.graphs.relational import relational_graph
-from app.graphs.source import Limits
+from app.graphs.nodes.data import NodeTable
+from app.graphs.nodes.files import read_features, read_labels, read_splits
+from app.graphs.nodes.keyed import Nodes
+from app.graphs.nodes.weights import read_node_weights
 from app.graphs.stream import EdgeStream
-from app.graphs.triple_text import read_triple_text
-from app.graphs.triples import TEST, read_triples_npz
-from app.graphs.tsplib import read_tour
+from app.graphs.triples.data import TEST, read_triples_npz
+from app.graphs.triples.label_tables import read_label_tables
+from app.graphs.triples.relational import relational_graph
+from app.graphs.triples.text import read_triple_text
 from app.model.defaults import DEFAULTS
 from app.model.rates import load_calibration
 from app.partition.cost import CostModel, parse_cost_model, read_text
@@ -52,7 +52,7 @@ from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
 from app.rl.weights import load_weights, save_weights
 from app.search.solution_text import nodes_text, read_nodes, read_order, read_sides
-from app.tasks.answers import read_catalogue
+from app.tasks.studies.answers import read_catalogue
 
 ROOT = Path(__file__).parent.parent
 LIMITS = Limits(decompressed=64 << 20, npz=64 << 20)

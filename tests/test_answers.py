@@ -16,7 +16,9 @@ from mpi4py import MPI
 
 from app import solve
 from app.errors import CaseError, GraphError, LockstepError
-from app.reductions import compiled, cut_compiled, table_rows
+from app.reductions.cover import compiled
+from app.reductions.cut import compiled as cut_compiled
+from app.reductions.domination import table_rows
 from app.solver import pipeline
 from app.solver.learned import Clock
 from app.solver.pipeline import Pipeline

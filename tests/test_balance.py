@@ -21,8 +21,8 @@ from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.training import fit
 from app.gnn.work_clock import WorkClock
-from app.graphs.generate import GENERATORS
-from app.graphs.nodedata import SPLITS, NodeData
+from app.graphs.generators.table import GENERATORS
+from app.graphs.nodes.data import SPLITS, NodeData
 from app.memory.tiers import Budget
 from app.partition import balance as balance_module
 from app.partition import cost as cost_module

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.graphs.graph import Graph, from_edges
-from app.search.baselines import (
+from app.search.cover.baselines import (
     BASELINES,
     max_degree,
     min_degree,

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.bounds.certificate import BadCertificate, Certificate, best
-from app.bounds.cliques import clique_cover
-from app.bounds.lp import half_integral
-from app.bounds.matching import maximal_matching
-from app.bounds.table import BOUNDS
-from app.bounds.verify import uncovered_edge
+from app.bounds.cover.clique_cover import clique_cover
+from app.bounds.cover.lp import half_integral
+from app.bounds.cover.matching import maximal_matching
+from app.bounds.cover.table import BOUNDS
+from app.bounds.cover.verify import uncovered_edge
 from app.graphs.graph import Graph, from_edges
 
 pytestmark = pytest.mark.mpi_skip

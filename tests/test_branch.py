@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from covers import cheapest, from_networkx, growing, is_cover, random_graph, random_weights
 
-from app.bounds.branch import BranchSearch, DenseSearch, dense_order, search_for
-from app.bounds.kernels import Rows
+from app.bounds.cover.branch import BranchSearch, DenseSearch, dense_order, search_for
+from app.bounds.cover.kernels import Rows
 from app.native.library import kernels
 
 pytestmark = pytest.mark.mpi_skip

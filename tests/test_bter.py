@@ -11,12 +11,12 @@ from app.comm.group import Group
 from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError
-from app.graphs.bter import _Blocks, _cut, bter, power_law_degrees, spread_degrees
-from app.graphs.drawn import Weighted
-from app.graphs.generate import GENERATORS
+from app.graphs.generators.bter import _Blocks, _cut, bter, power_law_degrees, spread_degrees
+from app.graphs.generators.drawn import Weighted
+from app.graphs.generators.random_nodes import communities, random_features, random_splits
+from app.graphs.generators.sbm import planted
+from app.graphs.generators.table import GENERATORS
 from app.graphs.graph import from_edges
-from app.graphs.random_nodes import communities, random_features, random_splits
-from app.graphs.sbm import planted
 from app.partition.assemble import gather_whole
 from app.partition.load import load_graphs
 from app.rng import stream
@@ -118,7 +118,7 @@ def test_degrees_of_a_file(group):
     {"generator": "bter", "d": 6}, {"generator": "sbm", "random_classes": 5},
 ], ids=lambda keys: keys["generator"])  # fmt: skip
 def test_any_number_of_ranks_draws_the_same_graph(group, keys, monkeypatch):
-    monkeypatch.setattr("app.graphs.drawn.BLOCK", 500)
+    monkeypatch.setattr("app.graphs.generators.drawn.BLOCK", 500)
     item = load_graphs(group, GraphCase(nodes=600, **keys), "instances", Case())[0]
     alone = load_graphs(
         Group(MPI.COMM_SELF, HostDevice()), GraphCase(nodes=600, **keys), "instances", Case()

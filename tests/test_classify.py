@@ -24,8 +24,8 @@ from app.gnn.metrics import count_classes, count_hits, scores_of
 from app.gnn.model import Model
 from app.gnn.saved import SavedModel, load_model, save_model
 from app.gnn.training import fit
-from app.graphs.memory import stream_of_object
-from app.graphs.node_memory import table_of_arrays
+from app.graphs.formats.memory import stream_of_object
+from app.graphs.nodes.memory import table_of_arrays
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock

@@ -15,10 +15,10 @@ from jobs import mpirun, run_job
 from mpi4py import MPI
 
 from app import solve, train
-from app.bounds import clique_roots
 from app.bounds.certificate import BadCertificate
-from app.bounds.clique_roots import RootSearch
-from app.bounds.degeneracy import check_peeling, coloured, core_order, peel, peeled_off
+from app.bounds.clique import roots as clique_roots
+from app.bounds.clique.degeneracy import check_peeling, coloured, core_order, peel, peeled_off
+from app.bounds.clique.roots import RootSearch
 from app.bounds.feasible import missing_edge
 from app.comm.group import Group
 from app.device import HostDevice
@@ -30,8 +30,9 @@ from app.problems.clique import MaximumClique
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.weights import default_weights, load_weights
-from app.search import clique_kernel, clique_tools
-from app.search.clique_kernel import CliqueKernel
+from app.search.clique import kernel as clique_kernel
+from app.search.clique import tools as clique_tools
+from app.search.clique.kernel import CliqueKernel
 from app.toolbox import Instance
 
 QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2, "run.device": "cpu"}

@@ -137,7 +137,7 @@ def test_text_on_the_command_line_needs_no_quotes(case_file, override, value):
 
 
 def test_every_format_that_can_be_read_can_be_named():
-    readers = pytest.importorskip("app.graphs.readers")
+    readers = pytest.importorskip("app.graphs.formats.readers")
     assert set(config.type_of(("graph", "format")).type.values) == {"auto", *readers.READERS}
 
 

@@ -20,8 +20,8 @@ from app.device import HostDevice
 from app.errors import Stopped
 from app.gnn.balanced import Balanced
 from app.gnn.classifier import Classifier
-from app.gnn.link_prediction import split_triples, train_links
-from app.gnn.rgcn_training import train_rgcn
+from app.gnn.rgcn.links import split_triples, train_links
+from app.gnn.rgcn.training import train_rgcn
 from app.gnn.training import fit
 from app.memory.tiers import Budget
 from app.problems.table import make_problem

@@ -8,15 +8,15 @@ import pytest
 from covers import cheapest, from_networkx, growing, is_cover, random_graph, random_weights
 from data import catalogue, data_dir, needs_data
 
-from app.bounds import cycle_lp, kernels
 from app.bounds.certificate import BadCertificate
-from app.bounds.cliques import CliqueSearch, clique_cover
-from app.bounds.cover import CoverBounds
-from app.bounds.cover_witness import Claim
-from app.bounds.cycle_lp import CyclePacking, cycle_packing
-from app.bounds.kernels import Rows
-from app.bounds.lp import half_integral, relaxed
-from app.bounds.packing import (
+from app.bounds.cover import cycles as cycle_lp
+from app.bounds.cover import kernels
+from app.bounds.cover.bounds import CoverBounds
+from app.bounds.cover.clique_cover import CliqueSearch, clique_cover
+from app.bounds.cover.cycles import CyclePacking, cycle_packing
+from app.bounds.cover.kernels import Rows
+from app.bounds.cover.lp import half_integral, relaxed
+from app.bounds.cover.packing import (
     ONE,
     Columns,
     Packing,
@@ -27,8 +27,9 @@ from app.bounds.packing import (
     keys_of,
     packing,
 )
+from app.bounds.cover.witness import Claim
+from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
-from app.graphs.readers import open_edges
 from app.native import library
 from app.rng import SplitMix
 

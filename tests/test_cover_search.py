@@ -8,14 +8,14 @@ from data import data_dir, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.bounds.verify import uncovered_edge
+from app.bounds.cover.verify import uncovered_edge
+from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
-from app.graphs.readers import open_edges
 from app.native.library import kernels
-from app.search.baselines import max_degree
-from app.search.cover import METHODS, OPENING, TURN, CoverSearch
-from app.search.cover_exchange import available
-from app.search.cover_start import greedy_cover, without_redundant
+from app.search.cover.baselines import max_degree
+from app.search.cover.exchange import available
+from app.search.cover.search import METHODS, OPENING, TURN, CoverSearch
+from app.search.cover.start import greedy_cover, without_redundant
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(kernels() is None, reason="the compiled kernels were not built")
@@ -275,7 +275,7 @@ def test_the_best_is_never_worse_than_the_start(method, weighted):
 @both_weightings
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 def test_the_greedy_start(weighted, compiled):
-    """The plain greedy cover of app/search/baselines.py, and no node of it can leave."""
+    """The plain greedy cover of app/search/cover/baselines.py, and no node of it can leave."""
     for seed in range(20):
         graph = random_graph(40, 0.02 * (seed + 1), seed)
         weights = node_weights(graph.n, seed) if weighted else None

@@ -12,7 +12,7 @@ from app.config import GnnCase, PolicyCase
 from app.cuda.graph import NotCapturable
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
-from app.graphs.nodedata import NodeData
+from app.graphs.nodes.data import NodeData
 from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
 from app.rl.rollout import roll_out

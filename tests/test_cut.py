@@ -8,15 +8,15 @@ from data import data_dir, needs_data
 
 from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST, integer_weights
+from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
-from app.graphs.readers import open_edges
 from app.native import cut_search
 from app.rng import SplitMix
-from app.search import cut
-from app.search.cut import CutSearch, cut_value, cut_weights, perfect_sides
-from app.search.cut_baselines import CUT_BASELINES
-from app.search.cut_plain import LEVELS, LOG_BITS, logs
-from app.search.cut_pool import Pool, Recombiner
+from app.search.cut import search as cut
+from app.search.cut.baselines import CUT_BASELINES
+from app.search.cut.plain import LEVELS, LOG_BITS, logs
+from app.search.cut.pool import Pool, Recombiner
+from app.search.cut.search import CutSearch, cut_value, cut_weights, perfect_sides
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not cut_search.available(), reason="the kernels were not built")
@@ -250,7 +250,7 @@ def test_slices_change_nothing():
 
 def test_a_search_tells_for_how_long_trials_cost_the_same(monkeypatch):
     """To the end of a round, then for less than a sweep; of small graphs for the first two rounds alone."""
-    monkeypatch.setattr("app.search.cut.SHORTEST", 1)
+    monkeypatch.setattr("app.search.cut.search.SHORTEST", 1)
     search = CutSearch(sparse_graph(40, 120, 3), 5)
     whole = search.even_steps
     search.run(7)
@@ -261,15 +261,15 @@ def test_a_search_tells_for_how_long_trials_cost_the_same(monkeypatch):
     assert search.even_steps == 10 * whole - 10  # 500 sweeps after 50
     search.run(10 * whole)
     assert search.even_steps > 1 << 60
-    monkeypatch.setattr("app.search.cut.LONG", 1)
+    monkeypatch.setattr("app.search.cut.search.LONG", 1)
     assert search.even_steps == 10 * whole - 10
 
 
 @needs_kernels
 def test_searches_that_meet(monkeypatch):
     """What others found joins the pool, alike with kernels and without, however steps are cut."""
-    monkeypatch.setattr("app.search.cut.POOL", 4)
-    monkeypatch.setattr("app.search.cut.SWEEPS", 5)
+    monkeypatch.setattr("app.search.cut.search.POOL", 4)
+    monkeypatch.setattr("app.search.cut.search.SWEEPS", 5)
     graph, found = sparse_graph(60, 200, 3), []
     for compiled, slices in ((True, [900]), (True, [1, 399, 500]), (False, [450, 450])):
         searches = [CutSearch(graph, seed, compiled=compiled) for seed in range(3)]

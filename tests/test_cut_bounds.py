@@ -9,12 +9,13 @@ import pytest
 from data import needs_data
 from test_cut import KINDS, gset, optimum, random_graph, sparse_graph
 
-from app.bounds import cut_verify, triangles
 from app.bounds.certificate import BadCertificate
-from app.bounds.cut_bounds import CutBounds
-from app.bounds.cut_sdp import MixingMethod, _colour_classes, smallest_eigenvalue
-from app.bounds.cut_triangles import CutTriangles
-from app.bounds.cut_verify import (
+from app.bounds.cut import relaxation as triangles
+from app.bounds.cut import verify as cut_verify
+from app.bounds.cut.bounds import CutBounds
+from app.bounds.cut.sdp import MixingMethod, _colour_classes, smallest_eigenvalue
+from app.bounds.cut.triangles import CutTriangles
+from app.bounds.cut.verify import (
     KIND_SIGNS,
     CutCertificate,
     dual_value,

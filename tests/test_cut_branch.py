@@ -9,7 +9,8 @@ from mpi4py import MPI
 from test_cut import KINDS, all_sides, brute_values, optimum, random_graph
 
 from app import solve
-from app.bounds.cut_branch import (
+from app.bounds.cover.kernels import triangles
+from app.bounds.cut.branch import (
     CutBranching,
     ascending,
     decided,
@@ -18,13 +19,12 @@ from app.bounds.cut_branch import (
     whole_part,
     without,
 )  # fmt: skip
-from app.bounds.kernels import triangles
-from app.bounds.triangles import SIGNS, Multipliers, TriangleRelaxation, lifted
+from app.bounds.cut.relaxation import SIGNS, Multipliers, TriangleRelaxation, lifted
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
-from app.search import cut_tree
-from app.search.cut import CutSearch
-from app.search.cut_tree import CutTree, suits
+from app.search.cut import tree as cut_tree
+from app.search.cut.search import CutSearch
+from app.search.cut.tree import CutTree, suits
 
 
 def dense(graph):
@@ -284,9 +284,9 @@ def test_the_optimum_is_proved(kind, compiled):
 @pytest.mark.mpi_skip
 def test_every_branch_is_taken(monkeypatch):
     """With relaxations cut short the tree goes down to its leaves, and the optimum is the same."""
-    monkeypatch.setattr("app.bounds.cut_branch.WAIT", 1e-9)
-    monkeypatch.setattr("app.bounds.cut_branch.LEAST_ROUNDS", 0)
-    monkeypatch.setattr("app.bounds.triangles.ITERATIONS", 1)
+    monkeypatch.setattr("app.bounds.cut.branch.WAIT", 1e-9)
+    monkeypatch.setattr("app.bounds.cut.branch.LEAST_ROUNDS", 0)
+    monkeypatch.setattr("app.bounds.cut.relaxation.ITERATIONS", 1)
     parts = 0
     for seed in range(8):
         W = np.rint(drawn(10, 1.0, seed, signed=True) * np.random.default_rng(seed).uniform(1, 9))
@@ -351,9 +351,9 @@ def graph_of(W):
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_all_ranks_prove_the_same_and_every_one_works(ranks, monkeypatch):
-    monkeypatch.setattr("app.bounds.cut_branch.WAIT", 1e-9)
-    monkeypatch.setattr("app.bounds.cut_branch.LEAST_ROUNDS", 0)
-    monkeypatch.setattr("app.bounds.triangles.ITERATIONS", 2)
+    monkeypatch.setattr("app.bounds.cut.branch.WAIT", 1e-9)
+    monkeypatch.setattr("app.bounds.cut.branch.LEAST_ROUNDS", 0)
+    monkeypatch.setattr("app.bounds.cut.relaxation.ITERATIONS", 2)
     graph = graph_of(drawn(32, 0.9, 2, signed=True))
     W = dense(graph)
     alone = CutBranching(W, 0, root=whole_part(W))

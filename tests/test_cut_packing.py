@@ -11,19 +11,21 @@ from scipy.spatial import Delaunay
 from test_cut import KINDS, all_sides, brute_values, optimum, random_graph
 
 from app.api import solve
-from app.bounds import cut_greedy, cut_packing, kernels
 from app.bounds.certificate import BadCertificate
-from app.bounds.cut_bounds import CutBounds
-from app.bounds.cut_cycles import entry_of
-from app.bounds.cut_greedy import GreedyPacking
-from app.bounds.cut_packing import CutPacking, EdgeNumbers
-from app.bounds.kernels import Rows
-from app.bounds.packing import ONE, keys_of
+from app.bounds.cover import kernels
+from app.bounds.cover.kernels import Rows
+from app.bounds.cover.packing import ONE, keys_of
+from app.bounds.cut import greedy as cut_greedy
+from app.bounds.cut import packing as cut_packing
+from app.bounds.cut.bounds import CutBounds
+from app.bounds.cut.cycles import entry_of
+from app.bounds.cut.greedy import GreedyPacking
+from app.bounds.cut.packing import CutPacking, EdgeNumbers
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges
 from app.problems.table import make_problem
-from app.search.cut import CutSearch
-from app.search.cut_tools import CutToolBounds
+from app.search.cut.search import CutSearch
+from app.search.cut.tools import CutToolBounds
 from app.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip

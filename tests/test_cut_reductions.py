@@ -8,17 +8,17 @@ from test_cut import all_sides, brute_values, random_graph, sparse_graph
 
 from app.api import solve
 from app.graphs.fixed_point import integer_weights
+from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
-from app.graphs.readers import open_edges
 from app.graphs.whole import whole_graph
 from app.problems.table import make_problem
-from app.reductions import cut_compiled
-from app.reductions.cut_log import CLIQUE, MERGE, TRIANGLE, TWIN, triangle
-from app.reductions.cut_reducer import CutReducer, kernel_of
-from app.reductions.cut_verify import verify_log
-from app.reductions.log import entries
-from app.reductions.verify import BadReduction
-from app.reductions.verify_compiled import replay_cut
+from app.reductions.cover.log import entries
+from app.reductions.cover.verify import BadReduction
+from app.reductions.cover.verify_compiled import replay_cut
+from app.reductions.cut import compiled as cut_compiled
+from app.reductions.cut.log import CLIQUE, MERGE, TRIANGLE, TWIN, triangle
+from app.reductions.cut.reducer import CutReducer, kernel_of
+from app.reductions.cut.verify import verify_log
 from app.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip

@@ -1,4 +1,4 @@
-"""app/bounds/domination.py: packings never pass the smallest dominating set, and wrong ones are refused."""
+"""bounds/domination/: packings never pass the smallest dominating set, wrong ones are refused."""
 
 import itertools
 import math
@@ -13,8 +13,8 @@ import scipy.optimize
 from helpers import graph_of
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.domination import DominationBounds
-from app.bounds.domination_packing import (
+from app.bounds.domination.bounds import DominationBounds
+from app.bounds.domination.packing import (
     DOMINATION_BOUNDS,
     ONE,
     improving_packings,
@@ -150,7 +150,7 @@ def test_a_linear_program_is_begun_where_a_time_limit_has_room(limit, begun, mon
         return real(*arguments, options=options, **keys)
 
     monkeypatch.setattr("scipy.optimize.linprog", linprog)
-    monkeypatch.setattr("app.bounds.domination_exact.available", lambda: False)
+    monkeypatch.setattr("app.bounds.domination.exact.available", lambda: False)
     graph = graph_of(nx.barabasi_albert_graph(800, 3, seed=1))
     bounds = DominationBounds(graph)
     if limit is not None:

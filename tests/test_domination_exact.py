@@ -13,15 +13,16 @@ from helpers import graph_of
 from test_domination_search import checked_value, sets_of, tools_of
 
 from app import solve
-from app.bounds import cover_program, domination_exact
 from app.bounds.certificate import BadCertificate
-from app.bounds.cover_program import Program
-from app.bounds.domination import DominationBounds
-from app.bounds.domination_exact import ExactDomination, fits
+from app.bounds.cover import program as cover_program
+from app.bounds.cover.program import Program
+from app.bounds.domination import exact as domination_exact
+from app.bounds.domination.bounds import DominationBounds
+from app.bounds.domination.exact import ExactDomination, fits
 from app.bounds.paced import Paced
-from app.reductions.domination import Kernel, covers
-from app.search.domination import most_gain_pruned, near_any
-from app.search.domination_search import FREE, INSIDE, OUTSIDE
+from app.reductions.domination.reducer import Kernel, covers
+from app.search.domination.baselines import most_gain_pruned, near_any
+from app.search.domination.search import FREE, INSIDE, OUTSIDE
 
 pytestmark = [
     pytest.mark.mpi_skip,

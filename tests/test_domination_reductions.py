@@ -12,12 +12,12 @@ from mpi4py import MPI
 from test_domination_search import checked_value, sets_of, tools_of
 
 from app import solve
-from app.reductions import table_rows
-from app.reductions.domination import CHOSEN, COLUMNS, ROWS, Kernel, Step
-from app.reductions.domination_check import BadStep, verify_steps
-from app.reductions.domination_core import core_of, undominated
-from app.search.domination import greedy_order, needed
-from app.search.domination_search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
+from app.reductions.domination import table_rows
+from app.reductions.domination.check import BadStep, verify_steps
+from app.reductions.domination.core import core_of, undominated
+from app.reductions.domination.reducer import CHOSEN, COLUMNS, ROWS, Kernel, Step
+from app.search.domination.baselines import greedy_order, needed
+from app.search.domination.search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
 from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from app.bounds.feasible import undominated_node
 from app.errors import CaseError
 from app.problems.mds import MinimumDominatingSet
-from app.search import domination_search
-from app.search.domination import greedy_order, most_gain, most_gain_pruned, needed
-from app.search.domination_search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
+from app.search.domination import search as domination_search
+from app.search.domination.baselines import greedy_order, most_gain, most_gain_pruned, needed
+from app.search.domination.search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
 from app.toolbox import Instance
 
 pytestmark = pytest.mark.mpi_skip

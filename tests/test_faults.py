@@ -18,13 +18,13 @@ from app.comm.group import Group
 from app.config import Case, GnnCase, GraphCase, RgcnCase
 from app.device import HostDevice
 from app.errors import CaseError, NumericsError
-from app.gnn import rgcn_training
 from app.gnn.classifier import Classifier
-from app.gnn.link_prediction import split_triples, train_links
-from app.gnn.rgcn_training import train_rgcn
+from app.gnn.rgcn import training as rgcn_training
+from app.gnn.rgcn.links import split_triples, train_links
+from app.gnn.rgcn.training import train_rgcn
 from app.gnn.training import fit
-from app.graphs.random_triples import random_labels, random_triples
-from app.graphs.relational import relational_graph
+from app.graphs.generators.random_triples import random_labels, random_triples
+from app.graphs.triples.relational import relational_graph
 from app.memory import room
 from app.model import fits
 from app.partition.load import load_united

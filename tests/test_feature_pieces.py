@@ -13,7 +13,7 @@ from app.gnn import pieces as pieces_module
 from app.gnn.classifier import Classifier
 from app.gnn.pieces import MOST_PIECES, PiecedFeatures, cut_rows, most_rows, step_of
 from app.gnn.training import fit
-from app.graphs.nodedata import SPLITS, NodeData
+from app.graphs.nodes.data import SPLITS, NodeData
 from app.memory.plan import METHODS
 from app.memory.slow_rows import SlowRows, _map_of
 from app.memory.tiers import Budget

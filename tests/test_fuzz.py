@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 
 from app.errors import CaseError, GraphError, NumericsError
 from app.memory.room import resident_bytes
-from app.tasks.answers import read_catalogue
+from app.tasks.studies.answers import read_catalogue
 
 pytestmark = pytest.mark.mpi_skip
 HUGE = 1 << 31

@@ -10,17 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CaseError
-from app.graphs import chung_lu as chung_lu_module
-from app.graphs import generate, near, stream
-from app.graphs import rmat as rmat_module
-from app.graphs import torus as torus_module
-from app.graphs.chung_lu import chung_lu
-from app.graphs.drawn_weights import LARGEST, NORMAL_UNIT, WEIGHTS, with_weights
-from app.graphs.generate import GENERATORS, barabasi_albert, erdos_renyi
+from app.graphs import stream
+from app.graphs.generators import chung_lu as chung_lu_module
+from app.graphs.generators import near
+from app.graphs.generators import random as generate
+from app.graphs.generators import rmat as rmat_module
+from app.graphs.generators import torus as torus_module
+from app.graphs.generators.chung_lu import chung_lu
+from app.graphs.generators.drawn_weights import LARGEST, NORMAL_UNIT, WEIGHTS, with_weights
+from app.graphs.generators.near import SIDE, geometric, small_world
+from app.graphs.generators.random import barabasi_albert, erdos_renyi
+from app.graphs.generators.rmat import rmat
+from app.graphs.generators.table import GENERATORS
+from app.graphs.generators.torus import torus
 from app.graphs.graph import from_edges
-from app.graphs.near import SIDE, geometric, small_world
-from app.graphs.rmat import rmat
-from app.graphs.torus import torus
 
 pytestmark = pytest.mark.mpi_skip
 

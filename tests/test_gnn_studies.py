@@ -23,7 +23,7 @@ from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.tiered import TieredRows
 from app.gnn.training import fit
-from app.graphs.memory import stream_of_object
+from app.graphs.formats.memory import stream_of_object
 from app.log import Log
 from app.memory.plan import METHODS
 from app.memory.tiers import Budget
@@ -32,16 +32,16 @@ from app.partition.balance import Balance
 from app.partition.load import load_stream
 from app.partition.rows import RowPartition
 from app.sparse.rowblock import RowBlock
-from app.tasks import gnn_inference
 from app.tasks.classify import load
 from app.tasks.context import Context
-from app.tasks.gnn_memory import run_memory
-from app.tasks.gnn_models import run_depth, run_models
-from app.tasks.gnn_speed import run_breakdown
-from app.tasks.gnn_stages import Staged
-from app.tasks.gnn_subjects import split_settings, subjects, with_settings
-from app.tasks.gnn_throughput import run_throughput
-from app.tasks.quality import digest_text
+from app.tasks.studies import gnn_inference
+from app.tasks.studies.gnn_memory import run_memory
+from app.tasks.studies.gnn_models import run_depth, run_models
+from app.tasks.studies.gnn_speed import run_breakdown
+from app.tasks.studies.gnn_stages import Staged
+from app.tasks.studies.gnn_subjects import split_settings, subjects, with_settings
+from app.tasks.studies.gnn_throughput import run_throughput
+from app.tasks.studies.quality import digest_text
 
 TINY = {
     "run.task": "study", "graph.generator": "sbm", "graph.nodes": 160, "graph.generator_seed": 3,

@@ -9,8 +9,8 @@ from test_reach import on_paper
 
 from app.casefile import build
 from app.gnn.classifier import Classifier
-from app.graphs.memory import stream_of_object
-from app.graphs.node_memory import table_of_arrays
+from app.graphs.formats.memory import stream_of_object
+from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import Budget
 from app.model import gnn_memory
 from app.model.node_plan import training_of

@@ -203,8 +203,8 @@ def test_packages_are_empty():
     [
         (upward_imports, "gnn/layer.py", "from app.problems.mvc import x"),
         (upward_imports, "problems/mvc.py", "from app.rl.env import x"),
-        (upward_imports, "search/baselines.py", "def f():\n    from app.rl import env"),
-        (upward_imports, "bounds/lp.py", "import app.rl.env"),
+        (upward_imports, "search/cover/baselines.py", "def f():\n    from app.rl import env"),
+        (upward_imports, "bounds/cover/lp.py", "import app.rl.env"),
         (upward_imports, "graphs/graph.py", "from app.comm.group import Group"),
         (upward_imports, "config.py", "from app import cli"),
         (upward_imports, "casetext.py", "from app.casefile import load"),
@@ -242,9 +242,9 @@ def test_the_rules_bite(rule, path, line):
             {"numpy", "scipy", "mpi4py", "matplotlib"},
         ),
         ("import app.commands.convert, app.commands.generate", {"numpy", "scipy", "mpi4py"}),
-        ("import app.graphs.writers, app.graphs.whole, app.partition.generators", {"mpi4py", "cupy"}),
+        ("import app.graphs.formats.writers, app.graphs.whole, app.partition.generators", {"mpi4py", "cupy"}),
         ("import run", {"numpy", "scipy", "mpi4py", "cupy", "networkx"}),
-        ("import app.graphs.readers, app.problems.table, app.bounds.table", {"mpi4py", "cupy"}),
+        ("import app.graphs.formats.readers, app.problems.table, app.bounds.cover.table", {"mpi4py", "cupy"}),
         ("import app.main", {"cupy", "matplotlib"}),
     ],
 )
@@ -257,4 +257,4 @@ def test_what_an_import_loads(statement, unwanted):
 
 
 def test_every_file_is_read():
-    assert {"main.py", "comm/group.py", "graphs/text.py"} <= {path for path, _ in sources()}
+    assert {"main.py", "comm/group.py", "graphs/formats/text.py"} <= {path for path, _ in sources()}

@@ -13,9 +13,9 @@ from app.casefile import load, named_files
 from app.checkpoint.identity import input_digests
 from app.device import HostDevice
 from app.errors import CaseError
-from app.graphs.graphsage import read_graphsage, read_table
-from app.graphs.readers import open_edges
-from app.graphs.source import Limits
+from app.graphs.formats.graphsage import read_graphsage, read_table
+from app.graphs.formats.readers import open_edges
+from app.graphs.formats.source import Limits
 
 N = 60
 LINKS = [(i, (i * 7 + k) % N) for i in range(N) for k in (1, 5)]

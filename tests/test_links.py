@@ -13,7 +13,7 @@ from app.comm.guard import digest
 from app.config import RgcnCase
 from app.device import HostDevice
 from app.errors import CaseError
-from app.gnn.link_prediction import (
+from app.gnn.rgcn.links import (
     DistMult,
     Split,
     draw_wrong,
@@ -23,7 +23,7 @@ from app.gnn.link_prediction import (
     summary,
     train_links,
 )
-from app.graphs.triples import TEST, TRAIN, VALID, Triples, read_triples_npz
+from app.graphs.triples.data import TEST, TRAIN, VALID, Triples, read_triples_npz
 from app.tasks.links import _say_split
 
 

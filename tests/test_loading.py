@@ -12,8 +12,8 @@ from mpi4py import MPI
 from app.config import Case, GraphCase, MemoryCase
 from app.device import HostDevice
 from app.errors import GraphError
-from app.graphs import parts
-from app.graphs.readers import open_edges
+from app.graphs.formats import parts
+from app.graphs.formats.readers import open_edges
 from app.partition import load
 from app.partition.assemble import assemble, gather_whole
 from app.partition.deal import read_part

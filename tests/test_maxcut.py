@@ -27,7 +27,7 @@ from app.rl.rollout import roll_out, rolled_out_one_at_a_time
 from app.rl.select import Share, find_rule
 from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
-from app.search.cut_baselines import descent, greedy
+from app.search.cut.baselines import descent, greedy
 from app.solver import learned
 from app.solver.learned import Limits, rollout
 from app.sparse.batch import StateBatch

@@ -18,11 +18,11 @@ from app.commands.convert import convert
 from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import GraphError
+from app.graphs.formats.readers import open_edges
+from app.graphs.formats.writers import write_graph
 from app.graphs.graph import Graph
 from app.graphs.ids import LONGEST, ids_of_names, name_array, plain_ids
-from app.graphs.readers import open_edges
 from app.graphs.whole import whole_graph
-from app.graphs.writers import write_graph
 from app.partition.assemble import gather_whole
 from app.partition.load import load_graphs, with_shared_blocks
 from app.partition.nodes import load_node_data
@@ -321,7 +321,7 @@ def test_plain_lines_are_what_they_are_one_by_one(tmp_path, monkeypatch, between
     plain, odd = (
         whole_graph(open_edges(str(tmp_path / name), ids="names"))[0] for name in ("g.txt", "odd.txt")
     )
-    monkeypatch.setattr("app.graphs.named_edges._plain_rows", lambda *_: None)
+    monkeypatch.setattr("app.graphs.formats.named_edges._plain_rows", lambda *_: None)
     slow = whole_graph(open_edges(str(tmp_path / "g.txt"), ids="names"))[0]
     assert bits(plain) == bits(slow) and bits(odd)[1:] == bits(slow)[1:]
 

@@ -12,8 +12,8 @@ from mpi4py import MPI
 
 from app import classify, solve, train
 from app.errors import CaseError, GraphError
-from app.graphs.node_weights import read_node_weights
-from app.graphs.source import Limits
+from app.graphs.formats.source import Limits
+from app.graphs.nodes.weights import read_node_weights
 
 N = 40
 PAIRS = growing_graph(N, 2, 3)[1]  # every node is in one

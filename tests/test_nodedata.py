@@ -24,14 +24,14 @@ from app.comm.group import Group
 from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
-from app.graphs import arrays as graph_arrays
-from app.graphs import nodedata
-from app.graphs.memory import stream_of_object
-from app.graphs.node_memory import table_of_arrays
-from app.graphs.ogb import read_ogb
-from app.graphs.pickled import read_pickled
-from app.graphs.planetoid import read_planetoid
-from app.graphs.source import Limits, Source
+from app.graphs.formats import arrays as graph_arrays
+from app.graphs.formats.memory import stream_of_object
+from app.graphs.formats.ogb import read_ogb
+from app.graphs.formats.pickled import read_pickled
+from app.graphs.formats.planetoid import read_planetoid
+from app.graphs.formats.source import Limits, Source
+from app.graphs.nodes import data as nodedata
+from app.graphs.nodes.memory import table_of_arrays
 from app.partition import nodes
 from app.partition.load import load_stream, load_united
 from app.partition.nodes import deal_node_table, load_node_data

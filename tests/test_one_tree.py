@@ -7,23 +7,24 @@ import numpy as np
 import pytest
 from data import catalogue, data_dir, needs_data
 
-from app.bounds import tour_ascent, tour_bounds
 from app.bounds.certificate import BadCertificate
-from app.bounds.near_tree import NearTrees
-from app.bounds.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, plain_one_tree, rounded_up
-from app.bounds.tour_ascent import (
+from app.bounds.tour import ascent as tour_ascent
+from app.bounds.tour import bounds as tour_bounds
+from app.bounds.tour.ascent import (
     CandidateEdges,
     SparseAscent,
     plain_quadrants,
 )
-from app.bounds.tour_bounds import TourBounds
-from app.bounds.tree_check import minimum_tree_weight
+from app.bounds.tour.bounds import TourBounds
+from app.bounds.tour.near_tree import NearTrees
+from app.bounds.tour.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, plain_one_tree, rounded_up
+from app.bounds.tour.tree_check import minimum_tree_weight
+from app.graphs.formats.source import Limits
+from app.graphs.formats.tsplib import read_tsplib
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric, explicit, from_points, uniform_points
-from app.graphs.source import Limits
-from app.graphs.tsplib import read_tsplib
 from app.native import tour as native
-from app.search.tour import TourSearch
+from app.search.tour.search import TourSearch
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not native.available(), reason="the kernels are not built")
@@ -175,7 +176,7 @@ def test_equal_points_and_clusters_take_no_longer_than_others():
 @pytest.mark.parametrize("boxes", [1, 4])
 def test_trees_that_are_not_the_lightest_prove_nothing(monkeypatch, boxes):
     """Every tree with one edge exchanged: refused, unless it is as light."""
-    monkeypatch.setattr("app.bounds.tree_check.BOX_POINTS", boxes)
+    monkeypatch.setattr("app.bounds.tour.tree_check.BOX_POINTS", boxes)
     refused = 0
     for n, kind in itertools.product((5, 9, 40), PLANE):
         metric = in_the_plane(n, kind)

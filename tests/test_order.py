@@ -15,7 +15,7 @@ from app.comm.group import Group
 from app.config import Case, GraphCase, MemoryCase, ParallelCase
 from app.device import HostDevice
 from app.errors import CaseError
-from app.graphs.memory import stream_of_object
+from app.graphs.formats.memory import stream_of_object
 from app.partition import order
 from app.partition.assemble import gather_whole
 from app.partition.even import entries_weights

@@ -14,8 +14,8 @@ from mpi4py import MPI
 from app.config import Case, GraphCase, ParallelCase
 from app.device import HostDevice
 from app.errors import GraphError, LockstepError, NumericsError
-from app.graphs.generate import barabasi_albert, erdos_renyi
-from app.graphs.readers import open_edges
+from app.graphs.formats.readers import open_edges
+from app.graphs.generators.random import barabasi_albert, erdos_renyi
 from app.graphs.stream import EdgeStream
 from app.partition import assemble as assemble_module
 from app.partition.assemble import assemble, gather_whole

@@ -5,8 +5,8 @@ import pytest
 from test_selection import planted
 
 from app import solve
-from app.bounds import cover_part
-from app.search.cover_tools import CoverTools
+from app.bounds.cover import part as cover_part
+from app.search.cover.tools import CoverTools
 
 
 def without_search(self, seed, start):

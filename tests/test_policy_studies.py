@@ -20,13 +20,13 @@ from app.output import RunFolder
 from app.partition.assemble import gather_whole
 from app.partition.load import generate_set
 from app.tasks.context import Context
-from app.tasks.counted import counted_seconds
-from app.tasks.learners import compared, run_learners
-from app.tasks.progress import Course, run_progress
-from app.tasks.references import find_references
-from app.tasks.selection import read_rule, run_selection
-from app.tasks.strong_scaling import PAPER, speedups
-from app.tasks.variants import split_variant, with_variant
+from app.tasks.studies.counted import counted_seconds
+from app.tasks.studies.learners import compared, run_learners
+from app.tasks.studies.progress import Course, run_progress
+from app.tasks.studies.references import find_references
+from app.tasks.studies.selection import read_rule, run_selection
+from app.tasks.studies.strong_scaling import PAPER, speedups
+from app.tasks.studies.variants import split_variant, with_variant
 
 WORLD = MPI.COMM_WORLD
 

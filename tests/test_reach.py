@@ -15,8 +15,8 @@ from app.comm.group import Group
 from app.gnn.classifier import Classifier
 from app.gnn.layers.sage import Sage
 from app.gnn.reach import BACKWARD, FORWARD, MOST_ENTRIES, copied_shares, expected_shares
-from app.graphs.memory import stream_of_object
-from app.graphs.node_memory import table_of_arrays
+from app.graphs.formats.memory import stream_of_object
+from app.graphs.nodes.memory import table_of_arrays
 from app.model import gnn_memory
 from app.model.gnn import Training, flops
 from app.partition.load import load_stream

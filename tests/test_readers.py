@@ -20,10 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CaseError, GraphError
-from app.graphs import source, stream
+from app.graphs import stream
+from app.graphs.formats import source
+from app.graphs.formats.readers import READERS, open_edges, open_graph_set
+from app.graphs.formats.text import Layout, _parse_fast, _parse_slow
 from app.graphs.graph import build_rows, from_edges
-from app.graphs.readers import READERS, open_edges, open_graph_set
-from app.graphs.text import Layout, _parse_fast, _parse_slow
 from app.graphs.weights import decimals_of
 
 pytestmark = pytest.mark.mpi_skip
@@ -72,7 +73,7 @@ def fault(path, **arguments):
 
 
 def test_a_line_without_an_end_is_refused_before_it_is_held(tmp_path, monkeypatch):
-    monkeypatch.setattr("app.graphs.source.LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr("app.graphs.formats.source.LONGEST_LINE", 1 << 16)
     path = write(tmp_path, "long.txt", "0 1\n" + "1 " * (5 << 20))
     assert "long.txt:2: a line of over 65536 bytes; shorter would be right" in fault(path)
 
@@ -366,7 +367,8 @@ def test_networkx_names():
 def test_networkx_is_imported_only_when_named(tmp_path):
     path = write(tmp_path, "g.txt", "1 2\n")
     code = (
-        "import sys; from app.graphs.readers import open_edges; list(open_edges(sys.argv[1]).chunks()); "
+        "import sys; from app.graphs.formats.readers import open_edges; "
+        "list(open_edges(sys.argv[1]).chunks()); "
         "assert 'networkx' not in sys.modules"
     )
     root = Path(__file__).parent.parent

@@ -10,14 +10,14 @@ from data import data_dir, needs_data
 from helpers import growing_graph
 from jobs import ROOT
 
-from app.bounds.lp import half_integral
+from app.bounds.cover.lp import half_integral
+from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
-from app.graphs.readers import open_edges
-from app.reductions import compiled as kernels
-from app.reductions import log as log_module
-from app.reductions import verify_compiled
-from app.reductions.half import COVER, OUT, HalfIntegral
-from app.reductions.log import (
+from app.reductions.cover import compiled as kernels
+from app.reductions.cover import log as log_module
+from app.reductions.cover import verify_compiled
+from app.reductions.cover.half import COVER, OUT, HalfIntegral
+from app.reductions.cover.log import (
     CLIQUE,
     CROWN,
     FOLD,
@@ -29,8 +29,8 @@ from app.reductions.log import (
     UNCONFINED,
     entries,
 )
-from app.reductions.reducer import CoverReducer
-from app.reductions.verify import BadReduction, verify_log
+from app.reductions.cover.reducer import CoverReducer
+from app.reductions.cover.verify import BadReduction, verify_log
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not kernels.available(), reason="the compiled kernels were not built")

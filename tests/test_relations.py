@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from app.errors import CaseError
-from app.graphs.relational import relational_graph
-from app.graphs.triples import Triples
+from app.graphs.triples.data import Triples
+from app.graphs.triples.relational import relational_graph
 from app.partition.relations import fit_turns, group_by_edges, group_by_relations, part_sizes, place
 
 pytestmark = pytest.mark.mpi_skip

@@ -26,11 +26,11 @@ from app.config import Case, GnnCase, GraphCase, RgcnCase
 from app.device import HostDevice
 from app.errors import Stopped
 from app.gnn.classifier import Classifier
-from app.gnn.link_prediction import split_triples, train_links
-from app.gnn.rgcn_training import train_rgcn
+from app.gnn.rgcn.links import split_triples, train_links
+from app.gnn.rgcn.training import train_rgcn
 from app.gnn.training import fit
-from app.graphs.random_triples import random_labels, random_triples
-from app.graphs.relational import relational_graph
+from app.graphs.generators.random_triples import random_labels, random_triples
+from app.graphs.triples.relational import relational_graph
 from app.log import Log, Mark
 from app.main import _work
 from app.output import RunFolder

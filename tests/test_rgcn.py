@@ -12,17 +12,17 @@ from app.comm.guard import digest
 from app.config import RgcnCase
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
-from app.gnn import basis
 from app.gnn.archive import load_archive
 from app.gnn.optim import Adam
-from app.gnn.rgcn import RGCN, OneHotLayer, RelationalLayer
-from app.gnn.rgcn_features import Features
-from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
-from app.gnn.rgcn_training import Targets, choose_placement, train_rgcn
-from app.graphs.nodedata import DenseFeatures, SparseFeatures
-from app.graphs.random_triples import random_labels, random_triples
-from app.graphs.relational import nodes_by_layer, relational_graph
-from app.graphs.triples import NodeLabels, Triples, read_triples_npz
+from app.gnn.rgcn import basis
+from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.model import RGCN, OneHotLayer, RelationalLayer
+from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
+from app.gnn.rgcn.training import Targets, choose_placement, train_rgcn
+from app.graphs.generators.random_triples import random_labels, random_triples
+from app.graphs.nodes.data import DenseFeatures, SparseFeatures
+from app.graphs.triples.data import NodeLabels, Triples, read_triples_npz
+from app.graphs.triples.relational import nodes_by_layer, relational_graph
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.model.rgcn_memory import by_rank, count_layer, heaviest
@@ -397,7 +397,7 @@ def test_pieces_make_the_whole(group, monkeypatch):
     labels = make_labels(graph, count=40)
     net = train_rgcn(group, graph, labels, RgcnCase(hidden=5, bases=0, epochs=1, parts=2), 1).net
     wanted = net.whole_weights(group)
-    monkeypatch.setattr("app.gnn.shards.GATHERED_AT_ONCE", 64)
+    monkeypatch.setattr("app.gnn.rgcn.shards.GATHERED_AT_ONCE", 64)
     assert digest(net.whole_weights(group)) == digest(wanted) == net.weights_digest(group)
     whole = net.whole(group)
     for name, each in whole.items():

@@ -7,10 +7,10 @@ from test_rgcn import make_graph, make_labels
 
 from app.config import RgcnCase
 from app.errors import GraphError
-from app.gnn.link_prediction import split_triples, train_links
-from app.gnn.rgcn_features import Features
-from app.gnn.rgcn_training import train_rgcn
-from app.graphs.nodedata import DenseFeatures
+from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.links import split_triples, train_links
+from app.gnn.rgcn.training import train_rgcn
+from app.graphs.nodes.data import DenseFeatures
 from app.model.defaults import DEFAULTS
 from app.model.gnn import traffic
 from app.model.rates import Rates

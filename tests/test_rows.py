@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import GraphError
-from app.graphs import kernels, pairs, plain, rows, source
+from app.graphs import kernels, pairs, rows
+from app.graphs.formats import plain, source
+from app.graphs.formats.kept import Damaged, KeptReader, KeptWriter
+from app.graphs.formats.text import Layout, parse_rows, prepared, read_rows
 from app.graphs.graph import build_rows
-from app.graphs.kept import Damaged, KeptReader, KeptWriter
 from app.graphs.pairs import Pairs
-from app.graphs.text import Layout, parse_rows, prepared, read_rows
 
 pytestmark = pytest.mark.mpi_skip
 COMPILED = kernels.FINISH_ROWS is not None

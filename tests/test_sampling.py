@@ -14,16 +14,16 @@ from app.comm.guard import check_same
 from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
+from app.graphs.formats.memory import stream_of_object
 from app.graphs.graph import Graph
-from app.graphs.memory import stream_of_object
-from app.graphs.node_memory import table_of_arrays
+from app.graphs.nodes.memory import table_of_arrays
 from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.sparse.rowblock import RowBlock
 from app.tasks.classify import load
-from app.tasks.gnn_sampling import run_sampling
-from app.tasks.sampled_gcn import LayerSampler, SampledGCN
-from app.tasks.sampled_sage import NeighbourSampler, SampledSage
+from app.tasks.studies.gnn_sampling import run_sampling
+from app.tasks.studies.sampled_gcn import LayerSampler, SampledGCN
+from app.tasks.studies.sampled_sage import NeighbourSampler, SampledSage
 
 PARTS = {SampledSage: ("W_self", "W_neigh"), SampledGCN: ("W",)}
 ALL = SimpleNamespace(random=lambda size: (np.arange(size) + 0.5) / size)  # even steps in place of chance

@@ -12,14 +12,15 @@ from helpers import random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.bounds import cover_part, selection
-from app.bounds.cliques import CliqueSearch
-from app.bounds.cover import CoverBounds
-from app.bounds.cover_part import CLIQUES
-from app.bounds.kernels import Rows
-from app.bounds.selection import Selection, available
+from app.bounds.cover import part as cover_part
+from app.bounds.cover import selection
+from app.bounds.cover.bounds import CoverBounds
+from app.bounds.cover.clique_cover import CliqueSearch
+from app.bounds.cover.kernels import Rows
+from app.bounds.cover.part import CLIQUES
+from app.bounds.cover.selection import Selection, available
 from app.graphs.graph import from_edges
-from app.search.cover_start import greedy_cover
+from app.search.cover.start import greedy_cover
 
 pytestmark = pytest.mark.mpi_skip
 if not available():

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 
 from app import solve
-from app.bounds import clique_roots, shared_roots
-from app.bounds.clique_roots import Roots
-from app.bounds.forecast import Forecast
+from app.bounds import shared_roots
+from app.bounds.clique import roots as clique_roots
+from app.bounds.clique.forecast import Forecast
+from app.bounds.clique.roots import Roots
 from app.bounds.shared_roots import SharedRoots
 from app.graphs.derived import complement
 from app.log import Log
-from app.search import clique_tools, shared_tree
+from app.search import shared_tree
+from app.search.clique import tools as clique_tools
 from app.search.shared_tree import CliqueTree, CoverTree, suits
 from app.solver.budget import Budget
 from app.solver.exact import Exact
@@ -180,7 +182,7 @@ def test_a_forecast_comes_near_and_falls_as_roots_end():
 
 @pytest.mark.mpi_skip
 def test_trees_too_large_to_look_at_have_no_forecast(monkeypatch):
-    monkeypatch.setattr("app.bounds.forecast.LARGEST", 3)
+    monkeypatch.setattr("app.bounds.clique.forecast.LARGEST", 3)
     roots = SharedRoots(graph_of(nx.complete_graph(9)), None, 0)
     assert math.isinf(Forecast(roots).words())
     roots.run(0.0)
@@ -394,7 +396,7 @@ def test_dense_graphs_are_proved_on_any_ranks(problem, starts):
 
 def test_ranks_share_the_search_of_a_sparse_kernel(monkeypatch):
     monkeypatch.setattr(clique_tools, "COMPLEMENT_EDGES", -1)
-    monkeypatch.setattr("app.search.clique_kernel.WORK", 1)
+    monkeypatch.setattr("app.search.clique.kernel.WORK", 1)
     pairs = nx.gnp_random_graph(70, 0.5, seed=2)
     size = max(map(len, nx.find_cliques(pairs)))
     keys = {"search.baselines": False, "run.device": "cpu"}

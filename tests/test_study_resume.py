@@ -20,9 +20,9 @@ from app.errors import Stopped
 from app.log import Log
 from app.model.defaults import DEFAULTS
 from app.output import RunFolder
-from app.tasks import gnn_scaling, scaling
-from app.tasks.cells import Cells, measurement
 from app.tasks.context import Context
+from app.tasks.studies import gnn_scaling, scaling
+from app.tasks.studies.cells import Cells, measurement
 from app.tasks.study import STUDIES, run_study
 from app.text import COLUMNS
 

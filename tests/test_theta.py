@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from covers import cheapest, from_networkx, random_graph, random_weights
 
-from app.bounds import cover, theta
 from app.bounds.certificate import BadCertificate
-from app.bounds.cover import CoverBounds
-from app.bounds.cover_witness import ThetaPart
-from app.bounds.theta import EIGENVALUE, THETA, Theta, bytes_of
-from app.bounds.theta_verify import ThetaCertificate, semidefinite, unit_vector
+from app.bounds.cover import bounds as cover
+from app.bounds.cover import theta
+from app.bounds.cover.bounds import CoverBounds
+from app.bounds.cover.theta import EIGENVALUE, THETA, Theta, bytes_of
+from app.bounds.cover.theta_verify import ThetaCertificate, semidefinite, unit_vector
+from app.bounds.cover.witness import ThetaPart
 from app.graphs.graph import Graph, from_edges
 
 pytestmark = pytest.mark.mpi_skip

@@ -7,16 +7,16 @@ import pytest
 from data import catalogue, data_dir, needs_data
 
 from app import solve
+from app.graphs.formats.source import Limits
+from app.graphs.formats.tsplib import read_tsplib
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric, explicit, from_points, uniform_points
-from app.graphs.source import Limits
-from app.graphs.tsplib import read_tsplib
 from app.native import tour as native
-from app.search import tour_baselines
-from app.search.insertion import InsertionState, cheapest_insertion
-from app.search.tour import TourSearch
-from app.search.tour_baselines import apart_from_equals, baselines, greedy_edge, nearest_neighbour
-from app.search.tour_plain import PlainSearch
+from app.search.tour import baselines as tour_baselines
+from app.search.tour.baselines import apart_from_equals, baselines, greedy_edge, nearest_neighbour
+from app.search.tour.insertion import InsertionState, cheapest_insertion
+from app.search.tour.plain import PlainSearch
+from app.search.tour.search import TourSearch
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not native.available(), reason="the kernels are not built")
@@ -151,7 +151,7 @@ def small_pools(monkeypatch):
     """Pools that are filled, bred and given up within a few hundred steps."""
     sizes = {"LEAST_KICKS": 4, "KICKS": 50, "FIRST_TOUR": 2, "POOL": 5, "FIRST_BREEDING": 2, "CHILDREN": 4}
     for name, value in sizes.items():
-        monkeypatch.setattr(f"app.search.tour.{name}", value)
+        monkeypatch.setattr(f"app.search.tour.search.{name}", value)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -185,7 +185,7 @@ def test_pools_with_and_without_kernels(make, n, small_pools):
 @pytest.mark.parametrize("curve", [10, 1000])
 def test_searches_that_meet(curve, small_pools, monkeypatch):
     """Slices and kernels change nothing; news are tours in the caller's numbers, none told twice."""
-    monkeypatch.setattr("app.search.tour.WORTH_ORDERING", curve)
+    monkeypatch.setattr("app.search.tour.search.WORTH_ORDERING", curve)
     metric, found = on_a_grid(60, 3), []
     for compiled, slices in ((True, [40]), (True, [1] * 40), (False, [13, 27])):
         searches = [TourSearch(metric, seed, compiled=compiled) for seed in range(3)]
@@ -307,7 +307,7 @@ def test_nearest_neighbour_by_a_tree_is_that_of_scanning(monkeypatch, kind):
         points = np.random.default_rng(n).integers(0, largest, (n, 2)).astype(float)
         found = []
         for scanned in (10**9, 3):
-            monkeypatch.setattr("app.search.tour_baselines.SCANNED", scanned)
+            monkeypatch.setattr("app.search.tour.baselines.SCANNED", scanned)
             found.append(nearest_neighbour(from_points("grid", points, kind))[0].tolist())
         assert found[0] == found[1]
 
@@ -401,7 +401,7 @@ def test_equal_cities(copies):
 @pytest.mark.parametrize("given", [False, True])
 def test_numbers_along_a_curve(make, given, monkeypatch):
     """Solutions are in the caller's numbers, also where several points are equal and a tour was given."""
-    monkeypatch.setattr("app.search.tour.WORTH_ORDERING", 20)
+    monkeypatch.setattr("app.search.tour.search.WORTH_ORDERING", 20)
     metric = make(70, 4)
     start = np.random.default_rng(3).permutation(70) if given else None
     fast, slow = (TourSearch(metric, 5, start, compiled=compiled) for compiled in (True, False))

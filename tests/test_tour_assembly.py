@@ -7,9 +7,9 @@ from test_tour import MAKERS
 from app.graphs.metric import uniform_points
 from app.native import tour_assembly as native
 from app.rng import SplitMix
-from app.search.tour import TourSearch
-from app.search.tour_assembly_plain import PlainAssembly
-from app.search.tour_start import random_greedy, short_edges
+from app.search.tour.assembly_plain import PlainAssembly
+from app.search.tour.search import TourSearch
+from app.search.tour.start import random_greedy, short_edges
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not native.available(), reason="the kernels are not built")

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from data import catalogue, data_dir, needs_data
 
-from app.bounds import tour_lp
 from app.bounds.certificate import BadCertificate
-from app.bounds.one_tree import Ascent
-from app.bounds.tour_bounds import TourBounds
-from app.bounds.tour_cases import CaseTree
-from app.bounds.tour_cuts import Cuts, least
-from app.bounds.tour_cutting import Cutting
-from app.bounds.tour_lp import TourProgram, constant, pairs_below, places_for
-from app.bounds.tour_proof import CutTree, Duals
-from app.bounds.tour_separation import (
+from app.bounds.tour import lp as tour_lp
+from app.bounds.tour.bounds import TourBounds
+from app.bounds.tour.cases import CaseTree
+from app.bounds.tour.cuts import Cuts, least
+from app.bounds.tour.cutting import Cutting
+from app.bounds.tour.lp import TourProgram, constant, pairs_below, places_for
+from app.bounds.tour.one_tree import Ascent
+from app.bounds.tour.proof import CutTree, Duals
+from app.bounds.tour.separation import (
     ONE,
     Point,
     components,
@@ -27,11 +27,11 @@ from app.bounds.tour_separation import (
     plain_intervals,
     separate,
 )
+from app.graphs.formats.source import Limits
+from app.graphs.formats.tsplib import read_tsplib
 from app.graphs.metric import explicit, from_points, uniform_points
-from app.graphs.source import Limits
-from app.graphs.tsplib import read_tsplib
 from app.native import tour as native
-from app.search.tour import TourSearch
+from app.search.tour.search import TourSearch
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not native.available(), reason="the kernels are not built")

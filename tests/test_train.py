@@ -37,7 +37,7 @@ from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.training import train_policy
-from app.search.baselines import max_degree
+from app.search.cover.baselines import max_degree
 
 # ---- a training and its digest ------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ import pytest
 from data import data_dir, needs_data
 
 from app.errors import GraphError
-from app.graphs.label_tables import read_label_tables
-from app.graphs.relational import nodes_by_layer, relational_graph
-from app.graphs.source import Source
-from app.graphs.triple_text import read_triple_text
-from app.graphs.triples import TEST, TRAIN, VALID, NodeLabels, Triples, check_labels, read_triples_npz
+from app.graphs.formats.source import Source
+from app.graphs.triples.data import TEST, TRAIN, VALID, NodeLabels, Triples, check_labels, read_triples_npz
+from app.graphs.triples.label_tables import read_label_tables
+from app.graphs.triples.relational import nodes_by_layer, relational_graph
+from app.graphs.triples.text import read_triple_text
 
 pytestmark = pytest.mark.mpi_skip
 GOOD = b"<a> <p> <b> .\n"
@@ -68,7 +68,7 @@ def test_escaped_and_plain_spellings_are_one_node(written):
 def test_a_packed_file_and_pieces_give_the_same(written, monkeypatch):
     text = b"".join(b"<n%d> <p%d> <n%d> .\n" % (k, k % 3, 7 * k % 50) for k in range(500))
     whole = read_triple_text(written(text))
-    monkeypatch.setattr("app.graphs.source.PIECE_BYTES", 128)
+    monkeypatch.setattr("app.graphs.formats.source.PIECE_BYTES", 128)
     for path in (written(text), written(gzip.compress(text), "g.nt.gz")):
         found = read_triple_text(path)
         assert np.array_equal(found.subject, whole.subject) and np.array_equal(found.object, whole.object)

@@ -26,8 +26,8 @@ from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.tour_env import TourEnv
 from app.rl.tour_rollout import FRACTIONS, choose_cities, evaluations_of, insert_tour
 from app.rl.training import train_policy
-from app.search.insertion import InsertionState, cheapest_insertion
-from app.search.tour_baselines import farthest_insertion
+from app.search.tour.baselines import farthest_insertion
+from app.search.tour.insertion import InsertionState, cheapest_insertion
 from app.solver import learned
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock

@@ -14,12 +14,12 @@ from jobs import ROOT, mpirun, run_job
 
 import app
 from app.errors import GraphError
+from app.graphs.formats.source import Limits
+from app.graphs.formats.tsplib import FORMATS, read_tour, read_tsplib
+from app.graphs.formats.writers import write_graph
 from app.graphs.lengths import dimensions, largest_coordinate
 from app.graphs.metric import Metric, explicit, from_points, scaled_points, uniform_points
 from app.graphs.points import read_points
-from app.graphs.source import Limits
-from app.graphs.tsplib import FORMATS, read_tour, read_tsplib
-from app.graphs.writers import write_graph
 from app.search.solution_text import read_order
 
 pytestmark = pytest.mark.mpi_skip

@@ -15,12 +15,12 @@ from jobs import ROOT
 from app.commands.convert import convert
 from app.commands.generate import generate
 from app.errors import CaseError, GraphError, LockstepError
-from app.graphs.generate import GENERATORS
+from app.graphs.formats.readers import open_edges
+from app.graphs.formats.writers import format_of, write_graph
+from app.graphs.generators.table import GENERATORS
 from app.graphs.graph import from_edges
-from app.graphs.readers import open_edges
 from app.graphs.stream import EdgeStream
 from app.graphs.whole import whole_graph
-from app.graphs.writers import format_of, write_graph
 
 pytestmark = pytest.mark.mpi_skip
 SUFFIX = {"edges": ".txt", "csv": ".csv", "matrix_market": ".mtx", "metis": ".graph", "dimacs": ".col",
@@ -115,7 +115,7 @@ def test_a_graph_of_many_rows_is_written_in_pieces(tmp_path, monkeypatch):
     graph, _ = whole_graph(edge_stream(random_graph(60, 0.2, seed=1, weighted=True)))
     whole = (tmp_path / "a", written(tmp_path, graph, "gset"))
     text = Path(whole[1]).read_bytes()
-    monkeypatch.setattr("app.graphs.written.ROWS", 7)
+    monkeypatch.setattr("app.graphs.formats.written.ROWS", 7)
     assert Path(written(tmp_path, graph, "gset")).read_bytes() == text
 
 

@@ -1,7 +1,7 @@
 """Work in a thread of its own that goes on only while its owner waits: slices of what has none.
 
 Between two looks it works on whoever waits; how often it looks is the work's affair (of HiGHS see
-app/bounds/cover_program.py). A process that ends waits for its next look.
+app/bounds/cover/program.py). A process that ends waits for its next look.
 """
 
 import threading

@@ -4,7 +4,7 @@ What a rank finds out about a root is a number: no clique with this root weighs 
 together by a maximum over ranks, and the roots that are left are dealt anew: a rank without a root waits
 for the next exchange, no longer. A root that is being searched stays where it is.
 
-Source   the roots of app/bounds/clique_roots.py; dealing by levels of work, as passes there
+Source   the roots of app/bounds/clique/roots.py; dealing by levels of work, as passes there
 Differs  which rank searches which root depends on the clock; what is proved in the end does not
 """
 
@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from app.bounds.clique_roots import FIRST_LIMIT, GROWTH, Roots
-from app.bounds.forecast import Forecast
+from app.bounds.clique.forecast import Forecast
+from app.bounds.clique.roots import FIRST_LIMIT, GROWTH, Roots
 from app.graphs.graph import Graph
 
 CHUNK, PLAIN_CHUNK = 1 << 18, 1 << 11  # words of bit sets between looks at the clock: some milliseconds

@@ -84,10 +84,10 @@ def convert(arguments: list[str]) -> str:
         raise CaseError("convert: IN and OUT are needed; --help says more")
     import numpy as np  # where it is needed
 
+    from app.graphs.formats.readers import open_edges
+    from app.graphs.formats.writers import format_of, losses, write_graph
     from app.graphs.ids import plain_ids
-    from app.graphs.readers import open_edges
     from app.graphs.whole import whole_graph
-    from app.graphs.writers import format_of, losses, write_graph
 
     source, out = options.files
     format = format_of(out, options.values.get("--to", "auto"))

@@ -48,8 +48,8 @@ def generate(arguments: list[str]) -> str:
     nodes = case.graph.nodes
     if case.graph.count != 1 or not isinstance(nodes, int):
         raise CaseError("generate: makes one graph; nodes=N, and no count, would be right")
+    from app.graphs.formats.writers import format_of, losses, write_graph
     from app.graphs.whole import whole_graph  # NumPy is imported where it is needed
-    from app.graphs.writers import format_of, losses, write_graph
 
     format = format_of(out, options.values.get("--to", "auto"))
     refuse_existing(out, "--overwrite" in options.flags)
@@ -80,9 +80,9 @@ def _sort(files: list[str]) -> tuple[str, str, list[str]]:
 
 def _stream(case: Case, family: str, nodes: int) -> Any:
     """The edges of the graph that the case names."""
-    from app.graphs.drawn_weights import with_weights
-    from app.graphs.generate import GENERATORS
-    from app.graphs.readers import open_edges
+    from app.graphs.formats.readers import open_edges
+    from app.graphs.generators.drawn_weights import with_weights
+    from app.graphs.generators.table import GENERATORS
     from app.graphs.whole import whole_graph
     from app.partition.generators import parameters_of, weights_of
 
@@ -101,8 +101,8 @@ def _node_data(case: Case, nodes: int) -> dict[str, Any]:
     """Classes, features and masks of all nodes, those of a run; nothing where the case names none."""
     import numpy as np
 
-    from app.graphs.nodedata import SPLITS
-    from app.graphs.random_nodes import random_features, random_labels, random_splits
+    from app.graphs.generators.random_nodes import random_features, random_labels, random_splits
+    from app.graphs.nodes.data import SPLITS
 
     table, everyone, arrays = case.graph, np.arange(nodes), {}
     planted = table.generator == "sbm"

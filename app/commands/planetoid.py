@@ -16,6 +16,6 @@ def planetoid(arguments: list[str]) -> str:
     """Convert; returns the line that says what was written."""
     if len(arguments) != 3:
         raise CaseError("planetoid: FOLDER NAME OUT.npz are needed; --help says more")
-    from app.graphs.planetoid import convert
+    from app.graphs.formats.planetoid import convert
 
     return convert(*arguments)

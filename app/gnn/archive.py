@@ -11,7 +11,7 @@ import numpy as np
 from app.comm.guard import digest
 from app.errors import GraphError
 from app.files import placed
-from app.graphs.source import shown
+from app.graphs.formats.source import shown
 
 FORMAT = 1
 MOST_WEIGHTS = 1 << 28  # numbers in one file

@@ -21,7 +21,7 @@ from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
 from app.gnn.reach import FORWARD, narrow_layers, widest_products
 from app.gnn.rehearsal import DenseWidth
-from app.graphs.nodedata import NodeData
+from app.graphs.nodes.data import NodeData
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.migrate import move_nodes

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from app.graphs.nodedata import NodeData
+from app.graphs.nodes.data import NodeData
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import Budget
 from app.partition.nodes import InMemory, MakeRoom

@@ -10,7 +10,7 @@ from app.config import GnnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
 from app.gnn.model import Model
-from app.graphs.nodedata import NodeData
+from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "heads", "bias", "normalisation",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import GraphError
-from app.graphs.source import Source, shown
+from app.graphs.formats.source import Source, shown
 
 LONGEST = 255  # bytes of a name: an array of them has as many for each name as the longest has
 # No text file brings these back as they were, or no reader sees where they stand.

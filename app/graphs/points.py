@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.graphs.checks import check_count, check_seed
+from app.graphs.formats.source import Limits
+from app.graphs.formats.tsplib import read_tsplib
+from app.graphs.generators.checks import check_count, check_seed
 from app.graphs.metric import NEAREST, Metric, rounds_badly, uniform_points
-from app.graphs.source import Limits
 from app.graphs.stream import Chunk, EdgeStream
-from app.graphs.tsplib import read_tsplib
 
 MOST_POINTS = 1_000_000
 
@@ -28,7 +28,7 @@ def stream_of_metric(metric: Metric, path: str, format: str, first_id: int) -> E
 
 
 def read_points(path: str, limits: Limits) -> EdgeStream:
-    """A TSPLIB file: see graphs/tsplib.py."""
+    """A TSPLIB file: see graphs/formats/tsplib.py."""
     stream = stream_of_metric(read_tsplib(path, limits), path, "tsplib", 1)
     if rounds_badly(stream.metric):
         stream.warn(

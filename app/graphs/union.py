@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 
 from app.errors import GraphError
-from app.graphs.nodedata import DenseFeatures, Labels, NodeTable, SparseFeatures, Splits
+from app.graphs.nodes.data import DenseFeatures, Labels, NodeTable, SparseFeatures, Splits
 from app.graphs.stream import Chunk, EdgeStream
 
 

@@ -11,7 +11,7 @@ from app.comm.tree import owned_spans
 from app.config import GnnCase
 from app.elementwise import Dropout
 from app.gnn.classifier import SPLITS, Classifier
-from app.graphs.nodedata import NodeData
+from app.graphs.nodes.data import NodeData
 from app.model.rates import DenseRate, PassRate
 from app.model.timing import Bench, Pool
 from app.partition.rows import partition_rows

@@ -10,11 +10,11 @@ from app.config import Case
 from app.errors import CaseError
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
-from app.graphs.node_files import open_node_table
-from app.graphs.node_keyed import Nodes
-from app.graphs.nodedata import NO_LABELS, TRAIN, DenseFeatures, Labels, Splits
-from app.graphs.random_nodes import RANDOM_TRAIN
-from app.graphs.source import Limits
+from app.graphs.formats.source import Limits
+from app.graphs.generators.random_nodes import RANDOM_TRAIN
+from app.graphs.nodes.data import NO_LABELS, TRAIN, DenseFeatures, Labels, Splits
+from app.graphs.nodes.files import open_node_table
+from app.graphs.nodes.keyed import Nodes
 from app.memory.tiers import Budget
 from app.model import gnn_memory, memory
 from app.model.gnn import Inputs, Training, traffic

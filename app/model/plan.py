@@ -11,8 +11,8 @@ from app.comm.grid import fit_groups
 from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError
-from app.graphs.generate import GENERATORS
-from app.graphs.readers import open_edges
+from app.graphs.formats.readers import open_edges
+from app.graphs.generators.table import GENERATORS
 from app.graphs.stream import EdgeStream
 from app.model import memory
 from app.model.defaults import DEFAULTS
@@ -24,7 +24,7 @@ from app.partition.families import turns_of
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
-from app.search.clique_tools import COMPLEMENT_EDGES
+from app.search.clique.tools import COMPLEMENT_EDGES
 from app.text import printable
 
 CANDIDATES = tuple(1 << k for k in range(11))  # numbers of ranks among which the fastest is named

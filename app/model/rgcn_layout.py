@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.graphs.keys import sorted_set
-from app.graphs.relational import RelationalGraph
+from app.graphs.triples.relational import RelationalGraph
 from app.partition.relations import Placement
 from app.sparse.relational import LayerEdges, octets
 

@@ -34,10 +34,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.config import RgcnCase
-from app.gnn.link_prediction import RANKED_AT_ONCE
-from app.gnn.relation_weights import CHUNK_ELEMENTS
+from app.gnn.rgcn.links import RANKED_AT_ONCE
+from app.gnn.rgcn.weights import CHUNK_ELEMENTS
 from app.graphs.keys import sorted_set
-from app.graphs.relational import RelationalGraph
+from app.graphs.triples.relational import RelationalGraph
 from app.partition.relations import Placement
 
 SETTING_UP = 96  # bytes for each edge of the first layer: LayerEdges, and sorted keys of one product

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.config import RgcnCase
-from app.gnn.link_prediction import deal_relations
-from app.graphs.relational import RelationalGraph
+from app.gnn.rgcn.links import deal_relations
+from app.graphs.triples.relational import RelationalGraph
 from app.model.gnn import INTEGER, OPTIMISER
 from app.model.rates import Rates
 from app.model.rgcn_layout import Counts, LayerWork, Move, Product
@@ -83,7 +83,7 @@ class Share(Terms):
 
 @dataclass(frozen=True)
 class Links:
-    """What training on links does beside the network (gnn/link_prediction.py).
+    """What training on links does beside the network (gnn/rgcn/links.py).
 
     counts   [relations] triples to learn from     chosen, held_out   triples to choose the epoch by, to rank
     rows     [ranks] nodes that each rank owns     d        numbers of a row
@@ -182,7 +182,7 @@ class RelationalTraining:
         return [share.terms for share in shares]
 
     def _one_hot(self, shares: list[Share], work: LayerWork) -> None:
-        """OneHotLayer, and its relations' weights (gnn/rgcn.py, relation_weights.py)."""
+        """OneHotLayer, and its relations' weights (gnn/rgcn/model.py, weights.py)."""
         h, bases, turns = self.widths[0], self.case.bases, range(self.placement.turns)
         there = [(work.sums(turn), work.to_holders(turn) if bases else None) for turn in turns]
         back = [(work.returns(turn), work.to_owners(turn) if bases else None) for turn in turns]

@@ -1,4 +1,4 @@
-"""The compiled form of app/gnn/basis.py (basis_lanes.h), with the same bits."""
+"""The compiled form of app/gnn/rgcn/basis.py (basis_lanes.h), with the same bits."""
 
 import ctypes
 
@@ -20,7 +20,7 @@ def available() -> bool:
 
 
 def compose(V: np.ndarray, a: np.ndarray, node: np.ndarray, relation: np.ndarray) -> np.ndarray:
-    """[rows, h], see app/gnn/basis.py; arrays are row-major float32 and int32."""
+    """[rows, h], see app/gnn/rgcn/basis.py; arrays are row-major float32 and int32."""
     _, bases, h = V.shape
     W = aligned((len(node), h))
     ROWS(len(node), bases, h, address(V), address(a), address(node), address(relation), address(W))
@@ -28,7 +28,7 @@ def compose(V: np.ndarray, a: np.ndarray, node: np.ndarray, relation: np.ndarray
 
 
 def node_gradient(dW: np.ndarray, a: np.ndarray, starts: np.ndarray, relation: np.ndarray) -> np.ndarray:
-    """[nodes, B, h], see app/gnn/basis.py; starts int64."""
+    """[nodes, B, h], see app/gnn/rgcn/basis.py; starts int64."""
     nodes, bases, h = len(starts) - 1, a.shape[1], dW.shape[1]
     dV = aligned((nodes, bases, h))
     NODES(nodes, bases, h, address(starts), address(a), address(relation), address(dW), address(dV))

@@ -1,4 +1,4 @@
-/* Rows of weights that are combinations of bases, and their gradients: the chains of app/gnn/basis.py. Row p belongs to
+/* Rows of weights that are combinations of bases, and their gradients: the chains of app/gnn/rgcn/basis.py. Row p belongs to
  * node[p] and relation[p]; V is [nodes][bases][h], a is [relations][bases]. Lanes are different outputs. */
 #include "vectors.h"
 

@@ -1,4 +1,4 @@
-/* Branch and reduce for minimum (weight) vertex cover of sparse graphs (app/bounds/branch.py).
+/* Branch and reduce for minimum (weight) vertex cover of sparse graphs (app/bounds/cover/branch.py).
  *
  * Reductions: a node as heavy as its neighbours together, leaves, folding of degree two, domination; of unit weights
  * also unconfined nodes (Xiao and Nagamochi 2013) and the half-integral relaxation (Nemhauser and Trotter 1975).

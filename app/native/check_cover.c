@@ -1,12 +1,12 @@
-/* The independent check of a log of reductions of vertex cover: what app/reductions/verify.py does with sets, on rows of
- * numbers. It shares with the reducer (reduce*.c) only the meaning of the log (app/reductions/log.py), and searches
+/* The independent check of a log of reductions of vertex cover: what app/reductions/cover/verify.py does with sets, on rows of
+ * numbers. It shares with the reducer (reduce*.c) only the meaning of the log (app/reductions/cover/log.py), and searches
  * nothing: it asks of each step whether the nodes it names satisfy what its rule demands, and makes the changes itself.
  *
  * Nodes only ever leave. A row keeps those that have left until it is next read as a whole; looking up one neighbour that
  * is left does not mind them. */
 #include "blocks.h"
 
-enum { NEIGHBOURS, CLIQUE, TRANSFER, FOLD, TWIN, UNCONFINED, CROWN }; /* as in app/reductions/log.py */
+enum { NEIGHBOURS, CLIQUE, TRANSFER, FOLD, TWIN, UNCONFINED, CROWN }; /* as in app/reductions/cover/log.py */
 enum { SMALL = 3 }; /* sets of so many nodes are tried part by part */
 
 typedef struct {

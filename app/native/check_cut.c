@@ -1,12 +1,12 @@
-/* The independent check of a log of reductions of maximum cut: what app/reductions/cut_verify.py does with dictionaries,
- * on rows of numbers. It shares with the reducer (reduce_cut.c) only the meaning of the log (app/reductions/cut_log.py):
+/* The independent check of a log of reductions of maximum cut: what app/reductions/cut/verify.py does with dictionaries,
+ * on rows of numbers. It shares with the reducer (reduce_cut.c) only the meaning of the log (app/reductions/cut/log.py):
  * it asks of each step whether the nodes it names satisfy what its rule demands, and makes the changes itself.
  *
  * Nodes only ever leave. A row keeps edges to those that have left, and edges whose weight has become 0, until it is next
  * read as a whole. */
 #include "blocks.h"
 
-enum { TIE, MERGE, TWIN, TRIANGLE, CLIQUE }; /* as in app/reductions/cut_log.py */
+enum { TIE, MERGE, TWIN, TRIANGLE, CLIQUE }; /* as in app/reductions/cut/log.py */
 
 __extension__ typedef __int128 Product;
 

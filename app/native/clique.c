@@ -1,4 +1,4 @@
-/* The heaviest independent set of a dense graph by branch and bound on bit sets (app/bounds/branch.py); what it
+/* The heaviest independent set of a dense graph by branch and bound on bit sets (app/bounds/cover/branch.py); what it
  * leaves out is the cheapest vertex cover.
  *
  * A node set is bounded by covering it greedily with cliques of the graph, of which an independent set has one node

@@ -1,4 +1,4 @@
-/* The heaviest clique of a sparse graph, root by root (app/bounds/clique_roots.py).
+/* The heaviest clique of a sparse graph, root by root (app/bounds/clique/roots.py).
  *
  * Nodes are numbered in a degeneracy order. Every clique has a first node, its root, and lies otherwise among the
  * root's later neighbours, which are few: a small dense graph, whose complement clique.c searches for its heaviest

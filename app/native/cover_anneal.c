@@ -1,5 +1,5 @@
-/* Annealing of independent sets; app/search/cover_anneal.py describes the search and its arrays,
- * app/search/cover_anneal_plain.py has the same functions with the same results. */
+/* Annealing of independent sets; app/search/cover/anneal.py describes the search and its arrays,
+ * app/search/cover/anneal_plain.py has the same functions with the same results. */
 #include "independent.h"
 
 enum { PROPOSALS = 32, DRAWS = 4096, KINDS = 2, LONGEST = 30 };

@@ -1,5 +1,5 @@
 /* Pieces of lower bounds for vertex cover (app/bounds): clique covers, violated odd cycles and cliques, and the
- * filling of a packing. Integers only: app/bounds/plain.py has the same steps in Python, with the same results. */
+ * filling of a packing. Integers only: app/bounds/cover/plain.py has the same steps in Python, with the same results. */
 #include <stdlib.h>
 
 #include "heap.h"

@@ -1,5 +1,5 @@
-/* Local search by exchange for minimum vertex cover; app/search/cover_exchange.py describes the search and its
- * arrays, app/search/cover_exchange_plain.py has the same functions with the same results.
+/* Local search by exchange for minimum vertex cover; app/search/cover/exchange.py describes the search and its
+ * arrays, app/search/cover/exchange_plain.py has the same functions with the same results.
  *
  * An edge u-v is two entries of the adjacency rows, j and mirror[j]; its number is the entry in the row of the
  * smaller end. Edge weights stand at both entries, so that the row loops read them in order. */

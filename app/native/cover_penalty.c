@@ -1,5 +1,5 @@
-/* Phased local search on independent sets; app/search/cover_penalty.py describes the search and its arrays,
- * app/search/cover_penalty_plain.py has the same functions with the same results.
+/* Phased local search on independent sets; app/search/cover/penalty.py describes the search and its arrays,
+ * app/search/cover/penalty_plain.py has the same functions with the same results.
  *
  * Rows of the adjacency matrix are bytes, so that counting conflicts is adding rows: the lanes of a register are
  * different nodes, and one pass over the nodes also finds the least cost among those that may enter. */

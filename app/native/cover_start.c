@@ -1,4 +1,4 @@
-/* Greedy vertex covers to start a search from; app/search/cover_start.py has the same without the library. */
+/* Greedy vertex covers to start a search from; app/search/cover/start.py has the same without the library. */
 #include "common.h"
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* Iterated local search over independent sets by swaps of one node for two; app/search/cover_swap.py describes
- * the search and its arrays, app/search/cover_swap_plain.py has the same functions with the same results. */
+/* Iterated local search over independent sets by swaps of one node for two; app/search/cover/swap.py describes
+ * the search and its arrays, app/search/cover/swap_plain.py has the same functions with the same results. */
 #include "independent.h"
 
 enum { WIDEST = 512, LOOKS = 8, TRIES = 20, ELDEST = 4, TIGHT = 2, ANY = 16, MOST = 1 << 30 };

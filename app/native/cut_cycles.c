@@ -1,5 +1,5 @@
-/* Odd-cycle inequalities that a relaxed cut violates (app/bounds/cut_cycles.py). Integers only:
- * app/bounds/plain.py has the same steps in Python, with the same results. */
+/* Odd-cycle inequalities that a relaxed cut violates (app/bounds/cut/cycles.py). Integers only:
+ * app/bounds/cover/plain.py has the same steps in Python, with the same results. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Cycles with an odd number of edges of positive weight, each with a value that all its edges still have room for: greedily,
- * triangles first, then by searches of bounded length (app/bounds/cut_greedy.py). Integers only; plain_cut_greedy.py has the
+ * triangles first, then by searches of bounded length (app/bounds/cut/greedy.py). Integers only; greedy_plain.py has the
  * same steps in Python, with the same results. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Simulated annealing by single flips for the maximum cut of a graph with signed whole weights, and what of a cut can
  * be read off.
- * app/search/cut_plain.py has the same trials and random numbers. Integers only: a gain is compared with
+ * app/search/cut/plain.py has the same trials and random numbers. Integers only: a gain is compared with
  * temperature * -ln(u), both in fixed point, u one of LEVELS values. */
 #include "random.h"
 
@@ -130,7 +130,7 @@ INLINE void join(Sides *s, int32_t a, int32_t b, uint8_t apart) {
     s->torn[low] |= s->torn[high];
 }
 
-/* perfect_sides of app/search/cut.py: node n, on side 0, is tied to all nodes whose side is fixed (0, 1; -1: free). */
+/* perfect_sides of app/search/cut/search.py: node n, on side 0, is tied to all nodes whose side is fixed (0, 1; -1: free). */
 void lk_cut_perfect(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights,
                     const int8_t *fixed, int32_t *above, uint8_t *turned, uint8_t *torn, uint8_t *settled,
                     uint8_t *sides) {

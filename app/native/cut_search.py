@@ -1,4 +1,4 @@
-"""Annealing rounds and settled parts of cuts, compiled; cut_plain.py and cut.py of app/search do the same."""
+"""Annealing rounds and settled parts of cuts, compiled; search/cut/plain.py and search.py do the same."""
 
 import ctypes
 
@@ -30,7 +30,7 @@ def available() -> bool:
 def perfect_sides(
     rows: tuple[np.ndarray, np.ndarray, np.ndarray], fixed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """settled, sides [n] bool: see app/search/cut.py.
+    """settled, sides [n] bool: see app/search/cut/search.py.
 
     rows   indptr [n+1] int64, indices [nnz] int32, weights [nnz] int64; fixed [n] int8
     """

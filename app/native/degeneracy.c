@@ -1,4 +1,4 @@
-/* Degeneracy order and core numbers, nodes that no heavy clique holds, greedy colouring (app/bounds/degeneracy.py). */
+/* Degeneracy order and core numbers, nodes that no heavy clique holds, greedy colouring (app/bounds/clique/degeneracy.py). */
 #include <stdlib.h>
 
 #include "common.h"

@@ -1,5 +1,5 @@
-/* Local search by exchange for minimum dominating set; app/search/domination_search.py describes the search and its
- * arrays, app/search/domination_plain.py has the same functions with the same results.
+/* Local search by exchange for minimum dominating set; app/search/domination/search.py describes the search and its
+ * arrays, app/search/domination/plain.py has the same functions with the same results.
  *
  * A node dominates itself and its neighbours, its closed neighbourhood. */
 #include "random.h"

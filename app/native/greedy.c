@@ -1,4 +1,4 @@
-/* Plain heuristics for vertex covers and dominating sets: app/search/baselines.py and app/search/domination.py have
+/* Plain heuristics for vertex covers and dominating sets: app/search/cover/baselines.py and app/search/domination/baselines.py have
  * the same, step for step, without the library. */
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  * leave, and that never holds both L_v and R_v, decides its nodes: v is left out where it holds L_v, and
  * covered where it holds R_v. First comes what the source still reaches, then strongly connected components,
  * sinks first, so that (near) all-half is the one optimum of what remains (Iwata, Oka and Yoshida 2014).
- * app/reductions/half.py does the same. */
+ * app/reductions/cover/half.py does the same. */
 #include <stdlib.h>
 
 #include "half.h"

@@ -1,4 +1,4 @@
-/* What the searches over independent sets share; app/search/independent.py describes the arrays.
+/* What the searches over independent sets share; app/search/cover/independent.py describes the arrays.
  *
  * `order` holds the set, then the free nodes, which have no neighbour in the set, then the rest. */
 #ifndef LOCKSTEP_INDEPENDENT_H

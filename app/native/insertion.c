@@ -1,4 +1,4 @@
-/* Cheapest places of all cities that are not yet on a tour (app/search/insertion.py), kept up to date. */
+/* Cheapest places of all cities that are not yet on a tour (app/search/tour/insertion.py), kept up to date. */
 #include "tour.h"
 
 typedef struct {

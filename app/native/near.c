@@ -129,7 +129,7 @@ void lk_quadrants(int64_t n, const double *points, int64_t first_leaf, const int
 }
 
 /* ---- minimum spanning trees ---------------------------------------------------------------------------------
- * Over all edges, without looking at all of them (app/bounds/near_tree.py); the weight of i-j is scale * distance +
+ * Over all edges, without looking at all of them (app/bounds/tour/near_tree.py); the weight of i-j is scale * distance +
  * pi[i] + pi[j]. Boruvka's rounds (1926), each of which joins every component to another by its lightest edge: cells are
  * passed over where all their points are of the component, or too far.
  *

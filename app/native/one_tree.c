@@ -1,4 +1,4 @@
-/* A minimum 1-tree over all edges (app/bounds/one_tree.py), in whole numbers. */
+/* A minimum 1-tree over all edges (app/bounds/tour/one_tree.py), in whole numbers. */
 #include "tour.h"
 
 static const int64_t IN_TREE = INT64_MAX, FAR = INT64_MAX - 1;

@@ -1,5 +1,5 @@
 /* The reductions of minimum-weight vertex cover that change the optimum by a known amount: the order of the
- * rules, the relaxation as one of them, and what the caller sees. app/reductions/plain.py does the same,
+ * rules, the relaxation as one of them, and what the caller sees. app/reductions/cover/plain.py does the same,
  * step for step. */
 #include <stdlib.h>
 

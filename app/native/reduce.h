@@ -9,7 +9,7 @@
 #include "common.h"
 #include "half.h"
 
-/* As in app/reductions/log.py. */
+/* As in app/reductions/cover/log.py. */
 enum { NEIGHBOURS, CLIQUE, TRANSFER, FOLD, TWIN, UNCONFINED, CROWN, TAKE, RULES };
 enum { LARGEST_CLIQUE = 8, LARGEST_FOLD = 3, LARGEST_TWIN = 8, TWIN_SCAN = 64, NEAR = 32, CHAIN = 16 };
 enum { READS = 8192, HALF_ARCS = 1 << 28, CHOSEN_ARCS = 1 << 20, PHASES = 32 };

@@ -1,4 +1,4 @@
-/* The reductions of maximum cut (app/reductions/cut_log.py); app/reductions/cut_plain.py does the same, step for step.
+/* The reductions of maximum cut (app/reductions/cut/log.py); app/reductions/cut/plain.py does the same, step for step.
  *
  * Rows are lists of half-edges, 2e and 2e + 1 of edge e, whose order means nothing: whatever depends on an order asks
  * for node numbers. A table finds the edge of two nodes; an edge that goes leaves its place to the next one. */

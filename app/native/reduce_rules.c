@@ -1,4 +1,4 @@
-/* The rules that look at one node and what is near it; app/reductions/log.py states them, rules.py and
+/* The rules that look at one node and what is near it; app/reductions/cover/log.py states them, rules.py and
  * unconfined.py are the same in Python. Each returns whether it applied. */
 #include "reduce.h"
 

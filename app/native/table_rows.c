@@ -1,4 +1,4 @@
-/* Which rows of a table hold all columns of another; app/reductions/table_rows.py does the same by sorted keys. */
+/* Which rows of a table hold all columns of another; app/reductions/domination/table_rows.py does the same by sorted keys. */
 #include "common.h"
 
 /* first: [rows] of each row the column that fewest rows have, the lowest of equals; -1: the row has none. */

@@ -1,5 +1,5 @@
 /* Plain lines of two node ids. The parser stops at the first line that is anything else and says where: what is
- * unusual, or wrong, is left to app/graphs/text.py, so that there is one place that words errors. */
+ * unusual, or wrong, is left to app/graphs/formats/text.py, so that there is one place that words errors. */
 #include "common.h"
 
 enum { MOST_DIGITS = 18 }; /* so that a number stays below 2^63 */

@@ -1,5 +1,5 @@
-/* Local search on tours (app/search/tour.py): Lin-Kernighan moves of up to three exchanges at a time, evaluated
- * before anything moves, and the kicks between them. app/search/tour_plain.py does the same, move by move. */
+/* Local search on tours (app/search/tour/search.py): Lin-Kernighan moves of up to three exchanges at a time, evaluated
+ * before anything moves, and the kicks between them. app/search/tour/plain.py does the same, move by move. */
 #include "tour.h"
 #include "random.h"
 

@@ -91,7 +91,7 @@ class NativeAssembly:
 
 
 def pieces(edges: np.ndarray, base: np.ndarray, state: int) -> tuple[np.ndarray, int]:
-    """A new first tour, and the generator's state: see random_greedy (app/search/tour_start.py)."""
+    """A new first tour, and the generator's state: see random_greedy (app/search/tour/start.py)."""
     n, random = len(base), ctypes.c_uint64(state)
     links, far, order = (np.empty(size, dtype=np.int32) for size in (2 * n, n, n))
     given = address(edges), address(base), ctypes.addressof(random)

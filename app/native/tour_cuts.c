@@ -1,4 +1,4 @@
-/* Subtour elimination (app/bounds/tour_separation.py): violated intervals of a tour, phases of minimum cuts. */
+/* Subtour elimination (app/bounds/tour/separation.py): violated intervals of a tour, phases of minimum cuts. */
 #include "common.h"
 
 #define NONE (INT64_MIN / 4) /* below every value; changes by edges keep it so */

@@ -1,4 +1,4 @@
-/* New first tours for a search (app/search/tour.py). */
+/* New first tours for a search (app/search/tour/search.py). */
 #include "random.h"
 #include "tour.h"
 
@@ -6,7 +6,7 @@ enum { DROPPED = 3, OF = 10 }; /* the share of the edges that are left out */
 
 /* Pieces of the shortest edges, a share of them left out at random, one after the other in the order of `base`.
  * edges [count][2] shortest first; links [n][2], far [n] are room: a city's neighbours, the other end of its piece.
- * order [n] is filled. app/search/tour_start.py does the same. */
+ * order [n] is filled. app/search/tour/start.py does the same. */
 void lk_tour_pieces(int64_t n, int64_t count, const int32_t *edges, const int32_t *base, uint64_t *random,
                     int32_t *links, int32_t *far, int32_t *order) {
     for (int64_t city = 0; city < n; ++city) {

@@ -1,5 +1,5 @@
-/* Triangle inequalities that a relaxed cut violates (app/bounds/triangles.py): sums of float64 in the order of
- * app/bounds/plain_triangles.py, so that both find the same. */
+/* Triangle inequalities that a relaxed cut violates (app/bounds/cut/relaxation.py): sums of float64 in the order of
+ * app/bounds/cut/triangles_plain.py, so that both find the same. */
 #include <math.h>
 #include <stdint.h>
 

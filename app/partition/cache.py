@@ -1,8 +1,8 @@
 """Graphs read from text, kept as arrays in a folder for the next run (memory.cache).
 
 The key is the SHA-256 of the file's bytes with what decides how it is read, so that a changed file is another
-graph. What is kept is checked before it is used (graphs/kept.py), and made again where it is damaged. Every
-rank reads its own rows; rank 0 writes, and is sent the others' rows in parts.
+graph. What is kept is checked before it is used (graphs/formats/kept.py), and made again where it is damaged.
+Every rank reads its own rows; rank 0 writes, and is sent the others' rows in parts.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.formats.kept import Damaged, KeptReader, KeptWriter
+from app.graphs.formats.source import shown
 from app.graphs.graph import Graph
-from app.graphs.kept import Damaged, KeptReader, KeptWriter
-from app.graphs.source import shown
 from app.graphs.stream import EdgeStream
 from app.partition.assemble import Built, EdgeCounts, block_cuts
 from app.partition.rows import RowPartition, block_count, block_starts

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from app.config import GraphCase
-from app.graphs.bter import power_law_degrees, spread_degrees
-from app.graphs.drawn_weights import with_weights
-from app.graphs.generate import GENERATORS
+from app.graphs.generators.bter import power_law_degrees, spread_degrees
+from app.graphs.generators.drawn_weights import with_weights
+from app.graphs.generators.table import GENERATORS
 from app.graphs.stream import EdgeStream
 from app.partition.families import turn_of
 
@@ -28,7 +28,7 @@ def generated(case: GraphCase, number: int, n: int, seed: int, found: np.ndarray
 
 
 def weights_of(case: GraphCase, turn: int = 0) -> str:
-    """The kind of edge weights (graphs/drawn_weights.py) of the turn-th graph of a family."""
+    """The kind of edge weights (graphs/generators/drawn_weights.py) of the turn-th graph of a family."""
     by_turns = case.edge_weights == "mixed"
     return WEIGHTS_BY_TURNS[turn % len(WEIGHTS_BY_TURNS)] if by_turns else case.edge_weights
 

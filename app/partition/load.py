@@ -11,10 +11,10 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.config import Case, GraphCase
 from app.errors import CaseError
+from app.graphs.formats.readers import open_edges
+from app.graphs.formats.source import Limits, trace
 from app.graphs.graph import Graph
 from app.graphs.metric import Metric
-from app.graphs.readers import open_edges
-from app.graphs.source import Limits, trace
 from app.graphs.stream import EdgeStream
 from app.graphs.union import unite
 from app.partition.assemble import EdgeCounts, assemble, build, complement_of, refuse_unwanted

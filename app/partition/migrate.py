@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, issparse
 from app.comm.group import Group
 from app.errors import NumericsError
 from app.graphs.graph import Graph
-from app.graphs.nodedata import SPLITS, NodeData
+from app.graphs.nodes.data import SPLITS, NodeData
 from app.partition.rows import RowPartition
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError
+from app.graphs.formats.source import Limits
 from app.graphs.graph import Graph
-from app.graphs.node_weights import read_node_weights
-from app.graphs.source import Limits
+from app.graphs.nodes.weights import read_node_weights
 from app.partition.ids import ids_on_first
 from app.partition.rows import RowPartition
 

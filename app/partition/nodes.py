@@ -17,9 +17,9 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.config import Case, GraphCase
 from app.errors import GraphError
-from app.graphs.node_files import open_node_table
-from app.graphs.node_keyed import Nodes
-from app.graphs.nodedata import (
+from app.graphs.formats.source import Limits
+from app.graphs.generators.random_nodes import random_features, random_labels, random_splits
+from app.graphs.nodes.data import (
     MOST_CLASSES,
     PIECE_BYTES,
     SPLITS,
@@ -28,8 +28,8 @@ from app.graphs.nodedata import (
     SparseFeatures,
     rows_per_piece,
 )
-from app.graphs.random_nodes import random_features, random_labels, random_splits
-from app.graphs.source import Limits
+from app.graphs.nodes.files import open_node_table
+from app.graphs.nodes.keyed import Nodes
 from app.partition.ids import ids_on_first
 from app.partition.load import Loaded
 from app.partition.rows import RowPartition

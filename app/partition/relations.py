@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import CaseError
 from app.graphs.keys import sorted_set
-from app.graphs.relational import RelationalGraph
+from app.graphs.triples.relational import RelationalGraph
 from app.partition.rows import RowPartition, cut_blocks, partition_rows
 
 MOST_BLOCKS = 64  # of nodes: a relation's sums over nodes have at most so many addends

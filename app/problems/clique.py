@@ -4,12 +4,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from app.bounds.degeneracy import coloured, peeled_off
+from app.bounds.clique.degeneracy import coloured, peeled_off
 from app.bounds.feasible import missing_edge
 from app.graphs.graph import Graph
 from app.problems.mis import MaximumIndependentSet
-from app.search.clique_tools import CliqueTools
-from app.search.cliques import CLIQUE_BASELINES
+from app.search.clique.baselines import CLIQUE_BASELINES
+from app.search.clique.tools import CliqueTools
 from app.toolbox import Instance
 
 

@@ -8,8 +8,8 @@ from app.elementary import log
 from app.graphs.graph import Graph
 from app.problems.problem import FIRST_ALIVE, GRAIN_PARTS
 from app.rng import stream
-from app.search.cut_baselines import CUT_BASELINES
-from app.search.cut_tools import CutTools
+from app.search.cut.baselines import CUT_BASELINES
+from app.search.cut.tools import CutTools
 from app.search.solution_text import read_sides, sides_text
 from app.toolbox import Instance
 

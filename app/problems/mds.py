@@ -5,14 +5,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from app.bounds.domination_packing import DOMINATION_BOUNDS
+from app.bounds.domination.packing import DOMINATION_BOUNDS
 from app.bounds.feasible import undominated_node
 from app.elementary import log
 from app.graphs.graph import Graph
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root
 from app.problems.sets import SetProblem
-from app.search.domination import most_gain, most_gain_pruned
-from app.search.domination_tools import DominationTools
+from app.search.domination.baselines import most_gain, most_gain_pruned
+from app.search.domination.tools import DominationTools
 from app.toolbox import Instance, Toolbox
 
 Array = Any

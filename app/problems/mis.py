@@ -4,12 +4,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from app.bounds.cover.table import BOUNDS
 from app.bounds.feasible import edge_inside
-from app.bounds.table import BOUNDS
 from app.graphs.graph import Graph
 from app.problems.problem import FIXED_POINT, coarse, inverse_root
 from app.problems.residual import ResidualProblem
-from app.search.baselines import Baseline, max_degree, min_degree, one_hop_formula
+from app.search.cover.baselines import Baseline, max_degree, min_degree, one_hop_formula
 
 
 class SetTotals(NamedTuple):

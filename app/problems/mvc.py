@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from app.bounds.table import BOUNDS
-from app.bounds.verify import uncovered_edge
+from app.bounds.cover.table import BOUNDS
+from app.bounds.cover.verify import uncovered_edge
 from app.graphs.graph import Graph
 from app.problems.problem import FIXED_POINT, Totals
 from app.problems.residual import ResidualProblem
-from app.search.baselines import BASELINES
+from app.search.cover.baselines import BASELINES
 
 
 class MinimumVertexCover(ResidualProblem):

@@ -10,7 +10,7 @@ import numpy as np
 from app.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals
 from app.problems.sets import SetProblem
-from app.search.cover_tools import CoverTools
+from app.search.cover.tools import CoverTools
 from app.toolbox import Instance
 
 Array = Any

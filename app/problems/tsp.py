@@ -7,9 +7,9 @@ import numpy as np
 
 from app.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse
-from app.search.insertion import InsertionState
 from app.search.solution_text import order_text, read_order
-from app.search.tour_tools import TourTools
+from app.search.tour.insertion import InsertionState
+from app.search.tour.tools import TourTools
 from app.toolbox import Instance
 
 Array = Any

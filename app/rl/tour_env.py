@@ -9,7 +9,7 @@ from app.errors import CaseError, LockstepError
 from app.graphs.metric import Metric
 from app.problems.tsp import TravellingSalesman
 from app.rl.env import NONE_REACHED
-from app.search.insertion import InsertionState
+from app.search.tour.insertion import InsertionState
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 

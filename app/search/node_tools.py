@@ -31,7 +31,7 @@ def refuse_weights(
 class NodeTools(Toolbox):
     """Sets of nodes of one graph: value, feasibility, baselines and bounds as the problem declares them.
 
-    The core is the graph. app/search/cover_tools.py adds reductions and a search.
+    The core is the graph. app/search/cover/tools.py adds reductions and a search.
     """
 
     usual_steps = 200_000

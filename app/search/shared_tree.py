@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from app.bounds.branch import DENSE, LARGEST_DENSE, DenseSearch
-from app.bounds.clique_roots import METHOD, RUN
-from app.bounds.cover import soon_reached
+from app.bounds.clique.roots import METHOD, RUN
+from app.bounds.cover.bounds import soon_reached
+from app.bounds.cover.branch import DENSE, LARGEST_DENSE, DenseSearch
 from app.bounds.shared_roots import SharedRoots
 from app.graphs.derived import complement
 from app.graphs.graph import Graph

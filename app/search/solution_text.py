@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from app.errors import GraphError
+from app.graphs.formats.source import Limits, shown
+from app.graphs.formats.tsplib import read_tour
 from app.graphs.ids import NodeIndex, blank_between, one_id, plain_ids
-from app.graphs.source import Limits, shown
-from app.graphs.tsplib import read_tour
 
 LARGEST_FILE = 1 << 32  # bytes
 BLANKS = " \t\r\n"

@@ -17,7 +17,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.keys import distinct, first_of_runs, sorted_set
-from app.graphs.relational import RelationalGraph
+from app.graphs.triples.relational import RelationalGraph
 from app.partition.relations import Placement
 from app.partition.rows import OCTET
 from app.sparse.remote import Held, RemoteProduct

@@ -19,7 +19,7 @@ from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, fit
 from app.graphs.graph import IN_A
 from app.graphs.ids import blank_between, plain_ids
-from app.graphs.nodedata import NO_LABELS, NodeData
+from app.graphs.nodes.data import NO_LABELS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget

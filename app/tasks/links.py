@@ -9,11 +9,11 @@ from app.comm.guard import digest, raise_together
 from app.config import RgcnCase
 from app.errors import GraphError
 from app.gnn.archive import LARGEST, replaced
-from app.gnn.link_prediction import LinkFit, Split, train_links
-from app.gnn.rgcn import RGCN
-from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
-from app.graphs.relational import RelationalGraph
-from app.graphs.triples import Triples
+from app.gnn.rgcn.links import LinkFit, Split, train_links
+from app.gnn.rgcn.model import RGCN
+from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
+from app.graphs.triples.data import Triples
+from app.graphs.triples.relational import RelationalGraph
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.tasks.context import Context

@@ -10,12 +10,12 @@ import numpy as np
 
 from app.comm.guard import raise_together
 from app.config import Case, RgcnCase
-from app.gnn.link_prediction import Split, links_graph, links_placement, split_triples
-from app.gnn.rgcn_features import Features
-from app.gnn.rgcn_saved import load_rgcn
-from app.gnn.rgcn_training import choose_placement, widths_of
-from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
-from app.graphs.triples import NodeLabels, Triples
+from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.links import Split, links_graph, links_placement, split_triples
+from app.gnn.rgcn.saved import load_rgcn
+from app.gnn.rgcn.training import choose_placement, widths_of
+from app.graphs.triples.data import NodeLabels, Triples
+from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.model import memory, rgcn_memory
 from app.model.defaults import DEFAULTS
 from app.model.fits import refuse_without_room

@@ -9,12 +9,12 @@ import numpy as np
 from app.comm.guard import digest, raise_together
 from app.gnn.archive import LARGEST, replaced
 from app.gnn.classifier import SPLITS
-from app.gnn.rgcn import RGCN
-from app.gnn.rgcn_features import Features
-from app.gnn.rgcn_saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
-from app.gnn.rgcn_training import RelationalFit, train_rgcn
-from app.graphs.relational import RelationalGraph, nodes_by_layer, relational_graph
-from app.graphs.triples import NodeLabels, Triples
+from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.model import RGCN
+from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
+from app.gnn.rgcn.training import RelationalFit, train_rgcn
+from app.graphs.triples.data import NodeLabels, Triples
+from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import Budget

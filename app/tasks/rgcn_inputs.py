@@ -5,14 +5,14 @@ import os
 from app.comm.guard import raise_together
 from app.config import Case
 from app.errors import CaseError
-from app.gnn.rgcn_features import Features
-from app.graphs.label_tables import read_label_tables
-from app.graphs.node_files import read_features
-from app.graphs.nodedata import NodeTable
-from app.graphs.random_triples import random_labels, random_triples
-from app.graphs.source import Limits, Source, graph_suffix
-from app.graphs.triple_text import read_triple_text
-from app.graphs.triples import SET_KEYS, TEST, VALID, NodeLabels, Triples, read_triples_npz
+from app.gnn.rgcn.features import Features
+from app.graphs.formats.source import Limits, Source, graph_suffix
+from app.graphs.generators.random_triples import random_labels, random_triples
+from app.graphs.nodes.data import NodeTable
+from app.graphs.nodes.files import read_features
+from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples, read_triples_npz
+from app.graphs.triples.label_tables import read_label_tables
+from app.graphs.triples.text import read_triple_text
 from app.tasks.context import Context
 
 TRAIN_FILE, TEST_FILE = "trainingSet.tsv", "testSet.tsv"

@@ -3,25 +3,25 @@
 from dataclasses import replace
 from typing import Any
 
-from app.tasks.answers import run_answers
-from app.tasks.cells import Cells
 from app.tasks.context import Context
-from app.tasks.gnn_inference import run_inference
-from app.tasks.gnn_memory import run_memory
-from app.tasks.gnn_models import run_depth, run_models
-from app.tasks.gnn_sampling import run_sampling
-from app.tasks.gnn_scaling import run_gnn_scaling
-from app.tasks.gnn_speed import run_breakdown, run_density
-from app.tasks.gnn_stages import run_overlap, run_permutation
-from app.tasks.gnn_throughput import run_throughput
-from app.tasks.learners import run_learners
-from app.tasks.partition import run_partition
-from app.tasks.progress import run_progress
-from app.tasks.quality import run_quality
-from app.tasks.relations import run_relations
-from app.tasks.scaling import run_scaling
-from app.tasks.selection import run_selection
-from app.tasks.strong_scaling import run_strong_scaling
+from app.tasks.studies.answers import run_answers
+from app.tasks.studies.cells import Cells
+from app.tasks.studies.gnn_inference import run_inference
+from app.tasks.studies.gnn_memory import run_memory
+from app.tasks.studies.gnn_models import run_depth, run_models
+from app.tasks.studies.gnn_sampling import run_sampling
+from app.tasks.studies.gnn_scaling import run_gnn_scaling
+from app.tasks.studies.gnn_speed import run_breakdown, run_density
+from app.tasks.studies.gnn_stages import run_overlap, run_permutation
+from app.tasks.studies.gnn_throughput import run_throughput
+from app.tasks.studies.learners import run_learners
+from app.tasks.studies.partition import run_partition
+from app.tasks.studies.progress import run_progress
+from app.tasks.studies.quality import run_quality
+from app.tasks.studies.relations import run_relations
+from app.tasks.studies.scaling import run_scaling
+from app.tasks.studies.selection import run_selection
+from app.tasks.studies.strong_scaling import run_strong_scaling
 
 STUDIES = {
     "quality": run_quality,

@@ -1,0 +1,305 @@
+"""Full-batch training of R-GCN for entity classification (Schlichtkrull et al. 2018, section 3)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.comm.group import Group
+from app.comm.guard import check_replicas
+from app.comm.ordered import sum_blocks
+from app.config import RgcnCase
+from app.errors import CaseError
+from app.gnn.loss import refuse_infinite
+from app.gnn.optim import make_optimiser
+from app.gnn.rgcn import kept as rgcn_kept
+from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.model import RGCN
+from app.gnn.rgcn.weights import CHUNK_ELEMENTS, Gradient
+from app.gnn.stopwatch import Took
+from app.graphs.keys import sorted_set
+from app.graphs.triples.data import NodeLabels
+from app.graphs.triples.relational import RelationalGraph, nodes_by_layer
+from app.memory.slow_rows import SlowRows
+from app.memory.tiers import Budget
+from app.partition.relations import Placement, fit_turns, place
+from app.watchdog import beat
+
+Array = Any
+NO_LIMIT = Budget(0)
+
+
+@dataclass
+class RelationalFit:
+    """What training leaves.
+
+    case          the settings of the network and its training
+    net           the network, with its weights on this rank
+    records       one for each evaluated epoch: loss and accuracies of the weights before its step
+    predictions   [labelled nodes] int32 classes, in the order of labels.nodes
+    accuracy      share of the nodes of each set that are classified rightly, at the end
+    seconds       of training, of all parts of the run
+    """
+
+    case: RgcnCase
+    net: RGCN
+    placement: Placement
+    records: list[dict[str, float]] = field(default_factory=list)
+    predictions: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    accuracy: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Targets:
+    """Labels of the output rows of this rank.
+
+    labels [n_own] int32, -1 where there is none to learn; weight [n_own] float32; both on the device
+    wanted [split] host [n_own] int32, -1 where a row does not count
+    """
+
+    def __init__(self, group: Group, net: RGCN, placement: Placement, labels: NodeLabels) -> None:
+        self.group, self.out, self._blocks = group, net.out, placement.rows.block_counts
+        sets = labels.sets()
+        self.wanted = {split: self._of_rows(nodes, classes) for split, (nodes, classes) in sets.items()}
+        self.counts = {split: int((classes >= 0).sum()) for split, (_, classes) in sets.items()}
+        learned = self.wanted["train"] >= 0
+        weight = np.where(learned, np.float32(1) / np.float32(self.counts["train"]), 0).astype(np.float32)
+        self.labels, self.weight = group.device.put(self.wanted["train"]), group.device.put(weight)
+
+    def _of_rows(self, nodes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """[n_own] int32: the class of each own row that is one of the nodes, else -1."""
+        out = np.full(self.out.padded, -1, dtype=np.int32)
+        _, own, at = np.intersect1d(self.out.nodes, nodes, assume_unique=True, return_indices=True)
+        out[own] = classes[at]
+        return out
+
+    def loss(self, Z_own: Array) -> float:
+        """Mean cross-entropy of the training nodes; Z_own becomes its gradient. Ranks: all call."""
+        device = self.group.device
+        losses = device.softmax_loss(Z_own, self.labels, self.weight)
+        part = device.fold(self.out.starts, losses[:, None])
+        return float(device.get(sum_blocks(self.group, part, self._blocks))[0])
+
+    def accuracy(self, predicted: np.ndarray) -> dict[str, float]:
+        """The share of right classes by split, from those of own rows [n_own]. Ranks: all call."""
+        hits = np.array([int((predicted == wanted).sum()) for wanted in self.wanted.values()])
+        right = self.group.sum_integers(hits).tolist()
+        return {split: hit / max(self.counts[split], 1) for split, hit in zip(self.wanted, right)}
+
+
+class Steps:
+    """Optimisers of all weights: each piece of a weight array has one of its own."""
+
+    def __init__(self, group: Group, case: RgcnCase, net: RGCN) -> None:
+        self.group, self.case, self.net = group, case, net
+        self._of: dict[tuple[str, int | None], Any] = {}
+        self._moments: dict[str, tuple[SlowRows, SlowRows]] = {}
+        self._before = 0  # steps of an earlier part of the run, and its moments by kind and name
+        self._earlier: dict[str, dict[str, np.ndarray]] = {}
+
+    def take(self, gradient: Gradient) -> None:
+        """Change some rows of one weight array by their gradient."""
+        name, rows, dW = gradient
+        shard, device = self.net.weights[name], self.group.device
+        W, xp = shard.array[rows], device.xp
+        if shard.slow:
+            dW, xp = device.get(dW), np
+        if self.case.weight_decay and name.startswith("first/"):
+            dW = dW + self.case.weight_decay * W
+        self._optimiser(name, rows, W.size, xp).update(W.reshape(-1), dW.reshape(-1))
+        for each in self._moments.get(name, ()):
+            each.done(rows)
+
+    def _optimiser(self, name: str, rows: slice, size: int, xp: Any) -> Any:
+        """That of some rows; what it keeps of them lies beside weights of the slow tier."""
+        key, shard = (name, rows.start), self.net.weights[name]
+        if key not in self._of:
+            moments = None
+            if shard.slow and self.case.optimiser == "adam":
+                if name not in self._moments:
+                    self._moments[name] = (shard.slow.like(), shard.slow.like())
+                m, v = (each.array[rows].reshape(-1) for each in self._moments[name])
+                moments = m, v
+            kernel = None if shard.slow else self.group.device.adam
+            self._of[key] = made = make_optimiser(self.case, size, xp, moments, kernel)
+            made.step = self._before
+            for kind, earlier in self._earlier.items():
+                rest = earlier[name][rows].reshape(-1)
+                made.moments[kind][:] = rest if xp is np else self.group.device.put(rest)
+        else:
+            self._earlier = {}  # a later epoch: every piece has its optimiser
+        return self._of[key]
+
+    # ---- stopping and going on ----------------------------------------------------------------------------
+
+    @property
+    def taken(self) -> int:
+        """Steps that every optimiser has made."""
+        return max((each.step for each in self._of.values()), default=self._before)
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether there is something in the optimisers beside the number of their steps."""
+        return self.case.optimiser == "adam" and self.taken > 0
+
+    def moments(self, kind: str) -> "dict[str, Array | SlowRows]":
+        """What Adam keeps, "m" or "v", by the names of the weights and with their rows."""
+        found: dict[str, Array | SlowRows] = {}
+        for name, shard in self.net.weights.items():
+            if name in self._moments:
+                found[name] = self._moments[name][kind == "v"]
+            else:
+                found[name] = self._joined(name, kind, shard.array)
+        return found
+
+    def _joined(self, name: str, kind: str, like: Array) -> Array:
+        """[rows, ...] on the device, from the optimisers of all pieces of a weight array."""
+        device = self.group.device
+        out = device.put(self._earlier[kind][name]) if self._earlier else device.zeros(like.shape)
+        flat, width = out.reshape(-1), like[:1].size
+        for (of, start), optimiser in self._of.items():
+            if of == name:
+                part = optimiser.moments[kind]
+                at = (start or 0) * width
+                flat[at : at + len(part)] = part
+        return out
+
+    def go_on(self, taken: int, moments: dict[str, dict[str, np.ndarray]]) -> None:
+        """Begin after `taken` steps with moments by kind and name, as `moments` gave them, on the host."""
+        self._before, self._earlier = taken, moments
+
+
+def train_rgcn(
+    group: Group,
+    graph: RelationalGraph,
+    labels: NodeLabels,
+    case: RgcnCase,
+    seed: int,
+    budget: Budget = NO_LIMIT,
+    record: Callable[[dict[str, float]], None] = lambda row: None,
+    check_every: int = 0,
+    inputs: Features | None = None,
+    begin: Callable[[RGCN], None] = lambda net: None,
+    keeper: Keeper = NOTHING_KEPT,
+) -> RelationalFit:
+    """Train on the labelled training nodes of a graph; the result is the same for any partition.
+
+    budget        limit on what arrays of the fast tier take, and where others go; limit 0: none
+    record        called with each evaluation
+    check_every   epochs between comparisons of replicated weights over ranks; 0: never
+    inputs        features of the nodes; None: one-hot
+    begin         called with the network before the first epoch; all ranks call it
+    keeper        where training may be stopped, and what it goes on from
+    Ranks         all call
+    Raises NumericsError where the loss is no longer finite.
+    """
+    took = Took()
+    placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
+    slow = budget if budget.limit else None
+    widths = widths_of(case, labels.classes)
+    net = RGCN(group, placement, graph, labels.nodes, widths, case.bases, seed, case.prune, slow, inputs)
+    begin(net)
+    targets, steps = Targets(group, net, placement, labels), Steps(group, case, net)
+    found = RelationalFit(case, net, placement)
+    made = 0
+    if (earlier := keeper.recall("fit")) is not None:
+        made, took = rgcn_kept.restore(group, net, steps, earlier), Took(earlier.values["seconds"])
+        found.records = earlier.values["records"]
+    for epoch in range(made + 1, case.epochs + 1):
+        beat()
+        tell = partial(rgcn_kept.state_of, group, net, steps, epoch - 1, found.records, took)
+        keeper.at(epoch - 1, "fit", tell)
+        Z_own = net.forward()
+        predicted = _classes(group, Z_own)
+        with net.clock("loss"):
+            loss = targets.loss(Z_own)
+        for gradient in net.gradients(Z_own):
+            with net.clock("optimiser"):
+                steps.take(gradient)
+        refuse_infinite(loss, epoch, case.learning_rate)
+        if check_every and epoch % check_every == 0:
+            check_replicas(group, net.replicated(), f"the weights after epoch {epoch}")
+        if epoch % case.evaluate_every == 0 or epoch == case.epochs:
+            scores = targets.accuracy(predicted)
+            row = {"epoch": epoch, "loss": loss, **{f"{split}_score": s for split, s in scores.items()}}
+            found.records.append(row)
+            record(row)
+    Z_own = net.forward()
+    predicted = _classes(group, Z_own)
+    refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
+    found.accuracy = targets.accuracy(predicted)
+    wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
+    own = np.ascontiguousarray(predicted[: len(net.out.nodes)][wanted])
+    found.predictions = group.gather_host(own, _counts(group, len(own)))
+    found.seconds = took()
+    return found
+
+
+def _classes(group: Group, Z_own: Array) -> np.ndarray:
+    """[n_own] int32 host: the class with the largest score of each row."""
+    return group.device.get(group.device.argmax_rows(Z_own))
+
+
+def _counts(group: Group, own: int) -> list[int]:
+    return group.gather_integers(np.array([own]))[:, 0].tolist()
+
+
+def choose_placement(
+    ranks: int, graph: RelationalGraph, labels: NodeLabels, case: RgcnCase, fast_bytes: int = 0,
+    inputs: Features | None = None,
+) -> Placement:  # fmt: skip
+    """The grid of ranks that a case asks for, and in how many parts a rank processes its relations."""
+    groups = grid_groups(ranks, case)
+    turns = case.parts or 1
+    used = graph.of_targets(nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1])
+    if fast_bytes and not case.parts and inputs is None:
+        resident = _resident_bytes(graph, labels, case)
+        turns = fit_turns(used, case.grouping, groups, fast_bytes, case.hidden, resident)
+    return place(used, ranks, groups, case.grouping, turns)
+
+
+def widths_of(case: RgcnCase, last: int) -> list[int]:
+    """Columns that each layer makes; `last`: of the last one."""
+    return [case.hidden] * (case.layers - 1) + [last]
+
+
+def grid_groups(ranks: int, case: RgcnCase) -> int:
+    """Relation groups of the grid of ranks that a case asks for. Raises CaseError unless they divide it."""
+    groups = {"rows": 1, "relations": ranks, "both": case.groups or _divisor(ranks)}[case.partition]
+    if ranks % groups:
+        raise CaseError(f"rgcn.groups: {groups} does not divide {ranks} ranks; a divisor would be right")
+    return groups
+
+
+def _resident_bytes(graph: RelationalGraph, labels: NodeLabels, case: RgcnCase) -> int:
+    """Fast memory that is taken whatever the first layer's parts, on one rank: an upper bound.
+
+    Rows of nodes (sums, activations, self-loop weights and the gradients of each), rows of pairs and source
+    rows of every layer, the structure of its products, and the node weights of one piece with their gradient.
+    """
+    nodes = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)
+    width = max(case.hidden, labels.classes)
+    total, rows_at_once = 2 * 4 * CHUNK_ELEMENTS, 0
+    for layer in range(1, case.layers + 1):
+        edges = graph.of_targets(nodes[layer])
+        pairs, sources = (
+            len(sorted_set(ends.astype(np.int64) * graph.relations + edges.relation))
+            for ends in (edges.target, edges.source)
+        )
+        # Columns, factors and row offsets of the products; rows of nodes and their gradients.
+        total += 16 * (len(edges) + pairs) + 8 * sources + 4 * (4 * width + 8) * len(nodes[layer])
+        # Of a hidden layer M, dP, dM and Q (RelationalLayer), of the first P or dW; one layer's at a time,
+        # but for M until its backward pass.
+        total += 4 * width * pairs if layer > 1 else 0
+        rows_at_once = max(rows_at_once, (2 * pairs if layer > 1 else pairs) + sources)
+    total += 4 * width * rows_at_once
+    return total
+
+
+def _divisor(ranks: int) -> int:
+    """The largest divisor up to the square root."""
+    return max(d for d in range(1, isqrt(ranks) + 1) if ranks % d == 0)

@@ -1,0 +1,252 @@
+"""Graphs already in memory as edge streams: of NetworkX, SciPy, NumPy and DataFrames, and Graph objects."""
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from app.errors import GraphError
+from app.graphs.formats.frames import columns_of, is_frame, number_nodes
+from app.graphs.graph import Graph
+from app.graphs.stream import EdgeStream
+from app.graphs.weights import kept_weights
+
+LARGEST_NUMBER = (1 << 32) - 3  # of a node
+
+
+def stream_of(graph: Graph) -> EdgeStream:
+    """A whole graph, each edge once."""
+    rows, columns = graph.row_of(), graph.indices.astype(np.int64)
+    once = rows < columns
+    weights = None if graph.weights is None else graph.weights[once]
+    stream = _stream(graph.name, graph.n, rows[once], columns[once], weights, graph.first_id)
+    stream.undirected = True
+    return stream
+
+
+def stream_of_object(
+    graph: Any, name: str = "graph", counts: str = ""
+) -> tuple[EdgeStream, list[Any] | None]:
+    """The edges of a NetworkX graph, a SciPy matrix, a NumPy array or a DataFrame, and labels.
+
+    An array is an adjacency matrix where it is square: [n, n] weights, zero for no edge; else [m, 2] pairs of
+    node numbers, or [m, 3] with a weight. So two edges without and three with weights have no form as an
+    array; a DataFrame or a SciPy matrix does.
+    A DataFrame has two columns of nodes, whole numbers or texts, and perhaps one of weights: its nodes are
+    those that occur, in ascending order.
+    NetworkX edge attributes `weight` become edge weights where every edge has one. An entry [i, j], a pair
+    and an edge of a directed graph go from i to j, which counts where graph.neighbours says so.
+
+    counts   "edges": their weights count, so that all have one or none, and what is lost is a warning;
+             "nodes": the node attributes `weight` of NetworkX become node weights; "": neither
+    Raises GraphError for anything else.
+    """
+    if hasattr(graph, "adj") and hasattr(graph, "edges"):
+        return _networkx(graph, name, counts)
+    if hasattr(graph, "tocoo") and len(graph.shape) == 2:
+        return _scipy(graph, name, counts), None
+    if isinstance(graph, np.ndarray):
+        return _array(graph, name, counts), None
+    if is_frame(graph):
+        return _frame(graph, name, counts)
+    needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame or a file name is needed"
+    raise GraphError(f"graph: {needed}, got {type(graph)}")
+
+
+def coordinates(points: np.ndarray) -> np.ndarray:
+    """Points in the plane as float64 [n, 2]; raises GraphError for anything else."""
+    if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "iuf":
+        raise GraphError(f"graph: found {_kind(points)}; coordinates [n, 2] would be right")
+    if not len(points):
+        raise GraphError("graph: found no points; at least one would be right")
+    found = points.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise GraphError("graph: the coordinates hold NaN or infinite numbers")
+    return found
+
+
+def _kind(array: np.ndarray) -> str:
+    return f"an array of {array.dtype} of shape {array.shape}"
+
+
+def _array(array: np.ndarray, name: str, counts: str) -> EdgeStream:
+    """A dense adjacency matrix, or pairs of node numbers, perhaps with weights."""
+    square = array.ndim == 2 and array.shape[0] == array.shape[1]
+    if square and array.dtype.kind in "iufb":
+        rows, columns = np.nonzero(array)
+        directed = bool(((array != array.T) & (array != 0) & (array.T != 0)).any())
+        return _matrix(name, len(array), rows, columns, array[rows, columns], directed, counts)
+    kinds = {2: "iu", 3: "iuf"}.get(array.shape[1], "") if array.ndim == 2 else ""
+    if array.dtype.kind not in (kinds or " "):
+        right = "[n, n] numbers, [m, 2] integers, or [m, 3] numbers, would be right"
+        raise GraphError(f"graph: found {_kind(array)}; {right}")
+    ends = array[:, :2].astype(np.float64) if array.dtype.kind == "f" else array[:, :2]
+    wrong = ~((ends >= 0) & (ends <= LARGEST_NUMBER) & (ends == np.floor(ends)))
+    if wrong.any():
+        right = "node numbers from 0 would be right" if kinds == "iu" else "[m, 3] holds two and a weight"
+        raise GraphError(f"graph: found node number {ends[wrong][0]}; {right}")
+    ends = ends.astype(np.int64)
+    weights = None if kinds == "iu" else array[:, 2]
+    return _listed(name, int(ends.max(initial=-1)) + 1, ends, weights, lambda i: i, counts)
+
+
+def _frame(frame: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]]:
+    """A table of edges, and its nodes."""
+    names, values = columns_of(frame)
+    ends, nodes = number_nodes(names[:2], values[:2])
+    weights = values[2] if len(values) == 3 else None
+    return _listed(name, len(nodes), np.stack(ends, axis=1), weights, lambda i: nodes[i], counts), nodes
+
+
+def _listed(
+    name: str, n: int, ends: np.ndarray, weights: Any, node: Callable[[int], Any], counts: str
+) -> EdgeStream:
+    """A list of edges.
+
+    ends   [m, 2] node numbers     weights   [m] or None     node   what a number is called
+    """
+    said: list[str] = []
+    w = None
+    if weights is not None:
+        w = as_weights(weights, lambda i: f"edge {node(ends[i, 0])}-{node(ends[i, 1])}", said)
+        said += _lost_of_parallel_edges(False, ends, w) if counts == "edges" else []
+    stream = _stream(name, n, ends[:, 0], ends[:, 1], w)
+    stream.warnings += said if counts == "edges" else []
+    return stream
+
+
+def _matrix(
+    name: str, n: int, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, directed: bool, counts: str
+) -> EdgeStream:
+    """The stored entries of a matrix; directed: two entries of a pair differ."""
+    said: list[str] = []
+    weights = kept_weights(values, lambda i: f"graph: the entry [{rows[i]}, {columns[i]}]", said)
+    if not np.isfinite(weights).all():
+        raise GraphError("graph: the matrix holds NaN or infinite weights")
+    if directed:
+        said.append("graph: the matrix is not symmetric: of two entries of a pair the larger counts")
+    stream = _stream(name, n, rows, columns, None if (weights == 1).all() else weights)
+    stream.warnings += said if counts == "edges" else []
+    return stream
+
+
+def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]]:
+    labels = list(graph.nodes)
+    number = {label: i for i, label in enumerate(labels)}
+    ends = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    said: list[str] = []
+    w = _edge_weights(graph, counts == "edges", said)
+    if counts == "edges":
+        said += _lost_of_parallel_edges(graph.is_multigraph(), ends, w)
+    stream = _stream(str(graph.name or name), len(labels), ends[:, 0], ends[:, 1], w)
+    stream.warnings += said if counts == "edges" else []
+    stream.undirected = not graph.is_directed()
+    own = {label: d["weight"] for label, d in graph.nodes(data=True) if "weight" in d}
+    if own and counts == "nodes":
+        stream.node_weights = weights_of_nodes(own, labels, len(labels), stream.warnings)
+    return stream, labels
+
+
+def _edge_weights(graph: Any, count: bool, said: list[str]) -> np.ndarray | None:
+    """[m] float32 edge attributes `weight`; None where no edge has one, or not all that need not count."""
+    weights = [d.get("weight") for _, _, d in graph.edges(data=True)]
+    missing = sum(weight is None for weight in weights)
+    if missing == len(weights) or (missing and not count):
+        return None
+    pairs = list(graph.edges())
+    if missing:
+        u, v = pairs[weights.index(None)]
+        raise GraphError(f"graph: edge {u}-{v} has no weight, others have; one for every edge would be right")
+    return as_weights(weights, lambda i: "edge {}-{}".format(*pairs[i]), said)
+
+
+def _lost_of_parallel_edges(several: bool, ends: np.ndarray, weights: np.ndarray | None) -> list[str]:
+    """A warning where edges between the same two nodes are merged and weights are lost by that.
+
+    several   the graph is meant to have several edges between two nodes
+    """
+    _, pair = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
+    pair = pair.reshape(-1)
+    repeated = len(pair) and int(pair.max()) + 1 < len(pair)
+    if not repeated or not (several or _differ(pair, weights)):
+        return []
+    which = "one" if weights is None else "the one of largest weight"
+    return [f"graph: of parallel edges {which} counts; one edge with the sum of their weights may be meant"]
+
+
+def _differ(pair: np.ndarray, weights: np.ndarray | None) -> bool:
+    """True where edges [m] of one pair have unlike weights."""
+    if weights is None:
+        return False
+    low, high = np.full(pair.max() + 1, np.inf), np.full(pair.max() + 1, -np.inf)
+    np.minimum.at(low, pair, weights)
+    np.maximum.at(high, pair, weights)
+    return bool((low != high).any())
+
+
+def weights_of_nodes(given: Any, labels: list[Any] | None, n: int, said: list[str]) -> np.ndarray:
+    """[n] float32 weights of nodes from an array in their order or a mapping by label. Raises GraphError.
+
+    said   gets a warning where whole numbers are not kept as they are
+    """
+    labels = list(range(n)) if labels is None else labels
+    if hasattr(given, "keys"):
+        missing = next((label for label in labels if label not in given), None)
+        if missing is not None:
+            raise GraphError(f"graph: node {missing!r} has no weight, others have")
+        if len(given) > n:
+            known = set(labels)
+            other = next(label for label in given.keys() if label not in known)  # noqa: SIM118
+            raise GraphError(f"graph: found a weight of {other!r}, which is no node")
+        given = [given[label] for label in labels]
+    if len(given) != n:
+        raise GraphError(f"graph: found {len(given)} node weights for {n} nodes")
+    return as_weights(given, lambda i: f"node {labels[i]}", said)
+
+
+def as_weights(values: Any, name: Callable[[int], str], said: list[str]) -> np.ndarray:
+    """[k] float32 from numbers; `said` gets a warning as of kept_weights. Raises GraphError."""
+    found = np.asarray(values)
+    if found.dtype.kind not in "biuf" or found.ndim != 1:
+        for i, value in enumerate(values):
+            if not isinstance(value, Real):
+                raise GraphError(f"graph: the weight of {name(i)} is {value!r}; a number would be right")
+        found = np.array([float(value) for value in values], dtype=np.float64)
+    found = found.astype(np.float64)
+    if not np.isfinite(found).all():
+        i = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise GraphError(f"graph: the weight of {name(i)} is NaN or infinite")
+    kept = kept_weights(found, lambda i: f"graph: the weight of {name(i)}", said)
+    if not np.isfinite(kept).all():
+        i = int(np.flatnonzero(~np.isfinite(kept))[0])
+        raise GraphError(f"graph: the weight of {name(i)} is {found[i]:g}; at most 3.4e38 would be right")
+    return kept
+
+
+def _scipy(matrix: Any, name: str, counts: str) -> EdgeStream:
+    """A sparse matrix; entries that are stored twice are added, as SciPy does."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise GraphError(
+            f"graph: the matrix is {matrix.shape[0]} x {matrix.shape[1]}; a square one is needed"
+        )
+    if matrix.dtype.kind not in "iufb":
+        raise GraphError(f"graph: the matrix holds {matrix.dtype}; real numbers would be right")
+    coo = matrix.tocoo(copy=True)
+    coo.sum_duplicates()
+    rows, columns = np.asarray(coo.row, dtype=np.int64), np.asarray(coo.col, dtype=np.int64)
+    directed = counts == "edges" and _is_directed(coo.tocsr())
+    return _matrix(name, matrix.shape[0], rows, columns, coo.data, directed, counts)
+
+
+def _is_directed(matrix: Any) -> bool:
+    """True where both entries of a pair are there and differ."""
+    mirror = matrix.T.tocsr()
+    both = matrix.astype(bool).multiply(mirror.astype(bool))
+    return bool((matrix != mirror).multiply(both).nnz)
+
+
+def _stream(
+    name: str, n: int, u: np.ndarray, v: np.ndarray, w: np.ndarray | None, first_id: int = 0
+) -> EdgeStream:
+    return EdgeStream(name, "", "memory", n, first_id, w is not None, lambda stream: iter([(u, v, w)]))

@@ -1,0 +1,168 @@
+"""Edge lists whose node ids are names: "u v", perhaps with a weight, between tabs, commas or blanks."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.graphs.formats.edge_list import COMMENTS, NUMBER_START
+from app.graphs.formats.source import Limits, Source, graph_name, shown
+from app.graphs.formats.text import blank_out, line_of_row, read_weight
+from app.graphs.ids import RULES, check_text, fault_of_name, name_array
+from app.graphs.stream import Chunk, EdgeStream
+from app.graphs.weights import kept_weights
+
+# First two fields of tables that `convert` and others write: column names, not an edge.
+TITLES = {("source", "target"), ("from", "to"), ("src", "dst"), ("node1", "node2")}
+
+
+@dataclass(frozen=True)
+class Form:
+    """What every data line of a file must be.
+
+    between   "," with double quotes as CSV has them; tab; or " " for blanks
+    columns   2, or 3 with a weight
+    """
+
+    between: str
+    columns: int
+
+    def split(self, line: bytes) -> list[bytes]:
+        """The fields of a line. Raises csv.Error."""
+        if self.between == " ":
+            return line.split()
+        if self.between == "," and b'"' in line:
+            found = next(csv.reader([line.decode().strip(" \t")], strict=True, skipinitialspace=True))
+            return [field.strip(" ").encode() for field in found]
+        return [field.strip(b" ") for field in line.split(self.between.encode())]
+
+    def right(self) -> str:
+        """What would be right, for an error message."""
+        between = {",": "a comma", "\t": "a tab", " ": "blanks"}[self.between]
+        weight = " and a number" if self.columns == 3 else ""
+        return f"two names ({RULES}){weight}, separated by {between}, would be right"
+
+
+def read_named_edges(path: str, limits: Limits) -> EdgeStream:
+    """The stream of an edge list of names; the first data line settles separator and number of columns."""
+    source = Source(path, limits)
+    for number, line in source.lines():
+        content = line.strip(b" \t")
+        if not content or content[:1] in b"#%":
+            continue
+        check_text(source, content, number, "\t")
+        form = _form(source, content, number)
+        if number == 1 and _is_title(form.split(content)):
+            source.warnings.append(f"{source.where}:1: skipped the first line '{shown(content)}'")
+            continue
+        return _stream(source, form, number - 1)
+    raise source.empty("lines of two names")
+
+
+def _form(source: Source, content: bytes, number: int) -> Form:
+    """What the first data line says of all."""
+    between = next((mark for mark in ("\t", ",") if mark.encode() in content), " ")
+    form = Form(between, 2)
+    found = len(_fields(source, form, content, number))
+    return Form(between, 3) if found == 3 else form
+
+
+def _is_title(fields: list[bytes]) -> bool:
+    """Whether a file's first line names columns: its third field is no number, or the first two are known."""
+    if len(fields) == 3 and not NUMBER_START.match(fields[2]):
+        return True
+    return tuple(field.decode().lower() for field in fields[:2]) in TITLES
+
+
+def _fields(source: Source, form: Form, content: bytes, number: int) -> list[bytes]:
+    try:
+        return form.split(content)
+    except csv.Error as error:
+        found = f"{shown(str(error))} in '{shown(content)}'"
+        raise source.error(
+            f"{found}; names in double quotes as CSV has them would be right", number
+        ) from None
+
+
+def _stream(source: Source, form: Form, skip: int) -> EdgeStream:
+    def chunks(stream: EdgeStream) -> Iterator[Chunk]:
+        numbers: dict[bytes, int] = {}
+        for text, line in source.pieces(skip):
+            plain = blank_out(text, COMMENTS) if b"#" in text or b"%" in text else text
+            check_text(source, plain, line, "\n" if form.between == "," else "\t\n")
+            yield _rows(source, form, plain, line, numbers)
+        stream.ids = name_array(list(numbers))
+
+    return EdgeStream(
+        graph_name(source.path), source.path, "edges", None, 0, form.columns == 3, chunks, source.warnings,
+        named=True,
+    )  # fmt: skip
+
+
+def _rows(source: Source, form: Form, text: bytes, line: int, numbers: dict[bytes, int]) -> Chunk:
+    """The rows of a piece of text; a name that is new gets the next of the numbers."""
+    ends, weights = _plain_rows(form, text, numbers) or _rows_by_line(source, form, text, line, numbers)
+    u, v = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    if form.columns == 2:
+        return u, v, None
+
+    def place(row: int) -> str:
+        return f"{source.where}:{line_of_row(text, line, row)}: the weight"
+
+    return u, v, kept_weights(np.array(weights, np.float64), place, source.warnings)
+
+
+def _plain_rows(form: Form, text: bytes, numbers: dict[bytes, int]) -> tuple[list[int], list[float]] | None:
+    """Ends and weights of a piece whose lines hold fields with one separator between and no more, or None.
+
+    A field must be as `Form.split` would give it, so that the lines need not be looked at one by one.
+    """
+    octets = np.frombuffer(text, dtype=np.uint8)
+    marks = octets[(octets == ord(form.between)) | (octets == ord("\n"))]
+    due = np.frombuffer((form.between * (form.columns - 1) + "\n").encode(), dtype=np.uint8)
+    if len(marks) % len(due) or (marks.reshape(-1, len(due)) != due).any():
+        return None
+    if (form.between == "," and b'"' in text) or (form.between == " " and b"\t" in text):
+        return None
+    fields = text.replace(form.between.encode(), b"\n").split(b"\n")[:-1]
+    weights = [read_weight(field, True) for field in fields[2::3]] if form.columns == 3 else []
+    names = fields
+    if form.columns == 3:
+        del names[2::3]
+    for name in dict.fromkeys(names):
+        if name not in numbers:
+            if fault_of_name(name) or name != name.strip(b" "):
+                return None
+            numbers[name] = len(numbers)
+    if any(isinstance(weight, str) for weight in weights):
+        return None
+    return [numbers[name] for name in names], weights
+
+
+def _rows_by_line(
+    source: Source, form: Form, text: bytes, line: int, numbers: dict[bytes, int]
+) -> tuple[list[int], list[float]]:
+    """Ends and weights of a piece of lines; raises for the first one that is wrong."""
+    ends, weights = [], []
+    for number, found in enumerate(text.split(b"\n"), line):
+        if not found.strip(b" \t"):
+            continue
+        fields = _fields(source, form, found, number)
+        fault = _fault(form, fields, numbers)
+        weight = read_weight(fields[2], True) if form.columns == 3 and not fault else 1.0
+        if fault or isinstance(weight, str):
+            raise source.error(f"{fault or weight} in '{shown(found)}'; {form.right()}", number)
+        ends += [numbers.setdefault(name, len(numbers)) for name in fields[:2]]
+        weights.append(weight)
+    return ends, weights
+
+
+def _fault(form: Form, fields: list[bytes], known: dict[bytes, int]) -> str | None:
+    """What is wrong with the number of fields or with a name; None: nothing."""
+    if len(fields) != form.columns:
+        plural = "" if len(fields) == 1 else "s"
+        return f"found {len(fields)} field{plural} where {form.columns} are expected"
+    return next(
+        (fault_of_name(name) for name in fields[:2] if name not in known and fault_of_name(name)), None
+    )

@@ -1,0 +1,288 @@
+"""TSPLIB files: symmetric problems (.tsp) and tours (.tour), strictly.
+
+Source   TSPLIB 95 (Reinelt 1991): keywords "KEY : VALUE", then sections of numbers, then EOF
+"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.graphs.formats.source import Limits, Source, graph_name, shown
+from app.graphs.formats.text import fields_of
+from app.graphs.lengths import (
+    COORDINATE_KINDS,
+    LARGEST_COORDINATE,
+    TABLED,
+    dimensions,
+    largest_coordinate,
+)
+from app.graphs.metric import MOST_TABLE_POINTS, Metric, explicit, from_points
+
+REAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
+KEYWORD = re.compile(rb"[ \t]*([A-Z][A-Z0-9_]*)[ \t]*(?::(.*)|)")
+LARGEST_DISTANCE = 2**31 - 1
+MOST_POINTS = 10**7
+HEADERS = {
+    "NAME", "TYPE", "COMMENT", "DIMENSION", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE",
+    "DISPLAY_DATA_TYPE", "CAPACITY", "EDGE_DATA_FORMAT",
+}  # fmt: skip
+SECTIONS = {
+    "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION", "TOUR_SECTION",
+    "FIXED_EDGES_SECTION", "EDGE_DATA_SECTION", "DEPOT_SECTION", "DEMAND_SECTION",
+}  # fmt: skip
+# Of a symmetric matrix the columns of one triangle are the rows of the other.
+TRIANGLES = {
+    "UPPER_ROW": ("upper", 1), "LOWER_COL": ("upper", 1),
+    "UPPER_DIAG_ROW": ("upper", 0), "LOWER_DIAG_COL": ("upper", 0),
+    "LOWER_ROW": ("lower", 1), "UPPER_COL": ("lower", 1),
+    "LOWER_DIAG_ROW": ("lower", 0), "UPPER_DIAG_COL": ("lower", 0),
+}  # fmt: skip
+FORMATS = ("FULL_MATRIX", *TRIANGLES)
+
+Token = tuple[bytes, int]
+
+
+class _File:
+    """The keywords and sections of one file.
+
+    headers    value and line number by keyword
+    sections   tokens of numbers, each with its line number, and the section's own line number
+    """
+
+    def __init__(self, path: str, limits: Limits) -> None:
+        self.source = Source(path, limits)
+        self.headers: dict[str, tuple[str, int]] = {}
+        self.sections: dict[str, tuple[list[Token], int]] = {}
+        inside, number = None, 0
+        for number, line in self.source.lines():
+            if not line.strip():
+                continue
+            if line.strip() == b"EOF":
+                break
+            if line.lstrip()[:1].isalpha():
+                inside = self._keyword(line, number)
+            elif inside is None:
+                raise self.source.error(f"found '{shown(line)}'; 'KEYWORD : VALUE' would be right", number)
+            else:
+                inside.extend((field, number) for field in fields_of(line))
+        if not number:
+            raise self.source.error("an empty file; a TSPLIB file would be right")
+
+    def _keyword(self, line: bytes, number: int) -> list[Token] | None:
+        """Note a keyword's value, or open a section and return its list."""
+        found = KEYWORD.fullmatch(line.rstrip())
+        key = found[1].decode() if found else ""
+        if key in SECTIONS and not (found[2] or b"").strip():
+            return self._open(key, line, number)
+        if key not in HEADERS:
+            raise self.source.error(f"found '{shown(line)}'; a TSPLIB keyword would be right", number)
+        if found[2] is None:
+            raise self.source.error(f"found '{shown(line)}'; '{key} : VALUE' would be right", number)
+        if key in self.headers and key != "COMMENT":
+            raise self.source.error(f"found '{shown(line)}' again; one {key} would be right", number)
+        self.headers[key] = found[2].strip().decode("utf-8", "backslashreplace"), number
+        return None
+
+    def _open(self, key: str, line: bytes, number: int) -> list[Token]:
+        if key in self.sections:
+            raise self.source.error(f"found '{shown(line)}' again; one {key} would be right", number)
+        self.sections[key] = [], number
+        return self.sections[key][0]
+
+    def value(self, key: str, allowed: tuple[str, ...]) -> str:
+        """A keyword's value, one of those allowed."""
+        right = f"{' or '.join(allowed)} would be right"
+        if key not in self.headers:
+            raise self.source.error(f"found no {key}; {right}")
+        value, line = self.headers[key]
+        if key == "TYPE":  # "TSP (who sent it)" occurs
+            value = re.sub(r"[ \t]*\(.*", "", value)
+        if value not in allowed:
+            raise self.source.error(f"found {key} '{shown(value)}'; {right}", line)
+        return value
+
+    def dimension(self) -> int:
+        """The number of points."""
+        right = f"a number 1..{MOST_POINTS} would be right"
+        if "DIMENSION" not in self.headers:
+            raise self.source.error(f"found no DIMENSION; {right}")
+        value, line = self.headers["DIMENSION"]
+        if not re.fullmatch(r"[0-9]{1,18}", value) or not 1 <= int(value) <= MOST_POINTS:
+            raise self.source.error(f"found DIMENSION '{shown(value)}'; {right}", line)
+        return int(value)
+
+    def name(self) -> str:
+        """The file's name without suffixes."""
+        return re.sub(r"\.(tsp|opt\.tour|tour)$", "", graph_name(self.source.path), flags=re.IGNORECASE)
+
+    def section(self, key: str) -> tuple[list[Token], int]:
+        """The tokens and the line of a section that must be there."""
+        if key not in self.sections:
+            raise self.source.error(f"found no {key}; one would be right")
+        return self.sections[key]
+
+    def only(self, *keys: str) -> None:
+        """Refuse other sections."""
+        if "FIXED_EDGES_SECTION" in self.sections:
+            found = "found FIXED_EDGES_SECTION: no edge can be made part of all tours"
+            line = self.sections["FIXED_EDGES_SECTION"][1]
+            raise self.source.error(f"{found}; a file without fixed edges would be right", line)
+        for key, (_, line) in self.sections.items():
+            if key not in keys:
+                raise self.source.error(f"found {key}; {' or '.join(keys)} would be right", line)
+
+
+def read_tsplib(path: str, limits: Limits) -> Metric:
+    """The metric of a symmetric TSPLIB problem; raises GraphError."""
+    file = _File(path, limits)
+    if file.headers.get("TYPE", ("TSP", 0))[0] == "ATSP":
+        right = "TYPE TSP, with the same distance in both directions, would be right"
+        raise file.source.error("found the asymmetric TYPE 'ATSP'; " + right, file.headers["TYPE"][1])
+    file.value("TYPE", ("TSP",))
+    kind = file.value("EDGE_WEIGHT_TYPE", (*COORDINATE_KINDS, "EXPLICIT"))
+    n = file.dimension()
+    if kind == "EXPLICIT":
+        return _read_explicit(file, n)
+    file.only("NODE_COORD_SECTION", "DISPLAY_DATA_SECTION")
+    line = file.headers["DIMENSION"][1]
+    if kind in TABLED and n > MOST_TABLE_POINTS:
+        raise file.source.error(
+            f"found {n} points of type {kind}; at most {MOST_TABLE_POINTS} would be right", line
+        )
+    points = _coordinates(file, "NODE_COORD_SECTION", n, dimensions(kind), largest_coordinate(kind))
+    return from_points(file.name(), points, kind)
+
+
+def read_tour(path: str, limits: Limits) -> np.ndarray:
+    """The order [n] int32, from 0, of the first tour of a TSPLIB tour file; raises GraphError."""
+    file = _File(path, limits)
+    file.value("TYPE", ("TOUR",))
+    file.only("TOUR_SECTION")
+    tokens, line = file.section("TOUR_SECTION")
+    cities = _integers(file.source, list(_until_end(tokens)), "cities")
+    n = file.dimension() if "DIMENSION" in file.headers else max(len(cities), 1)
+    _refuse_numbers(file.source, cities, tokens, n, "cities")
+    if len(cities) != n:
+        raise file.source.error(f"found {len(cities)} cities; {n}, as DIMENSION says, would be right", line)
+    return (cities - 1).astype(np.int32)
+
+
+def _until_end(tokens: list[Token]) -> Iterator[Token]:
+    """The tokens before the first -1."""
+    for token in tokens:
+        if token[0] == b"-1":
+            return
+        yield token
+
+
+def _integers(source: Source, tokens: list[Token], what: str) -> np.ndarray:
+    """Tokens as int64."""
+    for text, line in tokens:
+        if not WHOLE.fullmatch(text):
+            raise source.error(f"found '{shown(text)}' among the {what}; whole numbers would be right", line)
+    return np.array([int(text) for text, _ in tokens], dtype=np.int64)
+
+
+def _refuse_numbers(source: Source, found: np.ndarray, tokens: list[Token], n: int, what: str) -> None:
+    """Refuse numbers outside 1..n and repeated ones; token i is where found[i] stands."""
+    outside = np.flatnonzero((found < 1) | (found > n))
+    if len(outside):
+        at = outside[0]
+        raise source.error(f"found {found[at]} among the {what}; 1..{n} would be right", tokens[at][1])
+    order = np.argsort(found, kind="stable")
+    again = order[1:][np.diff(found[order]) == 0]
+    if len(again):
+        at = again.min()
+        raise source.error(f"found {found[at]} twice among the {what}; once would be right", tokens[at][1])
+
+
+def _coordinates(
+    file: _File, section: str, n: int, dimensions: int = 2, largest: float = LARGEST_COORDINATE
+) -> np.ndarray:
+    """[n, dimensions] float64 from lines of a number and as many coordinates."""
+    tokens, line = file.section(section)
+    rows = _rows(file.source, tokens, section, dimensions)
+    if len(rows) != n:
+        raise file.source.error(f"found {len(rows)} points; {n}, as DIMENSION says, would be right", line)
+    firsts = [row[0] for row in rows]
+    numbers = _integers(file.source, firsts, "node numbers")
+    _refuse_numbers(file.source, numbers, firsts, n, "node numbers")
+    points = np.empty((n, dimensions))
+    points[numbers - 1] = [[_coordinate(file.source, token, largest) for token in row[1:]] for row in rows]
+    return points
+
+
+def _rows(source: Source, tokens: list[Token], section: str, dimensions: int) -> list[list[Token]]:
+    """The tokens by lines: a number, and coordinates."""
+    rows: list[list[Token]] = []
+    for token in tokens:
+        if rows and rows[-1][0][1] == token[1]:
+            rows[-1].append(token)
+        else:
+            rows.append([token])
+    for row in rows:
+        if len(row) != dimensions + 1:
+            right = f"'NUMBER {' '.join('XYZ'[:dimensions])}' would be right"
+            raise source.error(f"found {len(row)} fields in {section}; {right}", row[0][1])
+    return rows
+
+
+def _coordinate(source: Source, token: Token, largest: float) -> float:
+    text, line = token
+    value = float(text) if REAL.fullmatch(text) else np.nan
+    if not abs(value) <= largest:
+        right = f"a number of at most {largest:.2g} would be right"
+        raise source.error(f"found '{shown(text)}' as a coordinate; {right}", line)
+    return value
+
+
+def _read_explicit(file: _File, n: int) -> Metric:
+    layout = file.value("EDGE_WEIGHT_FORMAT", FORMATS)
+    file.only("EDGE_WEIGHT_SECTION", "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION")
+    if n > MOST_TABLE_POINTS:
+        right = f"at most {MOST_TABLE_POINTS} would be right"
+        raise file.source.error(f"found {n} points with a matrix; {right}", file.headers["DIMENSION"][1])
+    tokens, line = file.section("EDGE_WEIGHT_SECTION")
+    numbers = _integers(file.source, tokens, "distances")
+    outside = np.flatnonzero((numbers < 0) | (numbers > LARGEST_DISTANCE))
+    if len(outside):
+        right = f"0..{LARGEST_DISTANCE} would be right"
+        raise file.source.error(f"found distance {numbers[outside[0]]}; {right}", tokens[outside[0]][1])
+    due = n * n if layout == "FULL_MATRIX" else n * (n + 1) // 2 - n * TRIANGLES[layout][1]
+    if len(numbers) != due:
+        right = f"{due}, for DIMENSION {n} in {layout}, would be right"
+        raise file.source.error(f"found {len(numbers)} distances; {right}", line)
+    matrix = (
+        _symmetric(file.source, numbers, tokens, n) if layout == "FULL_MATRIX" else _fill(numbers, n, layout)
+    )
+    np.fill_diagonal(matrix, 0)  # some files mark the diagonal by a large number
+    shown_at = next(
+        (key for key in ("DISPLAY_DATA_SECTION", "NODE_COORD_SECTION") if key in file.sections), None
+    )
+    if shown_at is None:
+        return explicit(file.name(), matrix)
+    in_space = file.headers.get("NODE_COORD_TYPE", ("", 0))[0] == "THREED_COORDS"
+    wide = 3 if in_space and shown_at == "NODE_COORD_SECTION" else 2
+    return explicit(file.name(), matrix, _coordinates(file, shown_at, n, wide))
+
+
+def _symmetric(source: Source, numbers: np.ndarray, tokens: list[Token], n: int) -> np.ndarray:
+    matrix = numbers.reshape(n, n)
+    unlike = np.argwhere(matrix != matrix.T)
+    if len(unlike):
+        i, j = unlike[0]
+        found = f"found {matrix[i, j]} from {i + 1} to {j + 1} but {matrix[j, i]} back"
+        raise source.error(f"{found}; a symmetric matrix would be right", tokens[j * n + i][1])
+    return matrix.copy()
+
+
+def _fill(numbers: np.ndarray, n: int, layout: str) -> np.ndarray:
+    """[n, n] from the rows of one triangle."""
+    side, offset = TRIANGLES[layout]
+    rows, columns = np.triu_indices(n, offset) if side == "upper" else np.tril_indices(n, -offset)
+    matrix = np.zeros((n, n), dtype=np.int64)
+    matrix[rows, columns] = numbers
+    matrix[columns, rows] = numbers
+    return matrix

@@ -1,0 +1,189 @@
+"""What is known of a graph's nodes, for learning on it: features, labels, splits.
+
+NodeTable is what a file holds, rows in the order of the graph's ids, read in pieces; NodeData is one rank's
+rows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.errors import GraphError
+from app.graphs.formats.source import shown
+
+TRAIN, VAL, TEST = 1, 2, 4  # bits of a node's splits
+SPLITS = {"train": TRAIN, "val": VAL, "test": TEST}
+MOST_CLASSES = 1 << 16
+MOST_COLUMNS = (1 << 31) - 1
+PIECE_BYTES = 1 << 22
+NO_LABELS = 'the nodes have no labels: set graph.labels, or apply trained weights by gnn.weights="FILE"'
+
+Refuse = Callable[[str], GraphError]  # makes the error for one array of a file
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFeatures:
+    """Rows of numbers.
+
+    parts    starts an iteration over float32 [k, width]: all n rows in order, checked, some at a time
+    order    [n] int64, the node that each row is of; None: they are in the order of the nodes
+    refuse   makes an error that names the file and the array
+    """
+
+    n: int
+    width: int
+    parts: Callable[[], Iterator[np.ndarray]]
+    refuse: Refuse
+    order: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFeatures:
+    """Rows of a sparse matrix.
+
+    indptr   [n+1] int64
+    binary   True: every stored value is one, and none are read
+    parts    given counts of entries, iterates over (columns [k] int32, values [k] float32 or None): the next
+             so many entries, checked
+    """
+
+    n: int
+    width: int
+    indptr: np.ndarray
+    binary: bool
+    parts: Callable[[Iterable[int]], Iterator[tuple[np.ndarray, np.ndarray | None]]]
+    refuse: Refuse
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The classes of nodes.
+
+    columns  0: one class for a node; else the number of classes, of which a node may have several
+    parts    starts an iteration over int64 [k], -1 for no label; or int8 [k, columns] of 0 and 1, a row of -1
+             for no label
+    order    as that of DenseFeatures
+    """
+
+    n: int
+    columns: int
+    parts: Callable[[], Iterator[np.ndarray]]
+    refuse: Refuse
+    order: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """[n] uint8, the sets that each node is in: bits TRAIN, VAL, TEST."""
+
+    flags: np.ndarray
+    refuse: Refuse
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return len(self.flags)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """What the files of one graph hold; None for what there is none of."""
+
+    features: DenseFeatures | SparseFeatures | None = None
+    labels: Labels | None = None
+    splits: Splits | None = None
+
+    def check(self, n: int, name: str) -> None:
+        """Refuse what does not have one row for each node of the graph, or trains on what it tests."""
+        for part in (self.features, self.labels, self.splits):
+            if part is not None and part.n != n:
+                right = f"{n}, one for each node of {shown(name, 200)}, would be right"
+                raise part.refuse(f"found {part.n} rows; {right}")
+        if self.features is not None and not self.features.width:
+            raise self.features.refuse("found features without columns; at least one would be right")
+        if self.splits is not None:
+            check_disjoint(self.splits)
+
+
+def check_disjoint(splits: Splits) -> None:
+    """Refuse a node that is trained on and held back."""
+    for name, bit in (("test", TEST), ("val", VAL)):
+        both = np.flatnonzero(splits.flags & (TRAIN | bit) == TRAIN | bit)
+        if len(both):
+            right = "a node in one of them would be right"
+            raise splits.refuse(f"found node {both[0]} in both train and {name}; {right}")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeData:
+    """This rank's rows of what is known of the nodes; the padding rows of n_own are zero, -1 and False.
+
+    features      [n_own, F] float32, or a csr_array of that shape, or None; binary: all stored values are one
+    labels        [n_own] int32, -1 for none; multilabel: [n_own, classes] uint8; None: the file has none
+    labelled      [n_own] bool
+    train, val, test   [n_own] bool
+    class_ids     [classes] int64, the file's own numbers of the classes, ascending
+    width         F, 0 without features
+    counts        nodes of all ranks in train, val and test
+    """
+
+    features: Any
+    labels: np.ndarray | None
+    labelled: np.ndarray
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+    classes: int
+    multilabel: bool
+    class_ids: np.ndarray
+    width: int
+    binary: bool
+    counts: dict[str, int]
+    warnings: tuple[str, ...] = ()
+
+
+# ---- checks that all sources share ------------------------------------------------------------------------
+
+
+def rows_per_piece(bytes_per_row: int) -> int:
+    """How many rows to hold at a time."""
+    return max(1, PIECE_BYTES // max(bytes_per_row, 1))
+
+
+def finite_floats(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
+    """`values` [k] or [k, f] as float32; refuses what is no finite 32-bit number.
+
+    first   number of the first row, for the message
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = values.astype(np.float32)
+    wrong = np.argwhere(~np.isfinite(narrow))
+    if len(wrong):
+        at = tuple(wrong[0])
+        place = f"row {first + at[0]}, column {at[1]}" if len(at) == 2 else f"entry {first + at[0]}"
+        raise refuse(f"found {values[at]} in {place}; finite 32-bit numbers would be right")
+    return narrow
+
+
+def class_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
+    """`values` [k] of any real kind as int64; refuses fractions, infinity, NaN and what is below -1."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        wrong = (values < -1) | (values > 2**62) | (values != np.trunc(values)) | ~np.isfinite(values)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        right = "a class from 0, or -1 for none, would be right"
+        raise refuse(f"found label {values[at]} in row {first + at}; {right}")
+    return values.astype(np.int64)
+
+
+def class_bits(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
+    """`values` [k, c] as int8; refuses rows that hold anything but 0 and 1, or -1 throughout."""
+    none = (values == -1).all(axis=1)
+    wrong = ~((values == 0) | (values == 1) | none[:, None])
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        right = "0 and 1, or a whole row of -1 for no label, would be right"
+        raise refuse(f"found label {values[row, column]} in row {first + row}, column {column}; {right}")
+    return values.astype(np.int8)

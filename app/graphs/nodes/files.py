@@ -1,0 +1,133 @@
+"""The files that hold features, labels and splits: beside a graph, or inside its archive."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from app.errors import GraphError
+from app.graphs.formats import graphsage, ogb, ppi
+from app.graphs.formats.npy import MAGIC, NAME, Npy
+from app.graphs.formats.npz import Npz
+from app.graphs.formats.source import Limits, Source
+from app.graphs.nodes.arrays import (
+    archive_features,
+    archive_splits,
+    array_labels,
+    dense_features,
+    label_name,
+    table_of_archive,
+)
+from app.graphs.nodes.data import NodeTable
+from app.graphs.nodes.keyed import Nodes, keyed
+from app.graphs.nodes.text import text_features, text_labels, text_splits
+from app.graphs.union import unite_tables
+
+TABLES: dict[str, Callable[[str, Limits], NodeTable]] = {
+    "ogb": ogb.read_table, "ppi": ppi.read_table, "graphsage": graphsage.read_table,
+}  # fmt: skip
+ARCHIVE = b"PK"
+
+
+def open_node_table(
+    paths: list[str],
+    format: str,
+    n: int,
+    limits: Limits,
+    features: str = "",
+    labels: str = "",
+    splits: str = "",
+    nodes: Nodes | None = None,
+) -> NodeTable:
+    """What the files of a graph say of its n nodes, headers read and checked.
+
+    paths    the graph's own file, or those that were united into it
+    features, labels, splits   files that take the place of what is in `paths`; "": none
+    nodes    their lines begin with ids of these; None: they are in the order of the nodes
+    """
+    table = unite_tables([_own_table(path, format, limits) for path in paths])
+    return NodeTable(
+        read_features(features, limits, nodes) if features else table.features,
+        read_labels(labels, limits, nodes) if labels else table.labels,
+        read_splits(splits, n, limits, nodes) if splits else table.splits,
+    )
+
+
+def _own_table(path: str, format: str, limits: Limits) -> NodeTable:
+    """What the graph's own file or folder says of its nodes."""
+    if format in TABLES:
+        return TABLES[format](path, limits)
+    if path.startswith("networkx:") or Source(path, limits).first_bytes(2) != ARCHIVE:
+        return NodeTable()
+    return table_of_archive(Npz(Source(path, limits)))
+
+
+def open_arrays(path: str, limits: Limits) -> Npz | None:
+    """The arrays of an .npz or .npy file, told from its content; None for anything else."""
+    source = Source(path, limits)
+    start = source.first_bytes(len(MAGIC))
+    if start.startswith(ARCHIVE):
+        return Npz(source)
+    return Npy(source) if start.startswith(MAGIC) else None
+
+
+def check_node_file(path: str, limits: Limits) -> None:
+    """Refuse a file of features, labels or splits whose headers are wrong; "" and "random" name none."""
+    if path not in ("", "random") and not os.path.isdir(path):
+        open_arrays(path, limits)
+
+
+def read_features(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
+    """Features: an .npy matrix, an .npz with one or with CSR arrays (as scipy.sparse.save_npz has), text."""
+    if nodes is not None:
+        return keyed(text_features, _text(path, limits), nodes)
+    arrays = open_arrays(path, limits)
+    if arrays is None:
+        return text_features(Source(path, limits))
+    if NAME in arrays:
+        return dense_features(arrays, NAME)
+    found = archive_features(arrays, "feat_") or archive_features(arrays, "")
+    if found is None:
+        raise arrays.error("holds no features; indptr, indices, data and shape, or features, would be right")
+    return found
+
+
+def read_labels(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
+    """Labels: an .npy array, the array `labels` or `label` of an .npz, or text."""
+    if nodes is not None:
+        return keyed(text_labels, _text(path, limits), nodes)
+    arrays = open_arrays(path, limits)
+    if arrays is None:
+        return text_labels(Source(path, limits))
+    name = NAME if NAME in arrays else label_name(arrays)
+    if name is None:
+        raise arrays.error("holds no array 'labels'; that one would be right")
+    return array_labels(arrays, name)
+
+
+def read_splits(path: str, n: int, limits: Limits, nodes: Nodes | None = None) -> Any:
+    """Splits: an .npz of masks, lists of nodes or node types, a folder of lists as OGB has them, or text."""
+    if nodes is not None:
+        return keyed(text_splits, _text(path, limits), nodes)
+    if ogb.is_folder(path):
+        return ogb.read_split(path, n, limits)
+    arrays = open_arrays(path, limits)
+    if arrays is None:
+        return text_splits(Source(path, limits))
+    found = None if NAME in arrays else archive_splits(arrays, n)
+    if found is None:
+        raise _no_splits(arrays)
+    return found
+
+
+def _text(path: str, limits: Limits) -> Source:
+    """A file of lines that begin with ids, which arrays have not."""
+    source = Source(path, limits)
+    if os.path.isdir(path) or open_arrays(path, limits) is not None:
+        found = "a folder" if os.path.isdir(path) else "arrays"
+        right = 'text, or graph.node_data_by = "order", would be right'
+        raise source.error(f"found {found}, in which nodes are not named by their ids; {right}")
+    return source
+
+
+def _no_splits(arrays: Npz) -> GraphError:
+    return arrays.error("holds no splits; train_mask, val_mask and test_mask in an .npz would be right")

@@ -1,0 +1,201 @@
+"""Features, labels and splits that are arrays in memory, as a NodeTable: for calls from Python."""
+
+from collections.abc import Iterable, Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from app.errors import GraphError
+from app.graphs.formats.source import shown
+from app.graphs.nodes.data import (
+    MOST_COLUMNS,
+    SPLITS,
+    DenseFeatures,
+    Labels,
+    NodeTable,
+    Refuse,
+    SparseFeatures,
+    Splits,
+    class_bits,
+    class_numbers,
+    finite_floats,
+    rows_per_piece,
+)
+
+
+def table_of_arrays(
+    features: Any = None, labels: Any = None, train: Any = None, val: Any = None, test: Any = None, n: int = 0
+) -> NodeTable:
+    """The table of arrays whose rows are in the order of the graph's rows.
+
+    features   [n, F] numbers, or a SciPy sparse matrix     labels   [n] classes, or [n, C] of 0 and 1
+    train, val, test   [n] bool, or node numbers            n   nodes of the graph
+    """
+    sets = {name: values for name, values in zip(SPLITS, (train, val, test)) if values is not None}
+    return NodeTable(
+        None if features is None else _features(features),
+        None if labels is None else _labels(labels),
+        _splits(sets, n) if sets else None,
+    )
+
+
+def numbers_of(nodes: Iterable[Any], labels: list[Any], name: str) -> list[int]:
+    """The numbers of nodes that are named by their labels. Raises GraphError."""
+    number, found = {label: i for i, label in enumerate(labels)}, []
+    for node in nodes:
+        try:
+            found.append(number[node])
+        except (KeyError, TypeError):  # TypeError: what can be no label
+            raise GraphError(
+                f"{name}: found {shown(repr(node))}; a node of the graph would be right"
+            ) from None
+    return found
+
+
+def splits_of(sets: dict[str, Any], labels: list[Any] | None) -> dict[str, Any]:
+    """The sets with nodes that are named by labels as numbers; whole numbers and bools stay what they are."""
+    return {name: _split_of(name, values, labels) for name, values in sets.items()}
+
+
+def _split_of(name: str, values: Any, labels: list[Any] | None) -> Any:
+    if values is None or labels is None or (isinstance(values, np.ndarray) and values.dtype.kind in "iufb"):
+        return values
+    if not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and not values.ndim):
+        return values
+    nodes = list(values)
+    if all(isinstance(node, Integral | np.bool_) for node in nodes):
+        return np.array(nodes, dtype=None if nodes else np.int64)
+    return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
+
+
+class ClassNames:
+    """Classes of nodes as numbers, and their names where they have names.
+
+    numbers   what table_of_arrays takes of labels
+    names     of the classes, ascending; empty: classes are numbers
+    """
+
+    def __init__(self, values: Any, nodes: list[Any] | None, n: int) -> None:
+        if hasattr(values, "keys"):
+            values = _in_order(values, list(range(n)) if nodes is None else nodes)
+        self.numbers, self.names = values, []
+        if isinstance(values, np.ndarray) and values.dtype.kind not in "USO":
+            return
+        if not isinstance(values, Iterable) or hasattr(values, "tocsr"):
+            return
+        if isinstance(values, np.ndarray) and not values.ndim:
+            return
+        if not any(isinstance(each, str) for each in values):
+            return
+        for i, each in enumerate(values):
+            if each is not None and not isinstance(each, str):
+                right = "names, or None for none, would be right"
+                raise GraphError(
+                    f"labels: found {shown(repr(each))} in row {i} among names of classes; {right}"
+                )
+        self.names = sorted({str(each) for each in values if each is not None})
+        number = {name: i for i, name in enumerate(self.names)}
+        self.numbers = np.array([-1 if each is None else number[str(each)] for each in values])
+
+    def named(self, classes: np.ndarray) -> np.ndarray:
+        """Numbers of classes [k], or their names where they have names."""
+        return np.array(self.names)[classes] if self.names else classes
+
+
+def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
+    """The classes of all nodes in their order from a mapping; nodes that it lacks have none."""
+    found = dict(values.items())
+    numbers_of(found, nodes, "labels")
+    none = None if any(isinstance(each, str) for each in found.values()) else -1
+    return [found.get(node, none) for node in nodes]
+
+
+def rows_of_nodes(features: Any, nodes: list[Any] | None, n: int) -> Any:
+    """A mapping of nodes to rows as rows in the order of the nodes; others pass. Raises GraphError."""
+    if not hasattr(features, "keys") or hasattr(features, "tocsr"):  # a sparse matrix may be a dictionary
+        return features
+    order, found = list(range(n)) if nodes is None else nodes, dict(features.items())
+    numbers_of(found, order, "features")
+    for node in order:
+        if node not in found:
+            raise GraphError(
+                f"features: none of node {shown(repr(node))}; a row for each node would be right"
+            )
+    return [found[node] for node in order]
+
+
+def _refusal(name: str) -> Refuse:
+    return lambda text: GraphError(f"{name}: {text}")
+
+
+def _array(name: str, values: Any, dimensions: tuple[int, ...]) -> np.ndarray:
+    """`values` as an array of real numbers."""
+    if isinstance(values, np.ma.MaskedArray) and values.mask.any():
+        raise GraphError(f"{name}: found masked entries; an array without would be right")
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise GraphError(f"{name}: found rows of different lengths; an array would be right") from None
+    if array.dtype.kind not in "iufb" or array.ndim not in dimensions:
+        found = f"found {array.dtype} of shape {array.shape}"
+        right = " or ".join(map(str, dimensions))
+        raise GraphError(f"{name}: {found}; real numbers in {right} dimensions would be right")
+    return array
+
+
+def _features(values: Any) -> DenseFeatures | SparseFeatures:
+    refuse = _refusal("features")
+    if hasattr(values, "tocsr"):
+        if values.ndim != 2:
+            raise refuse(f"found {values.dtype} of shape {values.shape}; 2 dimensions would be right")
+        return _sparse(values.tocsr(), refuse)
+    array = _array("features", values, (2,))
+    step = rows_per_piece(4 * array.shape[1])
+
+    def parts() -> Iterator[np.ndarray]:
+        for at in range(0, len(array), step):
+            yield finite_floats(array[at : at + step], at, refuse)
+
+    return DenseFeatures(len(array), array.shape[1], parts, refuse)
+
+
+def _sparse(matrix: Any, refuse: Refuse) -> SparseFeatures:
+    if matrix.dtype.kind not in "iufb" or matrix.shape[1] > MOST_COLUMNS:
+        raise refuse(f"found {matrix.dtype} of shape {matrix.shape}; real numbers would be right")
+    indptr, binary = matrix.indptr.astype(np.int64), bool((matrix.data == 1).all())
+
+    def parts(counts: Iterable[int]) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        at = 0
+        for count in counts:
+            cut = slice(at, at + count)
+            values = None if binary else finite_floats(matrix.data[cut], at, refuse)
+            yield matrix.indices[cut].astype(np.int32), values
+            at += count
+
+    return SparseFeatures(matrix.shape[0], matrix.shape[1], indptr, binary, parts, refuse)
+
+
+def _labels(values: Any) -> Labels:
+    refuse, array = _refusal("labels"), _array("labels", values, (1, 2))
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim == 2 and not array.shape[1]:
+        raise refuse("found no columns; one for each class would be right")
+    check = class_numbers if array.ndim == 1 else class_bits
+    columns = 0 if array.ndim == 1 else array.shape[1]
+    return Labels(len(array), columns, lambda: iter([check(array, 0, refuse)]), refuse)
+
+
+def _splits(sets: dict[str, Any], n: int) -> Splits:
+    flags = np.zeros(n, dtype=np.uint8)
+    for name, values in sets.items():
+        array = _array(name, values, (1,))
+        if array.dtype.kind == "b" and len(array) != n:
+            raise GraphError(f"{name}: found {len(array)} rows; {n}, one for each node, would be right")
+        if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all():
+            array = array.astype(np.int64)
+        if array.dtype.kind == "f" or (array.dtype.kind in "iu" and ((array < 0) | (array >= n)).any()):
+            raise GraphError(f"{name}: node numbers 0..{n - 1}, or True and False, would be right")
+        flags[array] |= SPLITS[name]
+    return Splits(flags, _refusal("train, val, test"))

@@ -1,0 +1,96 @@
+"""A file of node weights beside a graph: lines `id weight` by the graph's own ids, or an .npy array [n]."""
+
+import re
+
+import numpy as np
+
+from app.graphs.formats.npy import MAGIC, NAME, Npy
+from app.graphs.formats.source import Limits, Source, shown
+from app.graphs.formats.text import LARGEST_ID, fields_of, read_id
+from app.graphs.ids import NodeIndex, name_array, name_first, named, one_id
+from app.graphs.nodes.text import data_lines
+from app.graphs.weights import kept_weights
+
+NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+LARGEST = float(np.finfo(np.float32).max)
+RIGHT = "'id weight', the weight a number from 0 to 3.4e38, would be right"
+
+
+def read_node_weights(path: str, limits: Limits, ids: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
+    """Weights [n] float32 in the order of the rows, and warnings of what is not kept as it is.
+
+    ids    [n] int64 or names, the file's id of each row     name   of the graph, for messages
+    Fields are separated by blanks or a comma; blank lines and lines that start with # are skipped; text may
+    be packed. After a name, which may have blanks, the last field is the weight. An .npy array is in the
+    order of the rows. Every node has one weight. Raises GraphError.
+    """
+    source = Source(path, limits)
+    if source.first_bytes(len(MAGIC)).startswith(MAGIC):
+        return _array(source, len(ids), name)
+    found, weights, lines = _lines(source, named(ids))
+    row = NodeIndex(ids).find(found)
+    if (row < 0).any():
+        i = int((row < 0).argmax())
+        raise source.error(
+            f"found node {one_id(found, i)}; a node of {shown(name, 200)} would be right", lines[i]
+        )
+    _refuse_repeats(source, found, lines)
+    if len(found) < len(ids):
+        lacking = np.ones(len(ids), dtype=bool)
+        lacking[row] = False
+        right = f"a line for each of the {len(ids)} nodes of {shown(name, 200)} would be right"
+        raise source.error(f"found no weight of node {one_id(np.sort(ids[lacking]), 0)}; {right}")
+    warnings: list[str] = []
+    kept = np.empty(len(ids), dtype=np.float32)
+    kept[row] = kept_weights(weights, lambda i: f"{source.where}:{lines[i]}: the weight", warnings)
+    return kept, warnings
+
+
+def _lines(source: Source, names: bool) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Ids [k] int64 or names, weights [k] float64 and line numbers."""
+    ids, weights, lines = [], [], []
+    for number, line in data_lines(source):
+        fields = name_first(line, 2) if names else fields_of(line, b"," in line)
+        if len(fields) != 2:
+            raise source.error(f"found {len(fields)} fields in '{shown(line)}'; {RIGHT}", number)
+        node = fields[0] if names else read_id(fields[0], 0, LARGEST_ID)
+        if isinstance(node, str):
+            raise source.error(f"{node} in '{shown(line)}'; {RIGHT}", number)
+        weight = float(fields[1]) if NUMBER.fullmatch(fields[1]) else np.nan
+        if not _fits(weight):
+            raise source.error(f"found weight '{shown(fields[1])}'; {RIGHT}", number)
+        ids.append(node)
+        weights.append(weight)
+        lines.append(number)
+    return name_array(ids) if names else np.array(ids, dtype=np.int64), np.array(weights), lines
+
+
+def _fits(weights: np.ndarray | float) -> np.ndarray:
+    """Where numbers are from 0 to the largest of 32 bits."""
+    return (weights >= 0) & (weights <= LARGEST)
+
+
+def _refuse_repeats(source: Source, found: np.ndarray, lines: list[int]) -> None:
+    """Refuse the first line whose node has a weight already."""
+    order = np.argsort(found, kind="stable")
+    again = np.flatnonzero(found[order[1:]] == found[order[:-1]])
+    if len(again):
+        place = again[order[again + 1].argmin()]
+        i, before = int(order[place + 1]), int(order[place])
+        told = f"found node {one_id(found, i)} again, after line {lines[before]}"
+        raise source.error(f"{told}; one weight for each node would be right", lines[i])
+
+
+def _array(source: Source, n: int, name: str) -> tuple[np.ndarray, list[str]]:
+    """Those of an .npy file."""
+    file = Npy(source)
+    column = file.columns[NAME]
+    if column.dtype.kind not in "iuf" or column.shape != (n,):
+        right = f"{n} numbers, one for each node of {shown(name, 200)}, would be right"
+        raise source.error(f"found {column.dtype} of shape {column.shape}; {right}")
+    found, warnings = file.whole(column), []
+    wrong = ~_fits(found.astype(np.float64))
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise source.error(f"found weight {found[i]} in row {i}; a number from 0 to 3.4e38 would be right")
+    return kept_weights(found, lambda i: f"{source.where}: the weight in row {i}", warnings), warnings

@@ -1,0 +1,66 @@
+"""The label tables of the R-GCN data sets, read line by line and strictly.
+
+Source   Ristoski, de Vries, Paulheim 2016, as the R-GCN data sets use them
+"""
+
+import numpy as np
+
+from app.graphs.formats.source import Limits, Source, shown
+from app.graphs.triples.data import DEFAULT_LIMITS, NodeLabels, Triples, check_labels
+
+
+def read_label_tables(
+    train_path: str, test_path: str, triples: Triples, limits: Limits = DEFAULT_LIMITS
+) -> NodeLabels:
+    """Labels of nodes from two tables with a header line, separated by tabs.
+
+    The label is the column whose name begins with "label", the node is the other one that is not named "id"
+    (which numbers the rows); nodes are IRIs without their angle brackets. Classes are numbered in the order
+    of their names. Raises GraphError.
+    """
+    number = {name: k for k, name in enumerate(triples.node_names)}
+    tables = [_read_table(Source(path, limits), number) for path in (train_path, test_path)]
+    names = sorted({label for table in tables for _, label in table})
+    class_of = {name: k for k, name in enumerate(names)}
+    arrays = []
+    for table in tables:
+        arrays.append(np.array([node for node, _ in table], dtype=np.int32))
+        arrays.append(np.array([class_of[label] for _, label in table], dtype=np.int32))
+    return check_labels(NodeLabels(len(names), *arrays, names), Source(train_path, limits))
+
+
+def _read_table(source: Source, number: dict[str, int]) -> list[tuple[int, str]]:
+    """(node, label) of each row."""
+    rows: list[tuple[int, str]] = []
+    columns: tuple[int, int] | None = None
+    width = 0
+    for line, text in source.lines():
+        fields = [part.decode("utf-8", "backslashreplace").strip() for part in text.split(b"\t")]
+        if not any(fields):
+            continue
+        if columns is None:
+            columns, width = _header(source, fields, line), len(fields)
+            continue
+        if len(fields) != width:
+            raise source.error(
+                f"found {len(fields)} columns; {width}, as in the header, would be right", line
+            )
+        name, label = (fields[at] for at in columns)
+        node = number.get(f"<{name}>", number.get(name))
+        if node is None:
+            raise source.error(f"found node '{shown(name)}'; a node of the graph would be right", line)
+        rows.append((node, label))
+    if not rows:
+        raise source.error("holds no labels; a header and rows 'node, label' would be right")
+    return rows
+
+
+def _header(source: Source, fields: list[str], line: int) -> tuple[int, int]:
+    """Which columns hold the node and its label."""
+    label = [at for at, name in enumerate(fields) if name.startswith("label")]
+    node = [at for at, name in enumerate(fields) if at not in label and name != "id"]
+    if len(label) != 1 or len(node) != 1:
+        found = ", ".join(f"'{shown(name)}'" for name in fields[:6])
+        right = "one column 'label...', one of nodes and at most one 'id' would be right"
+        raise source.error(f"found columns {found}; {right}", line)
+    return node[0], label[0]

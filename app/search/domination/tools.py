@@ -1,0 +1,216 @@
+"""The toolbox of minimum dominating set: reductions, a greedy start, a local search, bounds."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.certificate import BadCertificate
+from app.bounds.domination.bounds import DominationBounds
+from app.bounds.domination.exact import REDUCED
+from app.errors import CaseError
+from app.reductions.domination.check import CHECK_SECONDS, verify_steps
+from app.reductions.domination.core import DominationCore, core_of, undominated
+from app.reductions.domination.reducer import ENTRY_BYTES, Kernel, estimate_seconds
+from app.search.domination.baselines import greedy_order, near_any, needed
+from app.search.domination.search import FREE, OUTSIDE, DominationSearch
+from app.search.node_tools import NodeTools
+from app.toolbox import Baseline, Bounds, Instance, Search
+
+
+class DominationTools(NodeTools):
+    """Dominating sets of one graph, of least total weight where nodes have weights.
+
+    The core is what fixed nodes and reductions leave (app/reductions/domination/core.py), a graph in which
+    some nodes need not be dominated and some must not be chosen. Nodes of weight 0 are in the set from the
+    start, as they cost nothing.
+
+    question   the core with its masks     price   [k] int64 weights of its nodes, or None: all one
+    offset     what the nodes cost that are in the set beside it
+    """
+
+    bounds_follow = True  # the exact search begins from the best set
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        super().__init__(instance, problem)
+        graph, free = self.graph, self.weightless()
+        self.inside, self.outside = (np.zeros(graph.n, dtype=bool) for _ in range(2))
+        self.outside[instance.outside] = True
+        self.inside[instance.inside] = True
+        self.inside |= free & ~self.outside
+        lost = np.flatnonzero(~(~self.outside | near_any(graph, ~self.outside)))
+        if len(lost):
+            raise CaseError(
+                f"{graph.name}: node {lost[0]} and all its neighbours are to be outside the dominating set: "
+                "nothing would dominate it"
+            )
+        self.kernel: Kernel | None = None
+        self._take(self.inside, *self._without_reductions())
+
+    def _without_reductions(self) -> tuple[np.ndarray, np.ndarray]:
+        """[n] bool, what fixed nodes leave to be dominated, and the nodes that can help."""
+        left = ~(self.inside | near_any(self.graph, self.inside))
+        return left, (left | near_any(self.graph, left)) & ~(self.inside | self.outside)
+
+    def _take(self, chosen: np.ndarray, left: np.ndarray, allowed: np.ndarray) -> None:
+        """The core: `chosen` [n] bool is in the set, `left` has to be dominated by nodes `allowed`."""
+        self.chosen, self.offset = chosen, self.value(chosen)
+        self.question: DominationCore = core_of(self.graph, left, allowed)
+        self.core = self.question.graph
+        self.price = None if self.weights is None else self.whole_price()[self.question.names]
+
+    def whole_price(self) -> np.ndarray:
+        """[n] int64, above 0: nodes of weight 0 are in the set, or must not be."""
+        if self.weights is None:
+            return np.ones(self.graph.n, dtype=np.int64)
+        return np.maximum(self.weights, 1)
+
+    # ---- core and instance ---------------------------------------------------------------------------------
+
+    @property
+    def reduce_seconds(self) -> float:
+        """An estimate of what `reduce` takes."""
+        return estimate_seconds(self.graph.n + len(self.graph.indices), self.instance.compiled)
+
+    @property
+    def reduction_steps(self) -> int:
+        """Pieces of the reductions so far."""
+        return 0 if self.kernel is None else self.kernel.looks
+
+    def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
+        """Apply exact reductions, all or as many as there is time for, where memory is enough for them."""
+        graph = self.graph
+        if ENTRY_BYTES * (graph.n + len(graph.indices)) > self.instance.most_bytes:
+            return ""
+        fixed = self.inside, self.outside
+        kernel = Kernel(graph, self.whole_price(), *fixed, look, compiled=self.instance.compiled, most=most)
+        self.kernel = kernel
+        left, allowed = (np.zeros(graph.n, dtype=bool) for _ in range(2))
+        left[kernel.needed] = allowed[kernel.columns] = True
+        self._take(kernel.chosen, left, allowed)
+        return (
+            f"reduced to {len(kernel.needed)} of {graph.n} nodes to dominate, by {len(kernel.columns)} nodes"
+            f"; {np.count_nonzero(kernel.chosen)} are chosen"
+        )
+
+    def lift(self, core_solution: np.ndarray) -> np.ndarray:
+        """[n] bool, with the nodes that are in the set beside the core."""
+        solution = self.chosen.copy()
+        solution[self.question.names[core_solution]] = True
+        return solution
+
+    def restrict(self, solution: np.ndarray) -> np.ndarray:
+        """A core solution that follows a set [n] bool; what it leaves undominated is dominated greedily.
+
+        Nodes that reductions have left out are replaced by those that took their places.
+        """
+        core = self.question
+        moved = solution if self.kernel is None else self.kernel.moved(solution)
+        chosen = moved[core.names] & core.allowed
+        if undominated(core, chosen).any():
+            chosen[self._greedy(chosen)] = True
+        return needed(self.core, chosen, self._cheapest(chosen), self.instance.compiled, ~core.needed)
+
+    def _cheapest(self, chosen: np.ndarray) -> np.ndarray:
+        """The nodes of a set [k] bool, those of least price first."""
+        nodes = np.flatnonzero(chosen)
+        return nodes if self.price is None else nodes[np.argsort(self.price[nodes], kind="stable")]
+
+    def value_of_core(self, value: int) -> int:
+        """The instance's value for the value (bound) of a core solution."""
+        return self.offset + value
+
+    def core_value(self, value: int) -> int:
+        """The inverse of value_of_core."""
+        return value - self.offset
+
+    # ---- tools ---------------------------------------------------------------------------------------------
+
+    @property
+    def marks(self) -> np.ndarray | None:
+        """[k] int32, one for nodes of the core that have to be dominated; None: all have to be."""
+        return None if self.question.needed.all() else self.question.needed.astype(np.int32)
+
+    def start(self) -> np.ndarray:
+        """The greedy set, without the nodes that are not needed."""
+        chosen = np.zeros(self.core.n, dtype=bool)
+        order = self._greedy(chosen)
+        chosen[order] = True
+        return needed(self.core, chosen, order, self.instance.compiled, ~self.question.needed)
+
+    def _greedy(self, chosen: np.ndarray) -> np.ndarray:
+        """[k] nodes of the core that dominate, beside the chosen ones, all; see greedy_order."""
+        core = self.question
+        masks = chosen, ~core.allowed, self.instance.compiled, ~core.needed
+        return greedy_order(self.core, self.price, *masks)
+
+    def search(self, seed: int, start: np.ndarray) -> Search | None:
+        """Exchange search (app/search/domination/search.py); none where nothing is left."""
+        core = self.question
+        if not self.core.n:
+            return None
+        fixed = np.where(core.allowed, FREE, OUTSIDE).astype(np.uint8)
+        compiled = self.instance.compiled
+        return DominationSearch(self.core, start, seed, self.price, fixed, compiled, ~core.needed)
+
+    def bounds(self) -> Bounds | None:
+        """Packings of neighbourhoods, under a time limit an exact search too."""
+        return KernelBounds(self)
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain heuristics, by gain for the price; none where nodes are fixed."""
+        named = super().baselines()
+        if self.weights is None:
+            return named
+        return {name: partial(rule, price=self._baseline_price()) for name, rule in named.items()}
+
+    def _baseline_price(self) -> np.ndarray:
+        """[n] int64, above 0; nodes of weight 0 have next to none."""
+        return self.weights if self.weights.all() else np.maximum(self.weights * (2 * self.graph.n), 1)
+
+
+class KernelBounds(DominationBounds):
+    """Lower bounds on the dominating sets of what reductions leave."""
+
+    def __init__(self, tools: DominationTools) -> None:
+        core, most_bytes = tools.question, tools.instance.most_bytes
+        masks = (None if mask.all() else mask for mask in (core.needed, core.allowed))
+        super().__init__(core.graph, tools.price, *masks, most_bytes)
+        self.tools = tools
+        graph = tools.graph
+        if core.graph is not graph:
+            self.check_seconds += CHECK_SECONDS * (graph.n + len(graph.indices))
+
+    @property
+    def method(self) -> str:
+        """How the bound was found, reductions included."""
+        found, kernel = super().method, self.tools.kernel
+        if kernel is None or not kernel.steps or not found:
+            return found
+        return REDUCED if found == REDUCED or not self.graph.n else f"{REDUCED}, {found}"
+
+    def verify(self) -> bool:
+        """Check the reductions step by step, and the witness of the kernel's bound."""
+        tools, core = self.tools, self.tools.question
+        if self._claimed:
+            return False
+        if core.graph is tools.graph:  # nothing is fixed or reduced
+            return super().verify()
+        steps = [] if tools.kernel is None else tools.kernel.steps
+        proved = verify_steps(tools.graph, tools.whole_price(), tools.inside, tools.outside, steps)
+        again = core_of(tools.graph, proved.needed, proved.allowed)
+        same = (
+            tools.value(proved.chosen) == tools.offset
+            and all(
+                np.array_equal(getattr(again, name), getattr(core, name))
+                for name in ("names", "needed", "allowed")
+            )
+            and np.array_equal(again.graph.indptr, core.graph.indptr)
+            and np.array_equal(again.graph.indices, core.graph.indices)
+        )
+        if not same:
+            raise BadCertificate(
+                f"{tools.graph.name}: the reductions lead to another question than the solver's"
+            )
+        return super().verify()

@@ -1,0 +1,75 @@
+"""The toolbox of the travelling salesman: closed tours through all nodes of a metric."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.bounds.tour.bounds import TourBounds
+from app.errors import CaseError
+from app.search.core_bounds import CoreBounds
+from app.search.tour.baselines import apart_from_equals, baselines, too_large
+from app.search.tour.search import TourSearch
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+
+
+class _Bounds(CoreBounds):
+    """Bounds that look at the tours found."""
+
+    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
+        """As CoreBounds."""
+        if solution is not None:
+            self.inner.know(solution)
+        return super().improve(seconds, best)
+
+
+class TourTools(Toolbox):
+    """Tours of one instance; a solution is the order of the nodes."""
+
+    words, sense = "tour", "minimise"
+    bounds_follow = True
+
+    def __init__(self, instance: Instance, problem: Any) -> None:
+        if instance.metric is None:
+            raise CaseError(
+                f"{instance.graph.name}: has no distances between all nodes; right is a TSPLIB file, or "
+                'graph.generator = "uniform_points"'
+            )
+        if len(instance.inside) or len(instance.outside):
+            raise CaseError("search.inside, search.outside: a tour visits every node; leave them out")
+        self.instance, self.graph, self.core = instance, instance.graph, instance.graph
+        self.metric, self.unit = instance.metric, instance.metric.unit
+        self.left_out = too_large(self.metric)
+
+    def value(self, solution: np.ndarray) -> int:
+        """The length of the closed tour."""
+        return int(self.metric.length(solution))
+
+    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
+        """A tour that travelled as integers."""
+        return numbers
+
+    def fault(self, solution: np.ndarray) -> str | None:
+        """A node that is missing or visited twice."""
+        visits = np.bincount(solution, minlength=self.metric.n) if len(solution) else np.zeros(0)
+        if len(visits) != self.metric.n:
+            return f"a node number is outside 0..{self.metric.n - 1}"
+        wrong = np.flatnonzero(visits != 1)
+        return f"node {wrong[0]} is visited {visits[wrong[0]]} times" if len(wrong) else None
+
+    def start(self) -> np.ndarray:
+        """What the search itself starts from."""
+        return self.search(0, None).solution()
+
+    def search(self, seed: int, start: np.ndarray | None) -> Search | None:
+        """Iterated local search."""
+        return TourSearch(self.metric, seed, start, compiled=self.instance.compiled)
+
+    def bounds(self) -> Bounds | None:
+        """Held-Karp's 1-trees, then branch and cut."""
+        return _Bounds(TourBounds(self.metric, self.instance.compiled), self.metric, "lower")
+
+    def baselines(self) -> dict[str, Baseline]:
+        """The plain constructions, on one of all equal points; the others follow it."""
+        rules = baselines(self.metric)
+        return {name: partial(apart_from_equals, function, self.metric) for name, function in rules.items()}

@@ -1,0 +1,136 @@
+"""Task study, kinds models and depth: accuracy and time of an epoch by layer kind, or by depth and width.
+
+Every line of the tables is a mean over seeds, all trained by the recipe of the data set. Depths and
+widths are studied as in ROC section 7.5 (its Fig. 7).
+"""
+
+from functools import partial
+from statistics import fmean, median, stdev
+from typing import Any
+
+import msgspec
+
+from app.charts import plot_bars, plot_lines
+from app.comm.guard import digest
+from app.config import GnnCase
+from app.tasks.context import Context
+from app.tasks.studies.cells import cell
+from app.tasks.studies.gnn_subjects import Subject, split_settings, subjects, train, with_settings
+from app.tasks.studies.quality import digest_text
+
+MEASURED = (
+    "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std",
+    "macro_f1_mean", "epoch_cpu_ms",
+)  # fmt: skip
+COLUMNS = ("dataset", "model", *MEASURED, "recipe")
+DEPTH_COLUMNS = ("dataset", "depth", "width", *MEASURED, "recipe")
+
+
+def run_models(context: Context) -> dict[str, Any]:
+    """Every layer kind on every data set. Ranks: all call."""
+    rows, digests = [], {}
+    for subject in subjects(context):
+        for text in context.case.study.models:
+            kind, settings = split_settings(text)
+            gnn = with_settings(subject.gnn, {"model": kind, **settings}, f"study.models: {text}")
+            key = f"{subject.name} {subject.recipe} {text}"
+            measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
+            name = " ".join([kind, *(key for key, value in settings.items() if value == "true")])
+            rows.append({"dataset": subject.name, "model": name, **measured, "recipe": subject.recipe})
+            _say(context, f"{subject.name} {name}", rows[-1])
+            _write(context, "models.csv", COLUMNS, rows)
+    if context.folder is not None and context.case.output.plots:
+        _plot_models(context, rows)
+    return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def run_depth(context: Context) -> dict[str, Any]:
+    """Every depth and width on every data set; one layer has no width. Ranks: all call."""
+    rows, digests, study = [], {}, context.case.study
+    for subject in subjects(context):
+        for depth in study.depths:
+            for width in study.widths if depth > 1 else [0]:
+                gnn = msgspec.structs.replace(
+                    subject.gnn, depth=depth, hidden=width or subject.gnn.hidden, layers=[]
+                )
+                key = f"{subject.name} {subject.recipe} {depth} {width}"
+                measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
+                shape = {"dataset": subject.name, "depth": depth, "width": width}
+                rows.append({**shape, **measured, "recipe": subject.recipe})
+                _say(context, f"{subject.name}, {depth} layers of {width}", rows[-1])
+                _write(context, "depth.csv", DEPTH_COLUMNS, rows)
+    if context.folder is not None and context.case.output.plots:
+        _plot_depth(context, rows)
+    return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def measure(subject: Subject, gnn: GnnCase) -> tuple[dict[str, Any], str]:
+    """One training for each seed: means, sample standard deviations and each seed's scores; a digest of all
+    weights. The scores are micro F1: of one label for each node that is the accuracy.
+
+    Ranks   all call
+    """
+    scores: dict[str, list[float]] = {name: [] for name in ("train", "val", "test", "macro")}
+    epochs, seconds, weights = [], [], {}
+    for seed in subject.seeds:
+        done = train(subject, gnn, seed)
+        for name, each in done.scores.items():
+            scores[name].append(each.micro_f1)
+        scores["macro"].append(done.scores["test"].macro_f1)
+        epochs.append(done.fit.epochs)
+        seconds.append(done.epoch_cpu_s)
+        weights[str(seed)] = digest(done.fit.weights)
+    size = done.classifier.params.size
+    row = {
+        "seeds": len(seconds), "epochs": max(epochs), "weights": size,
+        "train_mean": round(fmean(scores["train"]), 4),
+        "val_mean": round(fmean(scores["val"]), 4), "val_std": _deviation(scores["val"]),
+        "test_mean": round(fmean(scores["test"]), 4), "test_std": _deviation(scores["test"]),
+        "macro_f1_mean": round(fmean(scores["macro"]), 4), "epoch_cpu_ms": round(1e3 * median(seconds), 2),
+        "test": scores["test"], "val": scores["val"],
+    }  # fmt: skip
+    return row, digest_text(weights)
+
+
+def _deviation(values: list[float]) -> float | None:
+    """The sample standard deviation; None of a single value."""
+    return round(stdev(values), 4) if len(values) > 1 else None
+
+
+def _say(context: Context, name: str, row: dict[str, Any]) -> None:
+    spread = "" if row["test_std"] is None else f" +- {row['test_std']:.4f}"
+    context.log.info(
+        "%s: test %.4f%s, validation %.4f, %.1f ms CPU an epoch (%d seeds, %d epochs, %d weights)",
+        name, row["test_mean"], spread, row["val_mean"], row["epoch_cpu_ms"], row["seeds"], row["epochs"],
+        row["weights"],
+    )  # fmt: skip
+
+
+def _write(context: Context, name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    """The table so far: a study that is stopped leaves what it has. Ranks: all call."""
+    if context.folder is not None:
+        context.folder.write_csv(name, columns, rows)
+
+
+def _plot_models(context: Context, rows: list[dict[str, Any]]) -> None:
+    """Test accuracy by data set and model, with its standard deviation."""
+    bars: dict[str, dict[str, tuple[float, float]]] = {}
+    for row in rows:
+        bars.setdefault(row["dataset"], {})[row["model"]] = row["test_mean"], row["test_std"] or 0.0
+    lowest = max(0.0, min(row["test_mean"] for row in rows) - 0.1)
+    plot_bars(context.folder, context.log, bars, "models.png", "test accuracy or micro F1", lowest)
+
+
+def _plot_depth(context: Context, rows: list[dict[str, Any]]) -> None:
+    """Test accuracy and time of an epoch over the depth, a line for each width."""
+    panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
+    axes = {"test_mean": "test accuracy or micro F1", "epoch_cpu_ms": "ms CPU an epoch"}
+    widths = sorted({row["width"] for row in rows if row["width"]})
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        for key, label in axes.items():
+            panel = panels.setdefault(f"{dataset}: {label}", {})
+            for width in widths:
+                shown = [row for row in rows if row["dataset"] == dataset and row["width"] in (0, width)]
+                panel[f"width {width}"] = [row["depth"] for row in shown], [row[key] for row in shown]
+    labels = list(axes.values()) * (len(panels) // 2)
+    plot_lines(context.folder, context.log, panels, "depth.png", "layers", labels, "log")

@@ -1,0 +1,235 @@
+"""Study of quality: RL4GO Fig. 3, mean approximation ratio on unseen graphs over steps."""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.comm.guard import digest, raise_together
+from app.config import Case, GraphCase
+from app.errors import CaseError
+from app.gnn.parameters import Parameters
+from app.graphs.formats.memory import stream_of
+from app.graphs.formats.readers import open_graph_set
+from app.graphs.graph import Graph
+from app.partition.load import Loaded, generate_set, share_blocks, with_shared_blocks
+from app.problems.problem import Problem
+from app.problems.table import make_problem
+from app.recipes import find_recipe
+from app.report import plot_quality
+from app.rl.qnet import QNetwork
+from app.rl.rollout import rolled_out_one_at_a_time
+from app.rl.training import Training, train_policy
+from app.rl.weights import save_weights
+from app.sparse.rowblock import RowBlock
+from app.tasks.compare import compare_graphs
+from app.tasks.context import Context
+from app.tasks.studies.cells import cell
+from app.tasks.studies.references import find_references
+
+TRAINING_GRAPHS = 300
+TRAINING_NODES = (50, 100)
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Unseen graphs of one family, and the reference each ratio is taken to."""
+
+    family: str
+    graphs: list[Loaded]
+    blocks: list[RowBlock]
+    reference: np.ndarray
+    source: str
+    problem: Problem
+
+
+def run_quality(context: Context) -> dict[str, Any]:
+    """Train each recipe on each family with each seed, test on unseen graphs. Ranks: all call."""
+    study, log = context.case.study, context.log
+    _check(context.case)
+    rows, curves, lines, digests = [], {}, {}, {}
+    for family in study.families:
+        tests = _test_set(context, family)
+        baselines = compare_graphs(context, tests.graphs)
+        lines[family] = {label: float(ratios(tests, np.array(v)).mean()) for label, v in baselines.items()}
+        log.info("%s: %d test graphs, ratios to %s", family, len(tests.graphs), tests.source)
+        for label, values in baselines.items():
+            rows.append(_row(tests, label, "", np.array(values)))
+        curves[family] = {}
+        for recipe in study.recipes:
+            curves[family][recipe] = []
+            for seed in study.seeds:
+                name = f"{family}/{recipe}/{seed}"
+                make = partial(_train_and_test, context, tests, recipe, seed)
+                sizes, curve, digests[name] = cell(context, name, make)
+                curves[family][recipe].append(curve)
+                rows.append(_row(tests, f"learned, {recipe}", seed, np.array(sizes)))
+                log.info("%s, recipe %s, seed %d: AAR %.4f", family, recipe, seed, rows[-1]["ratio"])
+    _print_table(context, rows)
+    if context.folder is not None:
+        context.folder.write_json("quality.json", {"rows": rows, "curves": curves})
+        if context.case.output.plots:
+            plot_quality(context.folder, log, curves, lines)
+    return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def _check(case: Case) -> None:
+    """Refuse what would fail after the first trainings. Raises CaseError."""
+    problem = make_problem(case.problem.name)
+    if problem.dynamics == "tour":
+        right = "mvc, mis, clique, mds, maxcut or maxcut_once would be right"
+        raise CaseError(f"problem.name: the study's families, er and ba, have no distances; {right}")
+    for recipe in case.study.recipes:
+        QNetwork(recipe_case(case, recipe, case.seed, 1).policy, problem)
+
+
+def digest_text(digests: dict[str, str]) -> str:
+    """One digest of many."""
+    return digest({"all": np.frombuffer(json.dumps(digests, sort_keys=True).encode(), dtype=np.uint8)})
+
+
+def recipe_case(case: Case, recipe: str, seed: int, steps: int) -> Case:
+    """The case of one training: the recipe's policy and agent, the study's steps."""
+    policy, agent = find_recipe(recipe)
+    train = msgspec.structs.replace(case.train, steps=steps)
+    return msgspec.structs.replace(case, seed=seed, policy=policy, agent=agent, train=train)
+
+
+def _train_and_test(
+    context: Context, tests: TestSet, recipe: str, seed: int
+) -> tuple[list[float], tuple[list[int], list[float]], str]:
+    """Objectives of the best weights, ratios over steps, digest of the weights. Ranks: all call."""
+    study, group, problem = context.case.study, context.group, make_problem(context.case.problem.name)
+    case = recipe_case(context.case, recipe, seed, study.steps)
+    table = family_table(tests.family, TRAINING_NODES, TRAINING_GRAPHS)
+    held_table = msgspec.structs.replace(table, count=case.train.evaluate_graphs)
+    with context.log.phase("read"):
+        blocks = [context.state_rows(g, problem) for g in generate_set(group, table, seed, "training")]
+        held = [context.state_rows(g, problem) for g in generate_set(group, held_table, seed, "held-back")]
+    snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
+    name = f"{tests.family}/{recipe}/{seed}"
+
+    def record(row: dict[str, Any]) -> None:
+        context.log.record(phase="train", name=name, **row)
+        context.log.progress(
+            "%s: step %d, held-back %s %d", name, row["step"], problem.solution, row["held_back_nodes"]
+        )
+
+    with context.log.phase("train"):
+        training = train_policy(
+            group, case, problem, blocks, held, record,
+            lambda step, weights: snapshots.append((step, weights)), context.keeper,
+        )  # fmt: skip
+    with context.log.phase("test"):
+        found = [
+            float(ratios(tests, _solution_sizes(context, training.net, weights, tests)).mean())
+            for _, weights in snapshots
+        ]
+        sizes = _solution_sizes(context, training.net, training.weights, tests)
+    _save(context, training, case, name)
+    return sizes.tolist(), ([step for step, _ in snapshots], found), digest(training.weights)
+
+
+def _save(context: Context, training: Training, case: Case, name: str) -> None:
+    """Keep the weights of every training of the study."""
+    if context.folder is not None and context.group.rank == 0:
+        path = context.folder.file(f"weights-{name.replace('/', '-')}.npz")
+        save_weights(path, training.weights, case.policy, case.problem.name, f"study {name}")
+
+
+def _solution_sizes(
+    context: Context, net: QNetwork, weights: dict[str, np.ndarray], tests: TestSet
+) -> np.ndarray:
+    """Objectives of the policy alone: one node at a time, nothing dropped afterwards. Ranks: all call."""
+    params = Parameters(context.device, net.shapes())
+    params.set(weights)
+    envs = rolled_out_one_at_a_time(context.group, net, params, tests.blocks)
+    return np.array([net.problem.objective(env.chosen, env.totals) for env in envs])
+
+
+def family_table(family: str, nodes: int | tuple[int, int], count: int) -> GraphCase:
+    """Graphs of the paper's two families: ER p=.15 and BA d=4 (RL4GO section 7.2)."""
+    if family not in ("er", "ba"):
+        raise CaseError(f"study.families: unknown family {family!r}; known: ba, er")
+    return GraphCase(generator=family, nodes=nodes, count=count, p=0.15, d=4)
+
+
+def _test_set(context: Context, family: str) -> TestSet:
+    """The graphs of FAMILY.npz in the data folder with their optima, else generated ones."""
+    study, group, problem = context.case.study, context.group, make_problem(context.case.problem.name)
+    path = os.path.join(context.case.study.data, f"{family}.npz")
+    found = group.rank == 0 and problem.known and bool(context.case.study.data) and os.path.isfile(path)
+    if group.max_integer(int(found)):
+        graphs, covers = _read_set(context, path)
+        best = np.array([problem.bound(g.graph.n, int(c)) for g, c in zip(graphs, covers)])
+        source = f"the best known covers of {os.path.basename(path)}"
+    else:
+        graphs = []
+        for size in study.sizes:
+            graphs += generate_set(group, family_table(family, size, study.graphs_per_size), size, "test")
+        graphs = with_shared_blocks(group, graphs)
+        references = find_references(group, context.case, graphs)
+        best, source = references.values, references.words()
+    graphs_kept = [i for i, g in enumerate(graphs) if g.graph.n in study.sizes]
+    kept = [graphs[i] for i in graphs_kept]
+    if not kept:
+        raise CaseError(f"study.sizes: none of the test graphs has one of {study.sizes} nodes")
+    blocks = [context.state_rows(g, problem) for g in kept]
+    return TestSet(family, kept, blocks, np.asarray(best)[graphs_kept], source, problem)
+
+
+def _read_set(context: Context, path: str) -> tuple[list[Loaded], np.ndarray]:
+    """A set of small graphs from an .npz, dealt out like generated ones. Ranks: all call."""
+    group = context.group
+    graphs: list[Graph] = []
+    best: list[int | None] = []
+    with raise_together(group, f"reading {path}"):
+        if group.rank == 0:
+            graphs, best = open_graph_set(path)
+            if not graphs or any(value is None for value in best):
+                raise CaseError(f"{path}: holds no best_cover; the study needs it")
+    count, largest = group.max_integers(
+        np.array([len(graphs), max((g.n for g in graphs), default=0)])
+    ).tolist()
+    makers = [partial(stream_of, graphs[i]) if group.rank == 0 else dict for i in range(count)]
+    covers = np.array(best if group.rank == 0 else [0] * count, dtype=np.int64)
+    return share_blocks(group, largest, makers), group.broadcast(covers)
+
+
+def ratios(tests: TestSet, values: np.ndarray) -> np.ndarray:
+    """Approximation ratios of objectives [graphs], from 1 for the reference upwards; their mean is the AAR of
+    RL4GO section 7.2."""
+    if tests.problem.sense == "maximise":
+        return tests.reference / values
+    return values / tests.reference
+
+
+def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict[str, Any]:
+    """One line of the table: AAR, AAR by size, and of covers the ratio of the independent sets n - |C|."""
+    nodes, found = np.array([g.graph.n for g in tests.graphs]), ratios(tests, sizes)
+    by_size = {int(n): round(float(found[nodes == n].mean()), 5) for n in np.unique(nodes)}
+    row = {
+        "family": tests.family, "policy": label, "seed": seed, "ratio": round(float(found.mean()), 5),
+        "by_nodes": by_size,
+    }  # fmt: skip
+    if tests.problem.name == "mvc":
+        left = (nodes - sizes) / (nodes - tests.reference)
+        row["independent_set_ratio"] = round(float(left.mean()), 5)
+    return row
+
+
+def _print_table(context: Context, rows: list[dict[str, Any]]) -> None:
+    """AAR of each policy, of all graphs and by their nodes: of one seed, or of a rule that has none."""
+    sizes = sorted({n for row in rows for n in row["by_nodes"]})
+    covers = all("independent_set_ratio" in row for row in rows)
+    table = [["policy", "AAR", *(f"n={n}" for n in sizes), *(["IS ratio"] if covers else [])]]
+    for row in rows:
+        name = f"{row['family']} {row['policy']} {row['seed']}".rstrip()
+        parts = [row["by_nodes"].get(n) for n in sizes]
+        shown = [row["ratio"], *parts, *([row["independent_set_ratio"]] if covers else [])]
+        table.append([name, *("-" if ratio is None else f"{ratio:.4f}" for ratio in shown)])
+    context.log.table(table)
