@@ -19,9 +19,7 @@ from scipy.sparse import _sparsetools
 from app.cuda import compiler
 from app.cuda.device import CudaDevice
 from app.cuda.vendor import VendorDevice
-from app.elementwise import Dropout
 from app.errors import CaseError, NumericsError
-from app.fused import chained_gram, chained_product
 from app.native import attention, distmult, elementwise
 from app.native.attention import HostAttention
 from app.native.distmult import HostDistMult
@@ -29,7 +27,9 @@ from app.native.elementwise import HostElementwise
 from app.native.library import absence, aligned, lanes
 from app.native.products import NativeProducts, available
 from app.native.tiled import LEAST_COLUMNS
-from app.products import LOOKUP_STATES, PLAIN, Finish, Members, Part, Products
+from app.numerics.elementwise import Dropout
+from app.numerics.fused import chained_gram, chained_product
+from app.numerics.products import LOOKUP_STATES, PLAIN, Finish, Members, Operand, Products
 
 Array = Any  # a NumPy array on the host, a CuPy array on a GPU
 OCTET = 8  # rows of one BLAS product: with 8 a row's bits do not depend on its neighbours
@@ -105,7 +105,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
         Y: Array,
         live: Array | None = None,
         write: bool = False,
-        gate: Part | None = None,
+        gate: Operand | None = None,
     ) -> None:
         """Y += A X, each entry a chain over the row's entries in stored order.
 
@@ -185,7 +185,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
 
     @property
     def makes_rows(self) -> bool:
-        """True when a dense product can make rows of its operand as it needs them (Part.made)."""
+        """True when a dense product can make rows of its operand as it needs them (Operand.made)."""
         return self.native is not None and self.portable
 
     def member_table(self, matrices: list[Any], rows: list[tuple[int, int, int]]) -> np.ndarray:
@@ -204,7 +204,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
         f: int,
         live: Array | None = None,
         write: bool = False,
-        gate: Part | None = None,
+        gate: Operand | None = None,
     ) -> None:
         """Y += A X for every graph of a batch, its states side by side.
 
@@ -230,13 +230,13 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
         """Sums over the rows of each block and state; see Products.fold_members."""
         return self.native.fold_members(members, X) if self.native else super().fold_members(members, X)
 
-    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
+    def dense(self, parts: list[Operand], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; see Products.dense."""
         if self.native and self.portable:
             return self.native.dense(parts, W, then, out)
         return super().dense(parts, W, then, out)
 
-    def dense_through(self, parts: list[Part], W: Array, H: Array, drop: Dropout | None) -> None:
+    def dense_through(self, parts: list[Operand], W: Array, H: Array, drop: Dropout | None) -> None:
         """A gradient in the place of what it goes through; see Products.dense_through."""
         if self.native and self.portable:
             self.native.dense_through(parts, W, H, 1.0 if drop is None else drop.factor)
@@ -244,14 +244,14 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
             super().dense_through(parts, W, H, drop)
 
     def dense_pooled(
-        self, parts: list[Part], W: Array, then: Finish, members: Members
+        self, parts: list[Operand], W: Array, then: Finish, members: Members
     ) -> tuple[Array, Array]:
         """dense, and fold_members of what it returns."""
         if self.makes_rows and len(members.counts) == 1 and members.states <= LOOKUP_STATES:
             return self.native.dense_pooled(parts, W, then, members)
         return super().dense_pooled(parts, W, then, members)
 
-    def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
+    def gram(self, parts: list[Operand], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
         """[parts]^T D by row blocks; see Products.gram."""
         if self.native and self.portable:
             return self.native.gram(parts, D, starts, live)
@@ -259,7 +259,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
 
     def gram_roots(
         self,
-        parts: list[Part],
+        parts: list[Operand],
         D: Array,
         starts: np.ndarray,
         spans: list[tuple[int, int, int]],
@@ -270,7 +270,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
             return self.native.gram_roots(parts, D, starts, spans, live)
         return super().gram_roots(parts, D, starts, spans, live)
 
-    def score(self, parts: list[Part], W: Array, w: Array, then: Finish) -> Array:
+    def score(self, parts: list[Operand], W: Array, w: Array, then: Finish) -> Array:
         """dense(parts, W, then) times w; see Products.score."""
         if self.native and self.portable:
             return self.native.score(parts, W, w, then)
@@ -299,7 +299,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
         r, k = X.shape
         m = W.shape[1]
         if self.portable:
-            return self.native.dense([Part(X)], W, PLAIN) if self.native else chained_product(X, W)
+            return self.native.dense([Operand(X)], W, PLAIN) if self.native else chained_product(X, W)
         if not self.reproducible:
             return np.matmul(X, W)
         if m == 1:  # BLAS would take a matrix-vector path
@@ -315,7 +315,7 @@ class HostDevice(Products, HostElementwise, HostAttention, HostDistMult):
         returns [blocks, k*m]; an empty block is zero
         """
         if self.portable:
-            return self.native.gram([Part(X)], D, starts) if self.native else chained_gram(X, D, starts)
+            return self.native.gram([Operand(X)], D, starts) if self.native else chained_gram(X, D, starts)
         k, m = X.shape[1], D.shape[1]
         graphs, blocks = starts.shape[0], starts.shape[1] - 1
         addends = np.zeros((blocks, graphs, k * m), dtype=np.float32)

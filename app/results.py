@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from app.config import PolicyCase
-from app.elementwise import row_sums
 from app.errors import CaseError, GraphError
 from app.gnn.archive import LARGEST
 from app.gnn.metrics import Scores
 from app.gnn.rgcn.saved import SavedRgcn, save_rgcn
 from app.gnn.saved import SavedModel, save_model
+from app.numerics.elementwise import row_sums
 from app.page.charts import Line, line_chart
 from app.page.markup import Markup, join, table, tag
 from app.page.style import SCOPED

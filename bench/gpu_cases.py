@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from app.device import HostDevice
-from app.elementwise import Dropout
 from app.gnn.optim import Adam
-from app.products import Finish, Lookup, Members, Part
+from app.numerics.elementwise import Dropout
+from app.numerics.products import Finish, Lookup, Members, Operand
 from app.rl.select import make_keys
 from bench.gpu_tools import normal
 
@@ -61,14 +61,15 @@ def changes_cases(n: int, longest: int) -> Iterator[Case]:
         if device.follows_rows:
             numbers, marks = device.put(numbers), device.put(code)
             N, keys = device.spmm_rows(A, rows, numbers, X), device.xp.zeros(n, dtype=np.uint64)
-            scores = device.dense([Part(N)], w)[:, 0]
+            scores = device.dense([Operand(N)], w)[:, 0]
             device.place_keys(keys, numbers, marks, 7, 2, scores)
             device.place_rows(X, numbers, N)
             device.clear_rows(layers, numbers)
             return N, X, keys, layers
         Y, keys = device.zeros((n, X.shape[1])), np.zeros(n, np.uint64)
         device.spmm_add(A, X, Y)
-        scores = device.dense([Part(np.ascontiguousarray(np.pad(Y[rows], ((0, -len(rows) % 8), (0, 0)))))], w)
+        padded = np.ascontiguousarray(np.pad(Y[rows], ((0, -len(rows) % 8), (0, 0))))
+        scores = device.dense([Operand(padded)], w)
         keys[rows] = np.where(code >= 2, make_keys(np, scores[: len(rows), 0], rows + 7), np.uint64(0))
         X[rows], layers[:, rows] = Y[rows], 0
         return Y[rows], X, keys, layers
@@ -87,9 +88,9 @@ def table_cases(n: int, longest: int) -> Iterator[Case]:
         A, f = device.csr(indptr, indices, None, (n, m)), table.shape[1]
         N = device.zeros((n, states * f))
         device.spmm_lookup(A, table, code, N)
-        part = Part(N.reshape(-1, f))
+        part = Operand(N.reshape(-1, f))
         if device.makes_rows:
-            part = Part(device.empty((n * states, f)), made=Lookup(A, table, code, None))
+            part = Operand(device.empty((n * states, f)), made=Lookup(A, table, code, None))
         return N, device.dense([part], W), part.X
 
     for f in (16, 12):
@@ -122,13 +123,13 @@ def dense_cases(rows: int) -> Iterator[Case]:
     for k, m in ((16, 1), (40, 16), (33, 30), (128, 64), (256, 256), (602, 16)):
 
         def product(device: Any, X: Array, W: Array) -> Array:
-            return device.dense([Part(X)], W)
+            return device.dense([Operand(X)], W)
 
         def exact(X: np.ndarray, W: np.ndarray) -> np.ndarray:
             return X.astype(np.float64) @ W.astype(np.float64)
 
         def gram(device: Any, X: Array, W: Array, m: int = m) -> Array:
-            return device.gram([Part(X)], device.xp.ascontiguousarray(X[:, :1] * W[:1]), cuts)
+            return device.gram([Operand(X)], device.xp.ascontiguousarray(X[:, :1] * W[:1]), cuts)
 
         operands = [normal("X", rows, k), normal("W", k, m)]
         yield f"dense, {k} to {m}", product, operands, exact
@@ -138,20 +139,20 @@ def dense_cases(rows: int) -> Iterator[Case]:
         device: Any, X: Array, table: Array, W: Array, base: Array, scale: Array, index: Array
     ) -> Array:
         then = Finish(base, scale, True, scale, table[:, :5].copy(), index)
-        return device.dense([Part(X, scale=scale), Part(table, index)], W, then)
+        return device.dense([Operand(X, scale=scale), Operand(table, index)], W, then)
 
     widths = normal("X", rows, 9), normal("table", 11, 8), normal("W", 17, 5), normal("base", rows, 5)
     yield "layer in parts, with all that follows", layer, [*widths, scale, index], None
 
     def tiny(device: Any, X: Array, W: Array) -> tuple[Array, Array]:
-        return device.dense([Part(X)], W), device.plus(X[0], X[1])
+        return device.dense([Operand(X)], W), device.plus(X[0], X[1])
 
     below = [normal("X", rows, 9) * np.float32(1e-39), np.float32(0.01) * normal("W", 9, 5)]
     yield "numbers below 2^-126", tiny, below, None
 
     def sums(device: Any, X: Array) -> tuple[Array, Array]:
         spans = [(0, 4, 2), (1, 4, 2)]
-        return device.fold(cuts[0], X), device.gram_roots([Part(X)], X, cuts, spans)
+        return device.fold(cuts[0], X), device.gram_roots([Operand(X)], X, cuts, spans)
 
     yield "sums of rows, gradient by subtrees", sums, [normal("X", rows, 20)], None
 

@@ -11,7 +11,7 @@ from app.config import GnnCase
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
 from app.graphs.nodes.data import NodeData
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.problems.mvc import MinimumVertexCover
 from app.rl.incremental import FullScores
 from app.rng import stream
@@ -22,7 +22,7 @@ CORA = (2708, 5278, [1433, 16, 7])  # nodes, edges, widths: so small that launch
 
 
 def make_trainer(
-    where: Where, graph: Any, widths: list[int], form: str, budget: Budget | None = None
+    where: Where, graph: Any, widths: list[int], form: str, budget: TierBudget | None = None
 ) -> Callable[[], float]:
     """One epoch with its Adam step at each call; `params` and `classifier` are its attributes."""
     group = where.group()

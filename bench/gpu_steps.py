@@ -14,7 +14,7 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.comm.transport import find_launcher, mpi_library, mpi_takes_device_memory, probe
 from app.device import HostDevice
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.problems.mvc import MinimumVertexCover
 from app.rl.rollout import roll_out
 from app.rng import stream
@@ -283,7 +283,8 @@ def memory(where: Where, found: Report) -> None:
     seen, widths = set(), [16, 64, 64, 8]
     whole = 4 * n * sum(widths) * 2
     for limit in (None, int(0.5 * whole)):
-        trainer = make_trainer(where, graph, widths, "live", None if limit is None else Budget(limit, "host"))
+        budget = None if limit is None else TierBudget(limit, "host")
+        trainer = make_trainer(where, graph, widths, "live", budget)
         seconds = wall(where, trainer)
         text = digest(trainer.params.host())[:12]
         seen.add(text)

@@ -7,11 +7,11 @@ granted: float32, row-major, row offsets of segments on the host. Their results 
 import numpy as np
 import standin
 
-from app.attention import Attention
 from app.device import HostDevice
-from app.distmult import DistMultProducts
-from app.elementwise import Elementwise
-from app.products import Products
+from app.numerics.attention import Attention
+from app.numerics.distmult import DistMultProducts
+from app.numerics.elementwise import Elementwise
+from app.numerics.products import Products
 
 
 class StandInDevice(Products, Elementwise, Attention, DistMultProducts):

@@ -20,7 +20,7 @@ from app.reductions.cover import compiled
 from app.reductions.cut import compiled as cut_compiled
 from app.reductions.domination import table_rows
 from app.solver import pipeline
-from app.solver.learned import Clock
+from app.solver.learned import StartClock
 from app.solver.pipeline import Pipeline
 
 QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2}
@@ -329,7 +329,7 @@ def test_steps_of_a_timed_solve_give_the_same_answer_again(tmp_path):
     assert found[0]["steps"] > 0
 
 
-class _RingsEarly(Clock):
+class _RingsEarly(StartClock):
     """A clock that rings at the third look."""
 
     looks = 0
@@ -348,7 +348,7 @@ def test_reductions_that_are_cut_short_are_in_the_replay(problem, monkeypatch):
     monkeypatch.setattr(
         Pipeline, "answer", lambda *args, **names: answers.append(answer(*args, **names)) or answers[-1]
     )
-    monkeypatch.setattr(pipeline, "Clock", _RingsEarly)
+    monkeypatch.setattr(pipeline, "StartClock", _RingsEarly)
     monkeypatch.setattr(compiled, "SLICE", 500)
     monkeypatch.setattr(cut_compiled, "SLICE", 500)
     monkeypatch.setattr(table_rows, "PIECE", 500)
@@ -357,7 +357,7 @@ def test_reductions_that_are_cut_short_are_in_the_replay(problem, monkeypatch):
     first = solve(graph, problem, settings=settings | {"search.seconds": 0.5})
     keys = dict(key.split("=") for key in answers[0].replay)
     assert int(keys["search.reduction_steps"]) > 1
-    monkeypatch.setattr(pipeline, "Clock", Clock)
+    monkeypatch.setattr(pipeline, "StartClock", StartClock)
     numbers = {key: json.loads(value) for key, value in keys.items() if key != "search.start"}
     again = solve(graph, problem, settings=settings | numbers)
     whole = solve(graph, problem, settings=settings | {"search.steps": 1})

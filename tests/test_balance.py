@@ -23,7 +23,7 @@ from app.gnn.training import fit
 from app.gnn.work_clock import WorkClock
 from app.graphs.generators.table import GENERATORS
 from app.graphs.nodes.data import SPLITS, NodeData
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition import balance as balance_module
 from app.partition import cost as cost_module
 from app.partition import features as features_module
@@ -475,14 +475,14 @@ def test_rows_move_under_a_limit_of_memory(group, solo, monkeypatch):
     least = next(limit for limit in range(64, 10**6, 64) if engine.fits(held, limit))
     assert least < 4 * held * engine.plan.columns
     for limit in (least, 2 * least):
-        found, classifier, _ = trained(group, "dense", move_or_stay, budget=Budget(limit, "host"))
+        found, classifier, _ = trained(group, "dense", move_or_stay, budget=TierBudget(limit, "host"))
         assert found == wanted
         assert classifier.fits(classifier.block.rows)
         if classifier.engine.tiered:
             assert all(plan.peak_bytes <= limit for plan in classifier.engine.tiered.plans.values())
     starts = classifier.block.rows.starts
     every = RowPartition(520, starts, np.array([0] + [len(starts) - 1] * group.size))
-    tight = trained(group, "dense", stay, budget=Budget(least, "host"))[1]
+    tight = trained(group, "dense", stay, budget=TierBudget(least, "host"))[1]
     assert tight.engine.fits(held, least) and not tight.engine.fits(held + 40, least)
     assert tight.fits(every) == (group.size == 1)
 

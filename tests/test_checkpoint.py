@@ -15,7 +15,7 @@ from mpi4py import MPI
 from msgspec import structs
 
 from app.checkpoint import lock, store
-from app.checkpoint.checkpoints import Checkpoints, Pace, Part, Stops, Within
+from app.checkpoint.checkpoints import Checkpoints, Pace, PieceKeeper, Stops, Within
 from app.checkpoint.identity import described, differences, input_digests
 from app.checkpoint.signals import Signals
 from app.checkpoint.store import State
@@ -314,7 +314,7 @@ def test_steps_decide_when_and_nothing_is_written_twice(tmp_path):
     made.at(0)
     made.at(5)
     made.keep("cell", State({"done": 1}))
-    inner = Within(Part(made, "p"))
+    inner = Within(PieceKeeper(made, "p"))
     for step in range(7):
         inner.at(step, "train", state(step))
     numbers = store.listed(str(tmp_path / "checkpoint"))
@@ -355,7 +355,7 @@ def test_ranks_that_work_apart_stop_and_all_write_what_is_finished(tmp_path):
     made = keeper(tmp_path, Stops(asked, again="run it --resume"))
     made.keep("answer 0", State({"done": 1}))
     made.at(1)
-    for outer in (made, Within(made), Part(made, "instance 3")):
+    for outer in (made, Within(made), PieceKeeper(made, "instance 3")):
         apart = outer.apart(made.group).apart(made.group)
         apart.keep("answer 1", State({"done": 2}))
         assert apart.recall("answer 0") is None

@@ -23,7 +23,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.rgcn.links import split_triples, train_links
 from app.gnn.rgcn.training import train_rgcn
 from app.gnn.training import fit
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.problems.table import make_problem
 from app.rl import rollout
 from app.rl.training import train_policy
@@ -184,7 +184,7 @@ def test_a_relational_network_goes_on(group, solo, settings, fast):
     case = RgcnCase(**{"hidden": 6, "epochs": 6, "learning_rate": 0.1, **settings})
 
     def run(ranks, keeper):
-        found = train_rgcn(ranks, graph, labels, case, 4, Budget(fast, "file"), keeper=keeper)
+        found = train_rgcn(ranks, graph, labels, case, 4, TierBudget(fast, "file"), keeper=keeper)
         weights = digest({"predictions": found.predictions, **found.net.whole_weights(ranks)})
         return weights, repr(found.records)
 

@@ -11,10 +11,10 @@ import standin
 from app.cuda import matrix as cuda_matrix
 from app.cuda.vendor import VendorDevice
 from app.device import HostDevice
-from app.elementwise import Dropout
 from app.errors import NumericsError
 from app.gnn.optim import Adam
-from app.products import Finish, Lookup, Members, Part
+from app.numerics.elementwise import Dropout
+from app.numerics.products import Finish, Lookup, Members, Operand
 from app.rl.select import make_keys
 
 pytestmark = pytest.mark.mpi_skip
@@ -35,8 +35,8 @@ def share(seed, rows, zeros=0.4):
 
 
 def put(device, value):
-    """An array, or a Part or Finish, on a device."""
-    if isinstance(value, (Part, Finish)):
+    """An array, an Operand or a Finish, on a device."""
+    if isinstance(value, (Operand, Finish)):
         return type(value)(**{name: put(device, each) for name, each in vars(value).items()})
     return device.put(value) if isinstance(value, np.ndarray) else value
 
@@ -130,7 +130,7 @@ def test_states_side_by_side(emulated, states, f, gated):
     gate = None
     if gated:
         index = np.random.default_rng(3).integers(0, 6, n * states).astype(np.int32)
-        gate = Part(normal(4, 6, f), index) if gated == "table" else Part(normal(4, n * states, f))
+        gate = Operand(normal(4, 6, f), index) if gated == "table" else Operand(normal(4, n * states, f))
         wanted = wanted * (gate.rows() > 0)
     Y = emulated.empty((n, states * f))  # NaN
     A = emulated.csr(indptr, indices, None, shape)
@@ -227,7 +227,7 @@ def test_dense_products(pair, m):
         parts = [normal(i, rows, k) for i, k in enumerate(widths)]
 
         def dense(device, W, *parts):
-            return device.dense([Part(X) for X in parts], W)
+            return device.dense([Operand(X) for X in parts], W)
 
         pair.same(dense, normal(9, sum(widths), m), *parts)
 
@@ -236,7 +236,7 @@ def test_dense_products(pair, m):
 def test_what_follows_a_dense_product(pair, m):
     rows = 136
     index = np.random.default_rng(1).integers(0, 6, rows).astype(np.int32)
-    parts = [Part(normal(1, 6, 9), index, share(2, rows)), Part(normal(3, rows, 12)[:, 2:7])]
+    parts = [Operand(normal(1, 6, 9), index, share(2, rows)), Operand(normal(3, rows, 12)[:, 2:7])]
     wide = normal(4, rows, m + 3)[:, 1 : m + 1]
     for relu, scaled, base, gate in itertools.product((False, True), repeat=4):
         then = Finish(
@@ -266,14 +266,14 @@ def test_a_layer_that_makes_its_operand(emulated, states, f, m, masked):
     N = np.zeros((n, states * f), np.float32)
     host.spmm_lookup(host.csr(indptr, indices, None, shape), table, code, N)
     N = N.reshape(rows, f) * (1 if live is None else (live != 0)[:, None])
-    first, last, W = Part(normal(5, 5, 3), index), Part(normal(6, rows, 2)), normal(7, 5 + f, m)
+    first, last, W = Operand(normal(5, 5, 3), index), Operand(normal(6, rows, 2)), normal(7, 5 + f, m)
     then = Finish(relu=True, scale=live)
-    wanted = host.dense([first, Part(N, scale=scale), last], W, then)
+    wanted = host.dense([first, Operand(N, scale=scale), last], W, then)
     A = emulated.csr(indptr, indices, None, shape)
     lookup = Lookup(A, *(put(emulated, each) for each in (table, code, live)))
-    made = Part(emulated.empty((rows, f)), None, emulated.put(scale), lookup)
+    made = Operand(emulated.empty((rows, f)), None, emulated.put(scale), lookup)
     parts = [put(emulated, first), made, put(emulated, last)]
-    cut = [Part(parts[2].X[:, :1]), Part(parts[2].X[:, 1:])]  # four parts
+    cut = [Operand(parts[2].X[:, :1]), Operand(parts[2].X[:, 1:])]  # four parts
     for given in (parts, [*parts[:2], *cut]):
         made.X.fill(np.nan)
         found = emulated.get(emulated.dense(given, emulated.put(W), put(emulated, then)))
@@ -286,7 +286,7 @@ def test_gated_spread_and_scores(pair):
     pair.same(lambda device, *each: device.gated_spread(*each), normal(1, 3, 5), index, normal(2, 40, 5))
 
     def score(device, X, W, w):
-        return device.score([Part(X)], W, w, Finish(relu=True))
+        return device.score([Operand(X)], W, w, Finish(relu=True))
 
     pair.same(score, normal(1, 40, 9), normal(2, 9, 32), normal(3, 32, 1))
 
@@ -308,13 +308,13 @@ def test_subtrees_of_blocks(emulated, monkeypatch, room):
     starts = np.array([[0, 8, 8, 24, 32, 48, 56, 64, 72, 96, 104, 136]])
     spans = [(0, 8, 3), (8, 11, 2), (2, 3, 0), (0, 11, 4), (4, 7, 2)]
     X, D, scale = normal(1, 136, 7), normal(2, 136, 5), share(3, 136)
-    parts = [Part(X, scale=scale), Part(normal(4, 136, 2))]
+    parts = [Operand(X, scale=scale), Operand(normal(4, 136, 2))]
     wanted = host.gram_roots(parts, D, starts, spans)
     found = emulated.gram_roots([put(emulated, part) for part in parts], emulated.put(D), starts, spans)
     assert emulated.get(found).tobytes() == wanted.tobytes()
     wanted = host.column_roots(D, starts, spans)
     assert emulated.get(emulated.column_roots(emulated.put(D), starts, spans)).tobytes() == wanted.tobytes()
-    assert emulated.gram_roots([Part(emulated.put(X))], emulated.put(D), starts, []).shape == (0, 35)
+    assert emulated.gram_roots([Operand(emulated.put(X))], emulated.put(D), starts, []).shape == (0, 35)
 
 
 def test_folds(pair):
@@ -537,7 +537,7 @@ def test_the_vendors_products():
     assert np.allclose(device.get(out), Y + dense @ X, rtol=1e-5)
     device.spmm_add(A, device.put(X), out, write=True)
     assert np.allclose(device.get(out), dense @ X, rtol=1e-5)
-    found = device.get(device.dense([Part(device.put(X))], device.put(W), Finish(relu=True)))
+    found = device.get(device.dense([Operand(device.put(X))], device.put(W), Finish(relu=True)))
     assert np.allclose(found, np.maximum(X @ W, 0), rtol=1e-5)
 
 

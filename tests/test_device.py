@@ -12,7 +12,7 @@ from standin_device import StandInDevice
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError, NumericsError
 from app.native import library
-from app.products import Finish, Members, Part
+from app.numerics.products import Finish, Members, Operand
 
 WIDTHS = [(16, 16), (40, 16), (24, 32), (7, 16), (16, 1), (1, 8), (3, 3)]
 
@@ -165,7 +165,7 @@ def test_portable_grams_are_chains(portable):
     """Over the rows of a block, graph by graph, whichever method makes them."""
     X, D, starts = normal(1, 64, 4), normal(2, 64, 3), np.array([[0, 16, 40], [40, 48, 64]])
     out = portable.block_gram(X, D, starts)
-    assert out.tobytes() == portable.gram([Part(X)], D, starts).tobytes()
+    assert out.tobytes() == portable.gram([Operand(X)], D, starts).tobytes()
     for block, rows in enumerate(([*range(16), *range(40, 48)], [*range(16, 40), *range(48, 64)])):
         for i in range(4):
             wanted = fused_chain(X[rows, i], D[rows])
@@ -232,7 +232,7 @@ def row_of(part, r):
 
 
 def on_device(device, value):
-    """A Part or Finish with its arrays on a device."""
+    """A Operand or Finish with its arrays on a device."""
     moved = {name: device.put(x) if isinstance(x, np.ndarray) else x for name, x in vars(value).items()}
     return type(value)(**moved)
 
@@ -253,9 +253,9 @@ def finishes():
 def test_layer_products_are_what_they_say(kernels):
     table, index, scale = integers(1, 3, 4), np.array([2, 0, 1, 1, 0, 2, 2, 0], np.int32), integers(2, 8)
     kinds = [
-        [Part(integers(3, 8, 6))],
-        [Part(table, index), Part(integers(4, 8, 2))],
-        [Part(integers(5, 8, 1), scale=scale), Part(table, index, scale), Part(integers(6, 8, 1))],
+        [Operand(integers(3, 8, 6))],
+        [Operand(table, index), Operand(integers(4, 8, 2))],
+        [Operand(integers(5, 8, 1), scale=scale), Operand(table, index, scale), Operand(integers(6, 8, 1))],
     ]
     w = integers(8, 5, 1)
     for parts, then in itertools.product(kinds, finishes()):
@@ -276,7 +276,7 @@ def test_a_scale_of_zero_leaves_nothing(kernels):
     X = np.full((8, 3), -1, np.float32)
     X[1] = np.inf
     scale = np.array([0, 0, 1, 0, 1, 0, 0, 0], np.float32)
-    parts, then = [Part(kernels.put(X))], Finish(scale=kernels.put(scale))
+    parts, then = [Operand(kernels.put(X))], Finish(scale=kernels.put(scale))
     with np.errstate(invalid="ignore"):
         Z = kernels.get(kernels.dense(parts, kernels.put(np.ones((3, 2), np.float32)), then))
     assert Z.tolist() == [[-3 * s, -3 * s] for s in scale.tolist()]

@@ -8,9 +8,9 @@ from helpers import small_integers
 from scipy.sparse import csr_array
 
 from app.device import HostDevice
-from app.elementary import exp
-from app.elementwise import Dropout, Elementwise, splitmix
 from app.errors import NumericsError
+from app.numerics.elementary import exp
+from app.numerics.elementwise import Dropout, Elementwise, splitmix
 from app.rng import SplitMix
 
 pytestmark = pytest.mark.mpi_skip  # nothing here knows of other ranks

@@ -16,7 +16,7 @@ from app.gnn.training import fit
 from app.graphs.nodes.data import SPLITS, NodeData
 from app.memory.plan import METHODS
 from app.memory.slow_rows import SlowRows, _map_of
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.rows import RowPartition, block_count, block_starts, partition_rows
 
 N, FEATURES, CLASSES, EPOCHS = 520, 24, 3, 2
@@ -83,7 +83,7 @@ def limit_of(group, settings, share):
 def trained_least(group, settings):
     """The least limit that works, as the refusal of one that does not says it."""
     with pytest.raises(CaseError, match="least limit that works") as refused:
-        made(group, settings, Budget(64))
+        made(group, settings, TierBudget(64))
     return round(1e6 * float(str(refused.value).rpartition("memory.fast_mb=")[2].rstrip(")")))
 
 
@@ -92,7 +92,7 @@ def test_the_bits_of_whole_features(group, single, name, slow):
     settings = MODELS[name]
     wanted = trained(single, settings)[0]
     limit, whole = limit_of(group, settings, 0.5)
-    found, classifier = trained(group, settings, Budget(limit, slow))
+    found, classifier = trained(group, settings, TierBudget(limit, slow))
     assert found == wanted
     assert isinstance(classifier.features, PiecedFeatures)
     plan, tiers = classifier.engine.tiered.plans["epoch"], classifier.engine.tiered.tiers["epoch"]
@@ -109,14 +109,14 @@ def test_every_method(group, single, method):
     settings = MODELS["gcn, dropped features"]
     wanted = trained(single, settings)[0]
     found, classifier = trained(
-        group, settings, Budget(limit_of(group, settings, 0.4)[0], "host", "", method)
+        group, settings, TierBudget(limit_of(group, settings, 0.4)[0], "host", "", method)
     )
     assert found == wanted and classifier.engine.tiered.plans["epoch"].method in (method, METHODS[1])
 
 
 def test_features_stay_on_the_device_where_they_fit(group):
     whole = limit_of(group, MODELS["gcn, kept product"], 0.5)[1]
-    classifier = made(group, MODELS["gcn, kept product"], Budget(whole, "host"))
+    classifier = made(group, MODELS["gcn, kept product"], TierBudget(whole, "host"))
     assert not isinstance(classifier.features, PiecedFeatures) and classifier.engine.tiered is None
 
 
@@ -126,7 +126,7 @@ def test_the_files_of_features_hold_what_is_moved(group, single, feature_rows):
     settings = {**MODELS["gin, kept product"], "feature_rows": feature_rows}
     wanted = trained(single, settings)[0]
     block = make_block(group, GRAPH)
-    budget = Budget(limit_of(group, settings, 0.9)[0], "file")
+    budget = TierBudget(limit_of(group, settings, 0.9)[0], "file")
     classifier = Classifier(group, GnnCase(**{**BASE, **settings}), block, data_of(block), 3, budget=budget)
     assert isinstance(classifier.features, PiecedFeatures)
     cuts = [classifier.block.rows.cuts]
@@ -161,7 +161,7 @@ def test_ranks_without_rows(group, single):
     wanted = digest(fit(training(single)).weights)
     free = training(group)
     whole = group.max_integer(free.engine.n_own * free._bytes_of_row())
-    classifier = training(group, Budget(int(0.95 * whole), "host"))
+    classifier = training(group, TierBudget(int(0.95 * whole), "host"))
     assert isinstance(classifier.features, PiecedFeatures) and classifier.engine.pieces
     moved = []
 
@@ -207,13 +207,13 @@ def test_a_step_is_a_power_of_two():
 def test_rows_that_are_there_already(solo, slow, monkeypatch):
     monkeypatch.setattr("app.memory.slow_rows.PIECE_BYTES", 100)
     X = small_integers(1, 50, 7).astype(np.float32)
-    rows = SlowRows.of(X, solo.device, Budget(1, slow))
+    rows = SlowRows.of(X, solo.device, TierBudget(1, slow))
     assert np.array_equal(rows.array, X)
     assert (rows.array is X) == (slow == "host" and solo.device.xp is np)
-    again = SlowRows.of(rows.array, solo.device, Budget(1, slow))
+    again = SlowRows.of(rows.array, solo.device, TierBudget(1, slow))
     assert np.shares_memory(again.array, rows.array) == (slow == "file" or solo.device.xp is np)
     again.done()
     assert np.array_equal(again.array, X)
-    empty = SlowRows.empty((5, 3), solo.device, Budget(1, slow))
+    empty = SlowRows.empty((5, 3), solo.device, TierBudget(1, slow))
     assert empty.array.shape == (5, 3) and empty.array.flags.writeable
     assert pieces_module.MOST_PIECES == 8

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from helpers import fmaf, fused_chain
 
-from app.fused import chained_gram, chained_product, fused
-from app.products import Part
+from app.numerics.fused import chained_gram, chained_product, fused
+from app.numerics.products import Operand
 
 pytestmark = pytest.mark.mpi_skip
 DRAWS = 20_000
@@ -73,4 +73,4 @@ def test_compiled_products_have_the_same_bits(lanes, compiled, width):
     X, W = draws.normal(size=(200, 37)).astype(np.float32), draws.normal(size=(37, width)).astype(np.float32)
     D, starts = draws.normal(size=(200, width)).astype(np.float32), np.array([[0, 8, 100, 200]])
     assert np.array_equal(compiled.row_product(X, W), chained_product(X, W))
-    assert np.array_equal(compiled.gram([Part(X)], D, starts), chained_gram(X, D, starts))
+    assert np.array_equal(compiled.gram([Operand(X)], D, starts), chained_gram(X, D, starts))

@@ -18,12 +18,12 @@ from helpers import (
     whole_states,
 )
 
-from app.elementary import log
 from app.gnn.loss import td_loss
 from app.gnn.optim import Adam
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
-from app.products import Part
+from app.numerics.elementary import log
+from app.numerics.products import Operand
 from app.sparse.batch import StateBatch
 
 # ---- elementary ---------------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ def random_inputs(group, batch, draw):
     code = (alive + 2 * present + 4 * row).astype(np.int32)
     bits = np.arange(8)[:, None] >> np.arange(3) & 1
     table = (np.abs(small_integers(draw, 2, 2)) + 1)[bits[:, 2]] * bits[:, 1:2]
-    weights = Part(xp.stack([quarter, 1 - quarter], axis=1))
+    weights = Operand(xp.stack([quarter, 1 - quarter], axis=1))
     if draw != 1:
         sums = np.stack([1 + bits[:, 2], 2 - bits[:, 2]], axis=1) * bits[:, 1:2]
-        weights = Part(device.put(float32(sums)), code)
-    features, alive_entries = Part(device.put(float32(table)), code), device.put(float32(bits[:, :1]))
+        weights = Operand(device.put(float32(sums)), code)
+    features, alive_entries = Operand(device.put(float32(table)), code), device.put(float32(bits[:, :1]))
     scale = alive / (4 * quarter + 4)
     return NodeInputs(features, alive_entries, alive, alive * present, present, scale, weights)
 
@@ -255,7 +255,7 @@ def test_a_round_is_adjoint_to_its_backward(group, name, exchange):
         W = Wn
         if self_weight:
             Z, W = Z + device.row_product(H, Wo), device.xp.concatenate([Wn, Wo], axis=0)
-        dH, none = net._through_round(batch, inputs, W.T, Y, Part(H))
+        dH, none = net._through_round(batch, inputs, W.T, Y, Operand(H))
         assert none is None
         left = exact_dot(group, Z, Y, 1 / 8)
         assert left == exact_dot(group, H, dH, 1 / 8)
@@ -267,7 +267,7 @@ def test_a_round_is_adjoint_to_its_backward(group, name, exchange):
         # Where no embedding is, relu or the mask was shut: nothing goes through.
         assert not device.get(dH)[device.get(H) == 0].any()
         shut = H * zeros_and_ones(group, batch, 7)
-        found, _ = net._through_round(batch, inputs, W.T, Y, Part(shut))
+        found, _ = net._through_round(batch, inputs, W.T, Y, Operand(shut))
         assert np.array_equal(device.get(found), device.get(dH) * (device.get(shut) > 0))
 
 
@@ -392,7 +392,7 @@ def test_edge_sums_from_a_table_and_written_out_are_the_same(group, shared, self
     net, params = network(group, shared=shared, edge_weights=True, self_weight=self_weight)
     params.draw_glorot(3)
     table = random_inputs(group, batch, 0)
-    written = dataclasses.replace(table, weights_own=Part(table.weights_own.rows()))
+    written = dataclasses.replace(table, weights_own=Operand(table.weights_own.rows()))
     results = []
     for inputs in (table, written):
         H, saved = net.forward(params, batch, inputs)
@@ -412,16 +412,16 @@ def test_dense_products_are_adjoint(group, name):
     table, rows = device.put(small_integers(4, 2, 3)), zeros_and_ones(group, batch, 5)[:, 0]
     halved = 0.5 * zeros_and_ones(group, batch, 6)[:, 0]
     for parts in (
-        [Part(X)],
-        [Part(X[:, :2]), Part(X[:, 2:])],
-        [Part(table, rows.astype(np.int32)), Part(X[:, :2], scale=halved)],
+        [Operand(X)],
+        [Operand(X[:, :2]), Operand(X[:, 2:])],
+        [Operand(table, rows.astype(np.int32)), Operand(X[:, :2], scale=halved)],
     ):
         left = exact_dot(group, device.dense(parts, W), D, 0.5)
         gram = device.get(batch.sum_blocks(batch.gram_part(parts, D))).reshape(5, 4)
         assert left == int((gram.astype(np.float64) * device.get(W)).sum() * 2)
         columns = xp.concatenate([part.rows() for part in parts], axis=1)
-        assert left == exact_dot(group, columns, device.dense([Part(D)], W.T), 0.5)
-    assert exact_dot(group, device.row_product(X, W), D) == exact_dot(group, device.dense([Part(X)], W), D)
+        assert left == exact_dot(group, columns, device.dense([Operand(D)], W.T), 0.5)
+    assert exact_dot(group, device.row_product(X, W), D) == exact_dot(group, device.dense([Operand(X)], W), D)
 
 
 @pytest.mark.parametrize("name", BATCHES)

@@ -26,7 +26,7 @@ from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
 from app.log import Log
 from app.memory.plan import METHODS
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.output import RunFolder
 from app.partition.balance import Balance
 from app.partition.load import load_stream
@@ -222,7 +222,7 @@ def test_every_method_under_every_limit(group, model, depth):
     assert rows[0]["planned_bytes"] > 0
     (subject,) = subjects(context)
     limits = sorted({row["limit_bytes"] for row in rows})
-    engine = subject.classifier(subject.gnn, 1, Budget(limits[0], "host")).engine
+    engine = subject.classifier(subject.gnn, 1, TierBudget(limits[0], "host")).engine
     least, most = group.max_integers(np.array(engine.bounds())).tolist()
     assert limits[0] == least and limits[-1] == int(0.9 * most) // 64 * 64
     for limit in limits:

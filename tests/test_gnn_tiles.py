@@ -11,7 +11,7 @@ from app.casefile import build
 from app.gnn.classifier import Classifier
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.model import gnn_memory
 from app.model.node_plan import training_of
 from app.partition.load import load_stream
@@ -68,7 +68,7 @@ def test_where_no_tiles_are_made(group):
         classifier_on(group, "halo", {"gnn.hidden": 8}),
         classifier_on(group, "halo", {"gnn.model": "gat"}),
         classifier_on(group, "halo", epochs=0),
-        classifier_on(group, "halo", budget=Budget(10**8)),
+        classifier_on(group, "halo", budget=TierBudget(10**8)),
     ):
         assert made.tiled_bytes == 0
 

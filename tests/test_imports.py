@@ -13,10 +13,9 @@ APP = ROOT / "app"
 
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
-    ("errors", "faults", "rng", "elementary", "fused", "text", "watchdog"),
+    ("errors", "faults", "rng", "text", "watchdog"),
     ("files", "threads"),
-    ("attention", "elementwise", "products"),
-    ("distmult",),
+    ("numerics",),
     ("config", "cuda", "native"),
     ("casetext", "tomlplaces"),
     ("casecheck",),
@@ -34,8 +33,7 @@ LAYERS = (
     ("solver",),
     ("model",),
     ("output", "recipes"),
-    ("report",),
-    ("charts",),
+    ("plots",),
     ("tasks",),
     ("results", "summary"),
     ("api_loop",),
@@ -66,10 +64,7 @@ ONLY = {
         "graphs",
         "memory",
         "config",
-        "products",
-        "elementwise",
-        "attention",
-        "elementary",
+        "numerics",
         "errors",
         "files",
         "rng",
@@ -78,8 +73,8 @@ ONLY = {
     "reductions": {"graphs", "errors", "native"},
     "toolbox": {"graphs"},
     "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng", "toolbox"},
-    "search": {"graphs", "errors", "native", "elementary", "reductions", "bounds", "rng", "toolbox"},
-    "problems": {"graphs", "errors", "elementary", "reductions", "bounds", "search", "rng", "toolbox"},
+    "search": {"graphs", "errors", "native", "numerics", "reductions", "bounds", "rng", "toolbox"},
+    "problems": {"graphs", "errors", "numerics", "reductions", "bounds", "search", "rng", "toolbox"},
 }
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),

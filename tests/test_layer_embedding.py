@@ -12,8 +12,8 @@ from app.errors import CaseError
 from app.gnn.layer_embedding import LayerEmbedding
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs
+from app.numerics.products import Operand
 from app.problems.mvc import MinimumVertexCover
-from app.products import Part
 from app.rl.qnet import QNetwork
 from app.sparse.batch import StateBatch
 
@@ -43,7 +43,7 @@ def run(group, kind, layers, exchange="auto"):
     x, alive, Y = (own_states(group, batch, list(each)) for each in zip(*whole_inputs()))
     index = device.put(np.arange(batch.rows, dtype=np.int32))
     one = alive[:, 0].copy()
-    inputs = NodeInputs(Part(x, index), alive, one, one, one, one)
+    inputs = NodeInputs(Operand(x, index), alive, one, one, one, one)
     net = LayerEmbedding(kind, layers, K, F)
     params = Parameters(device, net.shapes())
     params.set(drawn(params.shapes))

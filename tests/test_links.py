@@ -92,7 +92,7 @@ def test_sums_over_triples_are_chains_in_their_order(device, monkeypatch, count,
             wanted[2][triples[near, t]] += D[relation[t]] * E[triples[far, t]] * g[t]
     wanted[2:] = wanted[2][:12], wanted[2][12:], wanted[2][5:5]
     for most in (1, 4 * d, 40 * d, 1 << 22):
-        monkeypatch.setattr("app.distmult.PIECE_BYTES", {True: most, False: most})
+        monkeypatch.setattr("app.numerics.distmult.PIECE_BYTES", {True: most, False: most})
         for found, right in zip(sums_of(device, triples, E, D, g, starts), wanted):
             assert found.shape == right.shape and found.tobytes() == right.tobytes()
 

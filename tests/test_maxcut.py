@@ -29,7 +29,7 @@ from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
 from app.search.cut.baselines import descent, greedy
 from app.solver import learned
-from app.solver.learned import Limits, rollout
+from app.solver.learned import StartLimits, rollout
 from app.sparse.batch import StateBatch
 from app.sparse.whole_weights import whole_weights
 from app.toolbox import Instance
@@ -434,13 +434,15 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
     for name in ("maxcut", "mds"):
         net, params = network(name, group.device, head="mixing")
         block = make_block(group, graph)
-        assert rollout(group, net, params, block, Limits(0.01, 0, 0.0))[:2] == (None, 0)
+        assert rollout(group, net, params, block, StartLimits(0.01, 0, 0.0))[:2] == (None, 0)
         with monkeypatch.context() as patch:
-            patch.setattr(learned.Clock, "rings", rings_after(7))
-            solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 1.0, together=1))
+            patch.setattr(learned.StartClock, "rings", rings_after(7))
+            solution, evaluations, _ = rollout(
+                group, net, params, block, StartLimits(0.01, 0, 1.0, together=1)
+            )
         assert evaluations == 7
         assert (solution is None) == (name == "mds")
-        whole, more, _ = rollout(group, net, params, block, Limits(0.01, 0, math.inf))
+        whole, more, _ = rollout(group, net, params, block, StartLimits(0.01, 0, math.inf))
         assert (whole.shape, whole.dtype) == ((90,), bool)
         assert more > evaluations
         if name == "maxcut":
@@ -454,7 +456,7 @@ def test_work_of_moves_on_large_graphs_is_limited(group, monkeypatch):
     graph, told = random_graph(90, 0.05, 1), []
     net, params = network("maxcut", group.device, head="mixing")
     block = make_block(group, graph)
-    endless = Limits(0.01, 0, math.inf, tell=lambda evaluations, of: told.append((evaluations, of)))
+    endless = StartLimits(0.01, 0, math.inf, tell=lambda evaluations, of: told.append((evaluations, of)))
     assert learned.moves_at_once(group, net, params, block, endless) == 1
     monkeypatch.setattr(learned, "ONE_BY_ONE", 50)
     for work, together in ((1, 9), (20, 9), (45, 4), (180, 1), (1000, 1)):
@@ -465,13 +467,13 @@ def test_work_of_moves_on_large_graphs_is_limited(group, monkeypatch):
     assert setting == "search.moves_at_once=4"
     assert 45 <= evaluations <= 75  # of two to four nodes: adjacent ones wait
     assert all(evaluations <= int(of.removeprefix("about ")) <= 75 for evaluations, of in told)
-    given = rollout(group, net, params, block, Limits(0.01, 30, math.inf, together=4))
+    given = rollout(group, net, params, block, StartLimits(0.01, 30, math.inf, together=4))
     assert given[1] == 30
-    same, *_ = rollout(group, net, params, block, Limits(0.01, evaluations, math.inf, together=4))
+    same, *_ = rollout(group, net, params, block, StartLimits(0.01, evaluations, math.inf, together=4))
     assert np.array_equal(same, solution)
     monkeypatch.setattr(learned, "MOVE_WORK", 1)
     net, params = network("maxcut_once", group.device, head="mixing")  # comes to an end by itself
-    assert rollout(group, net, params, block, Limits(0.01, 0, math.inf))[2] == "search.moves_at_once=1"
+    assert rollout(group, net, params, block, StartLimits(0.01, 0, math.inf))[2] == "search.moves_at_once=1"
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
@@ -481,7 +483,7 @@ def test_the_smallest_graphs_have_a_rollout_too(group, name):
     for n in range(2, 6):
         net, params = network(name, group.device, head="mixing")
         block = make_block(group, listed(n, *[(i, i + 1) for i in range(n - 1)]))
-        solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, math.inf))
+        solution, evaluations, _ = rollout(group, net, params, block, StartLimits(0.01, 0, math.inf))
         assert solution.shape == (n,) and evaluations > 0
 
 
@@ -494,9 +496,9 @@ def test_moves_under_a_time_limit_are_planned(group, monkeypatch):
     clock = SimpleNamespace(perf_counter=lambda: next(ticks) * 1e-3, monotonic=time.monotonic)
     monkeypatch.setattr(learned, "time", clock)  # an evaluation: 1 ms
     for seconds, together in ((10.0, 1), (1.0, 3), (0.25, 9), (0.1, 91)):
-        assert learned.moves_at_once(group, net, params, block, Limits(0.01, 0, seconds)) == together
+        assert learned.moves_at_once(group, net, params, block, StartLimits(0.01, 0, seconds)) == together
     monkeypatch.undo()
-    solution, evaluations, _ = rollout(group, net, params, block, Limits(0.01, 0, 0.1))
+    solution, evaluations, _ = rollout(group, net, params, block, StartLimits(0.01, 0, 0.1))
     assert (solution, evaluations) == (None, 0)
 
 

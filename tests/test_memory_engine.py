@@ -14,7 +14,7 @@ from app.gnn.model import Draws, Model
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
 from app.memory.plan import METHODS
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 
 GRAPH = growing_graph(150, 3, 5)
 CLASSES, FEATURES = 5, 12
@@ -100,7 +100,7 @@ def test_two_fifths_of_the_bytes_and_the_same_bits(group, name, slow):
     case = CASES[name]
     free, bound = Training(group, case), Training(group, case)
     limit = int(0.4 * bound.bytes())
-    assert bound.run(Budget(limit, slow)) == free.run()
+    assert bound.run(TierBudget(limit, slow)) == free.run()
     plan = bound.engine.tiered.plans["epoch"]
     tiers = bound.engine.tiered.tiers["epoch"]
     assert plan.exact and free.engine.tiered is None
@@ -114,7 +114,7 @@ def test_every_method_moves_what_it_plans_and_changes_no_bit(group, method):
     free, bound = Training(group, CASES["residual"]), Training(group, CASES["residual"])
     least, most = bound.engine.bounds()
     assert (least, most) == (least // 64 * 64, bound.bytes())
-    assert bound.run(Budget(least, "host", method=method)) == free.run()
+    assert bound.run(TierBudget(least, "host", method=method)) == free.run()
     tiered = bound.engine.tiered
     plan = tiered.plans["epoch"]
     assert plan.method == method and plan.peak_bytes <= least
@@ -123,11 +123,11 @@ def test_every_method_moves_what_it_plans_and_changes_no_bit(group, method):
 
 def test_a_limit_that_is_not_passed_changes_nothing(group):
     training = Training(group, CASE)
-    training.engine.allocate(Budget(4 * training.engine.plan.columns * training.engine.n_own))
+    training.engine.allocate(TierBudget(4 * training.engine.plan.columns * training.engine.n_own))
     assert training.engine.tiered is None
 
 
 def test_a_limit_that_cannot_be_kept_is_refused(group):
     training = Training(group, CASE)
     with pytest.raises(CaseError, match=r"alone touches .* bytes, which is the least limit that works"):
-        training.engine.allocate(Budget(100))
+        training.engine.allocate(TierBudget(100))

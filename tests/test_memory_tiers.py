@@ -16,7 +16,7 @@ from app.memory.arena import LINE, Arena, padded
 from app.memory.operations import Epoch, Operation
 from app.memory.plan import METHODS, make_plan
 from app.memory.slow import DeviceCopies, HostCopies
-from app.memory.tiers import TIERS, Budget, Tiers
+from app.memory.tiers import TIERS, TierBudget, Tiers
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -78,7 +78,7 @@ def unlimited(operations, sizes, results, given, epochs):
 
 def limited(plan, device, slow, given, epochs=1, folder=""):
     """The results with two tiers, and the tiers after their use."""
-    with Tiers(plan, device, Budget(plan.limit, slow, folder)) as tiers:
+    with Tiers(plan, device, TierBudget(plan.limit, slow, folder)) as tiers:
         for name, array in given.items():
             tiers.give(name, array)
         for _ in range(epochs):
@@ -167,7 +167,7 @@ def test_an_epoch_under_two_fifths_of_its_bytes():
     plan = make_plan(epoch, limit)
     given, wanted = given_to(counts), unlimited(operations, sizes, results, given_to(counts), 1)
     tracemalloc.start()
-    with Tiers(plan, device, Budget(limit)) as tiers:
+    with Tiers(plan, device, TierBudget(limit)) as tiers:
         for name, array in given.items():
             tiers.give(name, array)
         for at, each in enumerate(operations):
@@ -235,7 +235,7 @@ def test_a_folder_that_cannot_hold_the_file(tmp_path):
     operations, sizes, results = network(3, [64] * 4)
     plan = make_plan(Epoch(operations, sizes, results), 4 * 256)
     with pytest.raises(CaseError, match=r"memory.folder '.*absent': no file of .* bytes"):
-        Tiers(plan, HostDevice(), Budget(plan.limit, "file", str(tmp_path / "absent")))
+        Tiers(plan, HostDevice(), TierBudget(plan.limit, "file", str(tmp_path / "absent")))
 
 
 def test_a_full_disk_is_an_error_and_not_a_signal(monkeypatch, tmp_path):
@@ -245,11 +245,11 @@ def test_a_full_disk_is_an_error_and_not_a_signal(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "posix_fallocate", full)
     epoch = Epoch([Operation("a", "", ("x",), ())], {"x": 64})
     with pytest.raises(CaseError, match="No space left"):
-        Tiers(make_plan(epoch, 64), HostDevice(), Budget(64, "file", str(tmp_path)))
+        Tiers(make_plan(epoch, 64), HostDevice(), TierBudget(64, "file", str(tmp_path)))
     assert not list(tmp_path.iterdir())
 
 
 def test_sizes_that_are_not_whole_lines_are_refused():
     plan = make_plan(Epoch([Operation("a", "", ("x",), ())], {"x": 100}), 100)
     with pytest.raises(CaseError, match="'x' is not a multiple of 64"):
-        Tiers(plan, HostDevice(), Budget(100))
+        Tiers(plan, HostDevice(), TierBudget(100))

@@ -15,13 +15,13 @@ from jobs import ROOT, run_job
 
 from app import device as device_module
 from app.device import HostDevice
-from app.elementwise import Dropout
 from app.errors import NumericsError
-from app.fused import fused
 from app.native import library
 from app.native.products import TILE_COLUMNS
 from app.native.tiled import BAND, lay_out, tiled_height
-from app.products import Finish, Lookup, Members, Part
+from app.numerics.elementwise import Dropout
+from app.numerics.fused import fused
+from app.numerics.products import Finish, Lookup, Members, Operand
 from app.rl.select import LEAST, LOWEST
 
 pytestmark = pytest.mark.mpi_skip  # nothing here knows of other ranks
@@ -402,9 +402,9 @@ def test_products_that_write_their_output(compiled, seed, graphs, f, share, gate
     live = np.ones(batch.y, np.float32) if share is None else draw_live(draws, batch.y, share)
     X, gate = normal(draws, batch.x, f), None
     if gated == "rows":
-        gate = Part(normal(draws, batch.y, f))
+        gate = Operand(normal(draws, batch.y, f))
     elif gated == "table":
-        gate = Part(normal(draws, 5, f), draws.integers(0, 5, batch.y).astype(np.int32))
+        gate = Operand(normal(draws, 5, f), draws.integers(0, 5, batch.y).astype(np.int32))
     expected = batch.product(X, np.zeros((batch.y, f), dtype=np.float32), f)
     if gate is not None:
         expected *= (gate.rows() > 0) * live[:, None]
@@ -450,7 +450,7 @@ def test_rows_that_a_product_makes_as_it_needs_them(compiled, kind, seed, graph,
     indptr, indices = stored(draws.integers(0, 9, n), columns, kind)
     live = None if share is None else draw_live(draws, n * states, share)
     table, code = normal(draws, 7, f), draws.integers(0, 7, (columns, states)).astype(np.int32)
-    first = Part(normal(draws, 7, 3), draws.integers(0, 7, n * states).astype(np.int32))
+    first = Operand(normal(draws, 7, 3), draws.integers(0, 7, n * states).astype(np.int32))
     W, then = normal(draws, 3 + f, m), Finish(relu=True, scale=draw_live(draws, n * states, 0.9))
     nodes = draw_starts(draws, 1, 4, n // 4)
     nodes[0, -1] = n
@@ -459,10 +459,10 @@ def test_rows_that_a_product_makes_as_it_needs_them(compiled, kind, seed, graph,
     PLAIN.spmm_lookup(PLAIN.csr(indptr, indices, None, (n, columns)), table, code, N.reshape(n, states * f))
     if live is not None:
         N[live == 0] = 0
-    expected = PLAIN.dense_pooled([first, Part(N, None, live)], W, then, members)
+    expected = PLAIN.dense_pooled([first, Operand(N, None, live)], W, then, members)
     A = compiled.csr(indptr, indices, None, (n, columns))
     for pooled in (False, True):
-        made = Part(np.full(N.shape, np.nan, dtype=np.float32), None, live, Lookup(A, table, code, live))
+        made = Operand(np.full(N.shape, np.nan, dtype=np.float32), None, live, Lookup(A, table, code, live))
         if pooled:
             found = compiled.dense_pooled([first, made], W, then, members)
             same(found[1], expected[1])
@@ -492,7 +492,7 @@ def draw_part(draws, n, width, indexed, scaled, view):
     table = 4 if indexed else n
     X = normal(draws, table, width + 3)[:, 1 : width + 1] if view else normal(draws, table, width)
     index = draws.integers(0, table, n).astype(np.int32) if indexed else None
-    return Part(X, index, draw_scale(draws, n) if scaled else None)
+    return Operand(X, index, draw_scale(draws, n) if scaled else None)
 
 
 def draw_scale(draws, n):
@@ -523,7 +523,7 @@ ALL, NONE = (True,) * 6, (False,) * 6
 def test_a_gradient_in_the_place_of_what_it_goes_through(compiled, n, widths, width):
     """Rows that the kernel makes twice among them, and numbers of which relu makes nothing."""
     draws = np.random.default_rng(width)
-    parts, W = [Part(normal(draws, n, each)) for each in widths], normal(draws, sum(widths), width)
+    parts, W = [Operand(normal(draws, n, each)) for each in widths], normal(draws, sum(widths), width)
     H = np.maximum(normal(draws, n, width), 0)
     H[0, 0], H[-1, -1], parts[0].X[1, 0] = np.nan, -0.0, np.inf
     for drop in (None, Dropout(3, 0.4, 0)):
@@ -588,8 +588,8 @@ def test_first_columns_from_tables_of_any_size(compiled, width, entries):
     """Of a small table their part of the chain is made once for an entry: with and without more columns."""
     draws = np.random.default_rng(14)
     index = draws.integers(0, entries, 40).astype(np.int32)
-    first, second = Part(normal(draws, entries, 7), index), Part(normal(draws, 40, 5))
-    for parts in ([first], [first, second], [first, Part(second.X, scale=draw_scale(draws, 40))]):
+    first, second = Operand(normal(draws, entries, 7), index), Operand(normal(draws, 40, 5))
+    for parts in ([first], [first, second], [first, Operand(second.X, scale=draw_scale(draws, 40))]):
         W = normal(draws, sum(part.X.shape[1] for part in parts), width)
         w, then = normal(draws, width, 1), draw_finish(draws, 40, width, *ALL)
         for steps in (Finish(), then):
@@ -601,7 +601,7 @@ def test_first_columns_from_tables_of_any_size(compiled, width, entries):
 def test_a_base_that_is_one_row_for_all(compiled, width):
     """As a view whose rows are one and the same memory."""
     draws = np.random.default_rng(7)
-    parts, W = [Part(normal(draws, 8, 5))], normal(draws, 5, width)
+    parts, W = [Operand(normal(draws, 8, 5))], normal(draws, 5, width)
     then = Finish(base=np.broadcast_to(normal(draws, 1, width), (8, width)), relu=True)
     same(compiled.dense(parts, W, then), PLAIN.dense(parts, W, then))
 
@@ -614,7 +614,7 @@ def test_a_product_is_a_chain_of_fused_steps(compiled, width):
     total = np.zeros((7, width), dtype=np.float32)
     for k in range(31):
         total = fused(X[:, k : k + 1], W[k], total)
-    same(compiled.dense([Part(X)], W), total)
+    same(compiled.dense([Operand(X)], W), total)
 
 
 @pytest.mark.parametrize("width", [3, 16, 17])
@@ -632,7 +632,7 @@ def test_numbers_that_are_none_pass_on(compiled, width):
     ):
         then = draw_finish(draws, 40, width, *steps)
         with np.errstate(invalid="ignore", over="ignore"):
-            found, expected = (device.dense([Part(X)], W, then) for device in (compiled, PLAIN))
+            found, expected = (device.dense([Operand(X)], W, then) for device in (compiled, PLAIN))
         assert np.array_equal(found, expected, equal_nan=True)
 
 
@@ -671,7 +671,7 @@ def test_grams_of_every_width(compiled, width):
     draws = np.random.default_rng(10)
     starts = np.array([[0, 300, 300], [300, 310, 319]])
     for k in WIDTHS:
-        parts, D = [Part(normal(draws, 319, k))], normal(draws, 319, width)
+        parts, D = [Operand(normal(draws, 319, k))], normal(draws, 319, width)
         same(compiled.gram(parts, D, starts), PLAIN.gram(parts, D, starts))
 
 
@@ -685,7 +685,7 @@ def test_grams_by_subtrees(compiled, width, few):
     live = draw_scale(draws, n) if few else None
     D = normal(draws, n, width) * (1 if live is None else (live > 0)[:, None])
     for k in (1, 4, 16, 129, 602):
-        parts = [draw_part(draws, n, k, few, few, few), Part(normal(draws, n, 5))]
+        parts = [draw_part(draws, n, k, few, few, few), Operand(normal(draws, n, 5))]
         for spans in ([(0, 9, 4)], [(0, 1, 0), (1, 3, 1), (3, 7, 2), (7, 9, 3)], []):
             found = compiled.gram_roots(parts, D, starts, spans, live)
             same(found, PLAIN.gram_roots(parts, D, starts, spans, live))
@@ -695,7 +695,7 @@ def test_grams_by_subtrees(compiled, width, few):
 @everywhere
 def test_a_product_into_given_memory(compiled, width):
     draws = np.random.default_rng(12)
-    parts, W = [Part(normal(draws, 16, 7)), Part(normal(draws, 16, 3))], normal(draws, 10, width)
+    parts, W = [Operand(normal(draws, 16, 7)), Operand(normal(draws, 16, 3))], normal(draws, 10, width)
     expected = PLAIN.dense(parts, W)
     for device in (compiled, PLAIN):
         out = normal(draws, 16, width)
@@ -834,11 +834,11 @@ def test_operands_that_a_kernel_would_misread_are_refused(compiled, wrong):
         lambda: compiled.spmm_add(A, X, wrong(X)),
         lambda: compiled.fold(starts[0], wrong(X)),
         lambda: compiled.fold_members(members, wrong(X)),
-        lambda: compiled.dense([Part(wrong(X))], X),
-        lambda: compiled.dense([Part(X)], X, Finish(base=wrong(X))),
-        lambda: compiled.dense([Part(X)], X, Finish(gate=wrong(X))),
-        lambda: compiled.gram([Part(wrong(X))], X, starts),
-        lambda: compiled.gram([Part(X)], wrong(X), starts),
+        lambda: compiled.dense([Operand(wrong(X))], X),
+        lambda: compiled.dense([Operand(X)], X, Finish(base=wrong(X))),
+        lambda: compiled.dense([Operand(X)], X, Finish(gate=wrong(X))),
+        lambda: compiled.gram([Operand(wrong(X))], X, starts),
+        lambda: compiled.gram([Operand(X)], wrong(X), starts),
         lambda: compiled.gated_spread(wrong(X), index, X),
         lambda: compiled.gated_spread(X, index, wrong(X)),
     ):
@@ -865,8 +865,8 @@ def test_numbers_of_rows_of_another_type_are_refused(compiled):
         with pytest.raises(NumericsError, match="codes must be int32"):
             compiled.spmm_lookup(A, X, wrong[:, None], X.copy())
         for call in (
-            lambda wrong=wrong: compiled.dense([Part(X, wrong)], X),
-            lambda wrong=wrong: compiled.dense([Part(X)], X, Finish(gate=X, gate_index=wrong)),
+            lambda wrong=wrong: compiled.dense([Operand(X, wrong)], X),
+            lambda wrong=wrong: compiled.dense([Operand(X)], X, Finish(gate=X, gate_index=wrong)),
         ):
             with pytest.raises(NumericsError, match="must be int32"):
                 call()
@@ -874,8 +874,8 @@ def test_numbers_of_rows_of_another_type_are_refused(compiled):
         for call in (
             lambda wrong=wrong: compiled.spmm_add(A, X, X.copy(), wrong),
             lambda wrong=wrong: compiled.spmm_lookup(A, X, index[:8, None], X.copy(), wrong),
-            lambda wrong=wrong: compiled.gram([Part(X)], X, np.array([[0, 8]]), wrong),
-            lambda wrong=wrong: compiled.dense([Part(X)], X, Finish(scale=wrong)),
+            lambda wrong=wrong: compiled.gram([Operand(X)], X, np.array([[0, 8]]), wrong),
+            lambda wrong=wrong: compiled.dense([Operand(X)], X, Finish(scale=wrong)),
             lambda wrong=wrong: (
                 compiled.best_rows(members, ones[:8], wrong.view(), LOWEST, LEAST)
                 if wrong.dtype != bool
@@ -889,7 +889,7 @@ def test_numbers_of_rows_of_another_type_are_refused(compiled):
 def test_operands_that_do_not_fit_are_refused(compiled):
     X = normal(np.random.default_rng(12), 8, 8)
     with pytest.raises(NumericsError, match="8 columns times 7 rows"):
-        compiled.dense([Part(X)], X[:7])
+        compiled.dense([Operand(X)], X[:7])
     with pytest.raises(NumericsError, match="one type"):
         compiled.native.record(np.zeros(9, dtype=np.int64), np.zeros(0, dtype=np.int32), None, (8, 8))
 
@@ -901,9 +901,9 @@ import sys
 import numpy as np
 from app.device import HostDevice
 from app.native.library import kernels
-from app.products import Part
+from app.numerics.products import Operand
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
-assert (HostDevice().dense([Part(X)], X) == X @ X).all()
+assert (HostDevice().dense([Operand(X)], X) == X @ X).all()
 print("kernels" if kernels() else "no kernels", HostDevice().product)
 """
 

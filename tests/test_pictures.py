@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jobs import ROOT
 
-from app import report
 from app.graphs.metric import Metric
+from app.plots import runs
 from run import main
 
 pytestmark = pytest.mark.mpi_skip
@@ -44,7 +44,7 @@ def test_values_that_an_instance_lacks_are_left_out():
         {"objective": 5, "learned": 4, "bound": 5, "baselines": {"max degree": 3}},
     ]
     axes = Figure().subplots()
-    report._draw_ratios(axes, instances)
+    runs._draw_ratios(axes, instances)
     found = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
     assert found == {
         "answer": [[0, 0.9], [1, 1.0]],
@@ -59,7 +59,7 @@ def test_a_tour_is_closed_and_goes_through_its_cities_in_order():
     tour = np.array([3, 0, 6, 2, 5, 1, 4])
     axes = Figure().subplots()
     metric = Metric("seven", 7, "euclidean", points, None)
-    report._draw_tour(axes, SimpleNamespace(metric=metric, solution=tour))
+    runs._draw_tour(axes, SimpleNamespace(metric=metric, solution=tour))
     (line,) = axes.lines
     np.testing.assert_array_equal(line.get_xydata(), points[[*tour, 3]])
 
@@ -69,7 +69,7 @@ def test_the_course_of_a_search_steps_at_its_events_and_goes_on_to_the_end():
     trace = [SimpleNamespace(seconds=s, best=best, bound=bound) for s, best, bound in events]
     axes = Figure().subplots()
     entry = {"seconds": 3.0, "name": "g", "objective": 17}
-    report._draw_course(axes, SimpleNamespace(trace=trace, entry=entry))
+    runs._draw_course(axes, SimpleNamespace(trace=trace, entry=entry))
     best, bound = axes.lines
     assert best.get_xydata().tolist() == [[0.5, 20], [1.5, 18], [2, 17], [3, 17]]
     assert bound.get_xydata().tolist() == [[1.5, 10], [2, 12], [3, 12]]

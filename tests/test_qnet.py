@@ -21,10 +21,10 @@ from helpers import (
 from app.config import PolicyCase
 from app.errors import CaseError
 from app.gnn.structure2vec import NodeInputs
+from app.numerics.products import Operand
 from app.problems.mvc import MinimumVertexCover
 from app.problems.problem import FIRST_ALIVE, Totals
 from app.problems.table import make_problem
-from app.products import Part
 from app.recipes import PAPER_POLICY
 from app.rl.qnet import QNetwork
 from app.sparse.batch import StateBatch
@@ -310,7 +310,7 @@ def test_head_is_adjoint_to_its_backward(group, monkeypatch, head, features):
     params.set({name: np.abs(small_integers(i, *s)) + 1 for i, (name, s) in enumerate(net.shapes().items())})
 
     ones = own_states(group, batch, [np.ones((n, 1), dtype=np.float32) for n in sizes])
-    x = Part(group.device.put(np.ones((1, net.F), dtype=np.float32)), (0 * ones[:, 0]).astype(np.int32))
+    x = Operand(group.device.put(np.ones((1, net.F), dtype=np.float32)), (0 * ones[:, 0]).astype(np.int32))
     H = own_states(group, batch, [np.abs(small_integers([7, s], n, K)) for s, n in enumerate(sizes)])
     E = own_states(group, batch, [np.abs(small_integers([8, s], n, K)) for s, n in enumerate(sizes)])
     E = E * (H > 0)  # where an embedding is 0 relu is shut

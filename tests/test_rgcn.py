@@ -24,7 +24,7 @@ from app.graphs.nodes.data import DenseFeatures, SparseFeatures
 from app.graphs.triples.data import NodeLabels, Triples, read_triples_npz
 from app.graphs.triples.relational import nodes_by_layer, relational_graph
 from app.memory.slow_rows import SlowRows
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.model.rgcn_memory import by_rank, count_layer, heaviest
 from app.partition.relations import place
 
@@ -310,7 +310,7 @@ def test_a_memory_limit_makes_parts_and_changes_no_bit(solo, bases):
     largest = choose_placement(1, graph, labels, case, 10**9)
     assert largest.turns == 1
     limit = next(k * 50_000 for k in range(1, 100) if fits(graph, labels, case, k * 50_000))
-    found = [train_rgcn(solo, graph, labels, case, 1, Budget(fast)) for fast in (0, limit, 10**9)]
+    found = [train_rgcn(solo, graph, labels, case, 1, TierBudget(fast)) for fast in (0, limit, 10**9)]
     assert [each.placement.turns for each in found][::2] == [1, 1]
     assert found[1].placement.turns > 1
     assert len({digest(each.net.whole_weights(solo)) for each in found}) == 1
@@ -369,7 +369,7 @@ def test_weights_in_a_file_have_the_bits_of_weights_in_memory(group, single, tmp
     case = RgcnCase(hidden=8, epochs=3, weight_decay=0.01, **settings)
     near = train_rgcn(single, graph, labels, case, 1).net.whole_weights(single)
     for slow in ("file", "host"):
-        budget = Budget(10**9, slow, str(tmp_path))
+        budget = TierBudget(10**9, slow, str(tmp_path))
         found = train_rgcn(group, graph, labels, case, 1, budget)
         first = next(shard for name, shard in found.net.weights.items() if name in ("first/V", "first/W0"))
         assert first.slow is not None
@@ -379,7 +379,7 @@ def test_weights_in_a_file_have_the_bits_of_weights_in_memory(group, single, tmp
 
 @pytest.mark.mpi_skip
 def test_rows_of_a_file_stay_when_they_are_done_with(tmp_path):
-    rows = SlowRows((3000, 7), HostDevice(), Budget(1, "file", str(tmp_path)))
+    rows = SlowRows((3000, 7), HostDevice(), TierBudget(1, "file", str(tmp_path)))
     wanted = np.arange(21000, dtype=np.float32).reshape(3000, 7)
     assert not rows.array.any()
     for lo in range(0, 3000, 1100):
@@ -389,7 +389,7 @@ def test_rows_of_a_file_stay_when_they_are_done_with(tmp_path):
     assert np.array_equal(rows.array, wanted) and not rows.like().array.any()
     assert not list(tmp_path.iterdir())
     with pytest.raises(CaseError, match=r"memory\.folder"):
-        SlowRows((3, 7), HostDevice(), Budget(1, "file", str(tmp_path / "none")))
+        SlowRows((3, 7), HostDevice(), TierBudget(1, "file", str(tmp_path / "none")))
 
 
 def test_pieces_make_the_whole(group, monkeypatch):

@@ -14,7 +14,7 @@ from app.config import AgentCase, Case, MemoryCase, PolicyCase, RunCase, TrainCa
 from app.device import HostDevice
 from app.errors import CaseError
 from app.memory.shelf import Shelf
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.problems.mvc import MinimumVertexCover
 from app.rl.training import train_policy
 
@@ -65,7 +65,7 @@ def test_a_limit_changes_no_bit(group, single, name, slow):
 
 
 def test_arrays_leave_in_the_order_in_which_they_came(device):
-    shelf = Shelf(device, Budget(1000, "host"))
+    shelf = Shelf(device, TierBudget(1000, "host"))
     arrays = [device.put(np.full((10, 10), i, np.float32)) for i in range(4)]
     kept = [shelf.keep(array) for array in arrays]
     shelf.clear_for(100, 100)

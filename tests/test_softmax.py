@@ -28,10 +28,10 @@ from test_qnet import (
 )
 
 from app.config import PolicyCase
-from app.elementwise import splitmix
 from app.gnn.structure2vec import NodeInputs
+from app.numerics.elementwise import splitmix
+from app.numerics.products import Operand
 from app.problems.mvc import MinimumVertexCover
-from app.products import Part
 from app.rl.node_head import ValueHead, node_gradient, node_scores
 from app.rl.qnet import Evaluation, QNetwork
 from app.rl.softmax import Softmax, draw_nodes
@@ -219,7 +219,7 @@ def test_node_head_is_adjoint_to_its_backward(group, monkeypatch, head):
     dz = own_states(group, batch, [small_integers([8, s], n, 1) for s, n in enumerate(sizes)])[:, 0]
     ones = own_states(group, batch, [np.ones((n, 1), dtype=np.float32) for n in sizes])
     column, xp = ones[:, 0], group.device.xp
-    x = Part(group.device.put(np.ones((1, 1), dtype=np.float32)), (0 * column).astype(np.int32))
+    x = Operand(group.device.put(np.ones((1, 1), dtype=np.float32)), (0 * column).astype(np.int32))
     inputs = NodeInputs(x, ones[:1], column, column, column, column)
     factor = group.device.put(np.ones((3, 1), dtype=np.float32))
     e = Evaluation(batch, inputs, [], H, batch.pool(H), factor)

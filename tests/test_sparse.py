@@ -27,9 +27,9 @@ from mpi4py import MPI
 
 from app.comm.group import Group
 from app.device import HostDevice
+from app.numerics.products import Finish, Operand
 from app.partition.assemble import assemble
 from app.problems.mvc import MinimumVertexCover
-from app.products import Finish, Part
 from app.rl import compact
 from app.rl.env import GraphEnv, step_together
 from app.rl.select import independent
@@ -403,10 +403,10 @@ def test_rows_behind_a_gate(group, name, exchange):
     live = batch.alive_mask(removed_nodes(name))
     table, code = table_of(group, 8, 16), codes_of(group, batch, name, 8)
     signs = np.where(np.arange(8 * 16).reshape(8, 16) % 3 == 0, -1, 1).astype(np.float32)
-    shut = Part(table * group.device.put(signs), code)
+    shut = Operand(table * group.device.put(signs), code)
     product = batch.times(table[code], live)
     expected = group.device.xp.where(live[:, None] > 0, product, 0) * (shut.rows() > 0)
-    for gate in (shut, Part(shut.rows())):
+    for gate in (shut, Operand(shut.rows())):
         found = batch.times(table[code], live, gate)
         assert np.array_equal(group.device.get(found), group.device.get(expected))
 
@@ -419,7 +419,7 @@ def test_sums_over_neighbours_as_an_operand(group, name, exchange):
     live = batch.alive_mask(removed_nodes(name))
     table, code = table_of(group, 8, 16), codes_of(group, batch, name, 8)
     W = group.device.put(np.arange(16 * 5, dtype=np.float32).reshape(16, 5) - 30)
-    there = Part(batch.times_lookup(table, code, live), None, live)
+    there = Operand(batch.times_lookup(table, code, live), None, live)
     found, sums = group.device.dense_pooled(
         [batch.lookup_part(table, code, live, live)], W, Finish(relu=True), batch.members
     )
@@ -459,7 +459,7 @@ def test_borders_between_ranks_do_not_change_bits(group, solo, name, exchange, w
         batch = make_batch(each, name, exchange, cuts)
         X_own = own_states(each, batch, X_states)
         Y_own = batch.times(X_own)
-        sums = [batch.pool(Y_own), batch.sum_blocks(batch.gram_part([Part(X_own)], Y_own))]
+        sums = [batch.pool(Y_own), batch.sum_blocks(batch.gram_part([Operand(X_own)], Y_own))]
         looked_up = batch.times_lookup(table_of(each, 9, 4), codes_of(each, batch, name, 9))
         states = [*whole_states(each, batch, Y_own), *whole_states(each, batch, looked_up)]
         results.append([*states, *map(each.device.get, sums)])
@@ -598,7 +598,7 @@ def test_pooled_states(group, device, name):
 def test_grams(group, device, name):
     batch, X_states, D_states = make_batch(group, name), drawn(name, 3, 1), drawn(name, 2, 70)
     X_own, D_own = (own_states(group, batch, states) for states in (X_states, D_states))
-    gram = device.get(batch.sum_blocks(batch.gram_part([Part(X_own)], D_own)))
+    gram = device.get(batch.sum_blocks(batch.gram_part([Operand(X_own)], D_own)))
     assert np.array_equal(gram.reshape(3, 2), sum(X.T @ D for X, D in zip(X_states, D_states)))
 
 
@@ -608,6 +608,6 @@ def test_sums_have_the_bits_of_one_rank(group, solo, name):
     for each in (group, solo):
         batch = make_batch(each, name)
         X_own, D_own = (own_states(each, batch, states) for states in (X_states, D_states))
-        sums = [batch.pool(X_own), batch.sum_blocks(batch.gram_part([Part(X_own)], D_own))]
+        sums = [batch.pool(X_own), batch.sum_blocks(batch.gram_part([Operand(X_own)], D_own))]
         results.append([each.device.get(array) for array in sums])
     assert same_bits(*results)

@@ -6,11 +6,11 @@ from helpers import EXCHANGES, growing_graph, make_block
 from layer_models import own_rows
 from mpi4py.MPI import COMM_WORLD as WORLD
 
-from app.elementwise import Dropout
 from app.gnn.engine import SPREAD_COLUMNS, Engine
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
-from app.products import ROWS_THROUGH
+from app.numerics.elementwise import Dropout
+from app.numerics.products import ROWS_THROUGH
 
 GRAPH = growing_graph(300, 3, 5)
 WIDTHS = [3, SPREAD_COLUMNS + 1, 2 * SPREAD_COLUMNS]

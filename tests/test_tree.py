@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from app.comm.group import Group
 from app.comm.ordered import GATHER_BYTES, sum_tree
 from app.comm.tree import finish_tree, owned_roots, owned_spans, top_level
-from app.fused import fused
+from app.numerics.fused import fused
+from app.numerics.products import Operand, merge_span
 from app.partition.rows import block_starts
-from app.products import Part, merge_span
 
 
 def tree_sum(X, lo=0, level=None):
@@ -118,7 +118,7 @@ def test_gradients_and_column_sums_on_these_ranks(group):
         a, b = cuts[group.rank], cuts[group.rank + 1]
         own, local = slice(starts[a], starts[b]), (starts[a : b + 1] - starts[a])[None]
         spans, D_own = owned_spans(blocks, a, b), device.put(D[own])
-        parts = [Part(device.put(np.ascontiguousarray(half[own]))) for half in (X[:, :4], X[:, 4:])]
+        parts = [Operand(device.put(np.ascontiguousarray(half[own]))) for half in (X[:, :4], X[:, 4:])]
         dW = sum_tree(group, device.gram_roots(parts, D_own, local, spans), cuts, blocks)
         db = sum_tree(group, device.column_roots(D_own, local, spans), cuts, blocks)
         assert device.get(dW).tobytes() == tree_sum(np.stack(leaves).reshape(blocks, 30)).tobytes()

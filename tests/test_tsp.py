@@ -259,8 +259,8 @@ def test_a_tour_that_takes_too_long_is_given_up(group, monkeypatch):
         clocks.append(clock.seconds)
         return len(clocks) == 4
 
-    monkeypatch.setattr(learned.Clock, "rings", rings)
-    limits = learned.Limits(0.01, 0, 500.0, tell=lambda evaluations, of: told.append((evaluations, of)))
+    monkeypatch.setattr(learned.StartClock, "rings", rings)
+    limits = learned.StartLimits(0.01, 0, 500.0, tell=lambda evaluations, of: told.append((evaluations, of)))
     order, evaluations, _ = learned.insertion(group, net, params, block, limits)
     assert order is None
     assert evaluations == 6  # with the two that tell how long one takes

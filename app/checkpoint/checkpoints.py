@@ -92,7 +92,7 @@ class Nothing:
 NOTHING_KEPT = Nothing()
 
 
-class Part:
+class PieceKeeper:
     """The keeper of one piece of several: its keys are its own."""
 
     def __init__(self, outer: Keeper, name: str) -> None:

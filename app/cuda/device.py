@@ -18,7 +18,7 @@ from app.cuda.matrix import CudaMatrix
 from app.cuda.products import CudaProducts
 from app.cuda.rows import CudaAttention, CudaElementwise
 from app.cuda.staging import PinnedRing, row_major
-from app.distmult import DistMultProducts
+from app.numerics.distmult import DistMultProducts
 
 Array = Any
 

@@ -1,4 +1,4 @@
-"""Products of app/products.py by the kernels spmm.cu, dense.cu, gram.cu and choose.cu."""
+"""Products of app/numerics/products.py by the kernels spmm.cu, dense.cu, gram.cu and choose.cu."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy as np
 from app.cuda.kernels import NULL, THREADS, Kernels, matrix, vector, whole
 from app.cuda.matrix import LONG, CudaMatrix
 from app.errors import NumericsError
-from app.products import PLAIN, Finish, Members, Part, Products
+from app.numerics.products import PLAIN, Finish, Members, Operand, Products
 
 Array = Any
 NO_LIMIT = np.int32(2**31 - 1)
@@ -42,7 +42,7 @@ class CudaProducts(Products):
         Y: Array,
         live: Array | None = None,
         write: bool = False,
-        gate: Part | None = None,
+        gate: Operand | None = None,
     ) -> None:
         """Y += A X; see HostDevice.spmm_add."""
         n, c = Y.shape
@@ -101,12 +101,12 @@ class CudaProducts(Products):
 
     # ---- dense --------------------------------------------------------------------------------------------
 
-    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
+    def dense(self, parts: list[Operand], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; see Products.dense."""
         if len(parts) > PARTS:
             for part in parts:
                 self._make(part)
-            parts = [Part(self.xp.concatenate([part.rows() for part in parts], axis=1))]
+            parts = [Operand(self.xp.concatenate([part.rows() for part in parts], axis=1))]
         rows, m = _rows_of(parts, then), W.shape[1] if parts else then.base.shape[1]
         Z = self.empty((rows, m)) if out is None else out
         if not rows or not m:
@@ -132,7 +132,7 @@ class CudaProducts(Products):
         width = next((w for w in WIDTHS if w >= m), WIDTHS[-1])
         self.kernels.launch_blocks(f"dense_{width}", -(-rows // 128), *operands, across=-(-m // width))
 
-    def _dense_made(self, parts: list[Part], operands: tuple[Any, ...], rows: int, Z: Array) -> Array:
+    def _dense_made(self, parts: list[Operand], operands: tuple[Any, ...], rows: int, Z: Array) -> Array:
         """dense with one part whose rows are made on the way: in the same kernel where they fit a block."""
         (which,) = (i for i, part in enumerate(parts) if part.made is not None)
         made, N = parts[which].made, parts[which].X
@@ -149,14 +149,14 @@ class CudaProducts(Products):
         )  # fmt: skip
         return Z
 
-    def _make(self, part: Part) -> None:
+    def _make(self, part: Operand) -> None:
         """The rows of a part that a product is to make, by a kernel of their own."""
         if part.made is not None:
             table, code = part.made.table, part.made.code
             rows = part.X.reshape(-1, code.shape[1] * table.shape[1])
             self.spmm_lookup(part.made.A, table, code, rows, part.made.live, True)
 
-    def _parts(self, parts: list[Part], rows: int) -> list[Any]:
+    def _parts(self, parts: list[Operand], rows: int) -> list[Any]:
         """The arguments of dense.cu for its three parts."""
         found: list[Any] = []
         for part in parts:
@@ -171,7 +171,7 @@ class CudaProducts(Products):
 
     def row_product(self, X: Array, W: Array) -> Array:
         """X W; see HostDevice.row_product."""
-        return self.dense([Part(X)], W)
+        return self.dense([Operand(X)], W)
 
     def gated_spread(self, values: Array, index: Array, gate: Array) -> Array:
         """values[index] * (gate > 0); see Products.gated_spread."""
@@ -205,14 +205,14 @@ class CudaProducts(Products):
             self._tables[key] = self.put(values)
         return self._tables[key]
 
-    def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
+    def gram(self, parts: list[Operand], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
         """[parts]^T D by row blocks; see Products.gram."""
         blocks = starts.shape[1] - 1
         out = self.empty((blocks, sum(part.X.shape[1] for part in parts) * D.shape[1]))
         self._gram(parts, D, starts, 0, out)
         return out
 
-    def _gram(self, parts: list[Part], D: Array, starts: np.ndarray, first: int, out: Array) -> None:
+    def _gram(self, parts: list[Operand], D: Array, starts: np.ndarray, first: int, out: Array) -> None:
         """out [count, k*m] becomes the addends of `count` row blocks from `first` on."""
         graphs, blocks = starts.shape[0], starts.shape[1] - 1
         (rows, m), at = D.shape, 0
@@ -231,11 +231,11 @@ class CudaProducts(Products):
 
     def block_gram(self, X: Array, D: Array, starts: np.ndarray) -> Array:
         """X^T D by blocks of rows; see HostDevice.block_gram."""
-        return self.gram([Part(X)], D, starts)
+        return self.gram([Operand(X)], D, starts)
 
     def gram_roots(
         self,
-        parts: list[Part],
+        parts: list[Operand],
         D: Array,
         starts: np.ndarray,
         spans: list[tuple[int, int, int]],
@@ -357,7 +357,7 @@ class CudaProducts(Products):
         return self.get(top)
 
 
-def _rows_of(parts: list[Part], then: Finish) -> int:
+def _rows_of(parts: list[Operand], then: Finish) -> int:
     """Rows of a product."""
     if not parts:
         return then.base.shape[0]

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from app.attention import Attention
 from app.cuda.kernels import NULL, Kernels, matrix, vector, whole
 from app.cuda.matrix import CudaMatrix
-from app.elementwise import MASK, Dropout, Elementwise
 from app.errors import NumericsError
+from app.numerics.attention import Attention
+from app.numerics.elementwise import MASK, Dropout, Elementwise
 
 Array = Any
 NO_DROP = (np.uint64(0), NULL, np.int64(0), np.int32(-1), np.float32(1))

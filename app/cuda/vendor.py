@@ -6,7 +6,7 @@ import numpy as np
 
 from app.cuda.device import CudaDevice
 from app.cuda.matrix import CudaMatrix
-from app.products import PLAIN, Finish, Part, Products
+from app.numerics.products import PLAIN, Finish, Operand, Products
 
 Array = Any
 REFUSED = object()  # in the place of a matrix that the library does not take
@@ -35,7 +35,7 @@ class VendorDevice(CudaDevice):
         Y: Array,
         live: Array | None = None,
         write: bool = False,
-        gate: Part | None = None,
+        gate: Operand | None = None,
     ) -> None:
         """Y += A X; rows that are not live are made too."""
         known = None if gate is not None or not A.nnz or not Y.size else self._vendor(A)
@@ -62,7 +62,7 @@ class VendorDevice(CudaDevice):
                 A.vendor = REFUSED
         return None if A.vendor is REFUSED else A.vendor
 
-    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
+    def dense(self, parts: list[Operand], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it, one operation after the other."""
         return Products.dense(self, parts, W, then, out)
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from app.elementwise import Dropout
 from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.layers.table import make_convolution
 from app.gnn.programs import Rows
+from app.numerics.elementwise import Dropout
 
 Array = Any
 NORM = ("gamma", "beta")

@@ -14,7 +14,7 @@ from typing import Any
 from app.comm.tree import finish_tree
 from app.gnn.pieces import PiecedFeatures
 from app.gnn.programs import Programs, Rows
-from app.products import PLAIN, Finish, Part
+from app.numerics.products import PLAIN, Finish, Operand
 
 Array = Any
 Work = Callable[..., None]
@@ -70,7 +70,7 @@ class ByPieces(Programs):
 
         def work(_: int, rows: slice, X: Array) -> None:
             then = PLAIN if scale is None else Finish(scale=scale[rows])
-            self.device.dense([Part(X)], W, then, Z.array[rows])
+            self.device.dense([Operand(X)], W, then, Z.array[rows])
 
         self.each_piece("dense", name, [X], [], [Z], work, 2 * X.width * W.shape[1])
         return Z
@@ -83,7 +83,7 @@ class ByPieces(Programs):
 
         def work(_: int, rows: slice, *arrays: Array) -> None:
             pieces = iter(arrays)
-            parts = [Part(next(pieces) if X in features else X.array[rows]) for X, _ in terms]
+            parts = [Operand(next(pieces) if X in features else X.array[rows]) for X, _ in terms]
             self.device.dense(parts, W, PLAIN, Z.array[rows])
 
         self.each_piece("dense", name, features, others, [Z], work, 2 * W.shape[0] * W.shape[1])
@@ -119,7 +119,7 @@ class ByPieces(Programs):
         whole, device, cut = X, self.device, X.cut
 
         def work(i: int, rows: slice, X: Array) -> None:
-            part = Part(X, scale=None if scale is None else scale[rows])
+            part = Operand(X, scale=None if scale is None else scale[rows])
             sums[i] = device.gram_roots([part], D.array[rows], cut.starts[i], cut.spans[i])
 
         def finish() -> None:

@@ -23,7 +23,7 @@ from app.gnn.reach import FORWARD, narrow_layers, widest_products
 from app.gnn.rehearsal import DenseWidth
 from app.graphs.nodes.data import NodeData
 from app.memory.slow_rows import SlowRows
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.migrate import move_nodes
 from app.partition.rows import RowPartition
 from app.sparse.repartition import repartition
@@ -43,7 +43,7 @@ class Classifier:
 
     def __init__(
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
-        classes: int = 0, multilabel: bool = False, budget: Budget | None = None,
+        classes: int = 0, multilabel: bool = False, budget: TierBudget | None = None,
     ) -> None:  # fmt: skip
         """classes   0: those of the data     budget   a limit for the engine's buffers; it changes no bit."""
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
@@ -53,7 +53,7 @@ class Classifier:
         self.params.draw_glorot(seed, self.model.constants())
         self._settle(block, budget)
 
-    def _settle(self, block: RowBlock, budget: Budget | None) -> None:
+    def _settle(self, block: RowBlock, budget: TierBudget | None) -> None:
         """Features, labels and buffers for the rows of a block. Ranks: all call."""
         group, case = self.group, self.case
         self.block, self._budget = block, budget
@@ -75,7 +75,7 @@ class Classifier:
         X_own = input_rows(self.data, self.block, self.case.feature_rows)
         return make_features(self.group, X_own, self.block.own_counts)
 
-    def _limit_features(self, budget: Budget) -> FeatureStore | None:
+    def _limit_features(self, budget: TierBudget) -> FeatureStore | None:
         """Dense features: on the device, or in the slow tier where some rank's rows and features together
         would pass the limit; then their pieces are tensors of the plan. Ranks: all call."""
         group, engine = self.group, self.engine
@@ -162,7 +162,7 @@ class Classifier:
             self.scores_own()
             self.embed_own()
 
-    def _plan(self, budget: Budget | None, store: FeatureStore | None) -> None:
+    def _plan(self, budget: TierBudget | None, store: FeatureStore | None) -> None:
         """Make the buffers that the recorded programs need, or the plan of what moves. Ranks: all call."""
         with raise_together(self.group, "planning the memory of an epoch"):
             engine = self.engine
@@ -178,7 +178,7 @@ class Classifier:
         self._narrow()
         self._tile(budget)
 
-    def _tile(self, budget: Budget | None) -> None:
+    def _tile(self, budget: TierBudget | None) -> None:
         """Get the matrices of the epochs' products ready for many of them, where memory is not scarce."""
         self.tiled_bytes, engine = 0, self.engine
         if not self.case.epochs or (budget and budget.limit):

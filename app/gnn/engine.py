@@ -19,9 +19,9 @@ from app.gnn.pieces import FeatureStore, PiecedFeatures
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, Narrow
 from app.memory.slow_rows import SlowRows
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
+from app.numerics.products import PLAIN, Finish, Operand
 from app.partition.rows import RowPartition
-from app.products import PLAIN, Finish, Part
 
 Array = Any
 NO_NUMBERS: Array = object()  # stands for an array in a dry run
@@ -74,7 +74,7 @@ class Engine(ByPieces):
         self.gradient: Array = None
         self._parts: Array = None
 
-    def allocate(self, budget: Budget | None = None, inputs: FeatureStore | None = None) -> None:
+    def allocate(self, budget: TierBudget | None = None, inputs: FeatureStore | None = None) -> None:
         """Make the planned buffers (Programs.allocate) and the gradients."""
         super().allocate(budget, inputs)
         self.gradient = self.device.zeros((self.params.size,))
@@ -104,7 +104,7 @@ class Engine(ByPieces):
             self._run("dense", name, [], [Z], times, 2 * X.stored * W.shape[1], **counts)
             return Z
         then = PLAIN if scale is None else Finish(scale=scale)
-        times = lambda: self.device.dense([Part(X.array)], W, then, Z.array)  # noqa: E731
+        times = lambda: self.device.dense([Operand(X.array)], W, then, Z.array)  # noqa: E731
         self._run("dense", name, [X], [Z], times, 2 * X.width * W.shape[1], shape=W.shape)
         return Z
 
@@ -124,7 +124,7 @@ class Engine(ByPieces):
         Z = self.take(name, W.shape[1])
 
         def work() -> None:
-            self.device.dense([Part(X.array) for X, _ in terms], W, PLAIN, Z.array)
+            self.device.dense([Operand(X.array) for X, _ in terms], W, PLAIN, Z.array)
 
         self._run("dense", name, [X for X, _ in terms], [Z], work, 2 * W.shape[0] * W.shape[1], shape=W.shape)
         return Z
@@ -137,7 +137,7 @@ class Engine(ByPieces):
         W = self.device.xp.concatenate([W for _, W in terms])
 
         def work() -> None:
-            self.device.dense_through([Part(X.array) for X, _ in terms], W, H.array, H.drop)
+            self.device.dense_through([Operand(X.array) for X, _ in terms], W, H.array, H.drop)
 
         reads, columns = [X for X, _ in terms] + [H], 2 * W.shape[0] * W.shape[1]
         self._run("dense", H.name, reads, [H], work, columns, shape=W.shape)
@@ -313,7 +313,7 @@ class Engine(ByPieces):
         rows = [] if isinstance(X, Features) else [X]
 
         def tree() -> None:
-            part = Part(X.array, scale=scale)
+            part = Operand(X.array, scale=scale)
             found = self.device.gram_roots([part], D.array, self.starts, self.spans)
             self._part(name)[...] = found if pick is None else found[:, pick]
 

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.comm.group import Group
-from app.elementwise import Dropout
-from app.products import Finish, Part
+from app.numerics.elementwise import Dropout
+from app.numerics.products import Finish, Operand
 
 Array = Any
 
@@ -46,7 +46,7 @@ class DenseFeatures:
 
     def times(self, W: Array, out: Array, scale: Array | None = None) -> None:
         """out [n_own, m] = scale * (X W)."""
-        self.device.dense([Part(self.array)], W, Finish(scale=scale), out)
+        self.device.dense([Operand(self.array)], W, Finish(scale=scale), out)
 
 
 class _Entries:

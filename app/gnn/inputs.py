@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from app.graphs.nodes.data import NodeData
 from app.memory.slow_rows import SlowRows
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.nodes import InMemory, MakeRoom
 from app.sparse.rowblock import RowBlock
 
@@ -40,14 +40,14 @@ def scaled_rows(X: np.ndarray | sp.csr_array, feature_rows: str) -> np.ndarray |
     return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
 
 
-def feature_room(budget: Budget, device: Any) -> MakeRoom:
+def feature_room(budget: TierBudget, device: Any) -> MakeRoom:
     """Where dense features are read to: the slow tier, where memory has a limit and that is a file."""
     if budget.limit and budget.tier(device) == "file":
         return lambda shape: SlowRows(shape, device, budget)
     return InMemory
 
 
-def in_file(data: NodeData, device: Any, budget: Budget) -> NodeData:
+def in_file(data: NodeData, device: Any, budget: TierBudget) -> NodeData:
     """The same data, dense features in a file where that is the slow tier.
 
     Raises CaseError where the disk has no room.
@@ -58,7 +58,7 @@ def in_file(data: NodeData, device: Any, budget: Budget) -> NodeData:
 
 
 def slow_input(
-    data: NodeData, feature_rows: str, pieces: list[slice], device: Any, budget: Budget
+    data: NodeData, feature_rows: str, pieces: list[slice], device: Any, budget: TierBudget
 ) -> SlowRows:
     """`input_rows` of dense features in the slow tier, made some rows at a time.
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from app.config import GnnCase, RgcnCase
-from app.elementwise import Dropout
 from app.errors import CaseError
 from app.gnn.archive import MOST_WEIGHTS
 from app.gnn.block import Block
@@ -14,6 +13,7 @@ from app.gnn.layers.table import LAYERS, leaves
 from app.gnn.parameters import constants_of
 from app.gnn.programs import Rows
 from app.gnn.reach import BACKWARD, FORWARD
+from app.numerics.elementwise import Dropout
 from app.rng import key_of
 
 Array = Any

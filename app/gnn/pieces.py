@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from app.comm.tree import owned_roots, owned_spans
-from app.elementwise import Dropout
 from app.gnn.features import DenseFeatures
 from app.gnn.programs import Rows
 from app.memory.slow_rows import SlowRows
+from app.numerics.elementwise import Dropout
 
 Array = Any
 MOST_PIECES = 8  # of whole size, and at least about half as many; the first and the last may be smaller

@@ -16,7 +16,7 @@ from app.gnn.work_clock import WorkClock
 from app.memory.arena import LINE
 from app.memory.operations import Epoch, Operation
 from app.memory.plan import METHODS, Plan
-from app.memory.tiers import Budget, Inputs
+from app.memory.tiers import Inputs, TierBudget
 
 Array = Any
 
@@ -94,7 +94,7 @@ class Programs:
             self.plan = plan_buffers(self._lives)
         self.numeric = True
 
-    def allocate(self, budget: Budget | None = None, inputs: Inputs | None = None) -> None:
+    def allocate(self, budget: TierBudget | None = None, inputs: Inputs | None = None) -> None:
         """Make the planned buffers; steady state allocates nothing else of their size.
 
         budget   where the buffers would pass its limit, rows go to and fro between two tiers of memory

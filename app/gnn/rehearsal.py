@@ -12,7 +12,7 @@ from app.gnn.features import DenseFeatures, SparseFeatures
 from app.gnn.model import Draws, Model
 from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, PiecedFeatures
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 
 
 class SparseWidth(SparseFeatures):
@@ -79,7 +79,7 @@ def _record_reading(engine: Engine, program: str, name: str, forward: Callable[[
         engine.free(H)
 
 
-def memory_lines(engine: Engine, limited: Engine | None, budget: Budget) -> list[str]:
+def memory_lines(engine: Engine, limited: Engine | None, budget: TierBudget) -> list[str]:
     """The memory of a recorded epoch, and the plan of its moves where it passes a limit.
 
     limited   the engine that has recorded what runs then, or None

@@ -7,7 +7,7 @@ from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures
 from app.gnn.parameters import Parameters
 from app.gnn.programs import Rows
-from app.products import Part
+from app.numerics.products import Operand
 from app.sparse.batch import StateBatch
 
 Array = Any
@@ -103,14 +103,14 @@ class StateEngine(Engine):
         pick: Array | None = None,
     ) -> None:
         """Addends of X^T D, rows of X times scale; see Engine.gram."""
-        found = self.batch.gram_part([Part(X.array, scale=scale)], D.array, self.alive_own)
+        found = self.batch.gram_part([Operand(X.array, scale=scale)], D.array, self.alive_own)
         self.parts[name] = found if pick is None else found[:, pick]
 
     def column_sums(self, name: str, D: Rows) -> None:
         """Addends of the sum of the rows of D."""
-        self.parts[name] = self.batch.gram_part([Part(self._column)], D.array, self.alive_own)
+        self.parts[name] = self.batch.gram_part([Operand(self._column)], D.array, self.alive_own)
 
     def dot(self, name: str, X: Rows, D: Rows) -> None:
         """Addends of the sum of all elements of X * D."""
         dots = self.device.xp.ascontiguousarray(self.device.row_dots(X.array, D.array)[:, None])
-        self.parts[name] = self.batch.gram_part([Part(self._column)], dots, self.alive_own)
+        self.parts[name] = self.batch.gram_part([Operand(self._column)], dots, self.alive_own)

@@ -5,7 +5,7 @@ from typing import Any
 
 from app.gnn.parameters import Parameters
 from app.memory.shelf import Kept, Shelf
-from app.products import Finish, Part
+from app.numerics.products import Finish, Operand
 from app.sparse.batch import StateBatch
 
 Array = Any
@@ -28,18 +28,18 @@ class NodeInputs:
                   None: edges show nodes as they are
     """
 
-    x_own: Part
+    x_own: Operand
     alive_entries: Array
     alive_own: Array
     candidate_own: Array
     present_own: Array
     scale_own: Array
-    weights_own: Part | None = None
+    weights_own: Operand | None = None
     mirror: Array | None = None
 
-    def mirrored(self, part: Part) -> Part:
+    def mirrored(self, part: Operand) -> Operand:
         """Rows that stand in a table, as edges of negative weight show them."""
-        return Part(part.X[self.mirror], part.index, part.scale)
+        return Operand(part.X[self.mirror], part.index, part.scale)
 
 
 class Structure2Vec:
@@ -132,7 +132,7 @@ class Structure2Vec:
                 Z, sums = device.dense_pooled(*operands, batch.members)
             else:
                 Z = device.dense(*operands)
-            H = Part(Z)
+            H = Operand(Z)
             held = [self._shelved(met[0], keep), *([saved[-1][1]] if self.self_weight else [])]
             last = layer == self.layers - 1  # whose H the caller holds
             saved.append((held, H if last else self._shelved(H, keep)) if keep else ([], None))
@@ -142,7 +142,7 @@ class Structure2Vec:
             sums = device.fold_members(batch.members, H_own)
         return H_own, saved, sums
 
-    def _shelved(self, part: Part, keep: bool) -> Any:
+    def _shelved(self, part: Operand, keep: bool) -> Any:
         """A part for the backward pass; under a limit of memory rows of its own go on the shelf."""
         if self.shelf is None or not keep or part.index is not None:
             return part
@@ -154,27 +154,27 @@ class Structure2Vec:
             arrays = 4 * self.K * (ROUND_ARRAYS + self.self_weight)
             self.shelf.clear_for(arrays * batch.rows, arrays * batch.most_rows)
 
-    def _fixed_parts(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> list[Part]:
+    def _fixed_parts(self, params: Parameters, batch: StateBatch, inputs: NodeInputs) -> list[Operand]:
         """x and T, which are the same in every round; where T is a function of the degree, in one table."""
         if not self.edge_weights:
             return [inputs.x_own]
         device, weights = batch.device, inputs.weights_own
         T = device.row_product(weights.X, self.relu_pair(device.xp, params))
         if weights.index is None:
-            return [inputs.x_own, Part(T)]
-        return [Part(device.xp.concatenate([inputs.x_own.X, T], axis=1), weights.index)]
+            return [inputs.x_own, Operand(T)]
+        return [Operand(device.xp.concatenate([inputs.x_own.X, T], axis=1), weights.index)]
 
     def _first_round(
-        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, fixed: list[Part]
-    ) -> Part:
+        self, params: Parameters, batch: StateBatch, inputs: NodeInputs, fixed: list[Operand]
+    ) -> Operand:
         """H_1; where x and T are one table it is a table too, with the same index."""
         W = self.weight(params, 0)
         if len(fixed) > 1:
-            return Part(batch.device.dense(fixed, W, Finish(relu=True, scale=inputs.present_own)))
-        return Part(batch.device.dense([Part(fixed[0].X)], W, Finish(relu=True)), fixed[0].index)
+            return Operand(batch.device.dense(fixed, W, Finish(relu=True, scale=inputs.present_own)))
+        return Operand(batch.device.dense([Operand(fixed[0].X)], W, Finish(relu=True)), fixed[0].index)
 
     @staticmethod
-    def _neighbours(batch: StateBatch, inputs: NodeInputs, H: Part) -> Part:
+    def _neighbours(batch: StateBatch, inputs: NodeInputs, H: Operand) -> Operand:
         """scale * A (alive * H)."""
         if H.index is not None:
             table = H.X * inputs.alive_entries
@@ -185,7 +185,7 @@ class Structure2Vec:
         H_own = H.X
         if inputs.alive_own is not inputs.present_own:
             H_own = batch.device.dense([], H_own[:0], Finish(base=H_own, base_scale=inputs.alive_own))
-        return Part(batch.times(H_own, inputs.alive_own), scale=inputs.scale_own)
+        return Operand(batch.times(H_own, inputs.alive_own), scale=inputs.scale_own)
 
     def backward(
         self, params: Parameters, batch: StateBatch, inputs: NodeInputs, saved: list[Any], dZ_own: Array
@@ -220,24 +220,24 @@ class Structure2Vec:
                 _drop(*saved[layer][0], saved[layer - 1][1])
         return parts
 
-    def _fixed_columns(self, xp: Any, inputs: NodeInputs) -> list[Part]:
+    def _fixed_columns(self, xp: Any, inputs: NodeInputs) -> list[Operand]:
         """x, and the sums of edge weights where they are used, for the gradients of every round."""
         weights = inputs.weights_own
         if not self.edge_weights:
             return [inputs.x_own]
         if weights.index is None:
             return [inputs.x_own, weights]
-        return [Part(xp.concatenate([inputs.x_own.X, weights.X], axis=1), weights.index)]
+        return [Operand(xp.concatenate([inputs.x_own.X, weights.X], axis=1), weights.index)]
 
     def _through_round(
-        self, batch: StateBatch, inputs: NodeInputs, Wt: Array, dZ_own: Array, H: Part
+        self, batch: StateBatch, inputs: NodeInputs, Wt: Array, dZ_own: Array, H: Operand
     ) -> tuple[Array, Array | None]:
         """dZ_{l-1} from dZ_l; Wt [K, K (+K)] is the part of W_l^T that meets N and H_{l-1} = H.
 
         returns   that, and where nodes have mirror images the same of the images' H
         """
         device, signed = batch.device, inputs.mirror is not None and H.index is not None
-        dN_own = device.dense([Part(dZ_own)], Wt[:, : self.K], Finish(scale=inputs.scale_own))
+        dN_own = device.dense([Operand(dZ_own)], Wt[:, : self.K], Finish(scale=inputs.scale_own))
         if not signed and not self.self_weight:
             return batch.times(dN_own, inputs.alive_own, H), None
         if signed:
@@ -249,7 +249,7 @@ class Structure2Vec:
             return _gated(device, dH_own, inputs.alive_own, H), dimage_own
         alive_own = None if inputs.alive_own is inputs.present_own else inputs.alive_own
         then = Finish(dH_own, alive_own, scale=inputs.present_own, gate=H.X, gate_index=H.index)
-        return device.dense([Part(dZ_own)], Wt[:, self.K :], then), dimage_own
+        return device.dense([Operand(dZ_own)], Wt[:, self.K :], then), dimage_own
 
     def _add(self, parts: dict[str, Array], layer: int, part: Array) -> None:
         """Collect one layer's addends; a shared W sums them over layers, from the last to the first."""
@@ -297,7 +297,7 @@ class Structure2Vec:
         return xp.concatenate([xp.maximum(theta2, 0), xp.maximum(-theta2, 0)], axis=0)
 
 
-def _gated(device: Any, D: Array, scale: Array, H: Part) -> Array:
+def _gated(device: Any, D: Array, scale: Array, H: Operand) -> Array:
     """scale * D * [H > 0]."""
     return device.dense([], D[:0], Finish(base=D, base_scale=scale, gate=H.X, gate_index=H.index))
 
@@ -310,9 +310,9 @@ class _KeptPart:
     scale: Array | None
 
 
-def _whole(part: Any) -> Part:
+def _whole(part: Any) -> Operand:
     """A part with its rows."""
-    return Part(part.rows.get(), None, part.scale) if isinstance(part, _KeptPart) else part
+    return Operand(part.rows.get(), None, part.scale) if isinstance(part, _KeptPart) else part
 
 
 def _drop(*parts: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from app.memory.arena import LINE, padded
 from app.memory.operations import Epoch
 from app.memory.plan import METHODS, Plan, make_plan
-from app.memory.tiers import Budget, Inputs, Tiers
+from app.memory.tiers import Inputs, TierBudget, Tiers
 
 Array = Any
 TRAINING = "epoch"  # the program that runs again and again; the others now and then
@@ -62,7 +62,12 @@ class TieredRows:
     """
 
     def __init__(
-        self, plans: dict[str, Plan], n_own: int, device: Any, budget: Budget, inputs: Inputs | None = None
+        self,
+        plans: dict[str, Plan],
+        n_own: int,
+        device: Any,
+        budget: TierBudget,
+        inputs: Inputs | None = None,
     ) -> None:
         self.plans, self.n_own, self._last = plans, n_own, ""
         block = device.zeros((max([LINE, *(plan.peak_bytes for plan in plans.values())]) // 4,))

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.errors import CaseError
 from app.memory.slow import DeviceCopies, HostCopies, file_map
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 
 Array = Any
 
@@ -54,7 +54,7 @@ class Shelf:
     Ranks            each has its own; how much of it is in which tier is nobody else's concern
     """
 
-    def __init__(self, device: Any, budget: Budget) -> None:
+    def __init__(self, device: Any, budget: TierBudget) -> None:
         self.device, self.limit = device, budget.limit
         self.loaded = self.stored = 0
         self.copies: Any = HostCopies() if device.xp is np else DeviceCopies(device)

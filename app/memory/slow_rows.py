@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.memory.slow import PAGE, file_map
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 
 PIECE_BYTES = 1 << 24  # that are copied at a time
 
@@ -25,7 +25,7 @@ class SlowRows:
     """
 
     def __init__(
-        self, shape: tuple[int, ...], device: Any, budget: Budget, array: np.ndarray | None = None
+        self, shape: tuple[int, ...], device: Any, budget: TierBudget, array: np.ndarray | None = None
     ) -> None:
         """array   memory of the host that has the rows already, instead of new one
 
@@ -44,7 +44,7 @@ class SlowRows:
             self.array = np.zeros(shape, dtype=np.float32)
 
     @classmethod
-    def of(cls, rows: np.ndarray, device: Any, budget: Budget) -> "SlowRows":
+    def of(cls, rows: np.ndarray, device: Any, budget: TierBudget) -> "SlowRows":
         """Rows that are in memory of the host: a copy in a file, but for such as lie in one; the same where
         the host is the slow tier; a page-locked copy beside a GPU, which reads it while it computes.
 
@@ -65,7 +65,7 @@ class SlowRows:
         return made
 
     @classmethod
-    def empty(cls, shape: tuple[int, ...], device: Any, budget: Budget) -> "SlowRows":
+    def empty(cls, shape: tuple[int, ...], device: Any, budget: TierBudget) -> "SlowRows":
         """Rows that somebody will write."""
         if budget.tier(device) == "file" or device.xp is np:
             return cls(shape, device, budget)

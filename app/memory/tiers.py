@@ -16,7 +16,7 @@ TIERS = ("file", "host")
 
 
 @dataclass(frozen=True)
-class Budget:
+class TierBudget:
     """What a program's tensors may take: bytes of the fast tier, and where the others go.
 
     slow     "file", "host" or "auto": a file on the host, the host's memory on a GPU
@@ -30,7 +30,7 @@ class Budget:
     method: str = METHODS[0]
 
     @classmethod
-    def of(cls, memory: Any) -> "Budget":
+    def of(cls, memory: Any) -> "TierBudget":
         """What the table [memory] of a case says."""
         return cls(round(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
 
@@ -75,7 +75,7 @@ class Tiers:
     """
 
     def __init__(
-        self, plan: Plan, device: Any, budget: Budget, block: Array = None, inputs: Inputs | None = None
+        self, plan: Plan, device: Any, budget: TierBudget, block: Array = None, inputs: Inputs | None = None
     ) -> None:
         """block    flat float32 memory of at least plan.peak_bytes to use instead of an own one
         inputs   where inputs lie that are not to be given

@@ -38,9 +38,9 @@ from app.model.rates import (
 )
 from app.model.timing import Bench, Pool
 from app.native.library import keep_freed_memory
+from app.numerics.products import Finish, Members, Operand
 from app.partition.rows import partition_rows
 from app.problems.mvc import MinimumVertexCover
-from app.products import Finish, Members, Part
 from app.rl.agent import Agent, score_environments
 from app.rl.env import GraphEnv
 from app.rl.qnet import QNetwork
@@ -220,22 +220,22 @@ def _add_dense(bench: Bench, pool: Pool, net: QNetwork) -> None:
             )
 
 
-def _left(pool: Pool, net: QNetwork, rows: int, index: Any, scale: Any, parts: int) -> list[Part]:
+def _left(pool: Pool, net: QNetwork, rows: int, index: Any, scale: Any, parts: int) -> list[Operand]:
     """Columns of the left operand: F, or F + 2 K."""
-    out = [Part(pool.take(64, net.F), index)]
+    out = [Operand(pool.take(64, net.F), index)]
     if parts > 1:
-        out += [Part(pool.take(rows, net.K), None, scale), Part(pool.take(rows, net.K))]
+        out += [Operand(pool.take(rows, net.K), None, scale), Operand(pool.take(rows, net.K))]
     return out
 
 
-def _forward(device: Any, left: Callable[[], list[Part]], net: QNetwork, scale: Any) -> None:
+def _forward(device: Any, left: Callable[[], list[Operand]], net: QNetwork, scale: Any) -> None:
     parts = left()
     W = device.xp.full((sum(part.X.shape[1] for part in parts), net.K), 0.01, dtype=np.float32)
     device.dense(parts, W, Finish(relu=True, scale=scale))
 
 
 def _gram(
-    device: Any, left: Callable[[], list[Part]], pool: Pool, net: QNetwork, starts: np.ndarray, live: Any
+    device: Any, left: Callable[[], list[Operand]], pool: Pool, net: QNetwork, starts: np.ndarray, live: Any
 ) -> None:
     device.gram(left(), pool.take(len(live), net.K), starts, live)
 

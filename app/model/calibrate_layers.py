@@ -9,13 +9,13 @@ import numpy as np
 from app.comm.group import Group
 from app.comm.tree import owned_spans
 from app.config import GnnCase
-from app.elementwise import Dropout
 from app.gnn.classifier import SPLITS, Classifier
 from app.graphs.nodes.data import NodeData
 from app.model.rates import DenseRate, PassRate
 from app.model.timing import Bench, Pool
+from app.numerics.elementwise import Dropout
+from app.numerics.products import Finish, Operand
 from app.partition.rows import partition_rows
-from app.products import Finish, Part
 from app.sparse.rowblock import RowBlock
 
 LAYERS = (16, 64, 256)  # columns of both operands of a layer's dense products, and of its passes
@@ -53,8 +53,8 @@ def add_layers(bench: Bench, pool: Pool) -> None:
         W = device.put(np.full((width, width), 0.01, dtype=np.float32))
         out, take = device.empty((rows, width)), partial(pool.take, rows, width)
         calls = {
-            "wide dense": lambda W=W, out=out, take=take: device.dense([Part(take())], W, Finish(), out),
-            "wide gram": lambda take=take: device.gram_roots([Part(take())], take(), starts, spans),
+            "wide dense": lambda W=W, out=out, take=take: device.dense([Operand(take())], W, Finish(), out),
+            "wide gram": lambda take=take: device.gram_roots([Operand(take())], take(), starts, spans),
             "drop": lambda out=out: device.activate(out, relu=True, drop=drop),
             "loss": lambda out=out: device.softmax_loss(out, label, weight),
         }

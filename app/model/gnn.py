@@ -32,13 +32,13 @@ from app.gnn.pieces import cut_rows
 from app.gnn.reach import BACKWARD, copied_shares, expected_shares
 from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
 from app.memory.operations import Operation
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.model.layout import Layout
 from app.model.work import MESSAGES, Term, Terms, by_slices
 from app.partition.rows import block_count, block_starts
 
 INTEGER = 8  # bytes of a number of hits
-NO_LIMIT = Budget(0)
+NO_LIMIT = TierBudget(0)
 SCORE_CALLS = 12  # operations that counting hits takes
 ATTEND_BACK = 2.2  # times what attention takes for an entry and a head, backward
 OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
@@ -88,7 +88,7 @@ class Training:
     owned: np.ndarray | None = None
     shares: list[float] = field(default_factory=list)
     copies: list[float] = field(default_factory=list)
-    budget: Budget = NO_LIMIT
+    budget: TierBudget = NO_LIMIT
     directed: bool = False
     engine: Engine = field(init=False)
     limited: Engine | None = field(init=False, default=None)

@@ -15,7 +15,7 @@ from app.graphs.generators.random_nodes import RANDOM_TRAIN
 from app.graphs.nodes.data import NO_LABELS, TRAIN, DenseFeatures, Labels, Splits
 from app.graphs.nodes.files import open_node_table
 from app.graphs.nodes.keyed import Nodes
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.model import gnn_memory, memory
 from app.model.gnn import Inputs, Training, traffic
 from app.model.layout import estimate
@@ -62,7 +62,7 @@ def training_of(
         raise CaseError(NO_LABELS)
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
     directed = case.graph.neighbours != "both"
-    return Training(device, gnn, inputs, layout, budget=Budget.of(case.memory), directed=directed)
+    return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)
 
 
 def estimate_lines(training: Training, rates: Rates, base: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-/* Attention over stored entries, as in app/attention.py: the same operations in the same order, row by row.
+/* Attention over stored entries, as in app/numerics/attention.py: the same operations in the same order, row by row.
  *
  * Entries are taken in groups: first the numbers of each head, of which the exponentials fill whole registers, then
  * the rows that they weigh. An entry's columns of l, r, ... follow its row, so the first part also fetches the rows. */

@@ -1,13 +1,13 @@
-"""The compiled operations on stored entries (attention.c): those of app/attention.py row by row."""
+"""The compiled operations on stored entries (attention.c): those of app/numerics/attention.py row by row."""
 
 import ctypes
 from typing import Any
 
 import numpy as np
 
-from app.attention import Attention
 from app.errors import NumericsError
 from app.native.library import address, function
+from app.numerics.attention import Attention
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GROUP = 256  # of attention.c: a head's numbers of one entry must fit

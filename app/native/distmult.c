@@ -1,4 +1,4 @@
-/* DistMult on triples: what app/distmult.py says, without a row of numbers for every triple. */
+/* DistMult on triples: what app/numerics/distmult.py says, without a row of numbers for every triple. */
 #include "common.h"
 
 enum { TOGETHER = 8, AHEAD = 16 };

@@ -1,13 +1,13 @@
-"""The compiled sums over triples (distmult.c): those of app/distmult.py."""
+"""The compiled sums over triples (distmult.c): those of app/numerics/distmult.py."""
 
 import ctypes
 from typing import Any
 
 import numpy as np
 
-from app.distmult import DistMultProducts
 from app.errors import NumericsError
 from app.native.library import address, function
+from app.numerics.distmult import DistMultProducts
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 SCORES = function("lk_triple_scores", Long, *(Pointer,) * 5, Long, Pointer)

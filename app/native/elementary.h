@@ -1,4 +1,4 @@
-/* exp and log of app/elementary.py: the same exact operations in the same order, hence the same bits. */
+/* exp and log of app/numerics/elementary.py: the same exact operations in the same order, hence the same bits. */
 #ifndef LOCKSTEP_ELEMENTARY_H
 #define LOCKSTEP_ELEMENTARY_H
 

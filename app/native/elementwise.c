@@ -1,10 +1,10 @@
-/* The operations on rows of app/elementwise.py: the same operations on every element in the same order. */
+/* The operations on rows of app/numerics/elementwise.py: the same operations on every element in the same order. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-trapping-math") /* nobody asks which exceptions were raised: both sides of a choice may run */
 #endif
 #include "elementary.h"
 
-/* Which elements are dropped: see Dropout in app/elementwise.py. */
+/* Which elements are dropped: see Dropout in app/numerics/elementwise.py. */
 typedef struct {
     uint64_t key;
     int64_t first_row, threshold;

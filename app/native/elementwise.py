@@ -1,13 +1,13 @@
-"""The compiled operations on rows (elementwise.c): those of app/elementwise.py in one pass."""
+"""The compiled operations on rows (elementwise.c): those of app/numerics/elementwise.py in one pass."""
 
 import ctypes
 from typing import Any
 
 import numpy as np
 
-from app.elementwise import MASK, Dropout, Elementwise
 from app.errors import NumericsError
 from app.native.library import address, aligned, function
+from app.numerics.elementwise import MASK, Dropout, Elementwise
 
 Long, Pointer, Float = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 Matrix = (Pointer, Long)  # the first element, and elements from one row to the next

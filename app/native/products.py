@@ -8,7 +8,7 @@ import numpy as np
 from app.errors import NumericsError
 from app.native.library import address, aligned, function
 from app.native.tiled import LEAST_COLUMNS, TiledMatrix, expected_bytes, lay_out, tiled_height
-from app.products import PLAIN, Finish, Members, Part
+from app.numerics.products import PLAIN, Finish, Members, Operand
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LANES = 16  # columns of the small matrix are padded to a multiple of this
@@ -110,7 +110,7 @@ class NativeProducts:
         Y: np.ndarray,
         live: np.ndarray | None = None,
         write: bool = False,
-        gate: Part | None = None,
+        gate: Operand | None = None,
         tiled: TiledMatrix | None = None,
     ) -> None:
         """Y += A X, or Y = A X; with a gate of rows of f columns, times (gate > 0). tiled: of A, or None."""
@@ -155,7 +155,7 @@ class NativeProducts:
         f: int,
         live: np.ndarray | None = None,
         write: bool = False,
-        gate: Part | None = None,
+        gate: Operand | None = None,
     ) -> None:
         """spmm_add for every graph of a batch; table [graphs, 9]: a record, rows in X and Y, states."""
         _check_rows(X, Y)
@@ -217,7 +217,7 @@ class NativeProducts:
         return out
 
     def dense(
-        self, parts: list[Part], W: np.ndarray, then: Finish, out: np.ndarray | None = None
+        self, parts: list[Operand], W: np.ndarray, then: Finish, out: np.ndarray | None = None
     ) -> np.ndarray:
         """[parts] W and what follows it."""
         shape = (_extent(parts)[0] if parts else len(then.base), W.shape[1])
@@ -228,7 +228,7 @@ class NativeProducts:
         self._dense(parts, W, then, Z, None, None)
         return Z
 
-    def dense_through(self, parts: list[Part], W: np.ndarray, H: np.ndarray, factor: float) -> None:
+    def dense_through(self, parts: list[Operand], W: np.ndarray, H: np.ndarray, factor: float) -> None:
         """H becomes factor * [parts] W where it is above 0, else 0."""
         _check_rows(H)
         if (_extent(parts)[0], W.shape[1]) != H.shape:
@@ -238,7 +238,7 @@ class NativeProducts:
         self._dense(parts, W, PLAIN, H, None, None, through=(address(H), _row_length(H), factor))
 
     def dense_pooled(
-        self, parts: list[Part], W: np.ndarray, then: Finish, members: Members
+        self, parts: list[Operand], W: np.ndarray, then: Finish, members: Members
     ) -> tuple[np.ndarray, np.ndarray]:
         """dense of the rows of one graph and, while they are in the cache, its fold_members."""
         Z = aligned((_extent(parts)[0], W.shape[1]))
@@ -248,7 +248,7 @@ class NativeProducts:
         self._dense(parts, W, then, Z, None, None, pool)
         return Z, sums
 
-    def score(self, parts: list[Part], W: np.ndarray, w: np.ndarray, then: Finish) -> np.ndarray:
+    def score(self, parts: list[Operand], W: np.ndarray, w: np.ndarray, then: Finish) -> np.ndarray:
         """The rows of dense(parts, W, then) times w, which are never written."""
         out = np.empty(_extent(parts)[0], dtype=np.float32)
         self._dense(parts, W, then, None, np.ascontiguousarray(w), out)
@@ -256,7 +256,7 @@ class NativeProducts:
 
     def _dense(
         self,
-        parts: list[Part],
+        parts: list[Operand],
         W: np.ndarray,
         then: Finish,
         Z: np.ndarray | None,
@@ -285,7 +285,7 @@ class NativeProducts:
                     1,
                     padded,
                     padded,
-                    _parts([Part(parts[0].X)]),
+                    _parts([Operand(parts[0].X)]),
                     address(W),
                     address(start),
                     padded,
@@ -324,7 +324,7 @@ class NativeProducts:
         return top, where
 
     def gram(
-        self, parts: list[Part], D: np.ndarray, starts: np.ndarray, live: np.ndarray | None = None
+        self, parts: list[Operand], D: np.ndarray, starts: np.ndarray, live: np.ndarray | None = None
     ) -> np.ndarray:
         """[parts]^T D by row blocks."""
         width = _extent(parts)[1] * D.shape[1]
@@ -335,7 +335,7 @@ class NativeProducts:
 
     def gram_roots(
         self,
-        parts: list[Part],
+        parts: list[Operand],
         D: np.ndarray,
         starts: np.ndarray,
         spans: list[tuple[int, int, int]],
@@ -352,7 +352,7 @@ class NativeProducts:
 
 
 def _gram(
-    parts: list[Part], D: np.ndarray, starts: np.ndarray, live: np.ndarray | None, out: np.ndarray
+    parts: list[Operand], D: np.ndarray, starts: np.ndarray, live: np.ndarray | None, out: np.ndarray
 ) -> _Gram:
     _check_rows(D)
     return _Gram(
@@ -367,7 +367,7 @@ def _check_rows(*operands: np.ndarray) -> None:
             raise NumericsError("product: operands must be float32 and row-major")
 
 
-def _extent(parts: list[Part]) -> tuple[int, int]:
+def _extent(parts: list[Operand]) -> tuple[int, int]:
     """Rows and columns of parts side by side."""
     first = parts[0]
     rows = first.X.shape[0] if first.index is None else len(first.index)
@@ -383,7 +383,7 @@ def _row_length(X: np.ndarray | None) -> int:
     return X.strides[0] // 4
 
 
-def _parts(parts: list[Part]) -> Any:
+def _parts(parts: list[Operand]) -> Any:
     out = (_Part * len(parts))()
     for entry, part in zip(out, parts):
         entry.X, entry.ld, entry.k = address(part.X), _row_length(part.X), part.X.shape[1]
@@ -391,7 +391,7 @@ def _parts(parts: list[Part]) -> Any:
     return out
 
 
-def _lookup(parts: list[Part]) -> Any:
+def _lookup(parts: list[Operand]) -> Any:
     """What makes the rows of a part as they are needed, where one of the parts is such."""
     for part in parts:
         if part.made is None:
@@ -408,7 +408,7 @@ def _lookup(parts: list[Part]) -> Any:
     return None
 
 
-def _gate(gate: Part | None) -> _Gate | None:
+def _gate(gate: Operand | None) -> _Gate | None:
     if gate is None:
         return None
     _check_rows(gate.X)

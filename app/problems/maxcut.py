@@ -4,8 +4,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from app.elementary import log
 from app.graphs.graph import Graph
+from app.numerics.elementary import log
 from app.problems.problem import FIRST_ALIVE, GRAIN_PARTS
 from app.rng import stream
 from app.search.cut.baselines import CUT_BASELINES

@@ -7,8 +7,8 @@ import numpy as np
 
 from app.bounds.domination.packing import DOMINATION_BOUNDS
 from app.bounds.feasible import undominated_node
-from app.elementary import log
 from app.graphs.graph import Graph
+from app.numerics.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse, inverse_root
 from app.problems.sets import SetProblem
 from app.search.domination.baselines import most_gain, most_gain_pruned

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from app.elementary import log
+from app.numerics.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, Totals
 from app.problems.sets import SetProblem
 from app.search.cover.tools import CoverTools

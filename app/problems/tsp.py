@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from app.elementary import log
+from app.numerics.elementary import log
 from app.problems.problem import FIRST_ALIVE, FIXED_POINT, coarse
 from app.search.solution_text import order_text, read_order
 from app.search.tour.insertion import InsertionState

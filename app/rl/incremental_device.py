@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.products import Finish, Part
+from app.numerics.products import Finish, Operand
 from app.rl.env import Environment
 from app.rl.incremental_rows import FULL_SHARE, PlainRows
 from app.rl.qnet import QNetwork
@@ -111,18 +111,18 @@ class DeviceRows(PlainRows):
         device, net = self.device, self.net
         lists = np.stack([self.code[rows], rows, rows + self.block.own_at]).astype(np.int32)
         code, numbers, own = (device.put(each) for each in lists)
-        parts = [Part(self.table, code)]
+        parts = [Operand(self.table, code)]
         if layer > 0:
             N = device.spmm_rows(self.block.A, rows, numbers, self.X[layer - 1])
             scale = device.xp.take(self.factors, code) if net.policy.mean_degree else None
-            parts.append(Part(N, scale=scale))
+            parts.append(Operand(N, scale=scale))
             if net.policy.self_weight:
-                parts.append(Part(self.X[layer - 1], own))
+                parts.append(Operand(self.X[layer - 1], own))
         H = device.dense(parts, net.embedding.weight(self.params, layer), Finish(relu=True))
         if layer < len(self.X):
             device.place_rows(self.X[layer], own, H)
             return
-        head = [Part(H)] if net.paper else [Part(H), Part(self.table[:, : net.F], code)]
+        head = [Operand(H)] if net.paper else [Operand(H), Operand(self.table[:, : net.F], code)]
         theta6, theta7 = self.params["head.theta6"], self.params["head.theta7b"]
         scores = device.score(head, theta6, theta7, Finish(relu=True))
         first = net.problem.first_candidate

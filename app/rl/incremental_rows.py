@@ -6,7 +6,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.native import incremental as native
-from app.products import Finish, Part
+from app.numerics.products import Finish, Operand
 from app.rl.env import Environment
 from app.rl.qnet import QNetwork
 from app.rl.select import make_keys, refuse_nan
@@ -88,11 +88,11 @@ class PlainRows:
         code[: len(rows)] = self.code[rows]
         own = np.zeros(len(code), dtype=np.int32)
         own[: len(rows)] = rows + self.block.own_at
-        parts = [Part(self.table, code)]
+        parts = [Operand(self.table, code)]
         if layer > 0:
-            parts.append(Part(self._sums(self.X[layer - 1], rows, code)))
+            parts.append(Operand(self._sums(self.X[layer - 1], rows, code)))
             if self.net.policy.self_weight:
-                parts.append(Part(self.X[layer - 1], own))
+                parts.append(Operand(self.X[layer - 1], own))
         H = self.device.dense(parts, self.net.embedding.weight(self.params, layer), Finish(relu=True))
         if layer < len(self.X):
             at = own[: len(rows)]
@@ -101,9 +101,9 @@ class PlainRows:
             self.X[layer, at] = made
             self.changed = rows[differs]
             return
-        x = Part(self.table[:, : self.net.F], code)
+        x = Operand(self.table[:, : self.net.F], code)
         theta6, theta7 = self.params["head.theta6"], self.params["head.theta7b"]
-        head = [Part(H)] if self.net.paper else [Part(H), x]
+        head = [Operand(H)] if self.net.paper else [Operand(H), x]
         scores = self.device.score(head, theta6, theta7, Finish(relu=True))[: len(rows)]
         may = self.code[rows] >= self.net.problem.first_candidate
         self.key[rows] = np.where(may, make_keys(np, scores, rows + self.block.lo), np.uint64(0))

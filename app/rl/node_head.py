@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.gnn.parameters import Parameters
-from app.products import Finish, Part
+from app.numerics.products import Finish, Operand
 from app.rl.qnet import Evaluation, Gradient, QNetwork
 
 Array = Any
@@ -51,7 +51,7 @@ def node_gradient(
     err_own = xp.ascontiguousarray((dz_own * candidate_own)[:, None])
     dZ6_own = (err_own * params["head.theta7b"][:, 0]) * (R_own > 0)
     parts = {
-        "head.theta7b": batch.gram_part([Part(R_own)], err_own, candidate_own),
+        "head.theta7b": batch.gram_part([Operand(R_own)], err_own, candidate_own),
         "head.theta6": batch.gram_part(net.head_parts(e.H_own, e.inputs.x_own), dZ6_own, candidate_own),
     }
     head = {}
@@ -66,7 +66,7 @@ def node_gradient(
     if dpooled is not None:
         base = device.gated_spread(dpooled * e.mean_factor, batch.state_of_row(), e.H_own)
     W = xp.ascontiguousarray(params["head.theta6"].T[:, : net.K])
-    dZ_own = device.dense([Part(dZ6_own)], W, Finish(base=base, gate=e.H_own))
+    dZ_own = device.dense([Operand(dZ6_own)], W, Finish(base=base, gate=e.H_own))
     parts |= net.embedding.backward(params, batch, e.inputs, e.saved, dZ_own)
     return Gradient(head, parts)
 

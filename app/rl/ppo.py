@@ -8,8 +8,8 @@ from math import fsum, sqrt
 import numpy as np
 
 from app.checkpoint.store import State
-from app.elementary import exp
 from app.gnn.optim import optimiser_arrays, restore_optimiser
+from app.numerics.elementary import exp
 from app.rl.env import Environment
 from app.rl.learner import Lesson
 from app.rl.node_head import ValueHead

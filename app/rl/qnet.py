@@ -11,9 +11,9 @@ from app.gnn.layer_embedding import LayerEmbedding
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
 from app.memory.shelf import Shelf
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
+from app.numerics.products import Finish, Operand
 from app.problems.problem import FIRST_ALIVE, Problem
-from app.products import Finish, Part
 from app.sparse.batch import StateBatch
 
 Array = Any
@@ -79,7 +79,7 @@ class QNetwork:
         params.draw_glorot(seed, self.embedding.constants())
         return params
 
-    def limit_memory(self, device: Any, budget: Budget) -> None:
+    def limit_memory(self, device: Any, budget: TierBudget) -> None:
         """Let what backward passes need lie in two tiers of memory; no bit changes. Raises CaseError."""
         if not isinstance(self.embedding, Structure2Vec):
             raise CaseError(
@@ -151,7 +151,7 @@ class QNetwork:
         entries, index = self._entries_of(batch), code_own
         if len(table) > entries:
             index = code_own + batch.state_of_row() * np.int32(entries)
-        x_own = Part(table, index)
+        x_own = Operand(table, index)
         scale_own = alive_own
         if self.policy.mean_degree:
             scale_own = alive_own * self._sum_factors_own(batch, share, index)
@@ -178,14 +178,14 @@ class QNetwork:
             batch.kept[key] = batch.device.put((np.arange(0, rows, entries)[:, None] + image).reshape(-1))
         return batch.kept[key]
 
-    def _edge_sums(self, batch: StateBatch, alive_own: Array, x_own: Part) -> Part:
+    def _edge_sums(self, batch: StateBatch, alive_own: Array, x_own: Operand) -> Operand:
         """Sums of edge weights to live neighbours; the degree, hence a table, where all weights are one."""
         if any(block.weighted for block in batch.blocks) or not self.problem.degree_codes:
             alive_column = batch.device.xp.ascontiguousarray(alive_own[:, None])
-            return Part(batch.weight_sums(alive_column) * alive_column)
+            return Operand(batch.weight_sums(alive_column) * alive_column)
         entries = self._entries_of(batch)
         degree = np.maximum(_entries(entries, len(x_own.X) // entries) - FIRST_ALIVE, 0)
-        return Part(batch.device.put(np.concatenate([degree, np.zeros_like(degree)], axis=1)), x_own.index)
+        return Operand(batch.device.put(np.concatenate([degree, np.zeros_like(degree)], axis=1)), x_own.index)
 
     def _entries_of(self, batch: StateBatch) -> int:
         """Entries of one feature table of a batch."""
@@ -237,9 +237,9 @@ class QNetwork:
         hidden = xp.maximum(self.small(device, e.pooled, params["head.theta5"]), 0)
         return self.small(device, hidden, params["head.theta7a"])[:, 0]
 
-    def head_parts(self, H: Array, x: Part) -> list[Part]:
+    def head_parts(self, H: Array, x: Operand) -> list[Operand]:
         """The columns of the head's input."""
-        return [Part(H)] if self.paper else [Part(H), x]
+        return [Operand(H)] if self.paper else [Operand(H), x]
 
     def _head_rows(self, xp: Any, e: Evaluation, rows: Array) -> Array:
         """The head's input at some rows, written out."""

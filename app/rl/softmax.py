@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.elementary import exp, log
-from app.elementwise import splitmix
+from app.numerics.elementary import exp, log
+from app.numerics.elementwise import splitmix
 from app.rl.select import best_nodes, best_values
 from app.sparse.batch import StateBatch
 
@@ -24,7 +24,7 @@ class Softmax:
                         = - pi_v (log pi_v + H)
     Shapes    z, a, pi [rows], 0 on rows that are no candidates     m, S, H [states]
     Ranks     rows partitioned. m is one MAX of integer keys, S and T one sum over row blocks in their order;
-              exp and log are made of exact operations (app/elementary.py): the same bits on any ranks
+              exp and log are made of exact operations (numerics/elementary.py): the same bits on any ranks
     """
 
     def __init__(self, group: Group, batch: StateBatch, scores_own: Array, candidate_own: Array) -> None:

@@ -20,7 +20,7 @@ from app.comm.group import Group
 from app.config import AgentCase, Case
 from app.errors import CaseError, GraphError
 from app.gnn.stopwatch import Stopwatch
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.problems.problem import Problem, better
 from app.rl.learner import Learner, Lesson
 from app.rl.learners import find_learner
@@ -160,7 +160,7 @@ def limited_network(group: Group, case: Case, problem: Problem) -> QNetwork:
     """The network of a case, its arrays under the limit of fast memory."""
     net = QNetwork(case.policy, problem)
     if case.memory.fast_mb:
-        net.limit_memory(group.device, Budget.of(case.memory))
+        net.limit_memory(group.device, TierBudget.of(case.memory))
     return net
 
 

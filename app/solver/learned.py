@@ -55,7 +55,7 @@ def rows_of(group: Group, graph: Graph, exchange: str, metric: Metric | None = N
 
 
 @dataclass(frozen=True)
-class Limits:
+class StartLimits:
     """What a policy may take: the least share of the candidates at once, evaluations (0: any), seconds.
 
     keeper   where it may be stopped
@@ -86,7 +86,7 @@ class Peeled:
 
 
 def peel(
-    group: Group, net: Any, params: Any, toolbox: Toolbox, exchange: str, limits: Limits, passes: int
+    group: Group, net: Any, params: Any, toolbox: Toolbox, exchange: str, limits: StartLimits, passes: int
 ) -> Peeled:
     """Reduce and peel, again with smaller parts while few evaluations were needed; the best counts.
 
@@ -105,7 +105,7 @@ def peel(
     if fraction > largest:
         return made
     while True:
-        clock = Clock(group, limits, seconds - (time.perf_counter() - begun))
+        clock = StartClock(group, limits, seconds - (time.perf_counter() - begun))
         most = limits.evaluations - made.evaluations + made.told if limits.evaluations else 1 << 62
         one = _peel_once(group, net, params, toolbox.peeler(), fraction, exchange, most, clock)
         if not one.evaluations and one.cut and made.passes:  # a pass that was not begun
@@ -151,7 +151,7 @@ class _Pass:
 
 def _peel_once(
     group: Group, net: Any, params: Any, peeler: Peeler, fraction: float, exchange: str, most: int,
-    clock: "Clock",
+    clock: "StartClock",
 ) -> _Pass:  # fmt: skip
     """Take the best `fraction` of the candidates by the policy, reduce, and so on until nothing is left.
 
@@ -207,7 +207,7 @@ def _affordable(
 
 
 def rollout(
-    group: Group, net: Any, params: Any, block: RowBlock, limits: Limits, marks: np.ndarray | None = None
+    group: Group, net: Any, params: Any, block: RowBlock, limits: StartLimits, marks: np.ndarray | None = None
 ) -> tuple[np.ndarray | None, int, str]:
     """The policy's own solution, one node at a time (RL4GO Alg. 2), for TIME_SHARE of a time limit.
 
@@ -219,7 +219,7 @@ def rollout(
               solutions, or before the first
     Ranks     all call; identical on all
     """
-    clock = Clock(group, limits, TIME_SHARE * limits.seconds)
+    clock = StartClock(group, limits, TIME_SHARE * limits.seconds)
     together = moves_at_once(group, net, params, block, limits) if net.problem.ordered else 1
     setting = f"search.moves_at_once={together}"
     if together > max(LARGEST_PART * block.n, 1):
@@ -244,7 +244,7 @@ def rollout(
     return solution.astype(bool), cover.evaluations, setting
 
 
-def moves_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: Limits) -> int:
+def moves_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: StartLimits) -> int:
     """Nodes that one evaluation moves, where moves may be undone.
 
     Such a rollout has no early end: it makes 2n moves, and each evaluation is of the whole graph. Without a
@@ -271,7 +271,7 @@ def moves_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: 
 
 
 def insertion(
-    group: Group, net: Any, params: Any, block: RowBlock, limits: Limits, marks: None = None
+    group: Group, net: Any, params: Any, block: RowBlock, limits: StartLimits, marks: None = None
 ) -> tuple[np.ndarray | None, int, str]:
     """A tour by learned insertion (rl/tour_rollout.py), planned to take TIME_SHARE of a time limit.
 
@@ -279,7 +279,7 @@ def insertion(
     Ranks     all call
     """
     seconds = TIME_SHARE * limits.seconds
-    clock = Clock(group, limits, PATIENCE * seconds)
+    clock = StartClock(group, limits, PATIENCE * seconds)
 
     def look(evaluations: int, planned: int) -> bool:
         limits.tell(evaluations, f"about {max(planned, evaluations)}")
@@ -292,10 +292,10 @@ def insertion(
 ROLLOUTS = {"tour": insertion}  # by dynamics; others choose one node at a time
 
 
-class Clock:
+class StartClock:
     """Rank 0's clock, where there is a limit; each question is a look at what may stop the run, too."""
 
-    def __init__(self, group: Group, limits: Limits, seconds: float) -> None:
+    def __init__(self, group: Group, limits: StartLimits, seconds: float) -> None:
         self.keeper, self.tell, self.seconds = limits.keeper, limits.tell, seconds
         self.begun, self.pace = time.monotonic(), Pace(group)
         self.counts, self.rang = group.rank == 0, False

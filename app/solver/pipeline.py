@@ -19,7 +19,7 @@ from app.graphs.graph import Graph
 from app.log import Log
 from app.rng import stream
 from app.solver.budget import Budget
-from app.solver.learned import ROLLOUTS, Clock, Limits, peel, rollout, rows_of
+from app.solver.learned import ROLLOUTS, StartClock, StartLimits, peel, rollout, rows_of
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
 from app.toolbox import EXACT, Toolbox
@@ -115,8 +115,8 @@ class Pipeline:
 
     def _reduce(self, toolbox: Toolbox, progress: Progress, budget: Budget) -> None:
         """Exact reductions, for GIVE_UP_SHARE of a time limit at most. Ranks: all call."""
-        limits = Limits(0.0, 0, budget.left(), self.keeper)
-        clock = Clock(self.group, limits, GIVE_UP_SHARE * budget.left())
+        limits = StartLimits(0.0, 0, budget.left(), self.keeper)
+        clock = StartClock(self.group, limits, GIVE_UP_SHARE * budget.left())
         with self.log.phase("reduce"):
             said = toolbox.reduce(clock.rings, self.case.search.reduction_steps)
         cut_short = clock.rang and toolbox.reduction_steps > 0
@@ -172,7 +172,7 @@ class Pipeline:
         its rollout. Ranks: all call.
         """
         search, exchange, before = self.case.search, self.case.parallel.exchange, list(self.replay)
-        limits = Limits(
+        limits = StartLimits(
             search.peel_fraction, search.evaluations, budget.left(), self.keeper, search.moves_at_once,
             partial(self._tell, name),
         )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.comm.ordered import sum_blocks
-from app.products import Members, Part
+from app.numerics.products import Members, Operand
 from app.sparse.exchange import Exchange
 from app.sparse.rowblock import RowBlock
 
@@ -139,7 +139,7 @@ class StateBatch:
 
     # ---- products ---------------------------------------------------------------------------------------
 
-    def times(self, X_own: Array, live_own: Array | None = None, gate_own: Part | None = None) -> Array:
+    def times(self, X_own: Array, live_own: Array | None = None, gate_own: Operand | None = None) -> Array:
         """A X for every state, each output row one chain in global column order.
 
         X_own     [rows, f] float32, rows of removed nodes zero
@@ -160,7 +160,7 @@ class StateBatch:
         """
         return self.exchange.multiply_lookup(table, code_own, [block.A for block in self.blocks], live_own)
 
-    def lookup_part(self, table: Array, code_own: Array, live_own: Array, scale_own: Array) -> Part:
+    def lookup_part(self, table: Array, code_own: Array, live_own: Array, scale_own: Array) -> Operand:
         """times_lookup as an operand of the next product, which comes before any other exchange.
 
         scale_own   [rows] factors of the rows.   Ranks: all call
@@ -177,7 +177,7 @@ class StateBatch:
 
     def signed_lookup(
         self, table: Array, mirrored: Array, code_own: Array, live_own: Array, scale_own: Array
-    ) -> Part:
+    ) -> Operand:
         """lookup_part by the sign of edges: rows of `mirrored` along negative ones, else of `table`.
 
         table, mirrored   [t, f]     code_own [rows] int32     scale_own [rows].   Ranks: all call
@@ -185,7 +185,7 @@ class StateBatch:
         plus, minus = zip(*self._signs())
         sums = self.exchange.multiply_lookup(table, code_own, list(plus), live_own)
         sums += self.exchange.multiply_lookup(mirrored, code_own, list(minus), live_own)
-        return Part(sums, None, scale_own)
+        return Operand(sums, None, scale_own)
 
     def _signs(self) -> list[list[Any]]:
         """Of each graph the matrix of edges of weights from zero up, and that of the others or None."""
@@ -221,7 +221,7 @@ class StateBatch:
         """[states, f] from sums over the nodes of each block [owned blocks, states*f]. Ranks: all call."""
         return self.sum_blocks(part_own).reshape(self.states, -1)
 
-    def gram_part(self, parts: list[Part], D_own: Array, live_own: Array | None = None) -> Array:
+    def gram_part(self, parts: list[Operand], D_own: Array, live_own: Array | None = None) -> Array:
         """[parts]^T D with one addend per row block: a chain over the block's rows, graph by graph.
 
         parts     columns of the left operand, [rows, k] together     D_own [rows, m]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
-from app.products import LOOKUP_STATES, Finish, Lookup, Part
+from app.numerics.products import LOOKUP_STATES, Finish, Lookup, Operand
 from app.sparse.rowblock import RowBlock
 
 Array = Any
@@ -53,7 +53,7 @@ class Exchange:
         X_own: Array,
         matrices: list[list[Any]],
         live_own: Array | None = None,
-        gate_own: Part | None = None,
+        gate_own: Operand | None = None,
     ) -> list[Array]:
         """One exchange of X, then for each graph the product with each of its matrices.
 
@@ -140,7 +140,7 @@ class Exchange:
 
     def lookup_part(
         self, table: Array, code_own: Array, matrices: list[Any], live_own: Array, scale_own: Array
-    ) -> Part:
+    ) -> Operand:
         """multiply_lookup as an operand of the next product, times scale_own by rows.
 
         The product makes the rows as it needs them where the device can, for one graph. It must come before
@@ -149,11 +149,11 @@ class Exchange:
         count = self.counts[0] * self.unit
         late = len(matrices) == 1 and count <= LOOKUP_STATES and self.device.makes_rows
         if not (late and self._writes([matrices])):
-            return Part(self.multiply_lookup(table, code_own, matrices, live_own), None, scale_own)
+            return Operand(self.multiply_lookup(table, code_own, matrices, live_own), None, scale_own)
         (A,) = matrices
         code = self._extend(code_own.reshape(-1, self.unit)).reshape(A.shape[1], count)
         N = self.device.empty((len(code_own), table.shape[1]))
-        return Part(N, None, scale_own, Lookup(A, table, code, live_own))
+        return Operand(N, None, scale_own, Lookup(A, table, code, live_own))
 
     def _for_rows(self, X_own: Array, matrices: list[list[Any]], add: Callable[..., None]) -> None:
         """Bring rows [rows, f] to the graphs that need them.

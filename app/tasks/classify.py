@@ -22,12 +22,12 @@ from app.graphs.ids import blank_between, plain_ids
 from app.graphs.nodes.data import NO_LABELS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.cost import CostModel, from_arrays
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_united
 from app.partition.nodes import all_in_test, load_node_data
-from app.report import plot_breakdown, plot_training
+from app.plots.runs import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.text import printable
 
@@ -61,7 +61,7 @@ def load(context: Context) -> tuple[Loaded, NodeData]:
     case, group = context.case, context.group
     with context.log.phase("read"):
         loaded = load_united(group, case.graph, _without_cost_model(case))
-        make_room = feature_room(Budget.of(case.memory), group.device)
+        make_room = feature_room(TierBudget.of(case.memory), group.device)
         data = load_node_data(group, case.graph, loaded, case, make_room)
     for warning in (*loaded.warnings, *data.warnings):
         context.log.info("warning: %s", warning)
@@ -98,7 +98,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
         )
     with log.phase("set up"):
         known = (saved.classes, saved.multilabel) if saved else (0, False)
-        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=Budget.of(case.memory))
+        classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=TierBudget.of(case.memory))
         if saved is not None:
             classifier.params.set(saved.arrays)
         model = cost_model_of(context, classifier)

@@ -17,9 +17,9 @@ from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.log import ToGo
 from app.memory.room import resident_bytes
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.relations import part_sizes
-from app.report import plot_breakdown, plot_training
+from app.plots.runs import plot_breakdown, plot_training
 from app.tasks.context import Context
 from app.tasks.links import run_links
 from app.tasks.relational_plan import classes_plan, estimate
@@ -84,7 +84,7 @@ def classify_relations(
             saved.put(rgcn.weights, net.whole(group))
 
     with log.phase("train"):
-        budget = Budget.of(case.memory)
+        budget = TierBudget.of(case.memory)
         found = train_rgcn(
             group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
             begin, context.keeper,

@@ -21,7 +21,7 @@ from app.problems.table import WEIGHED
 from app.rl.env import Environment
 from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
 from app.search.node_tools import refuse_weights
-from app.solver.learned import ROLLOUTS, Clock, Limits
+from app.solver.learned import ROLLOUTS, StartClock, StartLimits
 from app.solver.progress import relative_gap
 from app.sparse.rowblock import RowBlock
 from app.tasks.answer import Solved, in_unit, make_toolbox
@@ -214,7 +214,7 @@ class _Stop:
     def __init__(self, context: Context, graph: Graph, made: Callable[[], int]) -> None:
         limit = context.case.search.seconds
         seconds = TIME_SHARE * limit - REST_SECONDS * (graph.n + 2 * graph.edges) if limit else math.inf
-        self.clock, self.asked = Clock(context.group, Limits(1.0, 0, seconds), seconds), False
+        self.clock, self.asked = StartClock(context.group, StartLimits(1.0, 0, seconds), seconds), False
         self.keeper, self.made = context.keeper, made
 
     def __call__(self) -> bool:

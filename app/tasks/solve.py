@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, Part
+from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, PieceKeeper
 from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import raise_together
@@ -16,9 +16,9 @@ from app.config import Case
 from app.errors import CaseError, Halted
 from app.output import plain
 from app.partition.load import Loaded, count_graphs
+from app.plots.runs import plot_solutions, plot_solves
 from app.problems.problem import Problem
 from app.problems.table import make_problem
-from app.report import plot_solutions, plot_solves
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
 from app.tasks.compare import refuse_fixed, whole_graph
@@ -179,7 +179,7 @@ def _solve_all(
         if id(loaded) in known:
             yield known[id(loaded)]
             continue
-        solved = solve_graph(context, problem, policy, loaded, Part(context.keeper, f"instance {i}"))
+        solved = solve_graph(context, problem, policy, loaded, PieceKeeper(context.keeper, f"instance {i}"))
         if id(loaded) in alone:
             solved.entry["baselines"]["policy alone"] = alone[id(loaded)]
         yield solved

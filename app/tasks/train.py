@@ -13,9 +13,9 @@ from app.config import GraphCase
 from app.errors import CaseError
 from app.log import ToGo
 from app.partition.load import Loaded, with_shared_blocks
+from app.plots.runs import plot_learning
 from app.problems.problem import Problem
 from app.problems.table import make_problem
-from app.report import plot_learning
 from app.rl.qnet import QNetwork
 from app.rl.training import Training, train_policy
 from app.rl.weights import save_weights

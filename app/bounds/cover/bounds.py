@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.cover.packing import joined, packing
-from app.bounds.cover.part import NONE, Part
+from app.bounds.cover.part import NONE, CoverPart
 from app.bounds.cover.theta import PROOF, bytes_of
 from app.bounds.cover.witness import Claim, CoverBound
 from app.bounds.sliced import SlicedBounds
@@ -49,7 +49,7 @@ class CoverBounds(SlicedBounds):
         groups, single = _groups(graph)
         thetas = _room(groups, single, most_bytes)
         self._parts = [
-            Part(part, nodes, weights, compiled, partner, search, theta)
+            CoverPart(part, nodes, weights, compiled, partner, search, theta)
             for nodes, part, theta in zip(groups, _cut(graph, groups), thetas)
         ]
         self._turns = list(range(len(self._parts)))  # parts that have more to try

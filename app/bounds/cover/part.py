@@ -85,7 +85,7 @@ class Turn:
         return more
 
 
-class Part:
+class CoverPart:
     """The bounds of one component, or of small ones together.
 
     nodes [k]      in the whole graph, ascending

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.certificate import BadCertificate
-from app.reductions.domination.reducer import Part, covers
+from app.reductions.domination.reducer import Component, covers
 
 METHOD = "branch and cut (HiGHS)"
 EXACT = 1 << 20  # units; their sums have no rounding errors near 1e-6, HiGHS's tolerance
@@ -54,14 +54,14 @@ class Program:
     lower    no choice costs less                  done    nothing more is to be had
     """
 
-    part: Part
+    part: Component
     taken: np.ndarray
     cost: int
     lower: int = 0
     done: bool = False
 
     @classmethod
-    def of(cls, part: Part) -> "Program":
+    def of(cls, part: Component) -> "Program":
         """With the cheapest column of each row for a choice."""
         first = part.table.indptr[:-1]
         price = part.price[part.table.indices]
@@ -165,7 +165,7 @@ class _Units:
         return self.unit * max(0, math.ceil(bound * self.step - MARGIN - SHARE * self._known))
 
 
-def _model(highspy: Any, part: Part, units: _Units) -> Any:
+def _model(highspy: Any, part: Component, units: _Units) -> Any:
     """The program of one part, in HiGHS's terms."""
     rows, columns = part.table.shape
     model = highspy.HighsLp()

@@ -19,7 +19,7 @@ PAIRS = ((0, 1), (0, 2), (1, 2))  # of the places of an inequality's nodes
 
 
 @dataclass(eq=False)
-class Part:
+class CutCase:
     """The cuts in which some nodes are on one side, or on two, together: `count` signs decide them.
 
     where, sign  [n] int64, node v has the sign sign[v] * x[where[v]], x of `count` signs
@@ -51,16 +51,16 @@ class Part:
         np.fill_diagonal(M, 0.0)
         return M, twice
 
-    def merged(self, i: int, j: int, sign: int, start: Multipliers | None) -> "Part":
+    def merged(self, i: int, j: int, sign: int, start: Multipliers | None) -> "CutCase":
         """The part of this one in which x[j] = sign * x[i]; i < j."""
         where, signs = self.where.copy(), self.sign.copy()
         signs[where == j] *= sign
         where[where == j] = i
         where[where > j] -= 1
-        return Part(where, signs, self.upper, start, self.depth)
+        return CutCase(where, signs, self.upper, start, self.depth)
 
 
-def whole_part(W: np.ndarray, fixed: np.ndarray | None = None) -> Part:
+def whole_part(W: np.ndarray, fixed: np.ndarray | None = None) -> CutCase:
     """All cuts of W [n, n], those with the given sides fixed [n] int8: 0, 1; -1: either."""
     n, most = len(W), int(np.maximum(W, 0.0).sum()) // 2
     where, sign = np.arange(n), np.ones(n, dtype=np.int64)
@@ -68,7 +68,7 @@ def whole_part(W: np.ndarray, fixed: np.ndarray | None = None) -> Part:
         given, free = fixed >= 0, fixed < 0
         where[given], where[free] = 0, 1 + np.arange(free.sum())
         sign[given] = 2 * fixed[given].astype(np.int64) - 1
-    return Part(where, sign, most)
+    return CutCase(where, sign, most)
 
 
 class CutBranching:
@@ -87,13 +87,13 @@ class CutBranching:
     """
 
     def __init__(
-        self, W: np.ndarray, best: int, step: int = 1, root: Part | None = None, compiled: bool = True
+        self, W: np.ndarray, best: int, step: int = 1, root: CutCase | None = None, compiled: bool = True
     ) -> None:
         """root   None: of a search that gets its parts from another"""
         self._W, self._unit, self._compiled = W, mean_size(W), compiled
         self.best, self.step, self.found = best, step, None
         self.parts, self.closed = 0, 0.0
-        self._open: list[tuple[int, int, Part]] = []
+        self._open: list[tuple[int, int, CutCase]] = []
         self._number, self._active = 0, None
         if root is not None:
             self.add(root)
@@ -113,7 +113,7 @@ class CutBranching:
         """Parts that are open here."""
         return len(self._open) + (self._active is not None)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: CutCase) -> None:
         """One part more."""
         if self._closes(part):
             return
@@ -122,7 +122,7 @@ class CutBranching:
         self._number += 1
         heapq.heappush(self._open, (-part.upper, self._number, part))
 
-    def offer(self) -> Part | None:
+    def offer(self) -> CutCase | None:
         """The open part with the largest bound, to begin or to give away; those that have become hopeless are
         closed on the way.
         """
@@ -139,7 +139,7 @@ class CutBranching:
         if best > self.best:
             self.best, self.found = best, None
 
-    def _closes(self, part: Part) -> bool:
+    def _closes(self, part: CutCase) -> bool:
         """Whether no cut of a part is better than the best: its share of the tree is then searched."""
         if part.upper >= self.best + self.step:
             return False
@@ -183,7 +183,7 @@ class CutBranching:
 class Relaxed:
     """A part and its relaxation; `part.upper` falls with it."""
 
-    def __init__(self, part: Part, W: np.ndarray, unit: float, compiled: bool = True) -> None:
+    def __init__(self, part: CutCase, W: np.ndarray, unit: float, compiled: bool = True) -> None:
         M, _ = part.weights(W)
         while part.count > 1 and (pair := decided(M)) is not None:
             part = part.merged(*pair, folded(part.start, M, unit, *pair))
@@ -218,7 +218,7 @@ class Relaxed:
         weight = (2 * self._twice - int(x @ M @ x)) // 4
         return weight, self.part.sign * x[self.part.where] > 0
 
-    def branches(self) -> list[Part]:
+    def branches(self) -> list[CutCase]:
         """Both parts of this one, in which two nodes about which most is decided agree, and do not."""
         at, (i, j) = self._relaxation.at, self._pair()
         at = replace(at, smoothing=min(AGAIN * at.smoothing, ROUGH))

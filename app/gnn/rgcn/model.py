@@ -20,7 +20,7 @@ from app.gnn.rgcn.weights import BasisRows, FreeRows, Gradient
 from app.gnn.stopwatch import Stopwatch
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer
 from app.memory.slow_rows import SlowRows
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.relations import Placement
 from app.rng import stream
 from app.sparse.relational import HiddenProducts, LayerEdges, OneHotProducts, octets, own_rows
@@ -45,7 +45,7 @@ class OneHotLayer:
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, outputs: np.ndarray, hidden: int,
-        bases: int, seed: int, slow: Budget | None = None,
+        bases: int, seed: int, slow: TierBudget | None = None,
     ) -> None:  # fmt: skip
         self.device = group.device
         edges = LayerEdges(placement, graph, outputs)
@@ -254,7 +254,7 @@ class RGCN:
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, wanted: np.ndarray,
-        widths: list[int], bases: int, seed: int, prune: bool = True, slow: Budget | None = None,
+        widths: list[int], bases: int, seed: int, prune: bool = True, slow: TierBudget | None = None,
         inputs: Features | None = None,
     ) -> None:  # fmt: skip
         self.device, self.clock = group.device, Stopwatch(group.device)

@@ -25,12 +25,12 @@ from app.graphs.keys import sorted_set
 from app.graphs.triples.data import NodeLabels
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer
 from app.memory.slow_rows import SlowRows
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.relations import Placement, fit_turns, place
 from app.watchdog import beat
 
 Array = Any
-NO_LIMIT = Budget(0)
+NO_LIMIT = TierBudget(0)
 
 
 @dataclass
@@ -179,7 +179,7 @@ def train_rgcn(
     labels: NodeLabels,
     case: RgcnCase,
     seed: int,
-    budget: Budget = NO_LIMIT,
+    budget: TierBudget = NO_LIMIT,
     record: Callable[[dict[str, float]], None] = lambda row: None,
     check_every: int = 0,
     inputs: Features | None = None,

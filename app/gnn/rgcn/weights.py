@@ -14,7 +14,7 @@ from app.gnn.rgcn.basis import ShareSums, compose, node_gradient
 from app.gnn.rgcn.shards import Shard, draw_rows, glorot_limit
 from app.graphs.keys import sorted_set
 from app.memory.slow_rows import SlowRows
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.relations import Placement
 from app.rng import stream
 from app.sparse.relational import LayerEdges, OneHotProducts
@@ -36,7 +36,7 @@ class FreeRows:
 
     def __init__(
         self, group: Group, products: OneHotProducts, edges: LayerEdges, hidden: int, seed: int,
-        slow: Budget | None,
+        slow: TierBudget | None,
     ) -> None:  # fmt: skip
         rows_of, keys = edges.placement.rows, edges.source_rows()
         blocks = np.searchsorted(rows_of.starts, keys // edges.R, side="right")
@@ -63,7 +63,7 @@ class FreeRows:
             self.done(k)
 
 
-def new_rows(device: Any, slow: Budget | None, *shape: int) -> np.ndarray | SlowRows:
+def new_rows(device: Any, slow: TierBudget | None, *shape: int) -> np.ndarray | SlowRows:
     """Zeros on the host, or in the slow tier of a budget."""
     return SlowRows(shape, device, slow) if slow else np.zeros(shape, dtype=np.float32)
 
@@ -84,7 +84,7 @@ class BasisRows:
 
     def __init__(
         self, group: Group, products: OneHotProducts, edges: LayerEdges, bases: int, hidden: int, seed: int,
-        slow: Budget | None,
+        slow: TierBudget | None,
     ) -> None:  # fmt: skip
         self.group, self.device, self._products = group, group.device, products
         self.R, self.bases = edges.R, bases
@@ -104,7 +104,7 @@ class BasisRows:
         self._rows, self._starts = len(self._own), np.append(first, len(self._own)).astype(np.int64)
         self._node, self._relation = node.astype(np.int32), (self._own % self.R).astype(np.int32)
 
-    def _draw(self, placement: Placement, shape: tuple[int, int], seed: int, slow: Budget | None) -> None:
+    def _draw(self, placement: Placement, shape: tuple[int, int], seed: int, slow: TierBudget | None) -> None:
         bases, hidden = shape
         blocks = np.searchsorted(placement.rows.starts, self._all_nodes, side="right")
         limit = glorot_limit(placement.rows.n, hidden)

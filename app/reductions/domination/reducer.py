@@ -44,7 +44,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Component:
     """Rows and columns that no others have to do with.
 
     table     [r, c] CSR of ones      price   [c] int64
@@ -112,7 +112,7 @@ class Kernel:
         there[nodes] = True
         return there
 
-    def followed(self, part: Part, solution: np.ndarray) -> np.ndarray | None:
+    def followed(self, part: Component, solution: np.ndarray) -> np.ndarray | None:
         """[c] bool, a choice of a part's columns no dearer than what a dominating set [n] spends on it; None:
         it is none of this graph.
         """
@@ -197,7 +197,7 @@ class Kernel:
             self.stands[step.nodes] = step.by
             self._keep_columns(kept)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Component]:
         """What is left, parts of few columns first."""
         rows, columns = self._table.shape
         if not columns:
@@ -214,7 +214,7 @@ class Kernel:
                 number = of_column[each[0]]
                 own = in_order[ends[number] : ends[number + 1]]
                 nodes = self.columns[each]
-                parts.append(Part(_sorted(self._table[own][:, each]), self._price[nodes], nodes))
+                parts.append(Component(_sorted(self._table[own][:, each]), self._price[nodes], nodes))
         return sorted(parts, key=lambda part: len(part.columns))
 
 

@@ -17,9 +17,9 @@ import ctypes
 
 import numpy as np
 
-from app.elementary import log
 from app.graphs.graph import Graph
 from app.native.library import function
+from app.numerics.elementary import log
 from app.search.cover import anneal_plain as plain
 from app.search.cover.independent import IndependentSet, Long, Pointer, SharedFields
 

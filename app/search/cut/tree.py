@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.bounds.cut.branch import CutBranching, Part, whole_part
+from app.bounds.cut.branch import CutBranching, CutCase, whole_part
 from app.bounds.cut.relaxation import round_seconds
 from app.graphs.graph import Graph
 from app.toolbox import Tree
@@ -106,10 +106,10 @@ class CutTree(Tree):
         self._left, self._searched = int(left.sum()), int(parts.sum())
         self._spent, self._closed = float(spent.sum()) / MICRO, float(closed.sum()) / SHARES
 
-    def _part_of(self, words: np.ndarray) -> Part:
+    def _part_of(self, words: np.ndarray) -> CutCase:
         """What was told of a part: its depth, its bound, its nodes."""
         depth, upper, nodes = int(words[0]), int(words[1]) + self._least, words[2:]
-        return Part(nodes >> 1, 2 * (nodes & 1) - 1, upper, None, depth)
+        return CutCase(nodes >> 1, 2 * (nodes & 1) - 1, upper, None, depth)
 
     def left_seconds(self) -> float:
         """About how long all ranks together need: as if what is open took as long as what is searched, each

@@ -1,4 +1,4 @@
-/* Attention over stored entries (app/attention.py): sums go on from what is there, in the order of the entries. h heads
+/* Attention over stored entries (app/numerics/attention.py): sums go on from what is there, in the order of the entries. h heads
  * of k columns; a thread has one column, or one head, of a row, and makes the weights that it needs itself. */
 #include "common.cuh"
 

@@ -35,7 +35,7 @@ DEVICE float4 link4(float4 sum, float a, float4 b) {
 
 DEVICE float open_gate(float z, float gate) { return mul(z, gate > 0.0f ? 1.0f : 0.0f); }
 
-/* ---- exp and log of app/elementary.py: the same exact operations in the same order ------------------------ */
+/* ---- exp and log of app/numerics/elementary.py: the same exact operations in the same order ------------------------ */
 
 DEVICE float power_of_two(int n) { return __int_as_float((n + 127) << 23); }
 

@@ -1,8 +1,8 @@
-/* The operations on rows of app/elementwise.py: the same operations on every element in the same order, and sums over
+/* The operations on rows of app/numerics/elementwise.py: the same operations on every element in the same order, and sums over
  * the columns of a row as chains from the left. Rows of a matrix are its ld apart. */
 #include "common.cuh"
 
-/* Which elements are dropped: see Dropout in app/elementwise.py. threshold < 0: none. */
+/* Which elements are dropped: see Dropout in app/numerics/elementwise.py. threshold < 0: none. */
 typedef struct {
     u64 key;
     i64 first_row;

@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.charts import plot_bars
 from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
@@ -28,6 +27,7 @@ from app.graphs.generators.random_nodes import random_features, random_labels, r
 from app.log import Log
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
+from app.plots.charts import plot_bars
 from app.tasks.classify import Classified, classify_nodes, gather_predictions, load, saved_of
 from app.tasks.context import Context
 from app.tasks.studies.cells import measured_arrays, measurement

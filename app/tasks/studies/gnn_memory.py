@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from app.charts import plot_lines
 from app.comm.group import Group
 from app.comm.turns import by_turns
 from app.errors import CaseError
@@ -18,7 +17,8 @@ from app.gnn.features import DenseFeatures
 from app.gnn.rehearsal import rehearse
 from app.memory.arena import LINE
 from app.memory.plan import METHODS
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
+from app.plots.charts import plot_lines
 from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
 from app.tasks.studies.gnn_speed import Trainer
@@ -43,7 +43,7 @@ class Limited:
     moving_s  [epochs] seconds that this rank spent on moves, waiting for what is read ahead included
     """
 
-    def __init__(self, subject: Subject, budget: Budget | None) -> None:
+    def __init__(self, subject: Subject, budget: TierBudget | None) -> None:
         self.trainer = Trainer(subject.classifier(subject.gnn, subject.seeds[0], budget))
         self.engine = self.trainer.classifier.engine
         self.moved: list[np.ndarray] = []
@@ -123,7 +123,7 @@ def _methods(subject: Subject, limit: int, most: int) -> tuple[list[dict[str, An
     """Training by every method under a limit, and without one, by turns: lines of the table, digests of the
     weights. Ranks: all call."""
     context, memory = subject.context, subject.context.case.memory
-    budgets = {name: Budget(limit, memory.slow, memory.folder, name) for name in METHODS}
+    budgets = {name: TierBudget(limit, memory.slow, memory.folder, name) for name in METHODS}
     trainings = {name: Limited(subject, budgets.get(name)) for name in (*METHODS, FREE)}
     actions = {name: each.epoch for name, each in trainings.items()}
     taken = by_turns(context.group, actions, context.case.study.rounds)

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from app.charts import plot_bars, plot_lines
 from app.comm.guard import digest
 from app.config import GnnCase
+from app.plots.charts import plot_bars, plot_lines
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import Subject, split_settings, subjects, train, with_settings

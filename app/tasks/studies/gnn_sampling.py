@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from app.charts import plot_lines
 from app.comm.guard import digest
 from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
+from app.plots.charts import plot_lines
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_speed import Trainer

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.charts import plot_lines
 from app.comm.guard import digest
 from app.comm.turns import by_turns, only_this_rank
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
 from app.gnn.training import decayed_parts
-from app.report import plot_breakdown
+from app.plots.charts import plot_lines
+from app.plots.runs import plot_breakdown
 from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
 from app.tasks.studies.gnn_subjects import Subject, make_subject, subjects

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.charts import plot_bars
 from app.comm.group import Group
 from app.comm.turns import seconds_together
 from app.errors import CaseError
 from app.partition.load import Loaded
+from app.plots.charts import plot_bars
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import measurement

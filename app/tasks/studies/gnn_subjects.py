@@ -18,7 +18,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.metrics import Scores
 from app.gnn.training import Fit, fit
 from app.graphs.nodes.data import NodeData
-from app.memory.tiers import Budget
+from app.memory.tiers import TierBudget
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.classify import load
@@ -44,7 +44,7 @@ class Subject:
     seeds: list[int]
     recipe: str
 
-    def classifier(self, gnn: GnnCase, seed: int, budget: Budget | None = None) -> Classifier:
+    def classifier(self, gnn: GnnCase, seed: int, budget: TierBudget | None = None) -> Classifier:
         """A model with weights drawn for a seed, perhaps under a limit of memory. Ranks: all call."""
         return Classifier(
             self.context.group,
@@ -52,7 +52,7 @@ class Subject:
             self.block,
             self.data,
             seed,
-            budget=budget or Budget.of(self.context.case.memory),
+            budget=budget or TierBudget.of(self.context.case.memory),
         )
 
 

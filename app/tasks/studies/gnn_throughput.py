@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.charts import plot_bars
 from app.comm.turns import by_turns
 from app.gnn.balanced import Balanced
 from app.gnn.work_clock import WorkClock
 from app.partition.balance import imbalance, measured_table
 from app.partition.even import static_cuts
 from app.partition.rows import RowPartition
+from app.plots.charts import plot_bars
 from app.sparse.repartition import graph_of
 from app.tasks.classify import cost_model_of
 from app.tasks.context import Context

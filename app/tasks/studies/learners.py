@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.charts import plot_bars
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.config import Case
@@ -21,6 +20,7 @@ from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.log import Log
 from app.partition.load import generate_set
+from app.plots.charts import plot_bars
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.rl.dynamics import begin_environment

@@ -25,12 +25,12 @@ from app.partition.features import block_features, line_of
 from app.partition.migrate import move_rows
 from app.partition.order import find_order, reorder
 from app.partition.rows import RowPartition
-from app.report import plot_partition
+from app.plots.runs import plot_partition
 from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
-from app.tasks.studies.passes import Clock, Layers, simulated_seconds
+from app.tasks.studies.passes import EpochClock, Layers, simulated_seconds
 
 PARTITIONS = ("rows", "edges", "learned")
 ORDERS = {"random": "rows", "metis": "edges"}  # of the rows, and what is equal between the cuts
@@ -46,7 +46,7 @@ class Subject:
     name: str
     graph: Graph
     rows: RowPartition
-    clock: Clock
+    clock: EpochClock
 
     def block(self, group: Group, cuts: np.ndarray) -> RowBlock:
         """Its rows between other cuts. Every rank gets all operand rows: what follows is one product."""
@@ -129,7 +129,7 @@ def _clocked(context: Context, name: str, graph: Graph, rows: RowPartition) -> S
     study, group = context.case.study, context.group
     if study.blocks == "edges":
         graph, rows = even_rows(group, graph, rows)
-    clock = Clock(Layers(group, study.widths, context.case.seed), study.rounds)
+    clock = EpochClock(Layers(group, study.widths, context.case.seed), study.rounds)
     if study.clock == "simulated":
         clock.blocks_s = simulated_seconds(group, graph, rows, study.widths)
     return Subject(name, graph, rows, clock)

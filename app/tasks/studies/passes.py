@@ -10,9 +10,9 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
+from app.numerics.products import Operand
 from app.partition.cuts import best_cuts
 from app.partition.rows import RowPartition
-from app.products import Part
 from app.rng import stream
 from app.sparse.rowblock import RowBlock
 
@@ -43,7 +43,7 @@ class Layers:
             start = clock(device)
             Y_own = device.zeros((block.n_own, H_own.shape[1]))
             device.spmm_add(block.A, H_all, Y_own)
-            H_own = device.dense([Part(Y_own)], W)
+            H_own = device.dense([Operand(Y_own)], W)
             seconds[layer] = clock(device) - start
         return seconds, digest_of_rows(self.group, block, device.get(H_own))
 
@@ -71,7 +71,7 @@ def digest_of_rows(group: Group, block: RowBlock, H_own: np.ndarray) -> str:
 
 
 @dataclass
-class Clock:
+class EpochClock:
     """How the seconds of an epoch are found: by the processor's clock, or by a formula.
 
     rounds     passes of an epoch; of each layer the least seconds count: disturbances only add

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.charts import plot_bars, plot_lines
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.comm.turns import first_alone, only_this_rank
@@ -24,6 +23,7 @@ from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch
 from app.partition.families import family_names
 from app.partition.load import generate_set
+from app.plots.charts import plot_bars, plot_lines
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time

@@ -17,10 +17,10 @@ from app.graphs.formats.memory import stream_of
 from app.graphs.formats.readers import open_graph_set
 from app.graphs.graph import Graph
 from app.partition.load import Loaded, generate_set, share_blocks, with_shared_blocks
+from app.plots.runs import plot_quality
 from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.recipes import find_recipe
-from app.report import plot_quality
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.training import Training, train_policy

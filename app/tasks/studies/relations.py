@@ -22,7 +22,7 @@ from app.gnn.work_clock import WorkClock
 from app.graphs.triples.data import NodeLabels
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.partition.relations import GROUPINGS, part_sizes
-from app.report import plot_relations
+from app.plots.runs import plot_relations
 from app.tasks.context import Context
 from app.tasks.rgcn_inputs import load_triples
 from app.tasks.studies.cells import cell

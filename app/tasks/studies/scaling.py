@@ -33,8 +33,8 @@ from app.model.work import States, sent_bytes
 from app.partition.assemble import gather_whole
 from app.partition.generators import parameters_of
 from app.partition.load import Loaded, load_graphs, load_stream
+from app.plots.runs import plot_scaling
 from app.problems.table import make_problem
-from app.report import plot_scaling
 from app.rl.qnet import QNetwork
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context

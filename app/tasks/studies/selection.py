@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from app.charts import plot_lines
 from app.comm.guard import raise_together
 from app.config import GraphCase
 from app.errors import CaseError, LockstepError
 from app.model.plan import graph_case
 from app.partition.load import Loaded, generate_set
+from app.plots.charts import plot_lines
 from app.problems.table import make_problem
 from app.rl.rollout import Rollout, roll_out
 from app.rl.select import find_rule

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.elementary import exp, log
+from app.numerics.elementary import exp, log
 
 Array = Any
 MASK = (1 << 64) - 1

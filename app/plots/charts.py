@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from app.log import Log
 from app.output import RunFolder
-from app.report import drawn, open_pyplot, save_figure
+from app.plots.runs import drawn, open_pyplot, save_figure
 
 WIDEST = 14.0  # inches of a chart
 MANY = 6  # lines beyond which the legend stands beside the chart

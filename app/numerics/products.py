@@ -30,7 +30,7 @@ class Lookup:
 
 
 @dataclass
-class Part:
+class Operand:
     """Some columns of the left operand of a product.
 
     X       [*, k] float32, a row may be longer than k (a view of columns)
@@ -49,12 +49,12 @@ class Part:
         X = self.X if self.index is None else self.X[self.index]
         return X if self.scale is None else X * self.scale[:, None]
 
-    def of_rows(self, rows: slice) -> "Part":
+    def of_rows(self, rows: slice) -> "Operand":
         """Some of the rows, not written out."""
         scale = None if self.scale is None else self.scale[rows]
         if self.index is None:
-            return Part(self.X[rows], None, scale)
-        return Part(self.X, self.index[rows], scale)
+            return Operand(self.X[rows], None, scale)
+        return Operand(self.X, self.index[rows], scale)
 
 
 @dataclass
@@ -140,7 +140,7 @@ class Products:
         """About what `tile` makes of a matrix, with weights or of ones."""
         return 0
 
-    def dense(self, parts: list[Part], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
+    def dense(self, parts: list[Operand], W: Array, then: Finish = PLAIN, out: Array | None = None) -> Array:
         """[parts] W and what follows it; an element is one chain over the columns of all parts in order.
 
         parts     none: the product is zero, and `then.base` has its shape
@@ -171,7 +171,7 @@ class Products:
         out[...] = Z
         return out
 
-    def dense_through(self, parts: list[Part], W: Array, H: Array, drop: Any) -> None:
+    def dense_through(self, parts: list[Operand], W: Array, H: Array, drop: Any) -> None:
         """The gradient [parts] W by H = drop(relu(U)) becomes, in the place of H, the gradient by U.
 
         H      [rows, m] row-major: elements at or below 0 become 0, the others those of the product times
@@ -187,13 +187,13 @@ class Products:
             old[...] = new
 
     def dense_pooled(
-        self, parts: list[Part], W: Array, then: Finish, members: Members
+        self, parts: list[Operand], W: Array, then: Finish, members: Members
     ) -> tuple[Array, Array]:
         """dense, and fold_members of what it returns."""
         Z = self.dense(parts, W, then)
         return Z, self.fold_members(members, Z)
 
-    def gram(self, parts: list[Part], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
+    def gram(self, parts: list[Operand], D: Array, starts: np.ndarray, live: Array | None = None) -> Array:
         """[parts]^T D, one addend per row block: a chain over the rows of the block, graph by graph.
 
         D         [rows, m]
@@ -208,7 +208,7 @@ class Products:
 
     def gram_roots(
         self,
-        parts: list[Part],
+        parts: list[Operand],
         D: Array,
         starts: np.ndarray,
         spans: list[tuple[int, int, int]],
@@ -291,7 +291,7 @@ class Products:
             out[:, first * f : (first + count) * f] = self.fold(nodes, rows)
         return out
 
-    def score(self, parts: list[Part], W: Array, w: Array, then: Finish) -> Array:
+    def score(self, parts: list[Operand], W: Array, w: Array, then: Finish) -> Array:
         """[rows], each row of dense(parts, W, then) times w [m, 1], as one chain."""
         return self.row_product(self.dense(parts, W, then), w)[:, 0]
 

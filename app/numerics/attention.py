@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.elementary import exp
+from app.numerics.elementary import exp
 
 Array = Any
 SLOPE = 0.2  # of leaky relu below 0 (Velickovic et al. 2018, section 2.1)
