@@ -16,6 +16,7 @@ from app.rl.learners import find_learner
 from app.rl.training import limited_network
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
+from app.text import is_whole, show
 
 
 class GraphEpisode:
@@ -51,6 +52,8 @@ class GraphEpisode:
     def step(self, node: int) -> float:
         """Choose a node; returns the reward. Raises CaseError where it is no candidate. Ranks: all call."""
         env, before = self.env, self.env.totals
+        if not is_whole(node):
+            raise CaseError(f"step: found {show(node)}; a node, one of candidates(), would be right")
         held = env.block.lo <= node < env.block.lo + env.block.n_real
         mine = held and bool((env.candidates_own() == node - env.block.lo).any())
         if not self._group.max_integer(int(mine)):
@@ -90,8 +93,8 @@ class GraphAgent:
 
     def environment(self, graph: int) -> GraphEpisode:
         """A new episode on training graph `graph`, counted from 0. Raises CaseError."""
-        if not 0 <= graph < self.graphs:
-            raise CaseError(f"environment: graph {graph}; 0..{self.graphs - 1} would be right")
+        if not (is_whole(graph) and 0 <= graph < self.graphs):
+            raise CaseError(f"environment: graph {show(graph)}; 0..{self.graphs - 1} would be right")
         if not self.learner.begins(self._begun):
             raise CaseError("environment: the learner waits for train() before another episode")
         episode = GraphEpisode(self, graph, self._begun)

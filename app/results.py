@@ -21,6 +21,7 @@ from app.page.markup import Markup, join, table, tag
 from app.page.style import SCOPED
 from app.page.values import percent, seconds, shown
 from app.rl.weights import save_weights
+from app.text import is_whole, show
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,6 +244,8 @@ class LinkPrediction:
     def _best(self, node: Any, relation: Any, count: int, ends: tuple[int, int]) -> list[tuple[Any, float]]:
         """The other ends of the largest scores; of equal ones the lowest numbers. Raises GraphError."""
         near, far = ends
+        if not is_whole(count):
+            raise GraphError(f"count: found {show(count)}; a whole number would be right")
         at, of = _number(node, self.nodes, "node"), _number(relation, self.relations, "relation")
         scores = row_sums(np, self.node_rows * (self.node_rows[at] * self.relation_rows[of]))
         left = np.ones(len(scores), dtype=bool)

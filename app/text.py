@@ -1,6 +1,7 @@
 """Text for people and terminals: values as TOML, names in printable ASCII, lines of a usual width."""
 
 from collections.abc import Iterator
+from numbers import Integral
 from textwrap import wrap
 
 COLUMNS = 80  # of a line that people read
@@ -34,6 +35,11 @@ def wrapped(text: str, columns: int = COLUMNS) -> Iterator[str]:
 def shorten(text: str, length: int = 80) -> str:
     """The text, its middle left out where it is long."""
     return text if len(text) <= length else f"{text[: length - 23]}...{text[-20:]}"
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is an integer, Python's or NumPy's; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def show(value: object) -> str:

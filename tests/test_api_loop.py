@@ -72,11 +72,16 @@ def test_an_episode_says_what_may_be_chosen_and_what_was():
         graph.remove_node(node)
         with pytest.raises(CaseError, match=f"node {node} is no candidate"):
             env.step(node)
+        for wrong in ("a", None, 1.5, True, [1]):
+            with pytest.raises(CaseError, match=r"step: found .*; a node, one of candidates\(\), would"):
+                env.step(wrong)
     assert not graph.edges and env.objective == len(GRAPHS[2]) - len(graph)
 
 
 def test_wrong_calls_are_named():
     agent = training().agent()
+    with pytest.raises(CaseError, match=r'environment: graph "0"; 0\.\.4 would be right'):
+        agent.environment("0")
     with pytest.raises(CaseError, match=r"environment: graph 5; 0\.\.4 would be right"):
         agent.environment(5)
     with pytest.raises(CaseError, match="has one agent; got 2"):

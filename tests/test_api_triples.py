@@ -315,6 +315,8 @@ def test_the_best_ends_are_those_of_the_largest_scores():
         found.objects("x", 2)
     with pytest.raises(GraphError, match="found 9; a relation of the graph would be right"):
         found.subjects(5, 9)
+    with pytest.raises(GraphError, match='count: found "2"; a whole number would be right'):
+        found.subjects(5, 2, "2")
 
 
 GOOD = [("a", "r", "b"), ("b", "r", "c")]
