@@ -8,6 +8,7 @@ from app.errors import LockstepError
 
 def main(arguments: list[str]) -> int:
     """Read the command line before NumPy and MPI are imported, then hand over to app.main."""
+    cli.fill_streams()
     try:
         threads.limit_threads()
         command = cli.parse(arguments)

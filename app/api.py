@@ -2,13 +2,21 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
+from app.api_given import (
+    check_given,
+    digest_of_arrays,
+    digest_of_names,
+    digests_of_stream,
+    digests_of_table,
+    refuse_data_keys,
+)
 from app.api_loop import GraphAgent
 from app.casefile import merged
 from app.comm.guard import digest, raise_together
@@ -31,11 +39,12 @@ from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
 from app.tasks.classify import classify_nodes, gather_predictions, saved_of
-from app.tasks.compare import refuse_fixed
+from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
 from app.tasks.solve import solve_graph, with_searches
 from app.tasks.train import learn, load_set, shared_blocks
+from app.text import is_whole, show
 from app.threads import with_few_threads
 
 
@@ -77,13 +86,21 @@ class TrainingRun:
         **settings: Any,
     ) -> None:
         if not isinstance(learner, str):
+            if not isinstance(learner, type) or not isinstance(getattr(learner, "name", None), str):
+                right = "a name, or a class that has one, would be right"
+                raise CaseError(f"learner: found {show(learner)}; {right}")
             register_learner(learner.name, learner)
             learner = learner.name
         chosen = {"run.task": "train", "problem.name": problem, "agent.learner": learner}
-        self.graphs = None if graphs is None or isinstance(graphs, dict) else list(graphs)
+        self.graphs = None if graphs is None or isinstance(graphs, dict) else _listed(graphs)
         if isinstance(graphs, dict):
             chosen["train.graphs"] = graphs
-        self.context = context_of_settings({**settings, **chosen}, comm, verbose, self.graphs is not None)
+        context = context_of_settings({**settings, **chosen}, comm, verbose, self.graphs is not None)
+        if self.graphs is not None:
+            check_given(context.group, {"graphs": str(len(self.graphs))})
+            if context.case.train.graphs is not None:
+                raise CaseError("train.graphs: given beside graphs; one of them would be right")
+        self.context = context
 
     @with_few_threads
     def run(self) -> TrainedPolicy:
@@ -117,7 +134,8 @@ def gym_environment(graphs: list[Any], problem: str = "mvc", **options: Any) -> 
     from app.rl.gym import GraphGym  # Gymnasium need not be installed
 
     context = context_of_settings({"problem.name": problem, "run.device": "cpu"}, MPI.COMM_SELF, False)
-    loaded = with_shared_blocks(context.group, [_loaded(context, graph)[0] for graph in graphs], None)
+    given = [_loaded(context, graph)[0] for graph in _listed(graphs)]
+    loaded = with_shared_blocks(context.group, given, None)
     made = make_problem(problem)
     blocks = [context.state_rows(item, made) for item in loaded]
     return GraphGym(context.group, made, blocks, **options)
@@ -160,10 +178,12 @@ def solve(
     settings   keys of a case, as {"select.rule": "fraction", "select.fraction": 0.01}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same graph, all get the same answer
     """
+    weights = os.fspath(weights) if isinstance(weights, os.PathLike) else weights
     named = weights if isinstance(weights, str) else "default"
     asked = {"problem.name": problem, "search.seconds": search_seconds}
     asked = {key: value for key, value in asked.items() if value is not None}
     context = context_of_settings(merged({"policy.weights": named}, settings, asked), comm, verbose)
+    refuse_data_keys(context.case, "solve")
     context = replace(context, case=with_searches(context.case))
     counts = WEIGHED.get(context.case.problem.name, "")
     if node_weights is not None and counts != "nodes":
@@ -171,9 +191,10 @@ def solve(
         raise CaseError(f"node_weights: {name} counts those of edges; mvc, mis, mds or clique would be right")
     loaded, labels = _loaded(context, graph, node_weights, counts)
     loaded = _with_fixed(context, loaded, labels, inside, outside)
-    refuse_fixed(context, loaded)
-    policy = find_policy(context) if isinstance(weights, str) else _installed(context, weights)
-    solved = solve_graph(context, make_problem(context.case.problem.name), policy, loaded)
+    problem = make_problem(context.case.problem.name)
+    refuse_unfit(context, problem, loaded)
+    policy = _policy(context, weights)
+    solved = solve_graph(context, problem, policy, loaded)
     nodes = solved.named(ids_everywhere(context.group, loaded.graph, loaded.rows), labels)
     names = set(Solution.__dataclass_fields__) - {"nodes", "trace"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
@@ -203,12 +224,14 @@ def classify(
                for every node of its own
     labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
                of nodes to classes or names
-    train, val, test   [n] bool, or node numbers; of a NetworkX graph whose labels are no whole numbers,
-               these; none of them and settings={"graph.splits": "random"}: 60 : 20 : 20 of the labelled ones
+    train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
+               else row numbers, also where labels are texts and nodes are not; none of them and
+               settings={"graph.splits": "random"}: 60 : 20 : 20 of the labelled ones
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
     context = context_of_settings(merged({"run.task": "classify"}, settings), comm, verbose)
+    refuse_data_keys(context.case, "classify")
     if hasattr(graph, "is_directed") and graph.is_directed() and not _names_neighbours(settings or {}):
         said = "classify: the edges of a directed graph count in both directions"
         warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
@@ -221,6 +244,8 @@ def classify(
             raise CaseError("labels: saved weights know classes by numbers; numbers would be right")
         sets = splits_of({"train": train, "val": val, "test": test}, names)
         table = table_of_arrays(rows_of_nodes(features, names, n), classes.numbers, **sets, n=n)
+        found = {} if context.group.size == 1 else digests_of_table(table)
+    check_given(context.group, found | {"names of classes": digest_of_names(classes.names)})
     data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
     if context.case.graph.splits == "random" and not any(each is not None for each in (train, val, test)):
         data = with_random_splits(context.group, data, loaded, context.case.seed)
@@ -278,10 +303,11 @@ def _loaded(
     Ranks    all call
     """
     group, case = context.group, context.case
-    source, labels = None, None
+    source, labels, found = None, None, {}
     graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
+            found = {"graph": repr(graph)}
             limit = int(case.memory.max_decompressed_gb * 1e9)
             if group.rank == 0:
                 source = open_edges(graph, case.graph.format, limit, ids=case.graph.ids)
@@ -299,6 +325,9 @@ def _loaded(
             source.node_weights = weights_of_nodes(node_weights, labels, source.nodes, source.warnings)
         if case.graph.node_weights and not isinstance(graph, str):
             raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
+        if group.size > 1 and not isinstance(graph, str):
+            found = {"graph": "in memory", **digests_of_stream(source, labels)}
+    check_given(group, found)
     item = weighted(group, load_stream(group, source, case.graph, case), case.graph, case)
     for text in item.warnings:
         warnings.warn(text, stacklevel=4)
@@ -322,6 +351,7 @@ def _with_fixed(
             raise GraphError(
                 f"inside, outside: node {shown_node!r} is in both; in one of them would be right"
             )
+    check_given(context.group, {"inside": digest_of_arrays(found[0]), "outside": digest_of_arrays(found[1])})
     return replace(loaded, inside=found[0], outside=found[1])
 
 
@@ -331,17 +361,40 @@ def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise GraphError(f"{name}: found {nodes!r}; {right}")
     if labels is not None:
+        flags = [node for node in nodes if isinstance(node, bool | np.bool_)]
+        if flags and not any(isinstance(label, bool) for label in labels):  # else True is node 1
+            raise GraphError(f"{name}: found {flags[0]}; {right}")
         return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
     if texts:
         return ids_of_names(list(nodes), name)
-    array = np.asarray(list(nodes))
-    if len(array) and (array.dtype.kind not in "iu" or array.ndim != 1):
+    listed = list(nodes)
+    wrong = next((node for node in listed if not is_whole(node)), None)
+    if wrong is not None or any(not 0 <= node < 1 << 63 for node in listed):
         raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")
-    return array.astype(np.int64)
+    return np.array(listed, dtype=np.int64)
 
 
 def _is_square(array: np.ndarray) -> bool:
     return array.ndim == 2 and array.shape[0] == array.shape[1]
+
+
+def _listed(graphs: Any) -> list[Any]:
+    """Graphs that are handed in as a list. Raises CaseError."""
+    one = isinstance(graphs, str | type | np.ndarray) or hasattr(graphs, "adj") or hasattr(graphs, "tocoo")
+    if one or not isinstance(graphs, Iterable):
+        raise CaseError(f"graphs: found {type(graphs)}; a list of graphs would be right")
+    return list(graphs)
+
+
+def _policy(context: Context, weights: str | TrainedPolicy) -> Policy:
+    """The policy that a caller names, or has. Ranks: all call."""
+    with raise_together(context.group, "reading the weights"):
+        if not isinstance(weights, str | TrainedPolicy):
+            right = '"default", the path of a weights.npz or what train returned would be right'
+            raise CaseError(f"weights: found {show(weights)}; {right}")
+    named = isinstance(weights, str)
+    check_given(context.group, {"weights": repr(weights) if named else weights.digest})
+    return find_policy(context) if named else _installed(context, weights)
 
 
 def _installed(context: Context, trained: TrainedPolicy) -> Policy:

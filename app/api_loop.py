@@ -4,6 +4,9 @@
 environments at once, replicas and checkpoints.
 """
 
+import math
+from numbers import Real
+
 import numpy as np
 
 from app.comm.guard import digest, raise_together
@@ -104,11 +107,19 @@ class GraphAgent:
         return episode
 
     def act(self, episode: GraphEpisode) -> int:
-        """A node, by the policy or, with the chance that the settings give exploration, at random."""
+        """A node, by the policy or, with the chance that the settings give exploration, at random.
+
+        Raises CaseError where the solution is complete.
+        """
+        if episode.done:
+            raise CaseError("act: the solution is complete; another environment would be right")
         return int(self.learner.act([episode.env], [episode.graph], self.steps)[0])
 
     def remember(self, episode: GraphEpisode, node: int, reward: float) -> None:
-        """Put a step that an environment has made, and its reward, where the agent learns from."""
+        """Put a step of an environment, and its reward, where the agent learns from. Raises CaseError."""
+        if not (is_whole(node) and isinstance(reward, Real) and math.isfinite(reward)):
+            found = f"node {show(node)}, reward {show(reward)}"
+            raise CaseError(f"remember: found {found}; a node and what step() returned would be right")
         self.learner.remember(episode.number, node, reward, episode.env)
         self.steps += 1
         self._untaught += 1

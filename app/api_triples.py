@@ -1,11 +1,13 @@
 """The Python interface for knowledge graphs: relational networks on triples, without case files."""
 
+import os
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
+from app.api_given import check_given, digest_of_arrays, digest_of_names, digests_of_table
 from app.casefile import merged
 from app.comm.guard import check_same, digest, raise_together
 from app.comm.share import share_arrays
@@ -14,7 +16,7 @@ from app.gnn.metrics import scores_among
 from app.gnn.rgcn.features import Features
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples
-from app.graphs.triples.memory import Classes, NamedTriples, labels_of_arrays, triples_of_object
+from app.graphs.triples.memory import Classes, NamedTriples, as_texts, labels_of_arrays, triples_of_object
 from app.results import LinkPrediction, RelationalClassification
 from app.tasks.context import Context, context_of_settings
 from app.tasks.links import learn_links
@@ -61,6 +63,7 @@ def classify_relational(
     Raises GraphError for what is no knowledge graph or no label of it, CaseError for wrong settings.
     Source     Schlichtkrull et al. 2018; on ranks as in Kibata et al. 2020
     """
+    triples = os.fspath(triples) if isinstance(triples, os.PathLike) else triples
     context = _context(triples, "classes", settings, comm, verbose)
     group, case = context.group, context.case
     with raise_together(group, "reading the triples"):
@@ -80,17 +83,20 @@ def classify_relational(
             table.check(named.triples.nodes, named.triples.name)
             inputs = Features(table.features)
             inputs.check()  # here, where an error of one rank reaches all
+        given = {} if features is None or group.size == 1 else digests_of_table(table)
+    check_given(group, given)
     check_same(group, _shape_of(inputs), "features", GraphError)
     named, classes = _shared(context, named, classes)
     done = classify_relations(context, named.triples, classes.labels, inputs)
-    fit, chosen = done.fit, classes.labels.nodes
-    wanted = {name: np.searchsorted(chosen, rows) for name, (rows, _) in classes.labels.sets().items()}
+    fit, known = done.fit, done.labels
+    chosen, called = known.nodes, classes.called_as(known.class_names)
+    wanted = {name: np.searchsorted(chosen, rows) for name, (rows, _) in known.sets().items()}
     scores = {
-        name: scores_among(fit.predictions[wanted[name]], right, classes.labels.classes)
-        for name, (_, right) in classes.labels.sets().items()
+        name: scores_among(fit.predictions[wanted[name]], right, known.classes)
+        for name, (_, right) in known.sets().items()
     }
     return RelationalClassification(
-        classes.called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], scores,
+        called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], scores,
         fit.case.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
         fit.records, saved_of(context, done),
     )  # fmt: skip
@@ -121,6 +127,7 @@ def predict_links(
     Raises GraphError for what is no knowledge graph, CaseError for wrong settings.
     Source     Schlichtkrull et al. 2018, section 4; DistMult: Yang et al. 2015
     """
+    triples, val, test = (os.fspath(x) if isinstance(x, os.PathLike) else x for x in (triples, val, test))
     others = {number: each for number, each in ((VALID, val), (TEST, test)) if each is not None}
     context = _context(triples, "links", settings, comm, verbose, others)
     with raise_together(context.group, "reading the triples"):
@@ -211,7 +218,7 @@ def _called(names: list[Any] | None, number: int) -> Any:
 def _shared(
     context: Context, named: NamedTriples, classes: Classes | None
 ) -> tuple[NamedTriples, Classes | None]:
-    """The numbers that rank 0 was given, on all ranks; names are each rank's own. Ranks: all call."""
+    """The numbers that rank 0 was given, on all ranks; all must have been given the same. Ranks: all call."""
     group, graph = context.group, named.triples
     arrays = {"sizes": np.array([graph.nodes, graph.relations]), "s": graph.subject, "r": graph.relation}
     arrays |= {"o": graph.object, "sets": graph.sets}
@@ -224,18 +231,25 @@ def _shared(
             "val_label": labels.val_label,
             "classes": np.array([labels.classes]),
         }
+    parts = {name: digest_of_arrays(array) for name, array in arrays.items()} if group.size > 1 else {}
+    called = {
+        "triples": "".join(parts.get(name, "") for name in ("sizes", "s", "r", "o", "sets")),
+        "nodes": digest_of_names(named.nodes),
+        "relations": digest_of_names(named.relations),
+        "labels, train, val, test": "".join(
+            text for name, text in parts.items() if "label" in name or name == "val"
+        ),
+        "names of classes": "" if classes is None else digest_of_names(classes.called.tolist()),
+    }
+    check_given(group, called)
     arrays = share_arrays(group, arrays)
     n, r = arrays["sizes"].tolist()
-    with raise_together(group, "comparing the names"):
-        counts = [n if named.nodes is None else len(named.nodes)]
-        counts.append(r if named.relations is None else len(named.relations))
-        if counts != [n, r]:
-            raise GraphError("triples: found other names on another rank; the same on all would be right")
-    graph = Triples(graph.name, n, r, arrays["s"], arrays["r"], arrays["o"], sets=arrays["sets"])
+    called, columns = as_texts(named.relations), [arrays[each] for each in "sro"]
+    graph = Triples(graph.name, n, r, *columns, called, sets=arrays["sets"])
     if classes is None:
         return replace(named, triples=graph), None
     four = [arrays[f"labels/{i}"] for i in range(4)]
     labels = NodeLabels(
-        int(arrays["classes"][0]), *four, val_idx=arrays["val"], val_label=arrays["val_label"]
+        int(arrays["classes"][0]), *four, classes.labels.class_names, arrays["val"], arrays["val_label"]
     )  # fmt: skip
     return replace(named, triples=graph), replace(classes, labels=labels)

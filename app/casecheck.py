@@ -170,6 +170,13 @@ def conflicts(
             "must be at least 1 without gnn.weights, got 0",
         ),
         (
+            case.run.task == "classify"
+            and case.gnn.model == "rgcn"
+            and not (case.rgcn.epochs or case.rgcn.weights),
+            ("rgcn", "epochs"),
+            "must be at least 1 without rgcn.weights, got 0",
+        ),
+        (
             agent.epsilon_end > agent.epsilon_start,
             ("agent", "epsilon_end"),
             f"must be at most agent.epsilon_start = {agent.epsilon_start}, got {agent.epsilon_end}",

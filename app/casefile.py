@@ -20,6 +20,7 @@ from app.config import (
     GRAPH_FILES,
     GRAPH_FOLDERS,
     GRAPH_TABLES,
+    LABEL_TABLES,
     Case,
     GraphCase,
     Keys,
@@ -78,8 +79,9 @@ def build(settings: dict[str, Any], has_training: bool = False) -> Case:
         found = printable(shorten(repr(settings), 60))
         raise CaseError(f'settings: found {found}; keys of a case, as {{"seed": 1}}, would be right')
     data: dict[str, Any] = {}
-    for key, value in to_builtins(dict(settings), str_keys=True, enc_hook=_plain_value).items():
-        _lay_over(data, {}, tuple(key.split(".")), value)
+    plain = to_builtins(dict(settings), str_keys=True, enc_hook=_plain_value)
+    for key in sorted(plain, key=lambda key: "." not in key and not isinstance(plain[key], dict)):
+        _lay_over(data, {}, tuple(key.split(".")), plain[key])  # what is no table comes last, to be refused
     return _checked("settings", data, {}, os.getcwd(), True, has_training)
 
 
@@ -99,7 +101,16 @@ def named_files(case: Case) -> list[str]:
     beside = {getattr(table, key) for table in tables for key in GRAPH_FILES} - {"random"}
     others = {getattr(getattr(case, table), key) for table, key in FILES} - set(STARTS)
     weights = {case.policy.weights} - {"default", "train"}
+    text = case.graph.path and not case.graph.path[0].endswith(".npz")
+    if case.gnn.model == "rgcn" and case.rgcn.goal == "classes" and text:
+        found += [path for path in label_tables(case) if os.path.isfile(path)]
     return [*found, *sorted((beside | others | weights) - {""})]
+
+
+def label_tables(case: Case) -> list[str]:
+    """The tables of labels that go with a text file of triples: of nodes to learn from, and of the test."""
+    folder = os.path.dirname(case.graph.path[0] if case.graph.path else "")
+    return [getattr(case.rgcn, key) or os.path.join(folder, file) for key, file in LABEL_TABLES.items()]
 
 
 def _together(path: str, format: str) -> list[str]:

@@ -187,6 +187,17 @@ def end_output() -> None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def fill_streams() -> None:
+    """Standard streams that are closed lead nowhere, so that no file that is opened gets their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
 def say(text: str, error: bool = False) -> None:
     """Print once, on rank 0, in ASCII; a reader that has gone away, or a full disk, is no error."""
     if launcher_rank() != 0:

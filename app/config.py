@@ -480,7 +480,8 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "auto"
     feature_rows: Annotated[
-        Literal["as_given", "sum_to_one"], about("sum_to_one: divide the features of a node by their sum")
+        Literal["as_given", "sum_to_one"],
+        about("sum_to_one: divide the features of a node by the sum of their magnitudes"),
     ] = "sum_to_one"
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5
     input_dropout: Annotated[BelowOne, about("share of the features that training drops")] = 0.5
@@ -956,6 +957,8 @@ GRAPH_FILES = (
     "node_weights",
 )  # keys of such a table that name a file
 GRAPH_FOLDERS = ("ogb", "ppi")  # formats whose graph.path is a folder
+# Tables of labels that go with a text file of triples where no key names others, in its folder.
+LABEL_TABLES = {"train_labels": "trainingSet.tsv", "test_labels": "testSet.tsv"}
 GRAPH_BESIDE = {  # formats whose files go together: how the name of the first ends, and those of the others
     "ppi": ("_graph.json", ("_feats.npy", "_labels.npy")),
     "graphsage": ("-G.json", ("-feats.npy", "-id_map.json", "-class_map.json")),

@@ -255,7 +255,7 @@ def _print_room(group: Group, case: Case, words: str, needed: int) -> None:
         refuse_too_large(group, case)
     except CaseError as error:
         if group.rank == 0:
-            print(f"# on this machine it would be refused: {printable(str(error))}")
+            cli.say(f"# on this machine it would be refused: {printable(str(error))}")
 
 
 def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:
@@ -264,17 +264,17 @@ def _print_plan(group: Group, command: cli.Command) -> tuple[str, int]:
     returns   what a rank needs of memory in words and bytes, where triples were read to find out
     """
     case = command.case
-    print(to_toml(case))
-    print(f"# ranks: {group.size}, {group.device.describe()}")
-    print(f"# results would go to {printable(command.out)}")
+    cli.say(to_toml(case))
+    cli.say(f"# ranks: {group.size}, {group.device.describe()}")
+    cli.say(f"# results would go to {printable(command.out)}")
     for path in [] if is_relational(case) else case.graph.path:
         limit = int(case.memory.max_decompressed_gb * 1e9)
         source = open_edges(path, case.graph.format, limit, ids=case.graph.ids)
         nodes = "node ids as they come" if source.nodes is None else f"{source.nodes} nodes"
-        print(f"# {printable(source.name)}: {source.format}, {nodes}")
+        cli.say(f"# {printable(source.name)}: {source.format}, {nodes}")
     lines, words, needed = [], "", 0
     if case.run.task == "classify" and is_relational(case):
         lines, words, needed = relational_plan(case, group.size)
     for line in lines or plan_lines(case, group.size, group.device):
-        print(f"# {printable(line)}")
+        cli.say(f"# {printable(line)}")
     return (f"{case.run.name}: {words}", needed) if needed else ("", 0)

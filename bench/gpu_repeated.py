@@ -81,7 +81,7 @@ def epochs(where: Where, found: Report) -> None:
             graph = make_graph(where, name, n, edges, gpu_tools.EXPONENT)
             taken, weights = [], []
             for replayed in (False, True):
-                device.replays = replayed
+                device.replays = replayed and device.name != "cpu"  # in a rehearsal without a C++ compiler
                 trainer = make_trainer(where, graph, widths, "live")
                 taken.append(1e3 * wall(where, trainer))
                 weights.append(digest(trainer.params.host()))
@@ -100,7 +100,7 @@ def evaluations(where: Where, found: Report, net: Any, arrays: dict[str, np.ndar
             block, _ = row_block(group, graph)
             taken, nodes = [], []
             for replayed in (False, True):
-                device.replays = replayed
+                device.replays = replayed and device.name != "cpu"  # in a rehearsal without a C++ compiler
                 scores = FullScores(group, net, params, subjects.GraphEnv(group, block, MinimumVertexCover()))
                 nodes.append([scores.best() for _ in range(3)])
                 taken.append(1e3 * wall(where, scores.best))

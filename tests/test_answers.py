@@ -128,9 +128,14 @@ def test_a_pass_that_is_not_begun_costs_nothing():
             "tsp",
             lambda: cities(400),
             1000,
-            {"tour.KICKS": 40, "tour.LEAST_KICKS": 10, "tour.LEAST_MEETING": 50},
+            {"tour.search.KICKS": 40, "tour.search.LEAST_KICKS": 10, "tour.search.LEAST_MEETING": 50},
         ),
-        ("maxcut", lambda: nx.gnp_random_graph(400, 0.05, seed=3), 40_000, {"cut.SWEEPS": 2, "cut.POOL": 4}),
+        (
+            "maxcut",
+            lambda: nx.gnp_random_graph(400, 0.05, seed=3),
+            40_000,
+            {"cut.search.SWEEPS": 2, "cut.search.POOL": 4},
+        ),
     ],
 )
 def test_searches_meet_alike_on_any_ranks(problem, graph, steps, sizes, monkeypatch):

@@ -162,14 +162,15 @@ def test_packings_of_known_value(graph, value):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_packing_comes_close_on_a_growing_graph(weighted):
-    graph = growing(250)
-    weights = np.random.default_rng(1).integers(1, 1000, 250) if weighted else None
+    n = 250 if library.kernels() else 100  # branch and reduce in plain Python takes long
+    graph = growing(n)
+    weights = np.random.default_rng(1).integers(1, 1000, n) if weighted else None
     found, bounds = cycle_packing(graph, weights), CoverBounds(graph, weights)
     found.check(graph)
     while bounds.improve(1.0):
         pass
     assert bounds.lower * 0.99 < found.lower <= bounds.lower
-    assert found.lower >= relaxed(graph, weights).lower + (0 if weighted else 5)
+    assert found.lower >= relaxed(graph, weights).lower + (0 if weighted else n // 50)
 
 
 @needs_kernels

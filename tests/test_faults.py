@@ -426,6 +426,23 @@ def test_a_full_disk_under_what_is_printed_is_no_reason_to_stop(cases):
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_closed_streams_are_no_reason_to_stop(cases, closed):
+    """No file of the run gets their numbers."""
+    out = cases / "out"
+    command = f"{sys.executable} {ROOT}/run.py {cases}/solve.toml --out {out} {closed}"
+    code, _ = run_job(["bash", "-c", command])
+    assert code == 0 and is_complete(out)
+    assert "digest" in (out / "log.txt").read_text()
+
+
+@pytest.mark.mpi_skip
+def test_a_plan_that_finds_no_room_to_be_printed_is_no_fault(cases):
+    command = f"{sys.executable} {ROOT}/run.py {cases}/solve.toml --dry-run > /dev/full"
+    assert run_job(["bash", "-c", command]) == (0, "")
+
+
+@pytest.mark.mpi_skip
 @pytest.mark.parametrize("variables", [{}, {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
 def test_any_locale_prints_ascii(cases, variables):
     """A name that the locale cannot spell is refused in one line where Python is kept from UTF-8."""

@@ -36,7 +36,7 @@ LAYERS = (
     ("plots",),
     ("tasks",),
     ("results", "summary"),
-    ("api_loop",),
+    ("api_given", "api_loop"),
     ("commands", "main", "api", "api_triples"),
     ("__main__",),
 )

@@ -267,6 +267,7 @@ def test_a_device_tiles_matrices_in_order(compiled):
     assert PLAIN.tile(plain, 16) == PLAIN.tiled_bytes(shape, 10**6, False, 16) == 0
 
 
+@pytest.mark.skipif(library.kernels() is None, reason="the kernels are not built")
 def test_how_high_tiles_are():
     """512 columns; more where rows have few entries there, up to a limit; none where they stay few."""
     most = 4 * 64 * 2048

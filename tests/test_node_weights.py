@@ -1,9 +1,11 @@
 """graph.node_weights: the answer of a format that carries the weights itself, on any number of ranks."""
 
 import gzip
+import itertools
 import json
 import sys
 
+import networkx as nx
 import numpy as np
 import pytest
 from helpers import growing_graph
@@ -205,3 +207,41 @@ def test_one_graph_has_one_file_of_weights(tmp_path):
         command = [sys.executable, "run.py", "inputs/mvc.toml", *keys, "--out", str(tmp_path / "out")]
         code, printed = run_job(command, limit_s=100)
         assert code == 2 and said in printed, printed
+
+
+# ---- decimals ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("problem", ["maxcut", "mds", "mvc"])
+def test_bounds_have_the_decimals_of_the_weights(problem):
+    """Bounds never pass the best of all solutions, have three decimals, meet the answer that is optimal."""
+    draws, optimal = np.random.default_rng(3), 0
+    for seed in range(12):
+        graph = nx.gnp_random_graph(8, 0.6, seed=seed)
+        low = -2 if problem == "maxcut" else 0
+        for u, v in graph.edges:
+            graph.edges[u, v]["weight"] = round(float(draws.uniform(low, 2)), 3)
+        for v in graph:
+            graph.nodes[v]["weight"] = round(float(draws.uniform(0.1, 2)), 3)
+        settings = {"search.bound_seconds": 0, "search.steps": 200, "run.device": "cpu"}
+        found = solve(graph, problem, settings=settings)
+        sets = (np.array(bits, dtype=bool) for bits in itertools.product((0, 1), repeat=8))
+        values = [best_value(graph, problem, chosen) for chosen in sets]
+        best = (max if problem == "maxcut" else min)(value for value in values if value is not None)
+        assert (found.bound >= best - 1e-9) if problem == "maxcut" else (found.bound <= best + 1e-9)
+        assert abs(found.bound - round(found.bound, 3)) < 1e-12
+        assert found.optimal == (found.objective == found.bound) == (found.gap == 0)
+        optimal += found.optimal
+    assert optimal >= 8
+
+
+def best_value(graph, problem, chosen):
+    """The value of a set of nodes in three decimals; None where it is no solution."""
+    if problem == "maxcut":
+        return round(sum(w for u, v, w in graph.edges(data="weight") if chosen[u] != chosen[v]), 3)
+    if problem == "mvc" and not all(chosen[u] or chosen[v] for u, v in graph.edges):
+        return None
+    if problem == "mds" and not all(chosen[v] or any(chosen[u] for u in graph[v]) for v in graph):
+        return None
+    return round(sum(graph.nodes[v]["weight"] for v in graph if chosen[v]), 3)

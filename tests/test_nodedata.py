@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -24,6 +25,7 @@ from app.comm.group import Group
 from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
+from app.gnn.inputs import scaled_rows
 from app.graphs.formats import arrays as graph_arrays
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.formats.ogb import read_ogb
@@ -238,6 +240,45 @@ def test_folders_of_ogb(group, folder):
     item, data = loaded_data(group, path=[str(folder / "ogb")], format="ogb")
     assert item.graph.edges == len({tuple(sorted(e)) for e in EDGES.tolist() if e[0] != e[1]})
     assert_equal(whole(group, item, data), wanted)
+    on_first(
+        group, lambda: shutil.copytree(folder / "ogb" / "split" / "time", folder / "ogb" / "split" / "other")
+    )
+    said = refused(group, folder / "ogb", format="ogb")
+    assert "found splits other, time; graph.splits = the path of one of these would be right" in said
+    one = str(folder / "ogb" / "split" / "time")
+    assert_equal(
+        whole(group, *loaded_data(group, path=[str(folder / "ogb")], format="ogb", splits=one)), wanted
+    )
+    _, data = loaded_data(group, path=[str(folder / "ogb")], format="ogb", splits="random")
+    assert sum(data.counts.values()) > 0
+
+
+def test_features_without_columns_are_refused(group, folder):
+    """Also in an archive, before anything is estimated of them."""
+    none = dict.fromkeys(("feat_indptr", "feat_indices", "feat_data", "feat_shape"))
+    no_columns = arrays(features=np.zeros((N, 0)), **none)
+    on_first(group, lambda: np.savez(folder / "none.npz", **no_columns))
+    assert "features without columns" in refused(group, folder / "none.npz")
+
+
+def test_labels_in_text_are_whole_float64(group, folder):
+    on_first(group, lambda: (folder / "y.txt").write_text("9007199254740993\n" * N))
+    on_first(group, lambda: np.savez(folder / "g.npz", **arrays()))
+    assert "found label 9007199254740992.0 in row 0" in refused(
+        group, folder / "g.npz", labels=str(folder / "y.txt")
+    )
+
+
+@pytest.mark.mpi_skip
+def test_rows_of_tiny_features_add_up_to_one():
+    """Where the inverse of a sum is no float32."""
+    rows = np.array([[1e-40, 3e-40], [1e-44, 0], [2, 6], [0, 0]], dtype=np.float32)
+    sums = rows.astype(np.float64).sum(axis=1, keepdims=True)
+    for X in (rows, csr_array(rows)):
+        found = scaled_rows(X, "sum_to_one")
+        assert found.dtype == np.float32
+        found = found.toarray() if hasattr(found, "toarray") else found
+        np.testing.assert_allclose(found, rows / np.where(sums > 0, sums, 1), rtol=1e-6)
 
 
 def ogb_of_arrays(folder, **changed):

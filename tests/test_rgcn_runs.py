@@ -109,6 +109,79 @@ def test_names_with_blanks_stand_apart_from_their_classes(tmp_path):
     assert {line.split("\t")[1] for line in lines} <= {"big town", "small"}
 
 
+def tell_apart(folder, relations, classes, first=0, extra=""):
+    """20 nodes of two classes; one relation joins those of one class, one others. `first` begins the file."""
+    rows = [(i, r, (i + 2 * k + r) % 20) for i in range(20) for k in range(3) for r in (0, 1)]
+    rows = rows[first:] + rows[:first]
+    order = list(dict.fromkeys(v for s, _, o in rows for v in (s, o)))
+    folder.mkdir()
+    triples = "".join(f"n{s}\t{relations[r]}\tn{o}\n" for s, r, o in rows)
+    (folder / "g.txt").write_text(triples + extra)
+    hints = np.array([[i % 4 == 0, i % 4 == 1] for i in order], dtype=np.float32)
+    np.save(folder / "x.npy", hints)
+    for name, nodes in (("trainingSet.tsv", range(10)), ("testSet.tsv", range(10, 20))):
+        (folder / name).write_text("node\tlabel\n" + "".join(f"n{i}\t{classes[i % 2]}\n" for i in nodes))
+    keys = ["rgcn.bases=0", "rgcn.inverse=false", "output.plots=false", 'graph.generator=""']
+    return [f"graph.path={folder / 'g.txt'}", f"graph.features={folder / 'x.npy'}", *keys]
+
+
+def test_saved_weights_know_relations_and_classes_by_name(tmp_path):
+    """Triples in another order have the same predictions; unknown relations are left out, classes refused."""
+    names = ("likes", "hates"), ("red", "green")
+    first = tell_apart(tmp_path / "a", *names)
+    code, printed = lockstep(tmp_path / "learned", *first, "rgcn.epochs=30")
+    assert code == 0, printed
+    apply = [f"rgcn.weights={tmp_path / 'learned' / 'weights.npz'}", "rgcn.epochs=0"]
+
+    def predicted(name, *given, **more):
+        code, printed = lockstep(
+            tmp_path / f"{name}-run", *tell_apart(tmp_path / name, *given, **more), *apply
+        )
+        assert code == 0, printed
+        lines = (tmp_path / f"{name}-run" / "predictions" / "g.txt").read_text().splitlines()
+        return dict(line.split() for line in lines), printed
+
+    wanted = dict(
+        line.split() for line in (tmp_path / "learned" / "predictions" / "g.txt").read_text().splitlines()
+    )
+    assert set(wanted.values()) == {"red", "green"}
+    assert predicted("same", *names)[0] == wanted
+    assert predicted("moved", *names, first=1)[0] == wanted
+    swapped = predicted("swapped", ("hates", "likes"), names[1])[0]
+    assert swapped != wanted  # they do tell relations apart
+    found, printed = predicted("more", *names, extra="n1\tknows\tn2\n")
+    assert found == wanted and "warning: 1 triples are left out" in printed
+    other = tell_apart(tmp_path / "other", names[0], ("red", "zinc"))
+    code, printed = lockstep(tmp_path / "refused", *other, *apply)
+    assert code == 2 and "for classes 'green', 'red'; these have 'zinc' besides" in printed
+
+
+def test_nothing_learned_and_nothing_to_test(tmp_path):
+    """No predictions of a network that learned nothing; no accuracy of no nodes."""
+    code, printed = lockstep(tmp_path / "none", *SMALL, "rgcn.epochs=0")
+    assert code == 2 and "rgcn.epochs (command line): must be at least 1 without rgcn.weights" in printed
+    arrays = dict(  # noqa: C408
+        triples=[[0, 0, 1], [1, 0, 2], [2, 0, 0]], num_nodes=3, num_relations=1, train_idx=[0, 1],
+        train_label=[0, 1], test_idx=np.array([]), test_label=np.array([]),
+    )  # fmt: skip
+    np.savez(tmp_path / "g.npz", **{name: np.array(values) for name, values in arrays.items()})
+    keys = [f"graph.path={tmp_path / 'g.npz'}", 'graph.generator=""', "rgcn.epochs=2", "output.plots=false"]
+    code, printed = lockstep(tmp_path / "run", *keys)
+    assert code == 0 and "test 0" not in printed, printed
+    assert result_of(tmp_path / "run")["test_accuracy"] is None
+
+
+def test_label_tables_that_lie_beside_triples_are_inputs(tmp_path):
+    """Also where no key names them: a run does not go on from a checkpoint with others."""
+    keys = [*tell_apart(tmp_path / "a", ("likes", "hates"), ("red", "green")), "checkpoint.steps=1"]
+    code, printed = lockstep(tmp_path / "run", *keys, "rgcn.epochs=30000", "--max-hours", "0.0008")
+    assert code == 3, printed
+    table = tmp_path / "a" / "trainingSet.tsv"
+    table.write_text(table.read_text().replace("red", "x").replace("green", "red").replace("x", "green"))
+    code, printed = lockstep(tmp_path / "run", *keys, "rgcn.epochs=30000", "--resume")
+    assert code == 2 and "trainingSet.tsv" in printed, printed
+
+
 @pytest.mark.parametrize("key", ["graph.splits=random", "graph.order=random", "output.embeddings=true"])
 def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
     code, printed = lockstep(tmp_path / "out", *SMALL, key)

@@ -16,6 +16,7 @@ from app.bounds.cover.theta import EIGENVALUE, THETA, Theta, bytes_of
 from app.bounds.cover.theta_verify import ThetaCertificate, semidefinite, unit_vector
 from app.bounds.cover.witness import ThetaPart
 from app.graphs.graph import Graph, from_edges
+from app.native.library import kernels
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -297,6 +298,7 @@ def test_it_says_that_it_gains_until_it_has_ended():
     assert bounds.check_seconds > 0
 
 
+@pytest.mark.skipif(kernels() is None, reason="without kernels no search closes the part in its turns")
 def test_a_part_that_closes_gains_no_more():
     """A dense component that a search closes while the theta function is at work, beside an open one."""
     dense, sparse = nx.gnp_random_graph(130, 0.5, seed=1), nx.gnp_random_graph(2000, 0.002, seed=2)

@@ -175,7 +175,12 @@ def test_columns_are_found_by_name(written):
         (b"person\tlabel\nx\ta\textra\n", "train.tsv:2: found 3 columns; 2"),
         (b"person\tlabel\nnobody\ta\n", "train.tsv:2: found node 'nobody'"),
         (b"person\tlabel\n", "train.tsv: holds no labels"),
-        (b"person\tlabel\nx\ta\nx\tb\n", "node 0 is labelled twice"),
+        (b"person\tlabel\nx\ta\nx\tb\n", "train.tsv:3: found node 'x', which has a label in line 2 of "),
+        (
+            b"person\tlabel\nx\ta\ny\tb\n",
+            "test.tsv:2: found node 'y', which has a label in line 3 of",
+        ),
+        (b"person\tlabel\nx\t\n", "train.tsv:2: found no label of node 'x'"),
     ],
 )
 def test_a_wrong_table_is_named(written, train, message):

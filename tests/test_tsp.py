@@ -1,10 +1,12 @@
 """The travelling salesman for the learner: states, rewards, replay, rollouts and training on any ranks."""
 
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
 from helpers import EXCHANGES, make_block, random_graph, whole_rows
+from jobs import run_job
 from mpi4py import MPI
 
 from app.comm.group import Group
@@ -285,6 +287,23 @@ def test_a_graph_without_distances_is_refused(group):
         begin_environment(group, block, make_problem("tsp"), scan=True)
     with pytest.raises(CaseError, match=r"agent\.replay"):
         Agent(group, AgentCase(replay="bits"), network(group.device)[0], [], 0, 0)
+
+
+@pytest.mark.mpi_skip
+def test_what_no_tour_can_be_on_is_refused_before_any_is_sought(tmp_path):
+    """Of several graphs the second: nothing is left in the folder."""
+    points = tmp_path / "points.tsp"
+    text = "\n".join(f"{i + 1} {i % 3} {i // 3}" for i in range(9))
+    head = "NAME: points\nTYPE: TSP\nDIMENSION: 9\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n"
+    points.write_text(f"{head}{text}\nEOF\n")
+    (tmp_path / "edges.txt").write_text("1 2\n2 3\n")
+    command = [sys.executable, "run.py", "inputs/tsp.toml", "output.plots=false", "--out", tmp_path / "out"]
+    both = f'graph.path=["{points}", "{tmp_path / "edges.txt"}"]'
+    code, printed = run_job([*command, both])
+    assert code == 2 and "edges: has no distances between all nodes" in printed
+    assert not (tmp_path / "out").exists() or not any((tmp_path / "out").iterdir())
+    code, printed = run_job([*command, f"graph.path={points}", "graph.complement=true"])
+    assert code == 2 and "graph.complement" in printed
 
 
 # ---- learning ---------------------------------------------------------------------------------------------

@@ -202,6 +202,14 @@ def test_families_of_nodes_that_are_near_each_other(tmp_path, family, keys, edge
         (generate, ["ba", "a.mtx", "nodes=-5"], "graph.nodes"),
         (generate, ["ba", "a.mtx", "nodes=[5, 9]"], "makes one graph"),
         (generate, ["ba", "a.mtx", "nodes=50", "dd=3"], "unknown key graph.dd"),
+        (
+            generate,
+            ["er", "a.mtx", "nodes=5", "p=0.5", "complement=true"],
+            "complement: says what",
+        ),
+        (generate, ["er", "a.mtx", "nodes=9", "p=0.5", "random_classes=2"], "holds no classes and features"),
+        (convert, ["networkx:karate_club", "b.mtx", "--ids=./b.mtx"], "--ids ./b.mtx is OUT"),
+        (convert, ["networkx:karate_club", "b.mtx", "--ids=no/x"], "no such folder"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(tool, arguments, said, tmp_path, monkeypatch):

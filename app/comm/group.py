@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.errors import NumericsError
+from app.errors import CaseError, NumericsError
 from app.native.library import aligned
 from app.watchdog import wait_begins, wait_ends
 
@@ -15,8 +15,13 @@ Array = Any
 
 
 def communicator(given: MPI.Comm | None) -> MPI.Comm:
-    """The given one, or that of all ranks."""
-    return given or MPI.COMM_WORLD
+    """The given one, or that of all ranks. Raises CaseError."""
+    if given is None:
+        return MPI.COMM_WORLD
+    if not isinstance(given, MPI.Intracomm) or given == MPI.COMM_NULL:
+        found = "MPI.COMM_NULL" if isinstance(given, MPI.Comm) and given == MPI.COMM_NULL else type(given)
+        raise CaseError(f"comm: found {found}; a communicator of the ranks that call would be right")
+    return given
 
 
 class Group:

@@ -95,7 +95,12 @@ def convert(arguments: list[str]) -> str:
         raise CaseError(
             f"{printable(out)}: an .npz is packed already; a name without {packing_of(out)} would be right"
         )
-    for path in (out, options.values.get("--ids", "")):
+    beside = options.values.get("--ids", "")
+    if beside and os.path.abspath(beside) == os.path.abspath(out):
+        raise CaseError(f"convert: --ids {printable(beside)} is OUT; another file would be right")
+    if beside and not os.path.isdir(os.path.dirname(os.path.abspath(beside))):
+        raise CaseError(f"convert: --ids {printable(beside)}: no such folder")
+    for path in (out, beside):
         refuse_existing(path, "--overwrite" in options.flags)
     named = options.values.get("--from", "auto")
     ids = "names" if "--names" in options.flags else "numbers"

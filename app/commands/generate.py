@@ -39,6 +39,18 @@ FAMILIES = (
     "uniform_points",
 )  # fmt: skip
 
+# Keys of [graph] that a generated file knows nothing of.
+UNHEARD = (
+    "complement",
+    "order",
+    "node_weights",
+    "neighbours",
+    "features",
+    "labels",
+    "splits",
+    "node_data_by",
+)
+
 
 def generate(arguments: list[str]) -> str:
     """Draw and write a graph; returns the lines that say what was written."""
@@ -46,6 +58,9 @@ def generate(arguments: list[str]) -> str:
     family, out, settings = _sort(options.files)
     case = build_from([*settings, f'graph.generator="{family}"'])
     nodes = case.graph.nodes
+    for key in UNHEARD:
+        if getattr(case.graph, key) != getattr(type(case.graph)(), key):
+            raise CaseError(f"generate: {key}: says what run.py makes of a graph; leave it out here")
     if case.graph.count != 1 or not isinstance(nodes, int):
         raise CaseError("generate: makes one graph; nodes=N, and no count, would be right")
     from app.graphs.formats.writers import format_of, losses, write_graph
@@ -55,6 +70,9 @@ def generate(arguments: list[str]) -> str:
     refuse_existing(out, "--overwrite" in options.flags)
     stream = _stream(case, family, nodes)
     graph, merged = whole_graph(stream)
+    data = case.graph.random_classes or case.graph.random_features
+    if data and format != "npz":
+        raise CaseError(f"generate: {format} holds no classes and features; OUT as .npz would be right")
     with whole_file(out) as file:
         more = _node_data(case, nodes) if format == "npz" else {}
         write_graph(file, graph, format, packing_of(out), stream.metric, more)

@@ -13,6 +13,7 @@ from app.partition.nodes import InMemory, MakeRoom
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+LARGEST_FACTOR = 2.0**126  # of a row of features, as float32: larger ones are float64
 
 
 def input_rows(data: NodeData, block: RowBlock, feature_rows: str) -> np.ndarray | sp.csr_array:
@@ -33,10 +34,12 @@ def scaled_rows(X: np.ndarray | sp.csr_array, feature_rows: str) -> np.ndarray |
     if feature_rows == "as_given":
         return X
     sums = np.asarray(abs(X).sum(axis=1, dtype=np.float64)).reshape(-1)
-    factors = (1 / np.where(sums > 0, sums, 1)).astype(np.float32)
+    factors = 1 / np.where(sums > 0, sums, 1)
+    if factors.max(initial=0) < LARGEST_FACTOR:
+        factors = factors.astype(np.float32)
     if isinstance(X, np.ndarray):
-        return X * factors[:, None]
-    values = X.data * np.repeat(factors, np.diff(X.indptr))
+        return (X * factors[:, None]).astype(np.float32, copy=False)
+    values = (X.data * np.repeat(factors, np.diff(X.indptr))).astype(np.float32, copy=False)
     return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
 
 

@@ -8,13 +8,16 @@ LARGEST_WHOLE = 1 << 24  # up to here every whole number is a float32
 MOST_DECIMALS = 8
 ADVICE = f"whole numbers up to {LARGEST_WHOLE} are exact; weights in a coarser unit would be right"
 
+LARGER = "weights in a finer unit, of 1e-37 and more, would be right"
+
 
 def kept_weights(found: np.ndarray, name: Callable[[int], str], warnings: list[str]) -> np.ndarray:
     """Weights [k] float32, infinite where a number has no place there.
 
     found      [k] numbers of any real type
     name       what the i-th weight is called
-    warnings   gets a line on the first whole number that is changed, once however many calls there are
+    warnings   gets a line on the first whole number that is changed, and on the first number that becomes 0,
+               once however many calls there are
     """
     with np.errstate(over="ignore", invalid="ignore"):
         kept = found.astype(np.float32)
@@ -23,12 +26,15 @@ def kept_weights(found: np.ndarray, name: Callable[[int], str], warnings: list[s
         i = int(changed[0])
         value = f"{found[i]}" if found.dtype.kind in "iu" else f"{found[i]:.0f}"
         warnings.append(f"{name(i)}, {value}, is kept as {kept[i]:.0f}: {ADVICE}")
+    lost = np.flatnonzero((kept == 0) & (found != 0)) if found.dtype.kind == "f" else changed[:0]
+    if len(lost) and not any(text.endswith(LARGER) for text in warnings):
+        warnings.append(f"{name(int(lost[0]))}, {found[lost[0]]:g}, is kept as 0: {LARGER}")
     return kept
 
 
 def _changed(found: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Where whole numbers [k] have become other ones, ascending."""
-    if found.dtype.kind == "b" or found.dtype == np.float32:
+    if found.dtype.kind == "b" or found.dtype in (np.float16, np.float32):
         return np.empty(0, np.int64)
     large = np.flatnonzero((found > LARGEST_WHOLE) | (found < -LARGEST_WHOLE))
     found, kept = found[large], kept[large]

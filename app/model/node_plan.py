@@ -98,10 +98,10 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
         train = RANDOM_TRAIN if table.random_classes else 1.0
         return Inputs(features or nodes, table.random_classes, 0 if features else nodes, train=train)
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
-    splits = "" if table.splits == "random" else table.splits
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
     by = Nodes() if table.node_data_by == "id" else None
-    found = open_node_table(paths, table.format, nodes, limits, table.features, table.labels, splits, by)
+    files = (table.features, table.labels, table.splits)
+    found = open_node_table(paths, table.format, nodes, limits, *files, by)
     classes = 0
     if found.labels is not None:
         classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)

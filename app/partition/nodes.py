@@ -87,7 +87,6 @@ def load_node_data(
     with raise_together(group, READING):
         if group.rank == 0:
             limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
-            splits = "" if table.splits == "random" else table.splits
             source = open_node_table(
                 list(loaded.paths),
                 loaded.format,
@@ -95,7 +94,7 @@ def load_node_data(
                 limits,
                 table.features,
                 table.labels,
-                splits,
+                table.splits,
                 nodes,
             )
     data = deal_node_table(group, source, loaded, make_room)

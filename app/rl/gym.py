@@ -1,5 +1,7 @@
 """GraphGym: the environments of this program as one of Gymnasium, for outside learners (extra `gym`)."""
 
+import math
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +18,7 @@ from app.problems.problem import Problem
 from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, step_together
 from app.sparse.rowblock import RowBlock
+from app.text import is_whole, show
 
 NO_EDGE = -1  # fills edge lists
 
@@ -52,8 +55,10 @@ class GraphGym(gymnasium.Env):
             raise CaseError(f"a Gymnasium environment is played by one rank, got {group.size}")
         if shaping not in ("caro_wei", "none"):
             raise CaseError(f'found shaping {shaping!r}; "caro_wei" or "none" would be right')
-        if not (np.isfinite(penalty) and most >= 1):
-            raise CaseError(f"found penalty {penalty}, most {most}; numbers, most at least 1, would be right")
+        numbers = isinstance(penalty, Real) and math.isfinite(penalty) and is_whole(most) and most >= 1
+        if not numbers:
+            found = f"penalty {show(penalty)}, most {show(most)}"
+            raise CaseError(f"found {found}; numbers, most at least 1, would be right")
         self.group, self.problem, self.blocks = group, problem, blocks
         self.shaping, self.penalty, self.most = shaping, penalty, most
         self.playable = [

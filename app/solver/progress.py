@@ -122,7 +122,7 @@ class Progress:
         self.trace.append(Event(self.elapsed(), self.objective(self.best), self.objective(self.bound)))
 
 
-def relative_gap(best: int, bound: int) -> float:
+def relative_gap(best: float, bound: float) -> float:
     """|best - bound| over the bound: by how much the best may miss the optimum."""
     if best == bound:
         return 0.0

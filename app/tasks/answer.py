@@ -1,5 +1,6 @@
 """One instance of a solve by the pipeline: from the whole graph to its entry of result.json."""
 
+import math
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -127,13 +128,33 @@ def in_unit(toolbox: Any, value: int | None) -> float | int | None:
     return objective if decimals is None else round(objective, decimals)
 
 
+def bound_in_unit(toolbox: Any, value: int | None) -> float | int | None:
+    """A bound of the objective, which has the decimals that its weights have: the next such number there is.
+
+    Weights are kept in 32 bits, so that sums of them are near numbers with few decimals, not at these.
+    """
+    decimals = None
+    if value is not None and toolbox.unit != 1 and toolbox.weights is not None:
+        decimals = decimals_of(toolbox.weights * toolbox.unit)
+    if decimals is None:
+        return in_unit(toolbox, value)
+    exact, step = value * toolbox.unit, 10.0**-decimals
+    error = (2.0**-24 * float(np.abs(toolbox.weights).sum()) + len(toolbox.weights)) * toolbox.unit
+    if error > step / 8:
+        return exact
+    if toolbox.sense == "minimise":
+        return round(math.ceil((exact - 2 * error) / step) * step, decimals)
+    return round(math.floor((exact + 2 * error) / step) * step, decimals)
+
+
 def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:
     """The instance's entry of result.json, without baselines."""
-    gap = None if answer.bound is None else relative_gap(answer.value, answer.bound)
+    objective, bound = in_unit(toolbox, answer.value), bound_in_unit(toolbox, answer.bound)
+    gap = None if bound is None else relative_gap(objective, bound)
     return {
         "name": graph.name, "nodes": graph.n, "edges": graph.edges,
-        "objective": in_unit(toolbox, answer.value), "sense": toolbox.sense,
-        "bound": in_unit(toolbox, answer.bound), "bound_method": answer.method or None,
+        "objective": objective, "sense": toolbox.sense,
+        "bound": bound, "bound_method": answer.method or None,
         "gap": None if gap is None else round(gap, 6), "bound_is_weak": gap is not None and gap > 0.1,
         "bound_verified": answer.verified, "optimal": gap == 0, "feasible": True,
         "source": answer.source, "learned": in_unit(toolbox, answer.learned),

@@ -6,9 +6,10 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.problems.table import make_problem
 from app.solver.progress import relative_gap
-from app.tasks.answer import in_unit, make_toolbox
+from app.tasks.answer import bound_in_unit, in_unit, make_toolbox
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
+from app.toolbox import Toolbox
 
 
 def run_check(context: Context, path: str) -> None:
@@ -39,9 +40,10 @@ def run_check(context: Context, path: str) -> None:
             _say_bound(context, toolbox, value, bound, method + (", verified" if verified else ""))
 
 
-def _say_bound(context: Context, toolbox: object, value: int, bound: int, method: str) -> None:
+def _say_bound(context: Context, toolbox: Toolbox, value: int, bound: int, method: str) -> None:
     """How far from optimal the solution can be."""
-    gap = relative_gap(value, bound)
+    shown = bound_in_unit(toolbox, bound)
+    gap = relative_gap(in_unit(toolbox, value), shown)
     word = "optimal: " if not gap else f"at most {100 * gap:.2f} % from optimal: "
     side = "at least" if toolbox.sense == "minimise" else "at most"
-    context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, in_unit(toolbox, bound), method)
+    context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, shown, method)

@@ -12,7 +12,9 @@ from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
+from app.problems.problem import Problem
 from app.problems.table import make_problem
+from app.search.tour.tools import refuse_without_distances
 from app.tasks.context import Context
 from app.toolbox import Bounds, Instance, Toolbox
 
@@ -29,9 +31,20 @@ def too_large(context: Context, loaded: Loaded) -> bool:
     return graph_bytes(loaded) > context.case.memory.whole_graph_mb * 1e6
 
 
-def refuse_fixed(context: Context, loaded: Loaded) -> None:
+def refuse_unfit(context: Context, problem: Problem, loaded: Loaded) -> None:
+    """Refuse a graph that the problem, or the way it is solved, is not for. Raises CaseError on all ranks."""
+    if problem.dynamics == "tour":
+        refuse_without_distances(loaded.graph.name, loaded.metric)
+        if context.case.graph.complement:
+            raise CaseError(
+                "graph.complement: a tour is of distances between all nodes; false would be right"
+            )
+    _refuse_fixed(context, loaded)
+
+
+def _refuse_fixed(context: Context, loaded: Loaded) -> None:
     """Refuse nodes that are to be in the solution, or not, where the policy alone would choose: it holds to
-    none. Raises CaseError on all ranks.
+    none.
     """
     search, large = context.case.search, too_large(context, loaded)
     if not large and search.solver != "policy":

@@ -30,12 +30,13 @@ from app.tasks.rgcn_inputs import load_triples, open_features
 class Relational:
     """A relational network after its run.
 
-    graph    that it works on     fit   what it learned
+    graph    that it works on     fit   what it learned     labels   with classes as it numbers them
     about    what weights.npz says of it, without arrays
     digest, weights_digest   those of result.json
     """
 
     graph: RelationalGraph
+    labels: NodeLabels
     fit: RelationalFit
     about: SavedRgcn
     digest: str
@@ -54,8 +55,8 @@ def run_rgcn(context: Context) -> dict[str, Any]:
     done = classify_relations(context, triples, labels, inputs)
     context.say_memory(held)
     if context.folder is not None:
-        _write(context, triples, labels, done)
-    return _result(context, triples, labels, done)
+        _write(context, triples, done.labels, done)
+    return _result(context, triples, done.labels, done)
 
 
 def classify_relations(
@@ -64,9 +65,12 @@ def classify_relations(
     """Train on triples and labels for rgcn.epochs, from rgcn.weights where given. Ranks: all call."""
     case, log, group = context.case, context.log, context.group
     with log.phase("set up"), raise_together(group, "reading weights"):
-        saved = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None
-        rgcn = saved.architecture_of(case.rgcn) if saved else case.rgcn
-        graph = relational_graph(triples, rgcn.inverse, rgcn.min_edges)
+        saved, unknown = load_rgcn(case.rgcn.weights) if case.rgcn.weights else None, 0
+        rgcn, least = case.rgcn, case.rgcn.min_edges
+        if saved:
+            rgcn, least = saved.architecture_of(rgcn), saved.least_edges(triples)
+            triples, labels, unknown = saved.renumber(rgcn.weights, triples, labels)
+        graph = relational_graph(triples, rgcn.inverse, least)
         edges = "" if inputs else edges_digest(graph, labels.nodes)
         if saved:
             saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
@@ -76,6 +80,8 @@ def classify_relations(
         context, triples.name,
         lambda: classes_plan(rgcn, group.size, len(triples), graph, labels, inputs, fast_bytes),
     )  # fmt: skip
+    if unknown:
+        log.info("warning: %d triples are left out: the weights do not know their relations", unknown)
     if said := replaced("rgcn", case.rgcn, rgcn):
         log.info("warning: the weights bring their layers: %s", said)
 
@@ -94,10 +100,12 @@ def classify_relations(
         rgcn.epochs, found.seconds, 1e3 * found.seconds / max(rgcn.epochs, 1),
         ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items()),
     )  # fmt: skip
-    about = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {})
+    relations = [name for name, kept in zip(triples.relation_names, graph.kept) if kept]
+    width = inputs.width if inputs else 0
+    about = SavedRgcn(rgcn, width, labels.classes, edges, {}, relations, labels.class_names)
     weights = found.net.weights_digest(group)
     both = {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
-    return Relational(graph, found, about, digest(both), weights)
+    return Relational(graph, labels, found, about, digest(both), weights)
 
 
 # ---- what is said and written ------------------------------------------------------------------------------
@@ -156,7 +164,7 @@ def _result(context: Context, triples: Triples, labels: NodeLabels, done: Relati
     entry = {
         "name": triples.name, "nodes": triples.nodes, "edges": len(graph), "relations": graph.relations,
         "train_loss": found.records[-1]["loss"] if found.records else None, "epochs": rgcn.epochs,
-        "seconds": found.seconds,
+        "seconds": found.seconds, "test_accuracy": None,
         **{f"{split}_accuracy": share for split, share in found.accuracy.items()},
     }  # fmt: skip
     operations = {kind: round(seconds, 6) for kind, seconds in sorted(found.net.clock.seconds.items())}

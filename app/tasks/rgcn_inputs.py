@@ -1,7 +1,6 @@
 """What a case of R-GCN reads: triples, the labels and the features of nodes."""
 
-import os
-
+from app.casefile import label_tables
 from app.comm.guard import raise_together
 from app.config import Case
 from app.errors import CaseError
@@ -14,8 +13,6 @@ from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples, 
 from app.graphs.triples.label_tables import read_label_tables
 from app.graphs.triples.text import read_triple_text
 from app.tasks.context import Context
-
-TRAIN_FILE, TEST_FILE = "trainingSet.tsv", "testSet.tsv"
 
 
 def is_relational(case: Case) -> bool:
@@ -58,7 +55,7 @@ def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeL
     if len(paths) != 1:
         raise CaseError(f"graph.path: found {len(paths)} files; one of triples would be right")
     limits = Limits(decompressed=int(case.memory.max_decompressed_gb * 1e9))
-    path, folder = paths[0], os.path.dirname(paths[0])
+    path = paths[0]
     if graph_suffix(path) == ".npz":
         triples, labels = read_triples_npz(path, limits)
         if labels is None and labelled:
@@ -68,9 +65,7 @@ def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeL
     triples = read_triple_text(path, others, limits)
     if not labelled:
         return triples, None
-    train = case.rgcn.train_labels or os.path.join(folder, TRAIN_FILE)
-    test = case.rgcn.test_labels or os.path.join(folder, TEST_FILE)
-    return triples, read_label_tables(train, test, triples, limits)
+    return triples, read_label_tables(*label_tables(case), triples, limits)
 
 
 def _files_of_sets(case: Case) -> dict[int, str]:

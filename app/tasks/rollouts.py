@@ -24,7 +24,7 @@ from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
 from app.solver.progress import relative_gap
 from app.sparse.rowblock import RowBlock
-from app.tasks.answer import Solved, in_unit, make_toolbox
+from app.tasks.answer import Solved, bound_in_unit, in_unit, make_toolbox
 from app.tasks.compare import baseline_values, bound_of, seconds_of_baselines, seconds_of_bounds, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy
@@ -316,9 +316,10 @@ def _compare(
             seconds = seconds_of_bounds(context.case, entry["seconds"])
             bound, method, verified = bound_of(context, toolbox, value, seconds)
         if bound is not None:
-            gap = relative_gap(value, bound)
+            shown = bound_in_unit(toolbox, bound)
+            gap = relative_gap(entry["objective"], shown)
             entry.update(
-                bound=in_unit(toolbox, bound), bound_method=method, gap=round(gap, 6), optimal=gap == 0,
+                bound=shown, bound_method=method, gap=round(gap, 6), optimal=gap == 0,
                 bound_is_weak=gap > 0.1, bound_verified=verified,
             )  # fmt: skip
     if context.case.search.baselines:

@@ -21,7 +21,7 @@ from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.solver.pipeline import Pipeline
 from app.tasks.answer import Solved, answer_whole, recalled
-from app.tasks.compare import refuse_fixed, whole_graph
+from app.tasks.compare import refuse_unfit, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy, find_policy
 from app.tasks.rollouts import follow_policy, introduce, is_small, policy_alone
@@ -53,7 +53,7 @@ def run_solve(context: Context) -> dict[str, Any]:
     with grid.together("reading the graphs"):
         graphs = context.within(grid).load(table, "instances", slice(grid.number, None, grid.groups))
         for loaded in graphs:
-            refuse_fixed(context, loaded)
+            refuse_unfit(context, problem, loaded)
     sizes = [loaded.graph.n for loaded in graphs if is_small(loaded)]
     largest = grid.across.max_integer(max(sizes, default=1))
     solve = _solve_one_by_one if grid.groups == 1 else _solve_at_once

@@ -1,6 +1,6 @@
 """A trained R-GCN on disk: its layers, what graph it belongs to, its weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -11,6 +11,8 @@ from app.config import RgcnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
 from app.gnn.rgcn.shards import Whole
+from app.graphs.formats.source import shown
+from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph
 
 ARCHITECTURE = ("hidden", "layers", "bases", "inverse", "min_edges", "prune")
@@ -25,6 +27,7 @@ class SavedRgcn:
     classes    columns of its output
     edges      of one-hot inputs: the digest of the edges and labelled nodes that its rows belong to, else ""
     arrays     weights by name
+    relation_names, class_names   in the order of its weights; empty where they are numbers
     """
 
     case: RgcnCase
@@ -32,10 +35,44 @@ class SavedRgcn:
     classes: int
     edges: str
     arrays: dict[str, np.ndarray]
+    relation_names: list[str] = field(default_factory=list)
+    class_names: list[str] = field(default_factory=list)
+
+    def renumber(self, path: str, triples: Triples, labels: NodeLabels) -> tuple[Triples, NodeLabels, int]:
+        """Triples and labels with relations and classes numbered as here, by name; what has none stays.
+
+        returns   also how many triples are of relations that it does not know, which are left out
+        Raises GraphError.
+        """
+        unknown = 0
+        if self.relation_names and triples.relation_names:
+            number = {name: i for i, name in enumerate(self.relation_names)}
+            new = np.array([number.get(name, -1) for name in triples.relation_names], dtype=np.int32)
+            triples, unknown = _renumbered(path, triples, new, self.relation_names)
+        if self.class_names and labels.class_names:
+            number = {name: i for i, name in enumerate(self.class_names)}
+            other = next((name for name in labels.class_names if name not in number), None)
+            if other is not None:
+                raise GraphError(
+                    f"{path}: for classes {_few(self.class_names)}; these have {shown(other)!r} besides"
+                )
+            new = np.array([*(number[name] for name in labels.class_names), -1], dtype=np.int32)
+            train, test, val = (
+                new[each] for each in (labels.train_label, labels.test_label, labels.val_label)
+            )
+            labels = NodeLabels(
+                self.classes, labels.train_idx, train, labels.test_idx, test, self.class_names,
+                labels.val_idx, val,
+            )  # fmt: skip
+        return triples, labels, unknown
 
     def architecture_of(self, given: RgcnCase) -> RgcnCase:
         """The given table with the architecture of this network."""
         return structs.replace(given, **{key: getattr(self.case, key) for key in ARCHITECTURE})
+
+    def least_edges(self, triples: Triples) -> int:
+        """Of a relation; those that it knows by name all count, however few they have here."""
+        return 0 if self.relation_names and triples.relation_names else self.case.min_edges
 
     def check_fits(self, path: str, features: int, classes: int, edges: str) -> None:
         """Refuse another graph, other features or other classes. Raises GraphError."""
@@ -57,6 +94,24 @@ class SavedRgcn:
             each.set(self.arrays[name])
 
 
+def _renumbered(path: str, triples: Triples, new: np.ndarray, names: list[str]) -> tuple[Triples, int]:
+    """The triples whose relation has a number in `new`, and how many have none."""
+    known = new[triples.relation] >= 0
+    if not known.any():
+        raise GraphError(f"{path}: for relations {_few(names)}; these triples have none of them")
+    relation = new[triples.relation[known]]
+    sets = triples.sets[known] if len(triples.sets) else triples.sets
+    chosen = replace(
+        triples, relations=len(names), relation_names=names, relation=relation, sets=sets,
+        subject=triples.subject[known], object=triples.object[known],
+    )  # fmt: skip
+    return chosen, int((~known).sum())
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join([shown(repr(name)) for name in names[:4]] + ["..."] * (len(names) > 4))
+
+
 def edges_digest(graph: RelationalGraph, wanted: np.ndarray) -> str:
     """What rows of one-hot weights belong to: edges, and nodes whose outputs are read."""
     columns = {"target": graph.target, "relation": graph.relation, "source": graph.source, "wanted": wanted}
@@ -70,6 +125,8 @@ def save_rgcn(path: str, saved: SavedRgcn, note: str) -> str:
         "features": saved.features,
         "classes": saved.classes,
         "edges": saved.edges,
+        "relation_names": saved.relation_names,
+        "class_names": saved.class_names,
         "note": note,
     }
     return save_archive(path, saved.arrays, "rgcn", about)
@@ -84,4 +141,9 @@ def load_rgcn(path: str) -> SavedRgcn:
         case = msgspec.convert(manifest["rgcn"], RgcnCase)
         features, classes = (msgspec.convert(manifest[key], int) for key in ("features", "classes"))
         edges = msgspec.convert(manifest["edges"], str)
-    return SavedRgcn(case, features, classes, edges, arrays)
+        names = [
+            msgspec.convert(manifest.get(key, []), list[str]) for key in ("relation_names", "class_names")
+        ]
+        if len(set(names[0])) < len(names[0]) or len(names[1]) not in (0, classes):
+            raise GraphError(f"{path}: its names are not those of a network")
+    return SavedRgcn(case, features, classes, edges, arrays, *names)

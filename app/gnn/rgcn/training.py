@@ -85,10 +85,11 @@ class Targets:
         return float(device.get(sum_blocks(self.group, part, self._blocks))[0])
 
     def accuracy(self, predicted: np.ndarray) -> dict[str, float]:
-        """The share of right classes by split, from those of own rows [n_own]. Ranks: all call."""
+        """The share of right classes by split that has any, from those of own rows. Ranks: all call."""
         hits = np.array([int((predicted == wanted).sum()) for wanted in self.wanted.values()])
         right = self.group.sum_integers(hits).tolist()
-        return {split: hit / max(self.counts[split], 1) for split, hit in zip(self.wanted, right)}
+        found = zip(self.wanted, right)
+        return {split: hit / self.counts[split] for split, hit in found if self.counts[split]}
 
 
 class Steps:

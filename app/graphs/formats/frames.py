@@ -50,6 +50,9 @@ def number_nodes(names: list[str], ends: list[np.ndarray]) -> tuple[list[np.ndar
 def _kinds(name: str, values: list[Any]) -> set[type]:
     """Of the nodes of one column: str, int or both."""
     found = set()
+    missing = (row for row, each in enumerate(values) if isinstance(each, float) and each != each)
+    for row in missing:
+        raise GraphError(f"graph: found no node in row {row} of column {shown(name)!r}; one would be right")
     for row, each in enumerate(values):
         if isinstance(each, str):
             found.add(str)

@@ -88,8 +88,11 @@ def read_graphsage(path: str, limits: Limits) -> EdgeStream:
     return EdgeStream(name, path, "graphsage", len(rows), 0, False, chunks, undirected=True)
 
 
-def read_table(path: str, limits: Limits) -> NodeTable:
-    """Features, labels and the splits that val and test say."""
+def read_table(path: str, limits: Limits, wanted: bool = True) -> NodeTable:
+    """Features, labels and the splits that val and test say.
+
+    wanted   False: splits may be left out; they take no reading
+    """
     rows = _rows(path, limits)
     return NodeTable(_features(path, limits), _labels(path, rows, limits), _splits(path, rows, limits))
 

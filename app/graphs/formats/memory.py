@@ -1,6 +1,7 @@
 """Graphs already in memory as edge streams: of NetworkX, SciPy, NumPy and DataFrames, and Graph objects."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
 
@@ -13,6 +14,7 @@ from app.graphs.stream import EdgeStream
 from app.graphs.weights import kept_weights
 
 LARGEST_NUMBER = (1 << 32) - 3  # of a node
+MANY, SPARSEST = 10_000_000, 100  # nodes, and beyond these nodes an edge: numbers are ids, not numbers from 0
 
 
 def stream_of(graph: Graph) -> EdgeStream:
@@ -42,7 +44,9 @@ def stream_of_object(
              "nodes": the node attributes `weight` of NetworkX become node weights; "": neither
     Raises GraphError for anything else.
     """
-    if hasattr(graph, "adj") and hasattr(graph, "edges"):
+    if isinstance(graph, np.matrix):
+        graph = np.asarray(graph)
+    if hasattr(graph, "adj") and hasattr(graph, "edges") and not isinstance(graph, type):
         return _networkx(graph, name, counts)
     if hasattr(graph, "tocoo") and len(graph.shape) == 2:
         return _scipy(graph, name, counts), None
@@ -66,8 +70,11 @@ def coordinates(points: np.ndarray) -> np.ndarray:
     return found
 
 
-def _kind(array: np.ndarray) -> str:
-    return f"an array of {array.dtype} of shape {array.shape}"
+def _kind(given: Any) -> str:
+    """What a value is, in short."""
+    if isinstance(given, np.ndarray):
+        return f"an array of {given.dtype} of shape {given.shape}"
+    return str(type(given))
 
 
 def _array(array: np.ndarray, name: str, counts: str) -> EdgeStream:
@@ -87,8 +94,11 @@ def _array(array: np.ndarray, name: str, counts: str) -> EdgeStream:
         right = "node numbers from 0 would be right" if kinds == "iu" else "[m, 3] holds two and a weight"
         raise GraphError(f"graph: found node number {ends[wrong][0]}; {right}")
     ends = ends.astype(np.int64)
-    weights = None if kinds == "iu" else array[:, 2]
-    return _listed(name, int(ends.max(initial=-1)) + 1, ends, weights, lambda i: i, counts)
+    weights, n = None if kinds == "iu" else array[:, 2], int(ends.max(initial=-1)) + 1
+    if n > MANY + SPARSEST * len(ends):
+        right = "a DataFrame, of which only nodes that occur count, would be right"
+        raise GraphError(f"graph: found node number {n - 1} in an array of {len(ends)} edges; {right}")
+    return _listed(name, n, ends, weights, lambda i: i, counts)
 
 
 def _frame(frame: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]]:
@@ -123,7 +133,8 @@ def _matrix(
     said: list[str] = []
     weights = kept_weights(values, lambda i: f"graph: the entry [{rows[i]}, {columns[i]}]", said)
     if not np.isfinite(weights).all():
-        raise GraphError("graph: the matrix holds NaN or infinite weights")
+        found = "weights beyond 3.4e38" if np.isfinite(values).all() else "NaN or infinite weights"
+        raise GraphError(f"graph: the matrix holds {found}")
     if directed:
         said.append("graph: the matrix is not symmetric: of two entries of a pair the larger counts")
     stream = _stream(name, n, rows, columns, None if (weights == 1).all() else weights)
@@ -200,9 +211,19 @@ def weights_of_nodes(given: Any, labels: list[Any] | None, n: int, said: list[st
             other = next(label for label in given.keys() if label not in known)  # noqa: SIM118
             raise GraphError(f"graph: found a weight of {other!r}, which is no node")
         given = [given[label] for label in labels]
+    given = _in_order(given)
     if len(given) != n:
         raise GraphError(f"graph: found {len(given)} node weights for {n} nodes")
     return as_weights(given, lambda i: f"node {labels[i]}", said)
+
+
+def _in_order(given: Any) -> Any:
+    """Numbers in an order, as an array or a list. Raises GraphError."""
+    ordered = isinstance(given, Iterable) and not isinstance(given, str | bytes | set | frozenset)
+    if not ordered or hasattr(given, "tocoo") or getattr(given, "ndim", 1) != 1:
+        right = "a number for each node, or a mapping by node, would be right"
+        raise GraphError(f"node_weights: found {_kind(given)}; {right}")
+    return given if hasattr(given, "__len__") else list(given)
 
 
 def as_weights(values: Any, name: Callable[[int], str], said: list[str]) -> np.ndarray:
@@ -212,7 +233,7 @@ def as_weights(values: Any, name: Callable[[int], str], said: list[str]) -> np.n
         for i, value in enumerate(values):
             if not isinstance(value, Real):
                 raise GraphError(f"graph: the weight of {name(i)} is {value!r}; a number would be right")
-        found = np.array([float(value) for value in values], dtype=np.float64)
+        found = np.array([_as_float(value) for value in values], dtype=np.float64)
     found = found.astype(np.float64)
     if not np.isfinite(found).all():
         i = int(np.flatnonzero(~np.isfinite(found))[0])
@@ -224,8 +245,16 @@ def as_weights(values: Any, name: Callable[[int], str], said: list[str]) -> np.n
     return kept
 
 
+def _as_float(value: Real) -> float:
+    """Infinite where a whole number is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def _scipy(matrix: Any, name: str, counts: str) -> EdgeStream:
-    """A sparse matrix; entries that are stored twice are added, as SciPy does."""
+    """A sparse matrix; entries that are stored twice are added, as SciPy does, and zeros are no edges."""
     if matrix.shape[0] != matrix.shape[1]:
         raise GraphError(
             f"graph: the matrix is {matrix.shape[0]} x {matrix.shape[1]}; a square one is needed"
@@ -234,6 +263,7 @@ def _scipy(matrix: Any, name: str, counts: str) -> EdgeStream:
         raise GraphError(f"graph: the matrix holds {matrix.dtype}; real numbers would be right")
     coo = matrix.tocoo(copy=True)
     coo.sum_duplicates()
+    coo.eliminate_zeros()
     rows, columns = np.asarray(coo.row, dtype=np.int64), np.asarray(coo.col, dtype=np.int64)
     directed = counts == "edges" and _is_directed(coo.tocsr())
     return _matrix(name, matrix.shape[0], rows, columns, coo.data, directed, counts)

@@ -44,9 +44,9 @@ def read_ogb(path: str, limits: Limits) -> EdgeStream:
     return EdgeStream(graph_name(path), path, "ogb", nodes, 0, False, chunks)
 
 
-def read_table(path: str, limits: Limits) -> NodeTable:
-    """Features, labels and the only split of a folder."""
-    folder = _only_split(path, limits)
+def read_table(path: str, limits: Limits, wanted: bool = True) -> NodeTable:
+    """Features, labels and, where it is wanted, the only split of a folder."""
+    folder = _only_split(path, limits) if wanted else None
     splits = read_split(folder, _nodes(path, limits), limits) if folder else None
     if has_arrays(path):
         return NodeTable(read_features(path, limits), read_labels(path, limits), splits)
@@ -94,7 +94,7 @@ def _only_split(path: str, limits: Limits) -> str | None:
     if len(names) > 1:
         found = ", ".join(shown(name) for name in names[:8])
         raise Source(folder, limits).error(
-            f"found splits {found}; graph.splits = one of these would be right"
+            f"found splits {found}; graph.splits = the path of one of these would be right"
         )
     return os.path.join(folder, names[0]) if names else None
 

@@ -31,8 +31,11 @@ def read_ppi(path: str, limits: Limits) -> EdgeStream:
     return unite([_graph(folder, mode, limits) for mode in modes], graph_name(folder))
 
 
-def read_table(path: str, limits: Limits) -> NodeTable:
-    """Features and labels of all graphs, or of one of them, and the splits that the modes are."""
+def read_table(path: str, limits: Limits, wanted: bool = True) -> NodeTable:
+    """Features and labels of all graphs, or of one of them, and the splits that the modes are.
+
+    wanted   False: splits may be left out; they take no reading
+    """
     folder, modes = _modes(path, limits)
     return unite_tables([_table(folder, mode, limits) for mode in modes])
 

@@ -98,7 +98,7 @@ def write_graph(
         return
     if format == "tsplib" and metric is None:
         raise GraphError(
-            f"{graph.name}: has no distances between all pairs, which TSPLIB holds; mtx would be right"
+            f"{graph.name}: has no distances between all pairs, which TSPLIB holds; --to edges would be right"
         )
     pieces = _tsplib(metric) if format == "tsplib" else WRITERS[format](graph)
     with _packed(file, packing) as out:

@@ -166,11 +166,22 @@ def array_labels(npz: Npz, name: str, unlabelled: bool = False) -> Labels:
         at = 0
         for values in _rows(npz, column) if several else npz.parts(column, rows_per_piece(8)):
             if unlabelled and values.dtype.kind == "f":
+                if several:
+                    _refuse_partly_unlabelled(values, at, refuse)
                 values = np.where(np.isnan(values), -1, values)
             yield (class_bits if several else class_numbers)(values, at, refuse)
             at += len(values)
 
     return Labels(column.shape[0], column.shape[1] if several else 0, parts, refuse)
+
+
+def _refuse_partly_unlabelled(values: np.ndarray, first: int, refuse: Refuse) -> None:
+    """Rows [k, c] of which some but not all numbers are NaN."""
+    none = np.isnan(values)
+    partly = np.flatnonzero(none.any(axis=1) & ~none.all(axis=1))
+    if len(partly):
+        right = "a whole row of NaN for no label would be right"
+        raise refuse(f"found label nan beside others in row {first + int(partly[0])}; {right}")
 
 
 def archive_splits(npz: Npz, n: int | None) -> Splits | None:

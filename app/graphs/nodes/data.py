@@ -168,9 +168,10 @@ def finite_floats(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
 
 
 def class_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
-    """`values` [k] of any real kind as int64; refuses fractions, infinity, NaN and what is below -1."""
+    """`values` [k] of any real kind as int64; refuses fractions, NaN, what is below -1 or too large."""
     with np.errstate(over="ignore", invalid="ignore"):
-        wrong = (values < -1) | (values > 2**62) | (values != np.trunc(values)) | ~np.isfinite(values)
+        most = 2**53 - 1 if values.dtype.kind == "f" else 2**62  # beyond it two numbers are one float64
+        wrong = (values < -1) | (values > most) | (values != np.trunc(values)) | ~np.isfinite(values)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         right = "a class from 0, or -1 for none, would be right"

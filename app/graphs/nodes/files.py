@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from app.errors import GraphError
@@ -22,7 +23,8 @@ from app.graphs.nodes.keyed import Nodes, keyed
 from app.graphs.nodes.text import text_features, text_labels, text_splits
 from app.graphs.union import unite_tables
 
-TABLES: dict[str, Callable[[str, Limits], NodeTable]] = {
+# (path, limits, whether its splits are wanted) -> what it says
+TABLES: dict[str, Callable[[str, Limits, bool], NodeTable]] = {
     "ogb": ogb.read_table, "ppi": ppi.read_table, "graphsage": graphsage.read_table,
 }  # fmt: skip
 ARCHIVE = b"PK"
@@ -41,21 +43,23 @@ def open_node_table(
     """What the files of a graph say of its n nodes, headers read and checked.
 
     paths    the graph's own file, or those that were united into it
-    features, labels, splits   files that take the place of what is in `paths`; "": none
+    features, labels, splits   files that take the place of what is in `paths`; "": none; splits "random":
+             those in `paths` are not wanted either
     nodes    their lines begin with ids of these; None: they are in the order of the nodes
     """
-    table = unite_tables([_own_table(path, format, limits) for path in paths])
-    return NodeTable(
-        read_features(features, limits, nodes) if features else table.features,
-        read_labels(labels, limits, nodes) if labels else table.labels,
-        read_splits(splits, n, limits, nodes) if splits else table.splits,
-    )
+    table = unite_tables([_own_table(path, format, limits, not splits) for path in paths])
+    found = read_features(features, limits, nodes) if features else table.features
+    if found is not None and not found.width:
+        raise found.refuse("found features without columns; at least one would be right")
+    if splits and splits != "random":
+        table = replace(table, splits=read_splits(splits, n, limits, nodes))
+    return NodeTable(found, read_labels(labels, limits, nodes) if labels else table.labels, table.splits)
 
 
-def _own_table(path: str, format: str, limits: Limits) -> NodeTable:
+def _own_table(path: str, format: str, limits: Limits, splits: bool) -> NodeTable:
     """What the graph's own file or folder says of its nodes."""
     if format in TABLES:
-        return TABLES[format](path, limits)
+        return TABLES[format](path, limits, splits)
     if path.startswith("networkx:") or Source(path, limits).first_bytes(2) != ARCHIVE:
         return NodeTable()
     return table_of_archive(Npz(Source(path, limits)))

@@ -54,19 +54,30 @@ def numbers_of(nodes: Iterable[Any], labels: list[Any], name: str) -> list[int]:
 
 
 def splits_of(sets: dict[str, Any], labels: list[Any] | None) -> dict[str, Any]:
-    """The sets with nodes that are named by labels as numbers; whole numbers and bools stay what they are."""
+    """The sets with nodes that are named by labels as numbers; bools stay what they are.
+
+    Whole numbers are labels where all labels are whole numbers, else numbers of nodes.
+    """
     return {name: _split_of(name, values, labels) for name, values in sets.items()}
 
 
 def _split_of(name: str, values: Any, labels: list[Any] | None) -> Any:
-    if values is None or labels is None or (isinstance(values, np.ndarray) and values.dtype.kind in "iufb"):
+    if values is None or labels is None or not isinstance(values, Iterable):
         return values
-    if not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and not values.ndim):
+    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind == "b"):
+        return values
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not _all_whole(labels):
         return values
     nodes = list(values)
-    if all(isinstance(node, Integral | np.bool_) for node in nodes):
-        return np.array(nodes, dtype=None if nodes else np.int64)
+    if all(isinstance(node, bool | np.bool_) for node in nodes):
+        return np.array(nodes, dtype=bool if nodes else np.int64)
+    if all(isinstance(node, Integral) for node in nodes) and not _all_whole(labels):
+        return np.array(nodes, dtype=np.int64)
     return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
+
+
+def _all_whole(labels: list[Any]) -> bool:
+    return all(isinstance(label, Integral) and not isinstance(label, bool) for label in labels)
 
 
 class ClassNames:

@@ -19,7 +19,8 @@ def read_label_tables(
     of their names. Raises GraphError.
     """
     number = {name: k for k, name in enumerate(triples.node_names)}
-    tables = [_read_table(Source(path, limits), number) for path in (train_path, test_path)]
+    seen: dict[int, str] = {}
+    tables = [_read_table(Source(path, limits), number, seen) for path in (train_path, test_path)]
     names = sorted({label for table in tables for _, label in table})
     class_of = {name: k for k, name in enumerate(names)}
     arrays = []
@@ -29,8 +30,8 @@ def read_label_tables(
     return check_labels(NodeLabels(len(names), *arrays, names), Source(train_path, limits))
 
 
-def _read_table(source: Source, number: dict[str, int]) -> list[tuple[int, str]]:
-    """(node, label) of each row."""
+def _read_table(source: Source, number: dict[str, int], seen: dict[int, str]) -> list[tuple[int, str]]:
+    """(node, label) of each row; `seen` says where nodes have got theirs."""
     rows: list[tuple[int, str]] = []
     columns: tuple[int, int] | None = None
     width = 0
@@ -49,6 +50,12 @@ def _read_table(source: Source, number: dict[str, int]) -> list[tuple[int, str]]
         node = number.get(f"<{name}>", number.get(name))
         if node is None:
             raise source.error(f"found node '{shown(name)}'; a node of the graph would be right", line)
+        if not label:
+            raise source.error(f"found no label of node '{shown(name)}'; one would be right", line)
+        if node in seen:
+            found = f"found node '{shown(name)}', which has a label in {seen[node]}"
+            raise source.error(f"{found}; one label a node would be right", line)
+        seen[node] = f"line {line} of {source.where}"
         rows.append((node, label))
     if not rows:
         raise source.error("holds no labels; a header and rows 'node, label' would be right")

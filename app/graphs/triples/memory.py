@@ -92,7 +92,7 @@ def _rows(given: Any, name: str) -> np.ndarray | list[Row]:
         raise GraphError(
             f"{name}: found {given.dtype} of shape {given.shape}; integers [m, 3] would be right"
         )
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str | type) or hasattr(given, "tocoo") or not isinstance(given, Iterable):
         raise GraphError(f"{name}: found {type(given)}; {needed} would be right")
     rows = given.tolist() if isinstance(given, np.ndarray) else list(given)
     for i, row in enumerate(rows):
@@ -157,6 +157,10 @@ def _networkx(graph: Any, attribute: str, name: str) -> list[Row]:
         raise GraphError(
             f"{name}: found {type(graph)}; a MultiDiGraph, whose edges have directions, is needed"
         )
+    if not isinstance(attribute, Hashable) or isinstance(attribute, bool):
+        raise GraphError(
+            f"relation: found {shown(repr(attribute))}; the name of an edge attribute would be right"
+        )
     rows = [(s, r, o) for s, o, r in graph.edges(data=attribute)]
     for s, r, o in rows:
         if r is None:
@@ -184,6 +188,13 @@ class Classes:
 
     labels: NodeLabels
     called: np.ndarray
+
+    def called_as(self, texts: list[str]) -> np.ndarray:
+        """What the caller calls classes in the order of saved weights, which name them by texts."""
+        if not texts or texts == self.labels.class_names:
+            return self.called
+        own = dict(zip(self.labels.class_names, self.called.tolist()))
+        return np.array([own.get(text, text) for text in texts])
 
 
 def labels_of_arrays(values: Any, sets: dict[str, Any], nodes: list[Any] | None, n: int) -> Classes:
@@ -215,10 +226,17 @@ def labels_of_arrays(values: Any, sets: dict[str, Any], nodes: list[Any] | None,
         numbers = np.searchsorted(ids, found[mine]).astype(np.int32)
         arrays[name] = (mine, np.where(found[mine] >= 0, numbers, np.int32(-1)))
     val_idx, val_label = arrays["val"]
+    called = given.named(ids)
     labels = NodeLabels(
-        len(ids), *arrays["train"], *arrays["test"], val_idx=val_idx, val_label=val_label
+        len(ids), *arrays["train"], *arrays["test"], as_texts(called.tolist()), val_idx, val_label
     )  # fmt: skip
-    return Classes(labels, given.named(ids))
+    return Classes(labels, called)
+
+
+def as_texts(names: list[Any] | None) -> list[str]:
+    """What saved weights call relations or classes; empty without names, and where two are the same text."""
+    texts = [str(name) for name in names or ()]
+    return texts if len(set(texts)) == len(texts) else []
 
 
 def _check_sets(

@@ -18,6 +18,7 @@ class RelationalGraph:
     """Distinct edges in the order (target, relation, source).
 
     target, source [m] int32 nodes     relation [m] int32, 0 .. relations-1
+    kept           [R] bool, which relations of the triples are among them; None: of a part of the edges
     """
 
     name: str
@@ -26,6 +27,7 @@ class RelationalGraph:
     target: np.ndarray
     relation: np.ndarray
     source: np.ndarray
+    kept: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -61,15 +63,16 @@ def relational_graph(triples: Triples, inverse: bool = True, min_edges: int = 0)
     target, relation, source = edges[0][chosen], number[edges[1][chosen]], edges[2][chosen]
     relations = int(kept.sum())
     if not len(target):
-        raise GraphError(
-            f"{triples.name}: no relation has {min_edges} edges; a smaller number would be right"
-        )
+        if not len(triples):
+            raise GraphError(f"{triples.name}: holds no triples; at least one would be right")
+        right = "a smaller rgcn.min_edges would be right"
+        raise GraphError(f"{triples.name}: no relation has {min_edges} edges; {right}")
     if inverse:
         both = (np.concatenate([target, source]), np.concatenate([source, target]))
         relation = np.concatenate([relation, relation + np.int32(relations)])
         relations *= 2
         target, relation, source = _sorted(triples, relations, both[0], relation, both[1])
-    return RelationalGraph(triples.name, triples.nodes, relations, target, relation, source)
+    return RelationalGraph(triples.name, triples.nodes, relations, target, relation, source, kept)
 
 
 def _sorted(

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.bounds.tour.bounds import TourBounds
 from app.errors import CaseError
+from app.graphs.metric import Metric
 from app.search.core_bounds import CoreBounds
 from app.search.tour.baselines import apart_from_equals, baselines, too_large
 from app.search.tour.search import TourSearch
@@ -23,6 +24,13 @@ class _Bounds(CoreBounds):
         return super().improve(seconds, best)
 
 
+def refuse_without_distances(name: str, metric: Metric | None) -> None:
+    """Raises CaseError."""
+    if metric is None:
+        right = 'right is a TSPLIB file, or graph.generator = "uniform_points"'
+        raise CaseError(f"{name}: has no distances between all nodes; {right}")
+
+
 class TourTools(Toolbox):
     """Tours of one instance; a solution is the order of the nodes."""
 
@@ -30,11 +38,7 @@ class TourTools(Toolbox):
     bounds_follow = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if instance.metric is None:
-            raise CaseError(
-                f"{instance.graph.name}: has no distances between all nodes; right is a TSPLIB file, or "
-                'graph.generator = "uniform_points"'
-            )
+        refuse_without_distances(instance.graph.name, instance.metric)
         if len(instance.inside) or len(instance.outside):
             raise CaseError("search.inside, search.outside: a tour visits every node; leave them out")
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
