@@ -305,9 +305,10 @@ def _loaded(
     group, case = context.group, context.case
     source, labels, found = None, None, {}
     graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
+    graph = np.asarray(graph) if isinstance(graph, np.matrix) else graph
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
-            found = {"graph": repr(graph)}
+            found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
             limit = int(case.memory.max_decompressed_gb * 1e9)
             if group.rank == 0:
                 source = open_edges(graph, case.graph.format, limit, ids=case.graph.ids)
@@ -351,7 +352,8 @@ def _with_fixed(
             raise GraphError(
                 f"inside, outside: node {shown_node!r} is in both; in one of them would be right"
             )
-    check_given(context.group, {"inside": digest_of_arrays(found[0]), "outside": digest_of_arrays(found[1])})
+    sets = [None if each is None else np.unique(each) for each in found]  # in any order
+    check_given(context.group, dict(zip(("inside", "outside"), map(digest_of_arrays, sets))))
     return replace(loaded, inside=found[0], outside=found[1])
 
 
@@ -360,18 +362,17 @@ def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.
     right = "a list of nodes would be right"
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise GraphError(f"{name}: found {nodes!r}; {right}")
+    nodes = list(nodes)
     if labels is not None:
         flags = [node for node in nodes if isinstance(node, bool | np.bool_)]
         if flags and not any(isinstance(label, bool) for label in labels):  # else True is node 1
             raise GraphError(f"{name}: found {flags[0]}; {right}")
         return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
     if texts:
-        return ids_of_names(list(nodes), name)
-    listed = list(nodes)
-    wrong = next((node for node in listed if not is_whole(node)), None)
-    if wrong is not None or any(not 0 <= node < 1 << 63 for node in listed):
+        return ids_of_names(nodes, name)
+    if not all(is_whole(node) and 0 <= node < 1 << 63 for node in nodes):
         raise GraphError(f"{name}: found {shown(repr(nodes))}; {right}")
-    return np.array(listed, dtype=np.int64)
+    return np.array(nodes, dtype=np.int64)
 
 
 def _is_square(array: np.ndarray) -> bool:
@@ -380,7 +381,9 @@ def _is_square(array: np.ndarray) -> bool:
 
 def _listed(graphs: Any) -> list[Any]:
     """Graphs that are handed in as a list. Raises CaseError."""
-    one = isinstance(graphs, str | type | np.ndarray) or hasattr(graphs, "adj") or hasattr(graphs, "tocoo")
+    one = isinstance(graphs, str | type) or hasattr(graphs, "adj") or hasattr(graphs, "tocoo")
+    if isinstance(graphs, np.ndarray):
+        one = graphs.ndim != 3 and graphs.dtype != object  # of graphs, or of their matrices
     if one or not isinstance(graphs, Iterable):
         raise CaseError(f"graphs: found {type(graphs)}; a list of graphs would be right")
     return list(graphs)
@@ -393,8 +396,10 @@ def _policy(context: Context, weights: str | TrainedPolicy) -> Policy:
             right = '"default", the path of a weights.npz or what train returned would be right'
             raise CaseError(f"weights: found {show(weights)}; {right}")
     named = isinstance(weights, str)
-    check_given(context.group, {"weights": repr(weights) if named else weights.digest})
-    return find_policy(context) if named else _installed(context, weights)
+    check_given(context.group, {"weights": "named" if named else "trained"})
+    policy = find_policy(context) if named else _installed(context, weights)
+    check_given(context.group, {"weights": policy.digest})
+    return policy
 
 
 def _installed(context: Context, trained: TrainedPolicy) -> Policy:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from itertools import zip_longest
 from numbers import Number
 from typing import Any
 
@@ -29,15 +30,16 @@ DATA_KEYS = {
 def check_given(group: Group, parts: Mapping[str, str]) -> None:
     """Raise GraphError on all ranks unless all were given the same.
 
-    parts    a digest of each part, by what it is called: the same names on all ranks
+    parts    a digest of each part, by what it is called
     Ranks    all call (one Allgather of texts where there are several)
     """
     if group.size == 1:
         return
-    texts = group.gather_texts("\n".join(parts.values()))
+    texts = group.gather_texts("\n".join(f"{name}\t{text}" for name, text in parts.items()))
     for rank, text in enumerate(texts):
-        for name, mine, other in zip(parts, texts[0].split("\n"), text.split("\n")):
-            if mine != other:
+        for first, other in zip_longest(texts[0].split("\n"), text.split("\n"), fillvalue=""):
+            if first != other:
+                name = (first or other).split("\t")[0]
                 said = f"{name}: rank {rank} was given other ones than rank 0; the same on all would be right"
                 raise GraphError(said + (f" ({HINT})" if name in ORDERED else ""))
 
@@ -71,7 +73,10 @@ def _joined(digests: Iterable[str]) -> str:
 
 
 def digests_of_stream(source: EdgeStream, labels: list[Any] | None) -> dict[str, str]:
-    """Of a graph in memory, part by part."""
+    """Of a graph in memory, or of points, part by part."""
+    if source.metric is not None:
+        metric = source.metric
+        return {"distances": f"{metric.kind} {metric.unit} {digest_of_arrays(metric.points, metric.matrix)}"}
     parts = {"nodes": f"{source.nodes} {digest_of_names(labels)}"}
     chunks = _joined(digest_of_arrays(*chunk) for chunk in source.chunks())
     return parts | {"edges": chunks, "node_weights": digest_of_arrays(source.node_weights)}

@@ -51,9 +51,9 @@ def classify_relational(
                node of its own
     labels     [n] classes, -1 for none, or names of classes, None for none; also a mapping of nodes to
                classes or names; None: those of the file
-    train, val, test   [n] bool, node numbers, or nodes by name where names are no whole numbers; a node is in
-               one at most. val plays no part in training; test None: the labelled nodes that are in neither
-               of the others. Nodes of the test need no label: their classes are predicted all the same
+    train, val, test   [n] bool, or nodes by name; node numbers where there are no names, or these are texts.
+               A node is in one at most. val plays no part in training; test None: all labelled nodes that are
+               in neither of the others. Nodes of the test need no label: their classes are predicted, too
     nodes, relations   how many there are, of numbers; None: one more than the largest
     relation   the edge attribute of a NetworkX graph that names the relation
     settings   keys of a case, as {"rgcn.hidden": 16, "rgcn.epochs": 50, "seed": 1}
@@ -84,8 +84,8 @@ def classify_relational(
             inputs = Features(table.features)
             inputs.check()  # here, where an error of one rank reaches all
         given = {} if features is None or group.size == 1 else digests_of_table(table)
-    check_given(group, given)
     check_same(group, _shape_of(inputs), "features", GraphError)
+    check_given(group, given)
     named, classes = _shared(context, named, classes)
     done = classify_relations(context, named.triples, classes.labels, inputs)
     fit, known = done.fit, done.labels

@@ -101,7 +101,7 @@ def named_files(case: Case) -> list[str]:
     beside = {getattr(table, key) for table in tables for key in GRAPH_FILES} - {"random"}
     others = {getattr(getattr(case, table), key) for table, key in FILES} - set(STARTS)
     weights = {case.policy.weights} - {"default", "train"}
-    text = case.graph.path and not case.graph.path[0].endswith(".npz")
+    text = case.graph.path and not case.graph.path[0].lower().endswith(".npz")
     if case.gnn.model == "rgcn" and case.rgcn.goal == "classes" and text:
         found += [path for path in label_tables(case) if os.path.isfile(path)]
     return [*found, *sorted((beside | others | weights) - {""})]

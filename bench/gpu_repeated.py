@@ -24,7 +24,7 @@ CORA = (2708, 5278, [1433, 16, 7])  # nodes, edges, widths: so small that launch
 def make_trainer(
     where: Where, graph: Any, widths: list[int], form: str, budget: TierBudget | None = None
 ) -> Callable[[], float]:
-    """One epoch with its Adam step at each call; `params` and `classifier` are its attributes."""
+    """One epoch with its Adam step at each call; `params` is its attribute."""
     group = where.group()
     block, _ = row_block(group, graph)
     case = GnnCase(

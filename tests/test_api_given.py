@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 from app import TrainingRun, classify, classify_relational, predict_links, solve
 from app.api_given import digest_of_names
-from app.errors import CaseError, GraphError
+from app.errors import CaseError, GraphError, LockstepError
 
 RANK = MPI.COMM_WORLD.Get_rank()
 QUICK = {"search.steps": 50, "run.device": "cpu"}
@@ -139,6 +139,22 @@ def test_matrices_paths_and_generators_are_taken(tmp_path):
     assert solve(PATH, weights=Path(tmp_path / "w.npz"), settings=QUICK).objective == 2
 
 
+def test_fixed_nodes_in_any_order():
+    """Iterators, and sets, whose order is another on each rank."""
+    graph = nx.relabel_nodes(nx.path_graph(6), lambda v: f"n{v}")
+    right = solve(graph, inside=["n0", "n5"], settings=QUICK)
+    for nodes in ({"n0", "n5"}, iter(["n0", "n5"]), (node for node in ("n5", "n0"))):
+        assert solve(graph, inside=nodes, settings=QUICK).nodes == right.nodes
+    assert {"n0", "n5"} <= set(right.nodes)
+    assert solve(nx.path_graph(4), inside=nx.path_graph(4).neighbors(1), settings=QUICK).nodes == [0, 2]
+
+
+@pytest.mark.mpi_skip
+def test_stacks_of_matrices_are_graphs():
+    stack = np.stack([nx.to_numpy_array(nx.gnp_random_graph(12, 0.4, seed=i)) for i in range(3)])
+    assert TrainingRun(graphs=stack, train={"steps": 20, "evaluate_graphs": 1}).run().digest
+
+
 @pytest.mark.mpi_skip
 def test_weights_that_become_nothing_are_told():
     graph = nx.Graph()
@@ -147,3 +163,18 @@ def test_weights_that_become_nothing_are_told():
         warnings.simplefilter("always")
         solve(graph, "maxcut", settings=QUICK)
     assert any("1e-300, is kept as 0" in str(each.message) for each in said)
+
+
+@pytest.mark.skipif(MPI.COMM_WORLD.Get_size() == 1, reason="one rank has nobody to differ from")
+def test_other_weights_are_named(tmp_path):
+    """A file may lie elsewhere on each rank; what it holds must be the same."""
+    graphs, steps = [PATH] * 3, {"steps": 20, "evaluate_graphs": 1}
+    first, second = (TrainingRun(graphs=graphs, train=steps, seed=seed).run() for seed in (1, 2))
+    path = str(tmp_path / "w.npz")  # another folder on each rank
+    first.save(path)
+    assert solve(PATH, weights=path, settings=QUICK).objective == 2
+    other(first, second).save(path)
+    with pytest.raises(LockstepError, match=r"the weights in .*: rank 1 has"):
+        solve(PATH, weights=path, settings=QUICK)
+    with pytest.raises(GraphError, match="weights: rank 1 was given other ones"):
+        solve(PATH, weights=other(first, second), settings=QUICK)

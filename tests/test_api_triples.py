@@ -213,18 +213,19 @@ def test_any_ranks_have_the_answer_of_one():
     assert one.objects(0, 1) == all_of_them.objects(0, 1)
 
 
-def test_what_rank_0_is_given_counts():
+def test_what_differs_by_rank_is_refused():
     world = MPI.COMM_WORLD
     if world.size == 1:
         pytest.skip("of several ranks")
-    given = rows_of(seed=1 + world.rank), np.where(classes_of() < 0, -1, (classes_of() + world.rank) % 3)
-    found = classify_relational(given[0], labels=given[1], nodes=NODES, train=TRAIN, settings=FEW)
-    right = classify_relational(
-        rows_of(), labels=classes_of(), nodes=NODES, train=TRAIN, settings=FEW, comm=MPI.COMM_SELF
-    )
-    assert found.digest == right.digest
+    labels = np.where(classes_of() < 0, -1, (classes_of() + world.rank) % 3)
+    for name, rows, classes in (
+        ("triples", rows_of(seed=1 + world.rank), classes_of()),
+        ("labels", rows_of(), labels),
+    ):
+        with pytest.raises(GraphError, match=f"{name}.*: rank 1 was given other ones than rank 0"):
+            classify_relational(rows, labels=classes, nodes=NODES, train=TRAIN, settings=FEW)
     names = [("a", "r", "b"), ("b", "r", "c"), ("c", "r", "d")][: 2 + (world.rank == 0)]
-    with pytest.raises(GraphError, match="found other names on another rank"):
+    with pytest.raises(GraphError, match="triples: rank 1 was given other ones than rank 0"):
         predict_links(names, settings=LINKS)
 
 
@@ -392,3 +393,21 @@ def test_results_print_draw_and_show_themselves():
         text = re.sub("<style>.*?</style>", "", result._repr_html_(), flags=re.DOTALL)
         ElementTree.fromstring(text)
         assert len(result.plot().axes) == 2
+
+
+@pytest.mark.mpi_skip
+def test_saved_weights_call_classes_as_the_caller_does(tmp_path):
+    """Classes 0, 1, 2 learned, of which labels hold two later: numbers stay numbers."""
+    features = np.random.default_rng(3).normal(size=(NODES, 4)).astype(np.float32)
+    given = {"nodes": NODES, "train": TRAIN}
+    first = classify_relational(rows_of(), features, classes_of(), settings=FEW, **given)
+    assert first.model.class_names == ["0", "1", "2"]
+    first.save(str(tmp_path / "weights.npz"))
+    apply = FEW | {"rgcn.weights": str(tmp_path / "weights.npz"), "rgcn.epochs": 0}
+    two = np.where(classes_of() == 2, -1, classes_of())
+    train = [v for v in TRAIN if two[v] >= 0]
+    later = classify_relational(rows_of(), features, two, nodes=NODES, train=train, test=VAL, settings=apply)
+    assert later.predicted.dtype.kind in "iu"
+    same = dict(zip(first.nodes, first.predicted.tolist()))
+    assert all(same[v] == c for v, c in zip(later.nodes, later.predicted.tolist()) if v in same)
+    assert set(later.predicted.tolist()) <= {0, 1, 2}

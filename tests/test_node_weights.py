@@ -236,6 +236,24 @@ def test_bounds_have_the_decimals_of_the_weights(problem):
     assert optimal >= 8
 
 
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("problem", ["maxcut", "mvc", "mis", "clique"])
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_proved_answers_of_any_weights_are_optimal(problem, scale):
+    """Weights of as many decimals as float32 has, large ones beside small ones: the bound is the answer."""
+    draws = np.random.default_rng(5)
+    for seed in range(4):
+        graph = nx.gnp_random_graph(14, 0.3, seed=seed)
+        drawn = draws.uniform(0.2, 1, 14 + graph.number_of_edges())
+        drawn[::5] = np.round(scale * drawn[::5], 1)
+        for v in graph:
+            graph.nodes[v]["weight"] = float(drawn[v])
+        for i, (u, v) in enumerate(graph.edges):
+            graph.edges[u, v]["weight"] = float(drawn[14 + i])
+        found = solve(graph, problem, settings={"search.seconds": 2, "run.device": "cpu"})
+        assert found.optimal and found.gap == 0 and found.bound == found.objective
+
+
 def best_value(graph, problem, chosen):
     """The value of a set of nodes in three decimals; None where it is no solution."""
     if problem == "maxcut":

@@ -272,13 +272,16 @@ def test_labels_in_text_are_whole_float64(group, folder):
 @pytest.mark.mpi_skip
 def test_rows_of_tiny_features_add_up_to_one():
     """Where the inverse of a sum is no float32."""
-    rows = np.array([[1e-40, 3e-40], [1e-44, 0], [2, 6], [0, 0]], dtype=np.float32)
+    rows = np.array([[1e-40, 3e-40], [1e-44, 0], [2.1, 6.3], [0, 0]], dtype=np.float32)
     sums = rows.astype(np.float64).sum(axis=1, keepdims=True)
     for X in (rows, csr_array(rows)):
         found = scaled_rows(X, "sum_to_one")
         assert found.dtype == np.float32
         found = found.toarray() if hasattr(found, "toarray") else found
         np.testing.assert_allclose(found, rows / np.where(sums > 0, sums, 1), rtol=1e-6)
+        apart = [scaled_rows(X[at : at + 1], "sum_to_one") for at in range(4)]
+        apart = np.concatenate([each.toarray() if hasattr(each, "toarray") else each for each in apart])
+        assert np.array_equal(apart.view(np.uint32), found.view(np.uint32))  # as on any number of ranks
 
 
 def ogb_of_arrays(folder, **changed):

@@ -151,6 +151,9 @@ def test_saved_weights_know_relations_and_classes_by_name(tmp_path):
     assert swapped != wanted  # they do tell relations apart
     found, printed = predicted("more", *names, extra="n1\tknows\tn2\n")
     assert found == wanted and "warning: 1 triples are left out" in printed
+    few = tell_apart(tmp_path / "few", *names, extra="n1\tknows\tn2\n")
+    code, printed = lockstep(tmp_path / "few-run", *few, *apply, "--dry-run")
+    assert code == 0, printed
     other = tell_apart(tmp_path / "other", names[0], ("red", "zinc"))
     code, printed = lockstep(tmp_path / "refused", *other, *apply)
     assert code == 2 and "for classes 'green', 'red'; these have 'zinc' besides" in printed

@@ -166,6 +166,7 @@ def test_ids_are_written_on_request(tmp_path):
 def test_classes_and_features_go_into_an_archive(tmp_path):
     path = str(tmp_path / "s.npz")
     generate(["sbm", path, "nodes=80", "random_classes=3", "random_features=5", "seed=7"])
+    assert "80 nodes" in generate(["sbm", str(tmp_path / "s.mtx"), "nodes=80", "random_classes=3", "seed=7"])
     with np.load(path) as arrays:
         assert arrays["features"].shape == (80, 5) and set(arrays["labels"]) == {0, 1, 2}
         masks = [arrays[f"{name}_mask"] for name in ("train", "val", "test")]

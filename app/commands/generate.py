@@ -70,7 +70,8 @@ def generate(arguments: list[str]) -> str:
     refuse_existing(out, "--overwrite" in options.flags)
     stream = _stream(case, family, nodes)
     graph, merged = whole_graph(stream)
-    data = case.graph.random_classes or case.graph.random_features
+    planted = family == "sbm"  # whose edges follow from the classes
+    data = case.graph.random_features or (case.graph.random_classes and not planted)
     if data and format != "npz":
         raise CaseError(f"generate: {format} holds no classes and features; OUT as .npz would be right")
     with whole_file(out) as file:

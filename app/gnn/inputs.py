@@ -35,11 +35,15 @@ def scaled_rows(X: np.ndarray | sp.csr_array, feature_rows: str) -> np.ndarray |
         return X
     sums = np.asarray(abs(X).sum(axis=1, dtype=np.float64)).reshape(-1)
     factors = 1 / np.where(sums > 0, sums, 1)
-    if factors.max(initial=0) < LARGEST_FACTOR:
-        factors = factors.astype(np.float32)
+    wide = factors >= LARGEST_FACTOR  # row by row: the same bits whatever rows are scaled together
+    narrow = np.where(wide, 1, factors).astype(np.float32)
     if isinstance(X, np.ndarray):
-        return (X * factors[:, None]).astype(np.float32, copy=False)
-    values = (X.data * np.repeat(factors, np.diff(X.indptr))).astype(np.float32, copy=False)
+        scaled = X * narrow[:, None]
+        scaled[wide] = X[wide] * factors[wide, None]
+        return scaled
+    entries = np.diff(X.indptr)
+    values, at = X.data * np.repeat(narrow, entries), np.repeat(wide, entries)
+    values[at] = X.data[at] * np.repeat(factors, entries)[at]
     return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
 
 

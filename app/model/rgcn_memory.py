@@ -41,7 +41,7 @@ from app.graphs.triples.relational import RelationalGraph
 from app.partition.relations import Placement
 
 SETTING_UP = 96  # bytes for each edge of the first layer: LayerEdges, and sorted keys of one product
-KNOWN = 96  # bytes for each triple while the sorted ends of all are made (link_prediction.Known)
+KNOWN = 96  # bytes for each triple while the sorted ends of all are made (gnn/rgcn/links.py: Known)
 Counts = np.ndarray  # [ranks] int64
 
 

@@ -1,4 +1,4 @@
-/* Edge assembly crossover of two tours (app/search/tour_assembly.py): a tour takes over from another, cycle by cycle,
+/* Edge assembly crossover of two tours (app/native/tour_assembly.py): a tour takes over from another, cycle by cycle,
  * the edges in which they differ. app/search/tour/assembly_plain.py does the same without a compiler.
  *
  * Source: Nagata and Kobayashi 2013 (AB-cycles, single strategy, subtours joined by the neighbours of the smallest).

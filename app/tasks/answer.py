@@ -128,32 +128,36 @@ def in_unit(toolbox: Any, value: int | None) -> float | int | None:
     return objective if decimals is None else round(objective, decimals)
 
 
-def bound_in_unit(toolbox: Any, value: int | None) -> float | int | None:
-    """A bound of the objective, which has the decimals that its weights have: the next such number there is.
+def bound_and_gap(toolbox: Toolbox, best: int, bound: int | None) -> tuple[float | int | None, float | None]:
+    """A bound as it is shown beside the best value, and how far that is from it: 0 where it is optimal.
 
-    Weights are kept in 32 bits, so that sums of them are near numbers with few decimals, not at these.
+    Decimal weights are kept in 32 bits, so that sums are near numbers of as many decimals, not at them.
+    A bound is shown as the next such number that a solution can have, where all that was lost is far less
+    than one unit of the last decimal; else rounded away from the best value.
     """
+    if bound is None:
+        return None, None
     decimals = None
-    if value is not None and toolbox.unit != 1 and toolbox.weights is not None:
+    if bound != best and toolbox.unit != 1 and toolbox.weights is not None:
         decimals = decimals_of(toolbox.weights * toolbox.unit)
     if decimals is None:
-        return in_unit(toolbox, value)
-    exact, step = value * toolbox.unit, 10.0**-decimals
-    error = (2.0**-24 * float(np.abs(toolbox.weights).sum()) + len(toolbox.weights)) * toolbox.unit
-    if error > step / 8:
-        return exact
-    if toolbox.sense == "minimise":
-        return round(math.ceil((exact - 2 * error) / step) * step, decimals)
-    return round(math.floor((exact + 2 * error) / step) * step, decimals)
+        return in_unit(toolbox, bound), relative_gap(best, bound)
+    exact, step, upward = bound * toolbox.unit, 10.0**-decimals, toolbox.sense == "minimise"
+    error = 2 * (2.0**-24 * float(np.abs(toolbox.weights).sum()) + len(toolbox.weights)) * toolbox.unit
+    if error <= step / 4:
+        whole = math.ceil((exact - error) / step) if upward else math.floor((exact + error) / step)
+        shown = round(whole * step, decimals)
+        return shown, relative_gap(in_unit(toolbox, best), shown)
+    whole = math.floor(exact / step) if upward else math.ceil(exact / step)
+    return round(whole * step, decimals), relative_gap(best, bound)
 
 
 def _entry(toolbox: Toolbox, graph: Graph, answer: Answer) -> dict[str, Any]:
     """The instance's entry of result.json, without baselines."""
-    objective, bound = in_unit(toolbox, answer.value), bound_in_unit(toolbox, answer.bound)
-    gap = None if bound is None else relative_gap(objective, bound)
+    bound, gap = bound_and_gap(toolbox, answer.value, answer.bound)
     return {
         "name": graph.name, "nodes": graph.n, "edges": graph.edges,
-        "objective": objective, "sense": toolbox.sense,
+        "objective": in_unit(toolbox, answer.value), "sense": toolbox.sense,
         "bound": bound, "bound_method": answer.method or None,
         "gap": None if gap is None else round(gap, 6), "bound_is_weak": gap is not None and gap > 0.1,
         "bound_verified": answer.verified, "optimal": gap == 0, "feasible": True,

@@ -5,8 +5,7 @@ from functools import partial
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.problems.table import make_problem
-from app.solver.progress import relative_gap
-from app.tasks.answer import bound_in_unit, in_unit, make_toolbox
+from app.tasks.answer import bound_and_gap, in_unit, make_toolbox
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
 from app.toolbox import Toolbox
@@ -42,8 +41,7 @@ def run_check(context: Context, path: str) -> None:
 
 def _say_bound(context: Context, toolbox: Toolbox, value: int, bound: int, method: str) -> None:
     """How far from optimal the solution can be."""
-    shown = bound_in_unit(toolbox, bound)
-    gap = relative_gap(in_unit(toolbox, value), shown)
+    shown, gap = bound_and_gap(toolbox, value, bound)
     word = "optimal: " if not gap else f"at most {100 * gap:.2f} % from optimal: "
     side = "at least" if toolbox.sense == "minimise" else "at most"
     context.log.info("%severy %s has %s %s (%s)", word, toolbox.words, side, shown, method)

@@ -80,7 +80,11 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
     if labels is None or rgcn.goal == "links":
         plan = links_plan(rgcn, ranks, triples, split_of(case, rgcn, triples))
     else:
-        graph = relational_graph(triples, rgcn.inverse, rgcn.min_edges)
+        least = rgcn.min_edges
+        if saved:
+            least = saved.least_edges(triples)
+            triples, labels, _ = saved.renumber(rgcn.weights, triples, labels)
+        graph = relational_graph(triples, rgcn.inverse, least)
         fast_bytes = round(case.memory.fast_mb * 1e6)
         inputs = open_features(case, triples)
         plan = classes_plan(rgcn, ranks, len(triples), graph, labels, inputs, fast_bytes)

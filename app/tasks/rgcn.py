@@ -100,9 +100,9 @@ def classify_relations(
         rgcn.epochs, found.seconds, 1e3 * found.seconds / max(rgcn.epochs, 1),
         ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items()),
     )  # fmt: skip
-    relations = [name for name, kept in zip(triples.relation_names, graph.kept) if kept]
-    width = inputs.width if inputs else 0
-    about = SavedRgcn(rgcn, width, labels.classes, edges, {}, relations, labels.class_names)
+    names = [name for name, kept in zip(triples.relation_names, graph.kept) if kept], labels.class_names
+    known = [each if len(set(each)) == len(each) else [] for each in names]
+    about = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {}, *known)
     weights = found.net.weights_digest(group)
     both = {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
     return Relational(graph, labels, found, about, digest(both), weights)

@@ -22,9 +22,8 @@ from app.rl.env import Environment
 from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
-from app.solver.progress import relative_gap
 from app.sparse.rowblock import RowBlock
-from app.tasks.answer import Solved, bound_in_unit, in_unit, make_toolbox
+from app.tasks.answer import Solved, bound_and_gap, in_unit, make_toolbox
 from app.tasks.compare import baseline_values, bound_of, seconds_of_baselines, seconds_of_bounds, whole_graph
 from app.tasks.context import Context
 from app.tasks.policy import Policy
@@ -316,8 +315,7 @@ def _compare(
             seconds = seconds_of_bounds(context.case, entry["seconds"])
             bound, method, verified = bound_of(context, toolbox, value, seconds)
         if bound is not None:
-            shown = bound_in_unit(toolbox, bound)
-            gap = relative_gap(entry["objective"], shown)
+            shown, gap = bound_and_gap(toolbox, value, bound)
             entry.update(
                 bound=shown, bound_method=method, gap=round(gap, 6), optimal=gap == 0,
                 bound_is_weak=gap > 0.1, bound_verified=verified,

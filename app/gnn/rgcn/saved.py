@@ -144,6 +144,7 @@ def load_rgcn(path: str) -> SavedRgcn:
         names = [
             msgspec.convert(manifest.get(key, []), list[str]) for key in ("relation_names", "class_names")
         ]
-        if len(set(names[0])) < len(names[0]) or len(names[1]) not in (0, classes):
+        distinct = all(len(set(each)) == len(each) for each in names)
+        if not distinct or len(names[1]) not in (0, classes):
             raise GraphError(f"{path}: its names are not those of a network")
     return SavedRgcn(case, features, classes, edges, arrays, *names)

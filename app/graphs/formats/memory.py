@@ -44,8 +44,6 @@ def stream_of_object(
              "nodes": the node attributes `weight` of NetworkX become node weights; "": neither
     Raises GraphError for anything else.
     """
-    if isinstance(graph, np.matrix):
-        graph = np.asarray(graph)
     if hasattr(graph, "adj") and hasattr(graph, "edges") and not isinstance(graph, type):
         return _networkx(graph, name, counts)
     if hasattr(graph, "tocoo") and len(graph.shape) == 2:

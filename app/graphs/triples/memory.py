@@ -194,14 +194,15 @@ class Classes:
         if not texts or texts == self.labels.class_names:
             return self.called
         own = dict(zip(self.labels.class_names, self.called.tolist()))
-        return np.array([own.get(text, text) for text in texts])
+        other = int if self.called.dtype.kind in "iu" and all(map(_is_number, texts)) else str
+        return np.array([own[text] if text in own else other(text) for text in texts])
 
 
 def labels_of_arrays(values: Any, sets: dict[str, Any], nodes: list[Any] | None, n: int) -> Classes:
     """Classes of some nodes of a knowledge graph, as `classify` takes them, one at most for each.
 
     values   [n] classes, -1 for none, or names, None for none; or a mapping of nodes to either
-    sets     "train", "val" and "test": [n] bool, node numbers, or nodes by name; test None: the labelled
+    sets     "train", "val" and "test": [n] bool, or nodes as splits_of takes them; test None: the labelled
              nodes that are in neither of the others
     nodes    their names; None: they are numbers
     Nodes of the test need no class: theirs is asked. Raises GraphError.
@@ -231,6 +232,10 @@ def labels_of_arrays(values: Any, sets: dict[str, Any], nodes: list[Any] | None,
         len(ids), *arrays["train"], *arrays["test"], as_texts(called.tolist()), val_idx, val_label
     )  # fmt: skip
     return Classes(labels, called)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdigit()
 
 
 def as_texts(names: list[Any] | None) -> list[str]:

@@ -86,7 +86,7 @@ class CutReducer:
 
     @cached_property
     def log(self) -> np.ndarray:
-        """[words] int64, the reductions in order; cut_verify.verify_log checks them. After `reduce`."""
+        """[words] int64, the reductions in order; verify.verify_log checks them. After `reduce`."""
         return self._residual.log()
 
     def kernel(self) -> CutKernel:
