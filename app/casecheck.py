@@ -11,6 +11,7 @@ from msgspec import inspect as kinds
 
 from app.config import (
     GRAPH_TABLES,
+    STARTS,
     Case,
     GraphCase,
     Keys,
@@ -161,6 +162,9 @@ def conflicts(
         if case.run.task == "solve" and case.search.solver == "policy" and getattr(case.search, key):
             right = 'search.solver = "full" would be right, with search.steps = 0 for no search'
             yield f"{where(('search', key), places)}: the policy alone holds to no fixed nodes; {right}"
+    if case.run.task == "solve" and case.search.solver == "policy" and case.search.start not in STARTS:
+        right = 'search.solver = "full" would be right'
+        yield f"{where(('search', 'start'), places)}: the policy alone begins with no solution; {right}"
     agent, run = case.agent, case.run
     applies = case.run.task == "classify" and case.gnn.model != "rgcn" and not case.gnn.epochs
     for wrong, keys, mistake in (

@@ -21,6 +21,7 @@ from app.config import (
     GRAPH_FOLDERS,
     GRAPH_TABLES,
     LABEL_TABLES,
+    STARTS,
     Case,
     GraphCase,
     Keys,
@@ -36,7 +37,6 @@ from app.tomlplaces import DEEPEST, Places, dotted, key_places
 
 COMMAND_LINE = "command line"
 LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
-STARTS = ("learned", "greedy")  # values of search.start that are not files
 FILES = (  # keys that name a file which must be there
     ("parallel", "cost_model"), ("search", "start"), ("search", "inside"), ("search", "outside"),
     ("gnn", "weights"), ("rgcn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),

@@ -23,6 +23,8 @@ def about(description: str) -> Meta:
     return Meta(description=description)
 
 
+STARTS = ("learned", "greedy")  # values of search.start that are not files
+MOST_COPIES = 1 << 16  # of agents, or of searches
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -292,7 +294,7 @@ class AgentCase(Table, frozen=True):
         ),
     ] = 0.0
     discount: Annotated[Share, about("weight of the next step's value")] = 0.5
-    n_step: Annotated[int, Meta(ge=1, le=100), about("environment steps summed in a target")] = 1
+    n_step: Annotated[int, Meta(ge=1, le=100), about("dqn: environment steps summed in a target")] = 1
     batch: Annotated[Positive, about("dqn, ppo: transitions per gradient step")] = 16
     gradient_steps: Annotated[
         int, Meta(ge=0, le=64), about("dqn: gradient steps per train_every environment steps")
@@ -301,22 +303,24 @@ class AgentCase(Table, frozen=True):
         Positive, about("dqn: environment steps, of all episodes of a replica, between gradient steps")
     ] = 1
     replay: Annotated[
-        Literal["episodes", "bits"], about("what is kept: the actions, or every state's node bits")
+        Literal["episodes", "bits"], about("dqn: what is kept: the actions, or every state's node bits")
     ] = "episodes"
-    replay_capacity: Annotated[Positive, about("transitions kept")] = 50_000
-    warmup: Annotated[Count, about("transitions before the first gradient step")] = 64
-    double: Annotated[bool, about("double Q-learning: choose with one network, value with the other")] = False
-    target_every: Annotated[Positive, about("gradient steps between copies to the target network")] = 200
-    epsilon_start: Annotated[Share, about("exploration rate at the first step")] = 0.9
-    epsilon_end: Annotated[Share, about("exploration rate after the decay")] = 0.1
-    epsilon_decay_steps: Annotated[Positive, about("environment steps of the linear decay")] = 10_000
+    replay_capacity: Annotated[Positive, about("dqn: transitions kept")] = 50_000
+    warmup: Annotated[Count, about("dqn: transitions before the first gradient step")] = 64
+    double: Annotated[
+        bool, about("dqn: double Q-learning: choose with one network, value with the other")
+    ] = False
+    target_every: Annotated[Positive, about("dqn: gradient steps between copies to the target network")] = 200
+    epsilon_start: Annotated[Share, about("dqn: exploration rate at the first step")] = 0.9
+    epsilon_end: Annotated[Share, about("dqn: exploration rate after the decay")] = 0.1
+    epsilon_decay_steps: Annotated[Positive, about("dqn: environment steps of the linear decay")] = 10_000
     shaping: Annotated[
         Literal["caro_wei", "none"], about("caro_wei: add the change of the problem's estimate of the rest")
     ] = "caro_wei"
     reward_scale: Annotated[
         Literal["one", "nodes"], about("nodes: divide rewards by the number of nodes")
     ] = "one"
-    loss: Annotated[Literal["squared", "huber"], about("of the TD error")] = "squared"
+    loss: Annotated[Literal["squared", "huber"], about("dqn: of the TD error")] = "squared"
     rollout_steps: Annotated[Positive, about("ppo: environment steps, of all replicas, to learn from")] = 256
     epochs_per_batch: Annotated[int, Meta(ge=1, le=64), about("ppo: passes over them")] = 4
     clip: Annotated[
@@ -331,7 +335,7 @@ class AgentCase(Table, frozen=True):
     rollout_graphs: Annotated[Positive, about("reinforce: graphs of one gradient step, for each replica")] = 1
     adam_beta1: Annotated[BelowOne, about("decay of Adam's mean")] = 0.9
     adam_beta2: Annotated[BelowOne, about("decay of Adam's mean square")] = 0.999
-    adam_epsilon: Annotated[AboveZero, about("added to Adam's denominator")] = 1e-8
+    adam_epsilon: Annotated[float, Meta(ge=1e-30), about("added to Adam's denominator")] = 1e-8
 
 
 class TrainCase(Table, frozen=True):
@@ -341,7 +345,10 @@ class TrainCase(Table, frozen=True):
     environments: Annotated[Positive, about("episodes advanced together, of each replica")] = 1
     evaluate_every: Annotated[Positive, about("environment steps between evaluations")] = 500
     evaluate_graphs: Annotated[
-        Positive, about("graphs held back for evaluation, where there is no [train.held_back]")
+        Positive,
+        about(
+            "graphs held back for evaluation, where there is no [train.held_back]; of files a fifth at most"
+        ),
     ] = 20
     environment: Annotated[
         Literal["degree", "scan"], about("scan: the paper's edge scan (section 4.4), for comparison only")
@@ -387,7 +394,8 @@ class SearchCase(Table, frozen=True):
         about("of each local search; -1: as many as fit the seconds, a second's work without a limit"),
     ] = -1
     starts: Annotated[
-        Count,
+        int,
+        Meta(ge=0, le=MOST_COPIES),
         about(
             "local searches, dealt to the ranks: the best one counts; those for cuts and tours meet; 0: one, "
             "under a time limit one for each rank but that of the bounds"
@@ -406,7 +414,9 @@ class SearchCase(Table, frozen=True):
     reductions: Annotated[bool, about("apply exact reductions first")] = True
     reduction_steps: Annotated[
         Count,
-        about("of exact reductions, at most, as a time limit had them cut short (replay); 0: all"),
+        about(
+            "of exact reductions, at most, as a time limit cut them short (replay); 0: all; not of cliques"
+        ),
     ] = 0
     peel_fraction: Annotated[
         float,
@@ -427,8 +437,9 @@ class SearchCase(Table, frozen=True):
     evaluations: Annotated[
         Count,
         about(
-            "most policy evaluations of a learned start, and of the policy alone, the rest is greedy; 0: any "
-            "number; of a cut's moves on graphs of over 4,096 nodes a bounded work"
+            "most policy evaluations of a learned start, and of the policy alone, the rest is greedy (a tour: "
+            "about as many, by several cities at once); 0: any number; of a cut's moves on "
+            "graphs of over 4,096 nodes a bounded work"
         ),
     ] = 0
     inside: Annotated[str, about('a file with ids of nodes that the solution must hold; "": none')] = ""
@@ -436,7 +447,9 @@ class SearchCase(Table, frozen=True):
     bound_seconds: Annotated[
         Amount, about("what bounds may take beyond the time of the search, where seconds is 0, s")
     ] = 2.0
-    drop_redundant: Annotated[bool, about("drop chosen nodes that the solution does not need")] = True
+    drop_redundant: Annotated[
+        bool, about("the policy alone: drop chosen nodes that the solution does not need")
+    ] = True
     baselines: Annotated[
         bool,
         about(
@@ -512,7 +525,8 @@ class ParallelCase(Table, frozen=True):
     """How ranks share the work; of these keys only `data` changes a result."""
 
     data: Annotated[
-        Positive,
+        int,
+        Meta(ge=1, le=MOST_COPIES),
         about(
             "train: replicas of the agent, each with environments and memory of its own, that share out "
             "agent.batch and rollout_steps; solve: graphs solved at once, or searches of a single one"
@@ -613,10 +627,14 @@ class RgcnCase(Table, frozen=True):
 
 
 class MemoryCase(Table, frozen=True):
-    """Limits; no key here changes a result."""
+    """Limits; no key here but whole_graph_mb changes a result."""
 
     whole_graph_mb: Annotated[
-        Amount, about("largest graph brought to one rank, MB; beyond it bounds and baselines are skipped")
+        Amount,
+        about(
+            "largest graph brought to one rank, MB; a larger one is left to the policy alone, without "
+            "reductions, search, bounds and baselines; also the memory of tools that work on a whole graph"
+        ),
     ] = 4096.0
     estimate_first: Annotated[
         bool, about("refuse a case that by estimate needs more memory than there is; false: try it")
@@ -762,9 +780,9 @@ class StudyCase(Table, frozen=True):
     families: Annotated[
         list[Literal["er", "ba"]], Meta(min_length=1), about("graph families, as graph.generator names them")
     ] = field(default_factory=lambda: ["ba", "er"])
-    seeds: Annotated[list[Count], Meta(min_length=1), about("one training per seed")] = field(
-        default_factory=lambda: [1, 2, 3]
-    )
+    seeds: Annotated[
+        list[Count], Meta(min_length=1), about("one training per seed; selection: one graph")
+    ] = field(default_factory=lambda: [1, 2, 3])
     recipes: Annotated[
         list[str],
         Meta(min_length=1),
@@ -1043,6 +1061,11 @@ def expected(info: kinds.Type) -> str:
 def limits(info: kinds.IntType | kinds.FloatType) -> str:
     """The range of a number, in words; "" without one."""
     if info.ge is not None and info.le is not None:
-        return f"from {info.ge:g} to {info.le:g}"
+        return f"from {_plain(info.ge)} to {_plain(info.le)}"
     words = {"at least": info.ge, "above": info.gt, "at most": info.le, "below": info.lt}
-    return " and ".join(f"{word} {limit:g}" for word, limit in words.items() if limit is not None)
+    return " and ".join(f"{word} {_plain(limit)}" for word, limit in words.items() if limit is not None)
+
+
+def _plain(limit: float) -> str:
+    """Whole numbers with all their digits."""
+    return str(int(limit)) if float(limit).is_integer() and abs(limit) < 1e15 else f"{limit:g}"

@@ -29,7 +29,19 @@ OWN_FILES = (
     "case.toml", "environment.json", "log.txt", "metrics.csv", "result.json", "quality.json", "weights.npz",
     "learning.png", "solutions.png", "solution.png", "quality.png", "calibration.json", "scaling.csv",
     "scaling.png", "answers.csv", "training.png", "breakdown.png", "cost_model.json", "report.html",
+    *(f"{study}.csv" for study in (
+        "breakdown", "density", "depth", "inference", "learners", "memory", "models", "overlap", "partition",
+        "permutation", "progress", "reached", "relations", "sampling", "selection", "sizes", "speedups",
+        "stages", "throughput",
+    )),
+    *(f"{study}.png" for study in (
+        "density", "depth", "inference", "learners", "memory", "models", "overlap", "partition", "progress",
+        "relations", "sampling", "selection", "stages", "throughput", "times",
+    )),
+    "relations.json", "gnn_scaling.md",
 )  # fmt: skip
+# Folders, and how what a run writes to them ends.
+OWN_FOLDERS = (("solution", ".txt"), ("predictions", ".txt"), ("embeddings", ".npz"), ("graphs", ".npz"))
 BEGUN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv")  # of a run that only begins
 RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
 
@@ -179,7 +191,7 @@ def _clear(path: str) -> None:
         study_weights = name.startswith("weights-") and name.endswith(".npz")
         if name in OWN_FILES or study_weights or name.removesuffix(".tmp") in OWN_FILES:
             os.remove(os.path.join(path, name))
-    for inner, suffix in (("solution", ".txt"), ("predictions", ".txt"), ("embeddings", ".npz")):
+    for inner, suffix in OWN_FOLDERS:
         found = os.path.join(path, inner)
         if os.path.isdir(found) and not os.path.islink(found):
             for name in os.listdir(found):

@@ -12,10 +12,14 @@ from app.config import VERSION, Case
 from app.text import printable, show
 
 # What is written, and how far a training goes that is the whole task, may change between two parts of a run;
-# of [run] and [parallel] only these keys define the result.
-FREE_TABLES = frozenset({"memory", "output", "checkpoint"})
+# of [run], [parallel] and [memory] only these keys define the result.
+FREE_TABLES = frozenset({"output", "checkpoint"})
 ENDS = {"train": ("train.steps",), "classify": ("gnn.epochs", "rgcn.epochs")}
-DEFINING = {"run": frozenset({"task", "reproducible", "portable"}), "parallel": frozenset({"data"})}
+DEFINING = {
+    "run": frozenset({"task", "reproducible", "portable"}),
+    "parallel": frozenset({"data"}),
+    "memory": frozenset({"whole_graph_mb"}),
+}
 
 
 def described(case: Case) -> dict[str, Any]:
@@ -33,8 +37,9 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
 
 
 def input_digests(case: Case) -> dict[str, str]:
-    """sha256 of every file that the case names, by its name; of a folder over its files."""
-    return {f"{i} {os.path.basename(path)}": _digest(path) for i, path in enumerate(named_files(case))}
+    """sha256 of every file that the case names and that defines its result; of a folder over its files."""
+    named = [path for path in named_files(case) if path != case.parallel.cost_model]
+    return {f"{i} {os.path.basename(path)}": _digest(path) for i, path in enumerate(named)}
 
 
 def _digest(path: str) -> str:

@@ -84,6 +84,14 @@ def evaluations_of(n: int, fraction: float) -> int:
     return count
 
 
+def within_evaluations(n: int, least: float, most: int) -> float:
+    """A fraction from `least` on that takes at most so many evaluations (0: any number), else the largest."""
+    if not most or evaluations_of(n, least) <= most:
+        return least
+    found = _planned(n, most, least)
+    return max(least, FRACTIONS[-1]) if found is None else found
+
+
 def _planned(n: int, most: float, least: float = 0.0) -> float | None:
     """The smallest fraction from `least` on that takes at most so many evaluations; None: none does."""
     return next((f for f in FRACTIONS if f >= least and evaluations_of(n, f) <= most), None)

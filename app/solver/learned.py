@@ -18,7 +18,7 @@ from app.rl.env import Environment
 from app.rl.incremental import FullScores
 from app.rl.rollout import drop_redundant, roll_out
 from app.rl.select import independent, top_nodes
-from app.rl.tour_rollout import insert_tour
+from app.rl.tour_rollout import insert_tour, within_evaluations
 from app.solver.budget import HURRIED
 from app.sparse.rowblock import RowBlock
 from app.toolbox import Peeler, Toolbox
@@ -222,7 +222,7 @@ def rollout(
     clock = StartClock(group, limits, TIME_SHARE * limits.seconds)
     together = moves_at_once(group, net, params, block, limits) if net.problem.ordered else 1
     setting = f"search.moves_at_once={together}"
-    if together > max(LARGEST_PART * block.n, 1):
+    if not limits.together and together > max(LARGEST_PART * block.n, 1):
         return None, 0, setting
 
     def tell(evaluations: int, env: Environment) -> None:
@@ -280,12 +280,13 @@ def insertion(
     """
     seconds = TIME_SHARE * limits.seconds
     clock = StartClock(group, limits, PATIENCE * seconds)
+    least = within_evaluations(block.n, limits.fraction, limits.evaluations)
 
     def look(evaluations: int, planned: int) -> bool:
         limits.tell(evaluations, f"about {max(planned, evaluations)}")
         return clock.rings()
 
-    order, evaluations, fraction = insert_tour(group, net, params, block, limits.fraction, seconds, look)
+    order, evaluations, fraction = insert_tour(group, net, params, block, least, seconds, look)
     return order, evaluations, f"search.peel_fraction={fraction}"
 
 

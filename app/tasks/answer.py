@@ -8,6 +8,7 @@ import numpy as np
 
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
+from app.config import STARTS
 from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id, plain_ids
@@ -20,8 +21,6 @@ from app.solver.progress import Event, relative_gap
 from app.tasks.compare import baseline_values, seconds_of_baselines, whole_graph
 from app.tasks.context import Context
 from app.toolbox import Instance, Toolbox
-
-STARTS = ("learned", "greedy")
 
 
 @dataclass(frozen=True)

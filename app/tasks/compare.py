@@ -7,7 +7,7 @@ import numpy as np
 
 from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank
-from app.config import Case
+from app.config import STARTS, Case
 from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
@@ -53,6 +53,8 @@ def _refuse_fixed(context: Context, loaded: Loaded) -> None:
     if large:
         wanted = f"memory.whole_graph_mb = {math.ceil(graph_bytes(loaded) / 1e6)}"
         right = f"{loaded.graph.name} is left to it: {wanted} would be right"
+    if search.start not in STARTS:
+        raise CaseError(f"search.start: the policy alone begins with no solution; {right}")
     for key, nodes in (("inside", loaded.inside), ("outside", loaded.outside)):
         named = f"search.{key}" if getattr(search, key) else key
         if named != key or (nodes is not None and len(nodes)):

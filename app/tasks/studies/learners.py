@@ -6,6 +6,7 @@ that means here. A cell is trained on one rank, so ranks share the cells and no 
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -25,6 +26,7 @@ from app.problems.problem import Problem
 from app.problems.table import make_problem
 from app.rl.dynamics import begin_environment
 from app.rl.env import step_together
+from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.select import random_candidates
@@ -35,6 +37,7 @@ from app.tasks.context import Context
 from app.tasks.studies.cells import cells_at_once
 from app.tasks.studies.quality import digest_text
 from app.tasks.studies.variants import split_variant, with_variant
+from app.text import show, toml_value
 
 PLAYS = 10  # of the random policy on each graph, of which the mean counts
 ERRORS = 2.0  # standard errors by which a cell must be better than the random policy
@@ -74,8 +77,7 @@ def run_learners(context: Context) -> dict[str, Any]:
     """Train and test every cell, dealt to the ranks. Ranks: all call; identical on all."""
     study, group, log = context.case.study, context.group, context.log
     cells = [Cell(*each) for each in product(study.problems, study.learners, study.embeddings)]
-    for text in study.settings:
-        with_variant(context.case, split_variant(text)[1], f"study.settings: {text}")
+    _check_names(context.case, cells)
     alone = replace(context.alone(), log=Log(False))
     rows: list[dict[str, Any]] = []
     held: dict[str, Grounds] = {}
@@ -97,6 +99,35 @@ def run_learners(context: Context) -> dict[str, Any]:
             _plot(context, rows)
     digests = {f"{row['problem']} {row['learner']} {row['model']}": row["weights"] for row in rows}
     return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def _check_names(case: Case, cells: list[Cell]) -> None:
+    """Refuse names that no table knows before any training. Raises CaseError."""
+    for cell in cells:
+        make_problem(cell.problem)
+        find_learner(cell.learner)
+    for model in case.study.embeddings:
+        with_variant(case, {"policy.model": toml_value(model)}, f"study.embeddings: {show(model)}")
+    for text in case.study.settings:
+        words, settings = split_variant(text)
+        with_variant(case, settings, f"study.settings: {text}")
+        for word in words.split():
+            if not _is_known(case, word):
+                right = "names of problems, learners and embeddings would be right"
+                raise CaseError(f"study.settings: found {show(word)} in {show(text)}; {right}")
+
+
+def _is_known(case: Case, word: str) -> bool:
+    """Whether a word names a problem, a learner or a model: also one that has no cell."""
+    for look in (
+        make_problem,
+        find_learner,
+        lambda name: with_variant(case, {"policy.model": toml_value(name)}, ""),
+    ):
+        with suppress(CaseError):
+            look(word)
+            return True
+    return False
 
 
 def _rows(group: Group, alone: Context, cells: list[Cell], held: dict[str, Grounds]) -> list[dict[str, Any]]:

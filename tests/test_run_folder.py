@@ -1,0 +1,118 @@
+"""What belongs to a run's folder, and what may change between two parts of a run."""
+
+import json
+import re
+import sys
+
+import pytest
+from jobs import ROOT, mpirun, run_job
+
+from app.casefile import build
+from app.checkpoint.identity import described, differences, input_digests
+from app.output import OWN_FILES
+
+pytestmark = pytest.mark.mpi_skip
+
+
+def test_all_that_is_written_is_known_to_be_the_runs_own():
+    """Names in calls that write tables, texts and plots; --overwrite clears them."""
+    found = set()
+    for path in (ROOT / "app").rglob("*.py"):
+        text = path.read_text("utf-8")
+        found |= set(re.findall(r'write_(?:csv|json|text)\(\s*"([\w.]+)"', text))
+        found |= set(re.findall(r'"(\w+\.png)"', text))
+        found |= set(re.findall(r'name = "(\w+\.csv)"', text))
+    assert len(found) > 45
+    assert found - set(OWN_FILES) == set()
+
+
+def test_a_study_leaves_nothing_behind_another_run(tmp_path):
+    (tmp_path / "out").mkdir()
+    for name in ("case.toml", "learners.csv", "learners.png", "mine.csv"):
+        (tmp_path / "out" / name).write_text("")
+    command = [
+        sys.executable,
+        "run.py",
+        "inputs/mvc.toml",
+        "graph.path=networkx:karate_club",
+        "output.plots=false",
+    ]
+    code, printed = run_job([*command, "--out", tmp_path / "out", "--overwrite"])
+    assert code == 0, printed
+    names = {each.name for each in (tmp_path / "out").iterdir()}
+    assert "mine.csv" in names and not names & {"learners.csv", "learners.png"}
+
+
+def test_limits_that_change_answers_define_a_run(tmp_path):
+    """The size beyond which the policy alone solves; a cost model only cuts rows."""
+    keys = {"run.task": "solve", "problem.name": "mvc"}
+    before = {"case": described(build(keys))}
+    assert differences(before, build(keys | {"memory.fast_mb": 1}), None) == []
+    (line,) = differences(before, build(keys | {"memory.whole_graph_mb": 0}), None)
+    assert line.startswith("memory.whole_graph_mb: 4096.0 there, 0")
+    model = tmp_path / "cost.json"
+    model.write_text("{}")
+    assert input_digests(build(keys | {"parallel.cost_model": str(model)})) == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (["search.solver=policy", "search.start=README.md"], "search.start (command line): the policy"),
+        (["search.starts=1000000000"], "must be from 0 to 65536"),
+        (["parallel.data=1000000000"], "must be from 1 to 65536"),
+        (["agent.adam_epsilon=1e-300"], "must be at least 1e-30"),
+        (["search.sweeps=100000000"], "to 16777216"),
+    ],
+)  # fmt: skip
+def test_values_without_a_meaning_are_refused(tmp_path, keys, said):
+    code, printed = run_job([sys.executable, "run.py", "inputs/mvc.toml", *keys, "--out", tmp_path / "out"])
+    assert code == 2 and said in printed, printed
+
+
+NOPE = ['learners=["nope"]', 'embeddings=["nope"]', 'problems=["nope"]', 'settings=["nope agent.batch=3"]']
+
+
+@pytest.mark.parametrize("key", NOPE)
+def test_a_study_of_learners_knows_its_names_before_it_trains(tmp_path, key):
+    command = [sys.executable, "run.py", "inputs/study_learners.toml", f"study.{key}"]
+    code, printed = run_job([*command, "--out", tmp_path / "out"])
+    assert code == 2 and "nope" in printed, printed
+
+
+def test_solutions_that_are_asked_for_later_are_whole(tmp_path):
+    """Of graphs that two groups solve: turned on between two parts of a run."""
+    keys = [
+        "graph.generator=er", "graph.nodes=200", "graph.p=0.06", "graph.count=8", "search.seconds=1",
+        "search.bounds=false", "search.baselines=false", "output.plots=false", "parallel.data=2",
+    ]  # fmt: skip
+    command = [*mpirun(2), sys.executable, "run.py", "inputs/mvc.toml", *keys, "--out", tmp_path / "out"]
+    code, printed = run_job([*command, "output.solutions=false", "--max-hours", "0.0009"])
+    assert code == 3, printed
+    code, printed = run_job([*command, "--resume"])
+    assert code == 0, printed
+    sizes = [each.stat().st_size for each in (tmp_path / "out" / "solution").iterdir()]
+    assert len(sizes) == 8 and min(sizes) > 100
+
+
+@pytest.mark.parametrize(("evaluations", "made"), [(0, 38), (20, 20), (1, 15)])
+def test_a_tour_starts_with_about_as_many_evaluations(tmp_path, evaluations, made):
+    """At most so many, where they suffice to take in three tenths of the cities outside at once."""
+    keys = ["graph.generator=uniform_points", "graph.nodes=40", "search.steps=0", "output.plots=false"]
+    command = [sys.executable, "run.py", "inputs/tsp.toml", *keys, f"search.evaluations={evaluations}"]
+    code, printed = run_job([*command, "--out", tmp_path / "out"])
+    assert code == 0, printed
+    (answer,) = json.loads((tmp_path / "out" / "result.json").read_text())["instances"]
+    assert answer["policy_evaluations"] <= made and answer["learned"] is not None
+    assert evaluations or answer["policy_evaluations"] == made
+
+
+def test_a_rollout_moves_as_many_at_once_as_the_case_says(tmp_path):
+    """Also a large part of a small graph; not so many where a time limit would have it."""
+    keys = ["graph.generator=er", "graph.nodes=60", "graph.p=0.1", "graph.generator_seed=1", "graph.count=1"]
+    more = ["search.steps=0", "search.bounds=false", "output.plots=false", "search.moves_at_once=20"]
+    command = [sys.executable, "run.py", "inputs/maxcut.toml", *keys, *more, "--out", tmp_path / "out"]
+    code, printed = run_job(command)
+    assert code == 0, printed
+    (answer,) = json.loads((tmp_path / "out" / "result.json").read_text())["instances"]
+    assert answer["learned"] is not None and answer["policy_evaluations"] > 0
