@@ -437,7 +437,7 @@ class SearchCase(Table, frozen=True):
     evaluations: Annotated[
         Count,
         about(
-            "most policy evaluations of a learned start, and of the policy alone, the rest is greedy (a tour: "
+            "most policy evaluations of a learned start, and of the policy alone, the rest is greedy (tours: "
             "about as many, by several cities at once); 0: any number; of a cut's moves on "
             "graphs of over 4,096 nodes a bounded work"
         ),
