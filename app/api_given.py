@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.comm.guard import digest
 from app.config import Case
 from app.errors import CaseError, GraphError
 from app.graphs.nodes.data import NodeTable
@@ -46,15 +47,7 @@ def check_given(group: Group, parts: Mapping[str, str]) -> None:
 
 def digest_of_arrays(*arrays: np.ndarray | None) -> str:
     """Of kinds, shapes and bits."""
-    sha = sha256()
-    for array in arrays:
-        if array is None:
-            sha.update(b"none|")
-            continue
-        array = np.ascontiguousarray(array)
-        sha.update(f"{array.dtype.str}|{array.shape}|".encode())
-        sha.update(array.data if array.size else b"")
-    return sha.hexdigest()
+    return digest({str(i): array for i, array in enumerate(arrays) if array is not None})
 
 
 def digest_of_names(names: Iterable[Any] | None) -> str:
