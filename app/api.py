@@ -18,7 +18,7 @@ from app.api_given import (
     refuse_data_keys,
 )
 from app.api_loop import GraphAgent
-from app.casefile import merged
+from app.case.file import merged
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters

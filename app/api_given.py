@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from app.case.config import Case
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import Case
 from app.errors import CaseError, GraphError
 from app.graphs.nodes.data import NodeTable
 from app.graphs.stream import EdgeStream

@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from app.api_given import check_given, digest_of_arrays, digest_of_names, digests_of_table
-from app.casefile import merged
+from app.case.file import merged
 from app.comm.guard import check_same, digest, raise_together
 from app.comm.share import share_arrays
 from app.errors import CaseError, GraphError

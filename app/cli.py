@@ -11,9 +11,9 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from app.casefile import load
-from app.casetext import help_text
-from app.config import VERSION, Case
+from app.case.config import VERSION, Case
+from app.case.file import load
+from app.case.text import help_text
 from app.errors import CaseError
 from app.text import printable, shorten, show, toml_value
 

@@ -11,14 +11,14 @@ from mpi4py import MPI
 
 from app import cli
 from app.bounds.paced import at_work
-from app.casefile import named_files
-from app.casetext import to_toml
+from app.case.config import Case, graph_tables
+from app.case.file import named_files
+from app.case.text import to_toml
 from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals
 from app.comm.grid import fit_groups
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
-from app.config import Case, graph_tables
 from app.device import product_rate
 from app.errors import CaseError, DiskFull, GraphError, Halted, LockstepError, OutOfMemory, Stopped, disk_full
 from app.gnn.rgcn.saved import load_rgcn

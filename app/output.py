@@ -14,14 +14,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from app.casefile import load
-from app.casetext import to_toml
+from app.case.config import VERSION, Case
+from app.case.file import load
+from app.case.text import to_toml
 from app.checkpoint import lock, store
 from app.checkpoint.identity import described, differences, same_ends
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.transport import mpi_library
-from app.config import VERSION, Case
 from app.errors import CaseError
 from app.files import placed
 

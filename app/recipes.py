@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from app.config import AgentCase, PolicyCase
+from app.case.policy import AgentCase, PolicyCase
 from app.errors import CaseError
 
 # RL4GO section 7.1: epsilon .9 -> .1, Adam 1e-4, replay 50,000, discount .9, L=2, K=16. The batch of Fig. 3

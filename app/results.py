@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.config import PolicyCase
+from app.case.policy import PolicyCase
 from app.errors import CaseError, GraphError
 from app.gnn.archive import LARGEST
 from app.gnn.metrics import Scores

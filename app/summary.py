@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from app.case.config import Case
 from app.comm.group import Group
 from app.comm.transport import mpi_library
-from app.config import Case
 from app.errors import LockstepError
 from app.log import Log
 from app.model.plan import plan_lines

@@ -23,7 +23,7 @@ threads.limit_threads()
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
-from app.casefile import build  # noqa: E402
+from app.case.file import build  # noqa: E402
 from app.comm.group import Group  # noqa: E402
 from app.device import HostDevice  # noqa: E402
 from app.model.plan import graph_case  # noqa: E402

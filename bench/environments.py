@@ -11,7 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from app.config import AgentCase, Case, GraphCase, PolicyCase, ProblemCase, TrainCase
+from app.case.config import Case
+from app.case.graph import GraphCase
+from app.case.policy import AgentCase, PolicyCase, ProblemCase, TrainCase
 from app.gnn.stopwatch import Stopwatch
 from app.partition.load import generate_set
 from app.problems.table import make_problem

@@ -28,7 +28,7 @@ threads.limit_threads()
 
 from mpi4py import MPI  # noqa: E402
 
-from app.casefile import build  # noqa: E402
+from app.case.file import build  # noqa: E402
 from app.graphs.formats.readers import open_edges  # noqa: E402
 from app.graphs.generators.random import barabasi_albert, erdos_renyi  # noqa: E402
 from app.graphs.graph import Graph  # noqa: E402

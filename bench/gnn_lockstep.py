@@ -10,8 +10,8 @@ import numpy as np
 from mpi4py import MPI
 from scipy.sparse import csr_array
 
+from app.case.gnn import GnnCase
 from app.comm.group import Group
-from app.config import GnnCase
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
 from app.graphs.graph import Graph

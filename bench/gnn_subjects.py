@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 from mpi4py import MPI
 
-from app.config import GraphCase
+from app.case.graph import GraphCase
 from app.partition.load import generate_set
 from app.rng import stream
 from bench import subjects

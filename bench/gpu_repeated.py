@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from app.case.gnn import GnnCase
 from app.comm.guard import digest
-from app.config import GnnCase
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser
 from app.graphs.nodes.data import NodeData

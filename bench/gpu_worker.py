@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from mpi4py import MPI
 
-from app.casefile import build
+from app.case.file import build
 from app.comm.guard import abort_short
 from app.model.plan import memory_line
 from app.tasks.context import open_group

@@ -20,7 +20,7 @@ threads.limit_threads()
 
 from mpi4py import MPI  # noqa: E402
 
-from app.casefile import build  # noqa: E402
+from app.case.file import build  # noqa: E402
 from app.comm.group import Group  # noqa: E402
 from app.device import HostDevice  # noqa: E402
 from app.graphs.formats.readers import open_edges  # noqa: E402

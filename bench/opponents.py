@@ -4,7 +4,7 @@ import numpy as np
 import scipy
 import torch
 
-from app.config import AgentCase, PolicyCase
+from app.case.policy import AgentCase, PolicyCase
 from app.recipes import PAPER_AGENT
 from app.rl.agent import Agent
 from app.sparse.rowblock import RowBlock

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.config import AgentCase, PolicyCase
+from app.case.policy import AgentCase, PolicyCase
 
 FORMS = ("coo", "stacked", "csr")
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from app.case.graph import GraphCase
+from app.case.policy import PolicyCase
+from app.case.run import RunCase
 from app.comm.group import Group
-from app.config import GraphCase, PolicyCase, RunCase
 from app.device import open_device
 from app.gnn.parameters import Parameters
 from app.partition.load import generate_set

@@ -20,9 +20,12 @@ from mpi4py import MPI
 from scipy.sparse import csr_matrix
 
 from app import cli
+from app.case.config import Case
+from app.case.gnn import GnnCase, RgcnCase
+from app.case.graph import GraphCase
+from app.case.policy import PolicyCase
 from app.checkpoint import store
 from app.comm.group import Group
-from app.config import Case, GnnCase, GraphCase, PolicyCase, RgcnCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.archive import save_archive

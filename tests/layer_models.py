@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from helpers import dense, exact_dot, make_block
 
-from app.config import GnnCase
+from app.case.gnn import GnnCase
 from app.gnn.engine import NORM_EPSILON, Engine
 from app.gnn.features import make_features
 from app.gnn.layers.layer import LayerSpec, Settings

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 from scipy.sparse import csr_array
 
+from app.case.config import Case
+from app.case.gnn import GnnCase
+from app.case.graph import GraphCase
+from app.case.run import ParallelCase
 from app.comm.guard import digest
-from app.config import Case, GnnCase, GraphCase, ParallelCase
 from app.device import HostDevice
 from app.errors import GraphError, NumericsError
 from app.gnn import work_clock

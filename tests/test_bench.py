@@ -8,8 +8,8 @@ import scipy.sparse
 from helpers import growing_graph, make_blocks, random_graph
 from mpi4py import MPI
 
+from app.case.policy import AgentCase, PolicyCase
 from app.comm.group import Group
-from app.config import AgentCase, PolicyCase
 from app.device import HostDevice
 from app.problems.mvc import MinimumVertexCover
 from app.recipes import PAPER_AGENT, PAPER_POLICY

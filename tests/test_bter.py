@@ -6,9 +6,10 @@ import pytest
 from data import data_dir, needs_data
 from mpi4py import MPI
 
-from app.casefile import build
+from app.case.config import Case
+from app.case.file import build
+from app.case.graph import GraphCase
 from app.comm.group import Group
-from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.generators.bter import _Blocks, _cut, bter, power_law_degrees, spread_degrees

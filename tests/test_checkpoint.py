@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 from msgspec import structs
 
+from app.case.config import Case
+from app.case.graph import GraphCase
+from app.case.policy import TrainCase
+from app.case.run import CheckpointCase, RunCase
 from app.checkpoint import lock, store
 from app.checkpoint.checkpoints import Checkpoints, Pace, PieceKeeper, Stops, Within
 from app.checkpoint.identity import described, differences, input_digests
 from app.checkpoint.signals import Signals
 from app.checkpoint.store import State
 from app.comm.group import Group
-from app.config import Case, CheckpointCase, GraphCase, RunCase, TrainCase
 from app.device import HostDevice
 from app.errors import CaseError, Halted, Stopped
 from app.log import Log, Mark

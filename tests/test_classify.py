@@ -15,9 +15,9 @@ from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 
 from app import classify
-from app.casefile import build
+from app.case.file import build
+from app.case.gnn import GnnCase
 from app.comm.group import Group
-from app.config import GnnCase
 from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.classifier import Classifier
 from app.gnn.metrics import count_classes, count_hits, scores_of

@@ -11,11 +11,11 @@ from test_links import make_triples
 from test_rgcn import make_graph, make_labels
 from test_train import HELD, SMALL, changed
 
+from app.case.gnn import GnnCase, RgcnCase
 from app.checkpoint import store
 from app.checkpoint.checkpoints import Nothing
 from app.checkpoint.shared import share_state
 from app.comm.guard import digest
-from app.config import GnnCase, RgcnCase
 from app.device import HostDevice
 from app.errors import Stopped
 from app.gnn.balanced import Balanced

@@ -7,8 +7,9 @@ import standin
 from helpers import growing_graph, make_block
 from mpi4py import MPI
 
+from app.case.gnn import GnnCase
+from app.case.policy import PolicyCase
 from app.comm.group import Group
-from app.config import GnnCase, PolicyCase
 from app.cuda.graph import NotCapturable
 from app.gnn.classifier import Classifier
 from app.gnn.optim import make_optimiser

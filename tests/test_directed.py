@@ -18,7 +18,7 @@ from test_layers import KINDS, NORMED_TOLERANCE, TOLERANCE, data_of, relative_er
 from test_reach import MODELS, NODES, classifier_on, learned
 
 import app
-from app.casefile import build, load
+from app.case.file import build, load
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.model import Model

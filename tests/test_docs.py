@@ -16,8 +16,8 @@ import pytest
 from helpers import listed, random_graph
 from jobs import ROOT, mpirun, run_job
 
-from app.casetext import keys_markdown
-from app.config import GRAPH_TABLES, all_keys, all_tables
+from app.case.config import GRAPH_TABLES, all_keys, all_tables
+from app.case.text import keys_markdown
 from app.gnn.layers.table import LAYERS
 
 NAMES = ["README.md", "inputs/README.md", "docs/*.md", "examples/*.md", "SECURITY.md", "CHANGELOG.md"]

@@ -13,9 +13,11 @@ from mpi4py import MPI
 from msgspec.structs import replace
 
 from app import api
-from app.casefile import build
+from app.case.config import Case
+from app.case.file import build
+from app.case.gnn import GnnCase, RgcnCase
+from app.case.graph import GraphCase
 from app.comm.group import Group
-from app.config import Case, GnnCase, GraphCase, RgcnCase
 from app.device import HostDevice
 from app.errors import CaseError, NumericsError
 from app.gnn.classifier import Classifier

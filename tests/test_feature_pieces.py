@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from helpers import growing_graph, make_block, small_integers
 
+from app.case.gnn import GnnCase
 from app.comm.guard import digest
-from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn import pieces as pieces_module
 from app.gnn.classifier import Classifier

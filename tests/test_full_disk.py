@@ -16,9 +16,9 @@ from test_checkpoint import keeper, state
 from test_main import metrics, result_of
 from test_resume import CLASSIFY, TRAIN, digest, fault, job
 
+from app.case.config import Case
 from app.checkpoint import store
 from app.comm.group import Group
-from app.config import Case
 from app.device import HostDevice
 from app.errors import CaseError, DiskFull
 from app.log import Log

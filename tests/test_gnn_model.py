@@ -11,9 +11,9 @@ from jobs import mpirun, run_job
 from mpi4py import MPI
 from test_classify import classifier_on
 
-from app.casefile import build
+from app.case.file import build
+from app.case.gnn import GnnCase
 from app.comm.group import Group
-from app.config import GnnCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.engine import SPREAD_COLUMNS

@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from jobs import mpirun, run_job
 from mpi4py import MPI
 
-from app.casefile import build
+from app.case.file import build
+from app.case.run import MemoryCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import MemoryCase
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.tiered import TieredRows

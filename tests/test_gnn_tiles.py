@@ -7,7 +7,7 @@ import pytest
 from helpers import EXCHANGES
 from test_reach import on_paper
 
-from app.casefile import build
+from app.case.file import build
 from app.gnn.classifier import Classifier
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays

@@ -11,11 +11,15 @@ from standin_device import StandInDevice
 from test_learners import AGENTS, short
 from test_train import changed
 
+from app.case.config import Case
+from app.case.graph import GraphCase
+from app.case.policy import AgentCase
+from app.case.run import ParallelCase
+from app.case.search import SearchCase
 from app.checkpoint.checkpoints import Nothing
 from app.comm.grid import cut_grid, fit_groups
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase, Case, GraphCase, ParallelCase, SearchCase
 from app.device import HostDevice
 from app.errors import CaseError, GraphError, NumericsError
 from app.log import Log

@@ -7,8 +7,8 @@ from conftest import WORLD
 from helpers import growing_graph, listed, make_block, make_blocks, random_graph
 from mpi4py import MPI
 
+from app.case.policy import PolicyCase
 from app.comm.group import Group
-from app.config import PolicyCase
 from app.device import HostDevice
 from app.errors import NumericsError
 from app.native import library

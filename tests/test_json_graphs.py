@@ -9,7 +9,7 @@ import pytest
 from jobs import ROOT, run_job
 from test_nodedata import loaded_data, on_first, refused, whole
 
-from app.casefile import load, named_files
+from app.case.file import load, named_files
 from app.checkpoint.identity import input_digests
 from app.device import HostDevice
 from app.errors import CaseError

@@ -7,7 +7,7 @@ import pytest
 from helpers import dense, make_blocks, own_states, random_graph, residual, whole_states
 from layer_models import CONVOLUTIONS, drawn
 
-from app.config import PolicyCase
+from app.case.policy import PolicyCase
 from app.errors import CaseError
 from app.gnn.layer_embedding import LayerEmbedding
 from app.gnn.parameters import Parameters

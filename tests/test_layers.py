@@ -12,8 +12,8 @@ from layer_models import CONVOLUTIONS, Single, Trial, case_of, differences, draw
 from mpi4py.MPI import COMM_WORLD as WORLD
 from standin_device import StandInDevice
 
+from app.case.gnn import GnnCase
 from app.comm.group import Group
-from app.config import GnnCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.buffers import Lifetime, plan_buffers

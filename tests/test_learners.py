@@ -9,9 +9,10 @@ from mpi4py import MPI
 from test_train import SMALL, changed
 from test_tsp import blocks_of
 
+from app.case.config import Case
+from app.case.policy import AgentCase, PolicyCase, TrainCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase, Case, PolicyCase, TrainCase
 from app.device import HostDevice
 from app.errors import CaseError, LockstepError, NumericsError
 from app.graphs.metric import uniform_points

@@ -8,9 +8,9 @@ import pytest
 from data import data_dir, needs_data
 from mpi4py import MPI
 
+from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import RgcnCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.rgcn.links import (

@@ -9,7 +9,9 @@ import pytest
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 
-from app.config import Case, GraphCase, MemoryCase
+from app.case.config import Case
+from app.case.graph import GraphCase
+from app.case.run import MemoryCase
 from app.device import HostDevice
 from app.errors import GraphError
 from app.graphs.formats import parts
@@ -263,7 +265,8 @@ import resource, sys
 import numpy as np
 from mpi4py import MPI
 from app.comm.group import Group
-from app.config import Case, GraphCase
+from app.case.config import Case
+from app.case.graph import GraphCase
 from app.device import HostDevice
 from app.partition.load import load_graphs
 group = Group(MPI.COMM_WORLD, HostDevice())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jobs import ROOT, mpirun, run_job
 
-from app.casefile import load
+from app.case.file import load
 from app.output import RunFolder
 
 pytestmark = pytest.mark.mpi_skip

@@ -10,9 +10,10 @@ import pytest
 from conftest import WORLD
 from helpers import EXCHANGES, dense, growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
 
+from app.case.config import Case
+from app.case.policy import AgentCase, PolicyCase, TrainCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase, Case, PolicyCase, TrainCase
 from app.device import HostDevice
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import from_edges

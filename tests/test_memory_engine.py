@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from helpers import growing_graph, make_block, small_integers
 
+from app.case.gnn import GnnCase
 from app.comm.guard import digest
-from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import make_features

@@ -12,10 +12,13 @@ from helpers import edge_stream, growing_graph, listed, make_block, random_graph
 from jobs import mpirun, run_job
 from mpi4py import MPI
 
-from app.casefile import build
+from app.case.config import Case
+from app.case.file import build
+from app.case.graph import GraphCase
+from app.case.policy import AgentCase, PolicyCase, TrainCase
+from app.case.run import RunCase
 from app.comm.group import Group
 from app.comm.turns import first_alone, seconds_together
-from app.config import AgentCase, Case, GraphCase, PolicyCase, RunCase, TrainCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.model import memory

@@ -13,9 +13,10 @@ from mpi4py import MPI
 from test_loading import bits, load_kept, write
 
 import app
+from app.case.config import Case
+from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.commands.convert import convert
-from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import GraphError
 from app.graphs.formats.readers import open_edges

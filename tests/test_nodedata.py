@@ -20,9 +20,10 @@ from jobs import ROOT
 from mpi4py import MPI
 from scipy.sparse import coo_array, csr_array, random_array, save_npz
 
-from app.casefile import load
+from app.case.config import Case
+from app.case.file import load
+from app.case.graph import GraphCase
 from app.comm.group import Group
-from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.inputs import scaled_rows

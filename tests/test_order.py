@@ -10,9 +10,11 @@ from data import data_dir, needs_data
 from helpers import edge_stream, growing_graph, random_graph
 from mpi4py import MPI
 
-from app.casefile import build
+from app.case.config import Case
+from app.case.file import build
+from app.case.graph import GraphCase
+from app.case.run import MemoryCase, ParallelCase
 from app.comm.group import Group
-from app.config import Case, GraphCase, MemoryCase, ParallelCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.formats.memory import stream_of_object

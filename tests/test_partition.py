@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpi4py import MPI
 
-from app.config import Case, GraphCase, ParallelCase
+from app.case.config import Case
+from app.case.graph import GraphCase
+from app.case.run import ParallelCase
 from app.device import HostDevice
 from app.errors import GraphError, LockstepError, NumericsError
 from app.graphs.formats.readers import open_edges

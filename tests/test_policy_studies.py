@@ -9,9 +9,9 @@ import pytest
 from jobs import mpirun, run_job
 from mpi4py import MPI
 
-from app.casefile import build
+from app.case.config import Case
+from app.case.file import build
 from app.comm.group import Group
-from app.config import Case
 from app.device import HostDevice
 from app.errors import CaseError
 from app.log import Log

@@ -13,9 +13,10 @@ from helpers import EXCHANGES, dense, growing_graph, listed, make_block, make_bl
 from mpi4py import MPI
 
 from app.bounds.feasible import edge_inside, undominated_node
+from app.case.config import Case
+from app.case.policy import AgentCase, PolicyCase, TrainCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase, Case, PolicyCase, TrainCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.parameters import Parameters

@@ -18,7 +18,7 @@ from helpers import (
     whole_states,
 )
 
-from app.config import PolicyCase
+from app.case.policy import PolicyCase
 from app.errors import CaseError
 from app.gnn.structure2vec import NodeInputs
 from app.numerics.products import Operand

@@ -10,7 +10,7 @@ from helpers import EXCHANGES
 from mpi4py import MPI
 from test_gnn_model import counted
 
-from app.casefile import build
+from app.case.file import build
 from app.comm.group import Group
 from app.gnn.classifier import Classifier
 from app.gnn.layers.sage import Sage

@@ -18,11 +18,13 @@ from jobs import LAUNCHERS, ROOT, mpirun, run_job
 from mpi4py import MPI
 from test_main import files_of, metrics, result_of
 
-from app.casefile import build
+from app.case.config import Case
+from app.case.file import build
+from app.case.gnn import GnnCase, RgcnCase
+from app.case.graph import GraphCase
 from app.checkpoint import store
 from app.checkpoint.checkpoints import Nothing
 from app.comm.group import Group
-from app.config import Case, GnnCase, GraphCase, RgcnCase
 from app.device import HostDevice
 from app.errors import Stopped
 from app.gnn.classifier import Classifier

@@ -7,9 +7,9 @@ from mpi4py import MPI
 from msgspec import structs
 from scipy.sparse import csr_array
 
+from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import RgcnCase
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
 from app.gnn.archive import load_archive

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import EXCHANGES, growing_graph, listed, make_block, make_blocks, random_graph, whole_rows
 
-from app.config import PolicyCase
+from app.case.policy import PolicyCase
 from app.problems.mvc import MinimumVertexCover
 from app.recipes import PAPER_POLICY
 from app.rl import compact, rollout

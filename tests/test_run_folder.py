@@ -7,7 +7,7 @@ import sys
 import pytest
 from jobs import ROOT, mpirun, run_job
 
-from app.casefile import build
+from app.case.file import build
 from app.checkpoint.identity import described, differences, input_digests
 from app.output import OWN_FILES
 

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 from test_gnn_studies import TINY, alone, csv_of, direct, study_of
 
-from app.casefile import build
+from app.case.file import build
+from app.case.gnn import GnnCase
 from app.comm.guard import check_same
-from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.graphs.formats.memory import stream_of_object

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from standin_device import StandInDevice
 
+from app.case.policy import PolicyCase
 from app.comm.group import Group
-from app.config import PolicyCase
 from app.errors import CaseError, NumericsError
 from app.gnn.parameters import Parameters
 from app.problems.mvc import MinimumVertexCover

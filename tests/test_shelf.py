@@ -8,9 +8,11 @@ import pytest
 from helpers import growing_graph, make_blocks, random_graph
 from mpi4py import MPI
 
+from app.case.config import Case
+from app.case.policy import AgentCase, PolicyCase, TrainCase
+from app.case.run import MemoryCase, RunCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase, Case, MemoryCase, PolicyCase, RunCase, TrainCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.memory.shelf import Shelf

@@ -27,7 +27,7 @@ from test_qnet import (
     slopes,
 )
 
-from app.config import PolicyCase
+from app.case.policy import PolicyCase
 from app.gnn.structure2vec import NodeInputs
 from app.numerics.elementwise import splitmix
 from app.numerics.products import Operand

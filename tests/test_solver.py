@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app.casefile import build
+from app.case.file import build
 from app.graphs.graph import from_edges
 from app.log import Log
 from app.problems.table import make_problem

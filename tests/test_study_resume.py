@@ -12,7 +12,7 @@ from mpi4py import MPI
 from test_gnn_studies import TINY
 from test_policy_studies import SELECTION
 
-from app.casefile import build
+from app.case.file import build
 from app.checkpoint.checkpoints import Nothing
 from app.comm.group import Group
 from app.device import HostDevice

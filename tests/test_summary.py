@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app.casefile import build
+from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
 from app.log import Log, ToGo

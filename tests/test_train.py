@@ -20,9 +20,10 @@ from jobs import mpirun, run_job
 from mpi4py import MPI
 from test_qnet import close, reference, slopes
 
+from app.case.config import Case
+from app.case.policy import AgentCase, PolicyCase, TrainCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase, Case, PolicyCase, TrainCase
 from app.device import HostDevice
 from app.errors import GraphError, NumericsError
 from app.gnn.parameters import Parameters

@@ -9,9 +9,10 @@ from helpers import EXCHANGES, make_block, random_graph, whole_rows
 from jobs import run_job
 from mpi4py import MPI
 
+from app.case.config import Case
+from app.case.policy import AgentCase, PolicyCase, TrainCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase, Case, PolicyCase, TrainCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.metric import Metric, explicit, from_points, uniform_points

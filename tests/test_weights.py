@@ -8,8 +8,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from app.case.config import Case
+from app.case.policy import PolicyCase, ProblemCase
 from app.comm.guard import digest
-from app.config import Case, PolicyCase, ProblemCase
 from app.errors import CaseError, GraphError
 from app.gnn import archive as saving
 from app.problems.mvc import MinimumVertexCover

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from app import faults
+from app.case.config import Case
 from app.checkpoint import store
 from app.checkpoint.identity import described, differences, input_digests, overrun
 from app.checkpoint.signals import STOPPING, Signals
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.config import Case
 from app.errors import CaseError, Halted, LockstepError, Stopped
 from app.log import Log, Mark
 from app.text import printable

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from app.casefile import named_files
+from app.case.config import VERSION, Case
+from app.case.file import named_files
 from app.checkpoint.store import file_digest
-from app.config import VERSION, Case
 from app.text import printable, show
 
 # What is written, and how far a training goes that is the whole task, may change between two parts of a run;

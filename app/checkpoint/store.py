@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from app.config import VERSION
+from app.case.config import VERSION
 from app.errors import CaseError
 
 FORMAT = 1

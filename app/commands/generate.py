@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from app.casefile import build_from
+from app.case.config import Case
+from app.case.file import build_from
 from app.commands.convert import packing_of, refuse_existing, sort_arguments
-from app.config import Case
 from app.errors import CaseError
 from app.files import whole_file
 from app.text import printable

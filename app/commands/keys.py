@@ -1,12 +1,12 @@
 """python -m app keys: the reference of all keys of a case file, which is docs/cases.md."""
 
-from app.casetext import keys_markdown
+from app.case.text import keys_markdown
 from app.errors import CaseError
 
 HELP = """\
 usage: python -m app keys
 
-Prints the reference of all keys of a case file as Markdown, from the structs of app/config.py:
+Prints the reference of all keys of a case file as Markdown, from the structs of app/case/:
 python -m app keys > docs/cases.md"""
 
 

@@ -3,9 +3,9 @@
 import os
 import tomllib
 
-from app.casefile import build
-from app.casetext import to_toml
-from app.config import VERSION
+from app.case.config import VERSION
+from app.case.file import build
+from app.case.text import to_toml
 from app.errors import CaseError
 from app.files import write_whole
 from app.page.report import make_page

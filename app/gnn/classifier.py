@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.ordered import sum_tree
-from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.config import GnnCase, RgcnCase
+from app.case.gnn import GnnCase, RgcnCase
 from app.errors import CaseError
 from app.gnn.archive import MOST_WEIGHTS
 from app.gnn.block import Block

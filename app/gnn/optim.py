@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.config import GnnCase, RgcnCase
+from app.case.gnn import GnnCase, RgcnCase
 from app.native import optim as compiled
 
 Array = Any

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.config import GnnCase
+from app.case.gnn import GnnCase
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, SparseFeatures
 from app.gnn.model import Draws, Model

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
-from app.config import GnnCase
+from app.case.gnn import GnnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
 from app.gnn.model import Model

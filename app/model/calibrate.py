@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.case.policy import AgentCase
 from app.comm.group import Group
 from app.comm.turns import first_alone, only_this_rank
-from app.config import AgentCase
 from app.graphs.graph import from_edges
 from app.memory.room import resident_bytes
 from app.model.calibrate_layers import (

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.comm.tree import owned_spans
-from app.config import GnnCase
 from app.gnn.classifier import SPLITS, Classifier
 from app.graphs.nodes.data import NodeData
 from app.model.rates import DenseRate, PassRate

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from app.case.config import Case
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.config import Case
 from app.errors import CaseError
 from app.memory.room import memory_room
 from app.model import gnn_memory, memory

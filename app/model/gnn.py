@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
-from app.config import GnnCase
 from app.gnn.classifier import SPLITS
 from app.gnn.engine import KEPT_COLUMNS, Engine
 from app.gnn.pieces import cut_rows

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from app.config import GnnCase
+from app.case.gnn import GnnCase
 from app.errors import CaseError
 from app.model import gnn_memory, memory
 from app.model.gnn import Inputs, Training, flops, gathered, traffic

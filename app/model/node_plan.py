@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.config import Case
+from app.case.config import Case
 from app.errors import CaseError
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model

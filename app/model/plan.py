@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from app.case.config import Case
+from app.case.graph import GraphCase
 from app.comm.grid import fit_groups
-from app.config import Case, GraphCase
 from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.formats.readers import open_edges

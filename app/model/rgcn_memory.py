@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.config import RgcnCase
+from app.case.gnn import RgcnCase
 from app.gnn.rgcn.links import RANKED_AT_ONCE
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS
 from app.graphs.keys import sorted_set

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.case.policy import AgentCase
 from app.comm.group import Group
 from app.comm.guard import digest
-from app.config import AgentCase
 from app.model.layout import Layout
 from app.model.work import States, Term, evaluation, learning
 from app.problems.mvc import MinimumVertexCover

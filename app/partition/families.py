@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import structs
 
-from app.config import GraphCase
+from app.case.graph import GraphCase
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.config import GraphCase
+from app.case.graph import GraphCase
 from app.graphs.generators.bter import power_law_degrees, spread_degrees
 from app.graphs.generators.drawn_weights import with_weights
 from app.graphs.generators.table import GENERATORS

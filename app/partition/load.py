@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from app.case.config import Case
+from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.config import Case, GraphCase
 from app.errors import CaseError
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import Limits, trace

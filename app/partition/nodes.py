@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
+from app.case.config import Case
+from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.config import Case, GraphCase
 from app.errors import GraphError
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import random_features, random_labels, random_splits

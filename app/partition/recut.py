@@ -7,9 +7,9 @@ graphs, not measured yet), whatever layers it was learned for: the rows of polic
 
 import numpy as np
 
+from app.case.config import Case
 from app.comm.group import Group
 from app.comm.guard import raise_together
-from app.config import Case
 from app.graphs.graph import Graph
 from app.partition.cost import CostModel, parse_cost_model, read_text
 from app.partition.cuts import best_cuts

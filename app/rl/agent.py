@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from app.case.policy import AgentCase
 from app.checkpoint.store import State
 from app.comm.group import Group
-from app.config import AgentCase
 from app.errors import CaseError
 from app.gnn.loss import td_loss
 from app.rl.env import Environment, codes_of

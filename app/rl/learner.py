@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from app.case.policy import AgentCase
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
-from app.config import AgentCase
 from app.errors import NumericsError
 from app.gnn.optim import Adam, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import Parameters

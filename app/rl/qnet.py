@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.config import PolicyCase
+from app.case.policy import PolicyCase
 from app.errors import CaseError
 from app.gnn.layer_embedding import LayerEmbedding
 from app.gnn.parameters import Parameters

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.case.config import Case
 from app.checkpoint.store import State
-from app.config import Case
 from app.errors import LockstepError
 from app.gnn.stopwatch import Stopwatch
 from app.rl.dynamics import begin_environment

@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.case.config import Case
+from app.case.policy import AgentCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
 from app.comm.grid import Grid, cut_grid
 from app.comm.group import Group
-from app.config import AgentCase, Case
 from app.errors import CaseError, GraphError
 from app.gnn.stopwatch import Stopwatch
 from app.memory.tiers import TierBudget

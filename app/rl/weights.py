@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from app.config import PolicyCase
+from app.case.policy import PolicyCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
 

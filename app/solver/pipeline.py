@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from app.case.config import Case
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import check_replicas
-from app.config import Case
 from app.errors import LockstepError
 from app.graphs.graph import Graph
 from app.log import Log

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from app.case.search import STARTS
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
-from app.config import STARTS
 from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id, plain_ids

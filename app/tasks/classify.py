@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
+from app.case.config import Case
+from app.case.gnn import GnnCase
 from app.comm.guard import digest, raise_together
-from app.config import Case, GnnCase
 from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike

@@ -5,9 +5,10 @@ import time
 
 import numpy as np
 
+from app.case.config import Case
+from app.case.search import STARTS
 from app.comm.guard import raise_together
 from app.comm.turns import only_this_rank
-from app.config import STARTS, Case
 from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from app.casefile import build
-from app.casetext import case_digest
+from app.case.config import VERSION, Case
+from app.case.file import build
+from app.case.graph import GraphCase
+from app.case.text import case_digest
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.comm.grid import Grid, cut_grid, fit_groups
 from app.comm.group import Group, communicator
 from app.comm.guard import check_same, raise_together
 from app.comm.transport import choose_transport, local_rank
 from app.comm.turns import only_this_rank
-from app.config import VERSION, Case, GraphCase
 from app.device import HostDevice, check_octets, open_device
 from app.errors import CaseError
 from app.gnn.model import check_layers, check_only_model

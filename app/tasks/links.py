@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.case.gnn import RgcnCase
 from app.comm.guard import digest, raise_together
-from app.config import RgcnCase
 from app.errors import GraphError
 from app.gnn.archive import LARGEST, replaced
 from app.gnn.rgcn.links import LinkFit, Split, train_links

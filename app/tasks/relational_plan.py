@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.case.config import Case
+from app.case.gnn import RgcnCase
 from app.comm.guard import raise_together
-from app.config import Case, RgcnCase
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import Split, links_graph, links_placement, split_triples
 from app.gnn.rgcn.saved import load_rgcn

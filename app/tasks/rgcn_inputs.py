@@ -1,8 +1,8 @@
 """What a case of R-GCN reads: triples, the labels and the features of nodes."""
 
-from app.casefile import label_tables
+from app.case.config import Case
+from app.case.file import label_tables
 from app.comm.guard import raise_together
-from app.config import Case
 from app.errors import CaseError
 from app.gnn.rgcn.features import Features
 from app.graphs.formats.source import Limits, Source, graph_suffix

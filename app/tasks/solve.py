@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import structs
 
+from app.case.config import Case
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, PieceKeeper
 from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import raise_together
-from app.config import Case
 from app.errors import CaseError, Halted
 from app.output import plain
 from app.partition.load import Loaded, count_graphs

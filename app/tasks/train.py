@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from app.case.graph import GraphCase
 from app.checkpoint.store import State
 from app.comm.grid import Grid
 from app.comm.guard import digest, raise_together
-from app.config import GraphCase
 from app.errors import CaseError
 from app.log import ToGo
 from app.partition.load import Loaded, with_shared_blocks

@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from app.bounds.certificate import Certificate
 from app.bounds.cover.packing import Columns, Packing, packing
-from app.graphs.graph import Graph
+from app.graphs.graph import Graph, index_type
 
 
 def half_integral(graph: Graph, partner: np.ndarray | None = None) -> Certificate:
@@ -41,9 +41,10 @@ def _largest_matching(graph: Graph) -> np.ndarray:
     """[n] a largest matching of the double cover."""
     if not graph.edges:
         return np.full(graph.n, -1)
-    matrix = sp.csr_array(
-        (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
-    )
+    # SciPy's matching takes indices of 32 bits alone; csr_array narrows them from SciPy 1.14 on.
+    width = index_type(len(graph.indices))
+    rows = (a.astype(width, copy=False) for a in (graph.indices, graph.indptr))
+    matrix = sp.csr_array((np.ones(len(graph.indices), dtype=np.int8), *rows), shape=(graph.n, graph.n))
     return maximum_bipartite_matching(matrix, perm_type="column")
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from app.case.gnn import RgcnCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import check_replicas
-from app.config import RgcnCase
 from app.errors import CaseError
 from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
+from app.case.gnn import RgcnCase
 from app.comm.guard import digest
-from app.config import RgcnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
 from app.gnn.rgcn.shards import Whole

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
-from app.config import Case
+from app.case.config import Case
 from app.model.curve import Machine, curve
 from app.model.layout import count
 from app.model.rates import Calibration, Network

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.case.graph import GraphCase
 from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.comm.turns import by_turns
-from app.config import GraphCase
 from app.errors import CaseError
 from app.gnn.saved import load_model, save_model
 from app.graphs.generators.random_nodes import random_features, random_labels, random_splits

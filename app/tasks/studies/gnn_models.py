@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from app.case.gnn import GnnCase
 from app.comm.guard import digest
-from app.config import GnnCase
 from app.plots.charts import plot_bars, plot_lines
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell

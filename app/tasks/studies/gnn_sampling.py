@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from app.case.gnn import GnnCase
 from app.comm.guard import digest
-from app.config import GnnCase
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.plots.charts import plot_lines

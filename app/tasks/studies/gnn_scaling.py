@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from msgspec import convert, to_builtins
 
+from app.case.policy import AgentCase, PolicyCase
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
-from app.config import AgentCase, PolicyCase
 from app.gnn.classifier import Classifier
 from app.model.calibrate import calibrate
 from app.model.gnn import Inputs, Training, traffic

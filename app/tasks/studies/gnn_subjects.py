@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from app.casecheck import mistakes
-from app.config import GnnCase
+from app.case.check import mistakes
+from app.case.gnn import GnnCase
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.metrics import Scores

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.case.config import Case
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
-from app.config import Case
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.log import Log

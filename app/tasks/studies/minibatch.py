@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from app.config import GnnCase
+from app.case.gnn import GnnCase
 from app.gnn.classifier import Classifier
 from app.gnn.inputs import input_rows
 from app.gnn.optim import make_optimiser

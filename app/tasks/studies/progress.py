@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.case.config import Case
+from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.comm.turns import first_alone, only_this_rank
-from app.config import Case, GraphCase
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch

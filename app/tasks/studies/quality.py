@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.case.config import Case
+from app.case.graph import GraphCase
 from app.comm.guard import digest, raise_together
-from app.config import Case, GraphCase
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.graphs.formats.memory import stream_of

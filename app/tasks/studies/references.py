@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from app.case.config import Case
 from app.comm.group import Group
-from app.config import Case
 from app.log import Log
 from app.partition.assemble import gather_whole
 from app.partition.load import Loaded

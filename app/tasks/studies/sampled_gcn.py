@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from app.config import GnnCase
+from app.case.gnn import GnnCase
 from app.graphs.graph import Graph
 from app.tasks.studies.minibatch import Bipartite, SampledModel, Sampler
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from msgspec import convert, to_builtins
 
+from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
-from app.config import GraphCase
 from app.errors import CaseError
 from app.graphs.generators.table import GENERATORS
 from app.memory.room import resident_bytes

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from app.case.graph import GraphCase
 from app.comm.guard import raise_together
-from app.config import GraphCase
 from app.errors import CaseError, LockstepError
 from app.model.plan import graph_case
 from app.partition.load import Loaded, generate_set

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from app.casecheck import mistakes
-from app.config import Case
+from app.case.check import mistakes
+from app.case.config import Case
 from app.errors import CaseError
 
 

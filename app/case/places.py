@@ -4,7 +4,7 @@ import re
 import tomllib
 from typing import ClassVar
 
-from app.config import Keys
+from app.case.config import Keys
 
 Places = dict[Keys, str]  # where a key was set: "line 4" or "command line"
 DEEPEST = 4  # parts of a key whose line is kept; the tables are three deep

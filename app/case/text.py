@@ -9,22 +9,10 @@ from typing import Any
 from msgspec import NODEFAULT, structs
 from msgspec import inspect as kinds
 
-from app.config import (
-    GRAPH_FILES,
-    TRAIN_TABLES,
-    Case,
-    CheckpointCase,
-    GraphCase,
-    Keys,
-    MemoryCase,
-    OutputCase,
-    ParallelCase,
-    RunCase,
-    all_keys,
-    all_tables,
-    expected,
-    table_of,
-)
+from app.case.config import TRAIN_TABLES, Case, Keys, all_keys, all_tables, table_of
+from app.case.graph import GRAPH_FILES, GraphCase
+from app.case.run import CheckpointCase, MemoryCase, OutputCase, ParallelCase, RunCase
+from app.case.table import expected
 from app.text import toml_value
 
 
@@ -175,7 +163,7 @@ def _wrap(text: str) -> list[str]:
 CASES = """\
 # Case files and their keys
 
-<!-- `python -m app keys > docs/cases.md` makes this file from the structs of app/config.py: change those. -->
+<!-- `python -m app keys > docs/cases.md` makes this file from the structs of app/case/: change those. -->
 
 A case file is [TOML](https://toml.io): tables of keys. Every key has a default, so a case holds what differs
 from it; the run folder gets `case.toml`, in which every key has its value. Any key can be set on the command

@@ -14,26 +14,14 @@ from typing import Any
 
 from msgspec import convert, structs, to_builtins
 
-from app.casecheck import conflicts, mistakes, where
-from app.config import (
-    GRAPH_BESIDE,
-    GRAPH_FILES,
-    GRAPH_FOLDERS,
-    GRAPH_TABLES,
-    LABEL_TABLES,
-    STARTS,
-    Case,
-    GraphCase,
-    Keys,
-    all_tables,
-    expected,
-    graph_tables,
-    takes_text,
-    type_of,
-)
+from app.case.check import conflicts, mistakes, where
+from app.case.config import GRAPH_TABLES, Case, Keys, all_tables, graph_tables, type_of
+from app.case.graph import GRAPH_BESIDE, GRAPH_FILES, GRAPH_FOLDERS, LABEL_TABLES, GraphCase
+from app.case.places import DEEPEST, Places, dotted, key_places
+from app.case.search import STARTS
+from app.case.table import expected, takes_text
 from app.errors import CaseError
 from app.text import is_plain, printable, shorten, show
-from app.tomlplaces import DEEPEST, Places, dotted, key_places
 
 COMMAND_LINE = "command line"
 LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand

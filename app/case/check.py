@@ -9,24 +9,13 @@ from typing import Any
 from msgspec import ValidationError, convert, structs
 from msgspec import inspect as kinds
 
-from app.config import (
-    GRAPH_TABLES,
-    STARTS,
-    Case,
-    GraphCase,
-    Keys,
-    PolicyCase,
-    Table,
-    all_keys,
-    all_tables,
-    bare_type,
-    expected,
-    graph_tables,
-    limits,
-    table_of,
-)
+from app.case.config import GRAPH_TABLES, Case, Keys, all_keys, all_tables, graph_tables, table_of
+from app.case.graph import GraphCase
+from app.case.places import Places
+from app.case.policy import PolicyCase
+from app.case.search import STARTS
+from app.case.table import Table, bare_type, expected, limits
 from app.text import is_plain, printable, shorten, show
-from app.tomlplaces import Places
 
 STUDIES_OF_ARCS = ("models", "depth")  # which train on a graph as the task classify does
 

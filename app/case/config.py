@@ -1,0 +1,88 @@
+"""The case as frozen structs: the tables of this folder, and the keys in all of them.
+
+They are the only home of key names, defaults, ranges and their meaning. Neither they nor what reads, checks
+and writes a case (file.py, check.py, text.py) import NumPy or MPI: a mistake is reported before they load.
+"""
+
+from functools import cache
+from typing import Annotated, Any
+
+from msgspec import field, structs
+from msgspec import inspect as kinds
+
+from app.case.gnn import GnnCase, RgcnCase
+from app.case.graph import GraphCase
+from app.case.policy import AgentCase, PolicyCase, ProblemCase, SelectCase, TrainCase
+from app.case.run import CheckpointCase, MemoryCase, OutputCase, ParallelCase, RunCase
+from app.case.search import SearchCase
+from app.case.study import StudyCase
+from app.case.table import Count, Table, about, bare_type
+
+VERSION = "0.1.0"
+
+
+class Case(Table, frozen=True):
+    """The whole input, the same on all ranks."""
+
+    seed: Annotated[Count, about("every random draw follows from it")] = 0
+    run: RunCase = RunCase()
+    graph: GraphCase = GraphCase()
+    problem: ProblemCase = ProblemCase()
+    policy: PolicyCase = PolicyCase()
+    agent: AgentCase = AgentCase()
+    train: TrainCase = TrainCase()
+    select: SelectCase = SelectCase()
+    search: SearchCase = SearchCase()
+    gnn: GnnCase = field(default_factory=GnnCase)
+    rgcn: RgcnCase = RgcnCase()
+    parallel: ParallelCase = ParallelCase()
+    memory: MemoryCase = MemoryCase()
+    checkpoint: CheckpointCase = CheckpointCase()
+    output: OutputCase = OutputCase()
+    study: StudyCase = field(default_factory=StudyCase)
+
+
+Keys = tuple[str, ...]  # ("train", "steps")
+TRAIN_TABLES = {
+    ("train", "graphs"): "The training graphs, with the keys of [graph]; absent: [graph].",
+    ("train", "held_back"): "The graphs to judge weights by, with the keys of [graph]; absent: more of the "
+    "generated training graphs, or the last ones of their files.",
+}
+GRAPH_TABLES: tuple[Keys, ...] = (("graph",), *TRAIN_TABLES)
+
+
+def graph_tables(case: Case) -> list[GraphCase | None]:
+    """A case's tables of graphs, in the order of GRAPH_TABLES; None: absent."""
+    return [case.graph, case.train.graphs, case.train.held_back]
+
+
+def all_tables() -> list[Keys]:
+    """The tables a case may have, in their order."""
+    tops = [(each.name,) for each in structs.fields(Case) if table_of(each.type)]
+    return [keys for top in tops for keys in (top, *(each for each in GRAPH_TABLES if each[:-1] == top))]
+
+
+def all_keys() -> list[tuple[Keys, structs.FieldInfo, type[Table]]]:
+    """Every key that has a value, with its field and its table."""
+    found = [(("seed",), structs.fields(Case)[0], Case)]
+    for keys in all_tables():
+        table: Any = Case
+        for key in keys:
+            table = table_of(next(each.type for each in structs.fields(table) if each.name == key))
+        found += [
+            ((*keys, each.name), each, table) for each in structs.fields(table) if not table_of(each.type)
+        ]
+    return found
+
+
+def type_of(keys: Keys) -> kinds.Type | None:
+    """The type of a key's value; None for a table and for an unknown key."""
+    return next((kinds.type_info(each.type) for known, each, _ in all_keys() if known == keys), None)
+
+
+@cache
+def table_of(kind: object) -> type[Table] | None:
+    """The struct behind a key that is a table."""
+    info = bare_type(kinds.type_info(kind))
+    options = info.types if isinstance(info, kinds.UnionType) else (info,)
+    return next((each.cls for each in options if isinstance(each, kinds.StructType)), None)

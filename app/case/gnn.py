@@ -1,0 +1,135 @@
+"""The tables of graph networks on nodes with features, and on knowledge graphs."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from app.case.table import AboveZero, Amount, BelowOne, Count, Positive, Table, about
+
+
+class GnnCase(Table, frozen=True):
+    """Full-batch node classification: the model and its training."""
+
+    model: Annotated[str, about("layer kind: gcn, gin, gin_norm, commnet, sage, gat")] = "gcn"
+    depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
+    hidden: Annotated[Positive, about("columns between layers")] = 16
+    layers: Annotated[
+        list[str],
+        about(
+            'the layers one by one, in place of model, depth and hidden: "KIND WIDTH [residual] [layer_norm] '
+            '[linear] [heads=H]", the last one without a width'
+        ),
+    ] = field(default_factory=list)
+    residual: Annotated[bool, about("add the input of every layer but the last to its output")] = False
+    layer_norm: Annotated[bool, about("normalise rows before the activation")] = False
+    heads: Annotated[Positive, about("gat: attention heads")] = 1
+    bias: Annotated[bool, about("layers add one number to each column")] = True
+    normalisation: Annotated[
+        Literal["symmetric", "in_degree"], about("gcn: of the adjacency matrix, with own loops or without")
+    ] = "symmetric"
+    own_loops: Annotated[
+        bool, about("gcn: a node hears itself like a neighbour; false: neighbours alone, MG-GCN's eq. 2")
+    ] = True
+    edge_weights: Annotated[bool, about("weigh neighbours by the graph's edge weights")] = False
+    first_product: Annotated[
+        Literal["auto", "cached", "live", "mg_gcn"],
+        about(
+            "of a first layer with dense features; cached: A X once, exact, and only without input_dropout; "
+            "live: in every epoch; "
+            "mg_gcn: of gcn with MG-GCN's shortcut (its section 4.4), which is not the exact gradient"
+        ),
+    ] = "auto"
+    feature_rows: Annotated[
+        Literal["as_given", "sum_to_one"],
+        about("sum_to_one: divide the features of a node by the sum of their magnitudes"),
+    ] = "sum_to_one"
+    dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5
+    input_dropout: Annotated[BelowOne, about("share of the features that training drops")] = 0.5
+    epochs: Annotated[Count, about("passes over all training nodes; 0: only apply gnn.weights")] = 200
+    optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
+    learning_rate: Annotated[AboveZero, about("step size")] = 0.01
+    weight_decay: Annotated[Amount, about("times a weight is added to its gradient")] = 5e-4
+    decayed: Annotated[
+        Literal["first", "all"], about("weights that decay: of the first layer, or all; never biases")
+    ] = "first"
+    evaluate_every: Annotated[Positive, about("epochs between evaluations")] = 1
+    patience: Annotated[
+        Count, about("evaluations without a better validation score before training stops; 0: never")
+    ] = 0
+    keep: Annotated[
+        Literal["last", "best"],
+        about(
+            "weights of the last epoch, or of the best validation score (without validation nodes: the least "
+            "training loss, which patience goes by too)"
+        ),
+    ] = "last"
+    weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
+        ""
+    )
+
+
+class RgcnCase(Table, frozen=True):
+    """Relational graph convolution (R-GCN) on triples: the model, its partition and its training."""
+
+    hidden: Annotated[Positive, about("columns between layers")] = 16
+    layers: Annotated[
+        int, Meta(ge=1, le=64), about("relational layers; the first reads graph.features, or one-hot inputs")
+    ] = 2
+    bases: Annotated[Count, about("bases of a layer's relation weights; 0: no decomposition")] = 40
+    inverse: Annotated[bool, about("add an inverse relation for each relation")] = True
+    min_edges: Annotated[Count, about("leave out relations with fewer triples")] = 0
+    prune: Annotated[
+        bool, about("leave out nodes that no labelled node reaches in as many hops as layers")
+    ] = True
+    weights: Annotated[str, about('a weights.npz to begin with; with epochs = 0 it is applied; "": none')] = (
+        ""
+    )
+    train_labels: Annotated[
+        str, about('table of training nodes and labels; "": trainingSet.tsv beside an N-Triples file')
+    ] = ""
+    test_labels: Annotated[
+        str, about('table of test nodes and labels; "": testSet.tsv beside an N-Triples file')
+    ] = ""
+    relations: Annotated[Positive, about("of a generated graph")] = 100
+    classes: Annotated[int, Meta(ge=2), about("of a generated graph")] = 10
+    labelled: Annotated[
+        Positive, about("nodes of a generated graph that have a class, half of them to train")
+    ] = 1000
+    partition: Annotated[
+        Literal["relations", "rows", "both"],
+        about("what ranks share out; both: a grid of row parts and relation groups"),
+    ] = "relations"
+    groups: Annotated[
+        Count, about("both: relation groups, which divide the ranks; 0: as square as it gets")
+    ] = 0
+    grouping: Annotated[
+        Literal["relations", "edges"],
+        about("relations: equally many a part, dealt by turns; edges: equally many edges a part"),
+    ] = "relations"
+    parts: Annotated[
+        Count, about("parts of a rank's relations, one after the other; 0: as few as fit memory.fast_mb")
+    ] = 0
+    goal: Annotated[
+        Literal["classes", "links"], about("classes: of nodes; links: which triples are likely (DistMult)")
+    ] = "classes"
+    dimension: Annotated[Positive, about("links: numbers per node that triples are scored by")] = 16
+    negatives: Annotated[Positive, about("links: wrong triples for each right one")] = 4
+    held_out: Annotated[
+        float,
+        Meta(gt=0.0, lt=1.0),
+        about("links: share of the triples that are ranked at the end, not learned"),
+    ] = 0.1
+    validation: Annotated[
+        BelowOne, about("links: share that is ranked at evaluations, of which the best one counts; 0: none")
+    ] = 0.05
+    val_triples: Annotated[
+        str, about('links: file of the triples that are ranked at evaluations; "": the share validation')
+    ] = ""
+    test_triples: Annotated[
+        str, about('links: file of the triples that are ranked at the end; "": the share held_out')
+    ] = ""
+    epochs: Annotated[Count, about("passes over all training nodes or triples")] = 50
+    optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
+    learning_rate: Annotated[AboveZero, about("step size")] = 0.01
+    weight_decay: Annotated[Amount, about("times a weight of the first layer is added to its gradient")] = 0.0
+    evaluate_every: Annotated[Positive, about("epochs between evaluations")] = 1

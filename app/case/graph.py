@@ -1,0 +1,167 @@
+"""The table of graphs: files and generators."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from app.case.table import AboveZero, Amount, BelowOne, Count, Positive, Share, Table, about
+
+
+class GraphCase(Table, frozen=True):
+    """Graphs: read from files, generated, or both (the files come first)."""
+
+    path: Annotated[str | list[str], about('a file, a glob, "networkx:NAME", or a list of these')] = []  # noqa: RUF012 -- a Struct copies it
+    format: Annotated[
+        Literal[
+            "auto",
+            "edges",
+            "matrix_market",
+            "metis",
+            "dimacs",
+            "gset",
+            "npz",
+            "networkx",
+            "tsplib",
+            "ogb",
+            "ppi",
+            "graphsage",
+        ],
+        about(
+            "of the files; auto: by the ending and the first lines; ogb, ppi: folders of these data sets; "
+            "graphsage: PREFIX-G.json, other files beside it"
+        ),
+    ] = "auto"
+    ids: Annotated[
+        Literal["numbers", "names"],
+        about('of the nodes of an edge list; names: any text, such as "TP53 MDM2"'),
+    ] = "numbers"
+    features: Annotated[
+        str, about('file of node features: .npy, .npz or text, a row for each node; "": those in graph.path')
+    ] = ""
+    labels: Annotated[str, about('file of node classes: .npy, .npz or text; "": those in graph.path')] = ""
+    splits: Annotated[
+        str,
+        about(
+            'file of the nodes to train on, validate and test; random: 60 : 20 : 20; "": those in graph.path'
+        ),
+    ] = ""
+    node_data_by: Annotated[
+        Literal["order", "id"],
+        about(
+            "features, labels, splits; order: a line for each node, in the order of the ids; id: lines of "
+            "text in any order that begin with an id"
+        ),
+    ] = "order"
+    neighbours: Annotated[
+        Literal["both", "in", "out"],
+        about(
+            "whose rows a node's layer sums: both: of all neighbours, whatever the direction of the edges; "
+            "in: of the tails of the edges into it; out: of the heads of those out of it"
+        ),
+    ] = "both"
+    node_weights: Annotated[
+        str,
+        about(
+            "file of a weight for each node, for mvc, mis, mds, clique: lines of an id and a number, or "
+            '.npy; "": those in graph.path'
+        ),
+    ] = ""
+    order: Annotated[
+        Literal["natural", "random", "rcm", "metis"],
+        about("of the rows, before they are dealt; rcm: reverse Cuthill-McKee; metis: by parts (pymetis)"),
+    ] = "natural"
+    generator: Annotated[
+        Literal[
+            "",
+            "er",
+            "ba",
+            "torus",
+            "small_world",
+            "geometric",
+            "mixed",
+            "varied",
+            "diverse",
+            "rmat",
+            "rmat_natural",
+            "chung_lu",
+            "bter",
+            "sbm",
+            "uniform_points",
+        ],
+        about(
+            "er: Erdos-Renyi; ba: Barabasi-Albert; torus: square grid, closed; small_world: Watts-Strogatz; "
+            "geometric: points that are near each other; rmat; rmat_natural: rmat, hubs first; chung_lu: "
+            "power-law degrees; bter: these and triangles; sbm: communities, which are the classes; "
+            "uniform_points: in the unit square, for tours; by turns: mixed: ba, er; varied: ba, er, torus; "
+            "diverse: nine families with keys of their own, sparse and dense"
+        ),
+    ] = ""
+    edge_weights: Annotated[
+        Literal["one", "signs", "whole", "normal", "mixed"],
+        about(
+            "of a generated graph: all one; 1 or -1; 1 to 100; normal of variance 1, in 64ths; mixed: one, "
+            "signs, normal by turns"
+        ),
+    ] = "one"
+    nodes: Annotated[int | tuple[int, int], about("of a generated graph, or drawn from [lo, hi]")] = 0
+    p: Annotated[
+        Share, about("er: probability of an edge; small_world: that the far end of one is moved")
+    ] = 0.15
+    d: Annotated[
+        Positive,
+        about(
+            "ba: edges that each new node brings; small_world: neighbours ahead; rmat, chung_lu, bter, "
+            "geometric: edges per node"
+        ),
+    ] = 4
+    edges: Annotated[
+        Count,
+        about("rmat, chung_lu, bter: edges drawn, repeats included; geometric: expected; 0: nodes x d"),
+    ] = 0
+    removed: Annotated[Share, about("torus: share of the edges left out")] = 0.0
+    exponent: Annotated[
+        float, Meta(gt=2.0, le=100.0), about("chung_lu, bter: of the power law of the expected degrees")
+    ] = 2.3
+    degrees_of: Annotated[
+        str, about('bter: a graph file whose degrees are taken instead of a power law; "": none')
+    ] = ""
+    degree_scale: Annotated[AboveZero, about("bter: factor of all expected degrees")] = 1.0
+    clustering: Annotated[
+        BelowOne, about("bter: clustering coefficient of nodes of degree 2, falling with the degree")
+    ] = 0.6
+    clustering_decay: Annotated[Amount, about("bter: of its logarithm, for each degree more")] = 0.02
+    degree_in: Annotated[Amount, about("sbm: mean degree within the own community")] = 8.0
+    degree_out: Annotated[Amount, about("sbm: mean degree to other communities")] = 2.0
+    random_classes: Annotated[
+        Count, about("of a generated graph: random labels; sbm: communities, which are the labels")
+    ] = 0
+    random_features: Annotated[
+        Count, about("of a generated graph: random numbers for each node; sbm: around the class's mean")
+    ] = 0
+    signal: Annotated[
+        Amount, about("sbm: distance of the class means from zero, by the noise of one number")
+    ] = 1.0
+    rmat_a: Annotated[Share, about("rmat: share of the edges in the first quarter of the matrix")] = 0.57
+    rmat_b: Annotated[Share, about("rmat: in the upper right quarter")] = 0.19
+    rmat_c: Annotated[Share, about("rmat: in the lower left quarter; the last one gets the rest")] = 0.19
+    count: Annotated[Positive, about("generated graphs")] = 1
+    generator_seed: Annotated[int, Meta(ge=-1), about("seed of the generator; -1: the case's seed")] = -1
+    complement: Annotated[bool, about("use the complement graph (small graphs only)")] = False
+    self_loops: Annotated[Literal["drop", "error"], about("in a file; drop: count and ignore them")] = "drop"
+    duplicates: Annotated[Literal["merge", "error"], about("an edge given twice; merge: keep one")] = "merge"
+
+
+GRAPH_FILES = (
+    "features",
+    "labels",
+    "splits",
+    "degrees_of",
+    "node_weights",
+)  # keys of such a table that name a file
+GRAPH_FOLDERS = ("ogb", "ppi")  # formats whose graph.path is a folder
+# Tables of labels that go with a text file of triples where no key names others, in its folder.
+LABEL_TABLES = {"train_labels": "trainingSet.tsv", "test_labels": "testSet.tsv"}
+GRAPH_BESIDE = {  # formats whose files go together: how the name of the first ends, and those of the others
+    "ppi": ("_graph.json", ("_feats.npy", "_labels.npy")),
+    "graphsage": ("-G.json", ("-feats.npy", "-id_map.json", "-class_map.json")),
+}

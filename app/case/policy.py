@@ -1,0 +1,164 @@
+"""The tables of learned policies: problem, network, agent, training, selection."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from app.case.graph import GraphCase
+from app.case.table import AboveZero, Amount, BelowOne, Count, Positive, Share, Table, about
+
+
+class ProblemCase(Table, frozen=True):
+    """The optimisation problem."""
+
+    name: Annotated[
+        str,
+        about(
+            "mvc: minimum vertex cover; mis: maximum independent set; mds: minimum dominating set; "
+            "clique: maximum clique; maxcut: maximum cut by moves that may be undone, maxcut_once: by moves "
+            "that last; tsp: travelling salesman"
+        ),
+    ] = "mvc"
+
+
+class PolicyCase(Table, frozen=True):
+    """The Q-network: structure2vec embedding and evaluation head (Khalil et al. 2017)."""
+
+    model: Annotated[
+        Literal["structure2vec", "gcn", "gin", "gin_norm", "sage", "commnet"],
+        about(
+            "the embedding network; all but structure2vec without shared_layers, self_weight, edge_weights, "
+            "and for maxcut without the signs of edges"
+        ),
+    ] = "structure2vec"
+    weights: Annotated[
+        str,
+        about('"default": shipped with the program; "train": train first, by [agent] and [train]; or a file'),
+    ] = "default"
+    features: Annotated[
+        Literal["scale_free", "paper"], about("node inputs; scale_free: independent of the graph's size")
+    ] = "scale_free"
+    layers: Annotated[int, Meta(ge=1, le=16), about("rounds of message passing")] = 2
+    dimension: Annotated[int, Meta(ge=1, le=1024), about("numbers per node in the embedding")] = 16
+    head: Annotated[
+        Literal["separate", "mixing"], about("separate: graph and node parts meet after relu; mixing: before")
+    ] = "separate"
+    hidden: Annotated[int, Meta(ge=1, le=4096), about("width of the head's hidden layer")] = 32
+    shared_layers: Annotated[bool, about("one set of weights for all layers")] = False
+    self_weight: Annotated[bool, about("a separate weight for the node's own embedding")] = True
+    mean_degree: Annotated[
+        bool, about("divide neighbour sums by the mean residual degree (maxcut: by the node's own degree)")
+    ] = True
+    hub_degree: Annotated[
+        Amount,
+        about(
+            "neighbour sums of nodes of more than this many times the mean residual degree (mds: that would "
+            "dominate so many times what sums are divided by) are scaled down to those of as many "
+            "neighbours, so that hubs look like nothing new; 0: no sums are"
+        ),
+    ] = 0.0
+    edge_weights: Annotated[
+        bool, about("use sums of edge weights as an input (maxcut: in place of the signs of edges)")
+    ] = False
+
+
+class AgentCase(Table, frozen=True):
+    """How a policy learns."""
+
+    learner: Annotated[
+        str,
+        about(
+            "dqn: deep Q-learning; ppo: proximal policy optimisation; reinforce: policy gradient of whole "
+            "episodes, several rollouts of a graph as each other's baseline"
+        ),
+    ] = "dqn"
+    learning_rate: Annotated[AboveZero, about("step size of Adam")] = 1e-3
+    learning_rate_end: Annotated[
+        Amount, about("step size at the end of train.steps, in a straight line; 0: as at the beginning")
+    ] = 0.0
+    average: Annotated[
+        BelowOne,
+        about(
+            "decay, at each gradient step, of a moving average of the weights, which is what is evaluated "
+            "and kept; 0: the weights themselves"
+        ),
+    ] = 0.0
+    discount: Annotated[Share, about("weight of the next step's value")] = 0.5
+    n_step: Annotated[int, Meta(ge=1, le=100), about("dqn: environment steps summed in a target")] = 1
+    batch: Annotated[Positive, about("dqn, ppo: transitions per gradient step")] = 16
+    gradient_steps: Annotated[
+        int, Meta(ge=0, le=64), about("dqn: gradient steps per train_every environment steps")
+    ] = 1
+    train_every: Annotated[
+        Positive, about("dqn: environment steps, of all episodes of a replica, between gradient steps")
+    ] = 1
+    replay: Annotated[
+        Literal["episodes", "bits"], about("dqn: what is kept: the actions, or every state's node bits")
+    ] = "episodes"
+    replay_capacity: Annotated[Positive, about("dqn: transitions kept")] = 50_000
+    warmup: Annotated[Count, about("dqn: transitions before the first gradient step")] = 64
+    double: Annotated[
+        bool, about("dqn: double Q-learning: choose with one network, value with the other")
+    ] = False
+    target_every: Annotated[Positive, about("dqn: gradient steps between copies to the target network")] = 200
+    epsilon_start: Annotated[Share, about("dqn: exploration rate at the first step")] = 0.9
+    epsilon_end: Annotated[Share, about("dqn: exploration rate after the decay")] = 0.1
+    epsilon_decay_steps: Annotated[Positive, about("dqn: environment steps of the linear decay")] = 10_000
+    shaping: Annotated[
+        Literal["caro_wei", "none"], about("caro_wei: add the change of the problem's estimate of the rest")
+    ] = "caro_wei"
+    reward_scale: Annotated[
+        Literal["one", "nodes"], about("nodes: divide rewards by the number of nodes")
+    ] = "one"
+    loss: Annotated[Literal["squared", "huber"], about("dqn: of the TD error")] = "squared"
+    rollout_steps: Annotated[Positive, about("ppo: environment steps, of all replicas, to learn from")] = 256
+    epochs_per_batch: Annotated[int, Meta(ge=1, le=64), about("ppo: passes over them")] = 4
+    clip: Annotated[
+        float, Meta(gt=0.0, lt=1.0), about("ppo: how far a probability's ratio may move, from one")
+    ] = 0.2
+    gae_lambda: Annotated[Share, about("ppo: weight of later errors of the value in an advantage")] = 0.95
+    value_weight: Annotated[Amount, about("ppo: of the value's squared error in the loss")] = 0.5
+    entropy: Annotated[
+        Amount, about("ppo, reinforce: weight of the policy's entropy, in the rewards' unit")
+    ] = 0.01
+    rollouts: Annotated[int, Meta(ge=2, le=4096), about("reinforce: episodes played on a graph")] = 8
+    rollout_graphs: Annotated[Positive, about("reinforce: graphs of one gradient step, for each replica")] = 1
+    adam_beta1: Annotated[BelowOne, about("decay of Adam's mean")] = 0.9
+    adam_beta2: Annotated[BelowOne, about("decay of Adam's mean square")] = 0.999
+    adam_epsilon: Annotated[float, Meta(ge=1e-30), about("added to Adam's denominator")] = 1e-8
+
+
+class TrainCase(Table, frozen=True):
+    """The training run."""
+
+    steps: Annotated[Positive, about("environment steps of each replica")] = 10_000
+    environments: Annotated[Positive, about("episodes advanced together, of each replica")] = 1
+    evaluate_every: Annotated[Positive, about("environment steps between evaluations")] = 500
+    evaluate_graphs: Annotated[
+        Positive,
+        about(
+            "graphs held back for evaluation, where there is no [train.held_back]; of files a fifth at most"
+        ),
+    ] = 20
+    environment: Annotated[
+        Literal["degree", "scan"], about("scan: the paper's edge scan (section 4.4), for comparison only")
+    ] = "degree"
+    graphs: Annotated[GraphCase | None, about("training graphs; absent: those of [graph]")] = None
+    held_back: Annotated[
+        GraphCase | None, about("graphs to judge weights by; absent: evaluate_graphs like those to train on")
+    ] = None
+
+
+class SelectCase(Table, frozen=True):
+    """How many nodes one evaluation of the policy decides."""
+
+    rule: Annotated[
+        str,
+        about(
+            "single: the best node; other rules take several at once; for maxcut, whose episodes are so many "
+            "transitions long, that saves no evaluations"
+        ),
+    ] = "single"
+    fraction: Annotated[
+        float, Meta(gt=0.0, le=1.0), about("largest share of the nodes taken at once, for rules that use it")
+    ] = 0.02

@@ -1,0 +1,147 @@
+"""The tables of any run: what to do and where, ranks, memory, checkpoints, output."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from app.case.table import AboveZero, Amount, Count, Positive, Table, about
+
+MOST_COPIES = 1 << 16  # of agents, or of searches
+
+
+class RunCase(Table, frozen=True):
+    """What to do, where to write, on what device."""
+
+    name: Annotated[str, about('name of the run; "": the case file\'s name without .toml')] = ""
+    out: Annotated[str, about('output folder, relative to the working directory; "": runs/NAME')] = ""
+    task: Annotated[
+        Literal["train", "solve", "classify", "study"],
+        about(
+            "train: learn a policy; solve: answer the problem on [graph]; classify: train or apply a graph "
+            "network on the nodes of [graph]; study: run a grid of these"
+        ),
+    ] = "solve"
+    reproducible: Annotated[bool, about("the same bits on any number of ranks")] = True
+    portable: Annotated[
+        bool, about("the same bits on every processor and device; false: dense products by BLAS")
+    ] = True
+    kernels: Annotated[
+        Literal["auto", "plain"],
+        about("auto: the compiled kernels where they were built; plain: NumPy and SciPy; the bits are equal"),
+    ] = "auto"
+    device: Annotated[Literal["auto", "cpu", "gpu"], about("auto: the GPU where there is one")] = "auto"
+    cuda_graph: Annotated[
+        bool,
+        about(
+            "on one rank with a GPU: record the launches of an epoch, or of a policy's evaluation, once and "
+            "replay them; not proven on a GPU yet"
+        ),
+    ] = False
+    check_every: Annotated[
+        Count, about("steps of learning between comparisons of what is the same on all ranks; 0: off")
+    ] = 500
+    watchdog_seconds: Annotated[
+        Amount,
+        about("time without a step, a message or a piece of a file that ends a job as stuck, s; 0: never"),
+    ] = 3600.0
+
+
+class ParallelCase(Table, frozen=True):
+    """How ranks share the work; of these keys only `data` changes a result."""
+
+    data: Annotated[
+        int,
+        Meta(ge=1, le=MOST_COPIES),
+        about(
+            "train: replicas of the agent, each with environments and memory of its own, that share out "
+            "agent.batch and rollout_steps; solve: graphs solved at once, or searches of a single one"
+        ),
+    ] = 1
+    spatial: Annotated[
+        Count, about("ranks that share a graph; 0: ranks / as many groups as divide ranks and data")
+    ] = 0
+    exchange: Annotated[
+        Literal["auto", "gather", "halo", "staged"],
+        about("gather: all rows to all ranks; halo: only the rows needed; staged: one rank's rows at a time"),
+    ] = "auto"
+    transport: Annotated[
+        Literal["auto", "direct", "staged"], about("direct: device memory to MPI; staged: through the host")
+    ] = "auto"
+    partition: Annotated[
+        Literal["rows", "edges", "learned"],
+        about(
+            "what the cuts give every rank an equal share of; learned: of the time that a cost model "
+            "predicts (edges without one), and classify follows what it measures; graphs that share a "
+            "batch share their cuts"
+        ),
+    ] = "edges"
+    cost_model: Annotated[
+        str,
+        about(
+            "learned: a cost_model.json that an earlier run wrote, for the first cuts and to go on learning; "
+            'classify uses one of layers like its own alone; "": none'
+        ),
+    ] = ""
+
+
+class MemoryCase(Table, frozen=True):
+    """Limits; no key here but whole_graph_mb changes a result."""
+
+    whole_graph_mb: Annotated[
+        Amount,
+        about(
+            "largest graph brought to one rank, MB; a larger one is left to the policy alone, without "
+            "reductions, search, bounds and baselines; also the memory of tools that work on a whole graph"
+        ),
+    ] = 4096.0
+    estimate_first: Annotated[
+        bool, about("refuse a case that by estimate needs more memory than there is; false: try it")
+    ] = True
+    max_decompressed_gb: Annotated[AboveZero, about("largest input file once decompressed, GB")] = 64.0
+    cache: Annotated[
+        str, about('folder, relative to the working one, that keeps graphs read from text; "": none')
+    ] = ""
+    fast_mb: Annotated[
+        Amount,
+        about(
+            "limit of a rank's arrays of all its rows, dense features among them, MB; what does not fit goes "
+            "to slow; 0: none; task train: of the arrays of one round, and those that wait for the backward "
+            "pass"
+        ),
+    ] = 0.0
+    slow: Annotated[
+        Literal["auto", "file", "host"],
+        about("beyond fast_mb: a file, or memory of the host; auto: host beside a GPU, else file"),
+    ] = "auto"
+    folder: Annotated[str, about('of that file; "": the system\'s folder for temporary files')] = ""
+    method: Annotated[
+        Literal["dynamic program", "farthest next use", "least recently used", "streaming"],
+        about(
+            "classify: what is planned to move under fast_mb; dynamic program: the fewest bytes; the others "
+            "are what it is compared with"
+        ),
+    ] = "dynamic program"
+
+
+class CheckpointCase(Table, frozen=True):
+    """What a run keeps so that it can go on after a stop; no key here changes a result."""
+
+    enabled: Annotated[bool, about("write checkpoints; false: none, and a signal ends the run at once")] = (
+        True
+    )
+    minutes: Annotated[Amount, about("between two checkpoints, min; one more when the run is stopped")] = 10.0
+    steps: Annotated[
+        Count, about("besides, a checkpoint after so many steps, epochs or answers; 0: by the minutes alone")
+    ] = 0
+    keep: Annotated[Positive, about("the newest ones that are kept")] = 2
+
+
+class OutputCase(Table, frozen=True):
+    """What is written."""
+
+    solutions: Annotated[bool, about("write solution/NAME.txt for each graph")] = True
+    plots: Annotated[bool, about("draw the plots, where matplotlib is installed")] = True
+    embeddings: Annotated[bool, about("classify: write what the last layer but one says of each node")] = (
+        False
+    )
+    log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0
