@@ -13,6 +13,7 @@ from jobs import ROOT, mpirun, run_job
 
 from app.case.file import load
 from app.output import RunFolder
+from app.tasks.solve import unread_tables
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -197,6 +198,19 @@ def test_a_command_can_be_given_again_once_its_file_is_mended(tmp_path, ranks):
     graph.write_text("1 2\n2 3\n")
     assert lockstep(*words, ranks=ranks)[0] == 0
     assert result_of(out)["status"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "unread"),
+    [
+        (["train.steps=5", "agent.discount=0.4"], ["[train]", "[agent]"]),
+        (["train.graphs={generator='ba', nodes=9}"], ["[train]"]),
+        (["train.steps=5", "policy.weights='train'"], []),
+        (["select.fraction=0.2"], []),
+    ],
+)
+def test_tables_that_train_are_named_where_weights_are_given(overrides, unread):
+    assert unread_tables(load(str(ROOT / "inputs" / "mvc.toml"), overrides)) == unread
 
 
 def test_a_weight_that_is_refused_is_so_before_the_policy_chooses(tmp_path):

@@ -1,6 +1,7 @@
 """Graph: immutable rows of a symmetric adjacency matrix on the host, all of them or one rank's."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,13 @@ from app.graphs.ids import one_id
 def index_type(largest: int) -> type:
     """The narrowest of int32 and int64 that holds `largest`."""
     return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
+
+
+def narrow(matrix: Any) -> Any:
+    """A CSR matrix with 32-bit indices where they hold: before SciPy 1.17 some of csgraph takes no others."""
+    width = index_type(max(*matrix.shape, matrix.nnz))
+    parts = matrix.data, *(a.astype(width, copy=False) for a in (matrix.indices, matrix.indptr))
+    return type(matrix)(parts, shape=matrix.shape)
 
 
 # Bits of Graph.arcs: of A, whose row has those that a node hears; of A^T, whose row has those that hear it.

@@ -44,6 +44,8 @@ def run_solve(context: Context) -> dict[str, Any]:
     if not count:
         raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
     context.log.info("policy: %s, weights %s", policy.source, policy.digest[:12])
+    if unread := unread_tables(context.case):
+        context.log.info("not read, as policy.weights names weights: %s", ", ".join(unread))
     if count == 1:
         context = replace(context, case=with_searches(context.case))
     grid = context.solving_grid(count)
@@ -74,6 +76,13 @@ def run_solve(context: Context) -> dict[str, Any]:
         plot_solves(context.folder, context.log, traced[:DRAWN])
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
+
+
+def unread_tables(case: Case) -> list[str]:
+    """The tables of training that a case sets and that count for nothing: its weights are given."""
+    if case.policy.weights == "train":
+        return []
+    return [f"[{name}]" for name in ("train", "agent") if getattr(case, name) != getattr(Case(), name)]
 
 
 def with_searches(case: Case) -> Case:

@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from app.bounds.certificate import Certificate
 from app.bounds.cover.packing import Columns, Packing, packing
-from app.graphs.graph import Graph, index_type
+from app.graphs.graph import Graph, narrow
 
 
 def half_integral(graph: Graph, partner: np.ndarray | None = None) -> Certificate:
@@ -41,11 +41,10 @@ def _largest_matching(graph: Graph) -> np.ndarray:
     """[n] a largest matching of the double cover."""
     if not graph.edges:
         return np.full(graph.n, -1)
-    # SciPy's matching takes indices of 32 bits alone; csr_array narrows them from SciPy 1.14 on.
-    width = index_type(len(graph.indices))
-    rows = (a.astype(width, copy=False) for a in (graph.indices, graph.indptr))
-    matrix = sp.csr_array((np.ones(len(graph.indices), dtype=np.int8), *rows), shape=(graph.n, graph.n))
-    return maximum_bipartite_matching(matrix, perm_type="column")
+    matrix = sp.csr_array(
+        (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
+    )
+    return maximum_bipartite_matching(narrow(matrix), perm_type="column")
 
 
 def relaxed(graph: Graph, weights: np.ndarray | None = None, partner: np.ndarray | None = None) -> Packing:
@@ -82,7 +81,7 @@ def _largest_flow(graph: Graph, weights: np.ndarray) -> tuple[np.ndarray, np.nda
     head = np.concatenate([nodes, np.full(n, sink), graph.indices.astype(np.int64) + n])
     capacity = np.concatenate([wide, wide, np.minimum(wide[rows], wide[graph.indices])])
     net = sp.csr_array((capacity, (tail, head)), shape=(2 * n + 2, 2 * n + 2))
-    flow = sp.coo_array(maximum_flow(sp.csr_array(net), source, sink).flow)
+    flow = sp.coo_array(maximum_flow(narrow(sp.csr_array(net)), source, sink).flow)
     inside = (flow.data > 0) & (flow.row < n) & (flow.col >= n) & (flow.col < 2 * n)
     a, b, amount = flow.row[inside], flow.col[inside] - n, flow.data[inside].astype(np.int64)
     pairs, place = np.unique(np.minimum(a, b) * np.int64(n) + np.maximum(a, b), return_inverse=True)

@@ -13,7 +13,7 @@ from app.bounds.cover.packing import ONE, Columns, denominator, keys_of, repaire
 from app.bounds.cut.cycles import CycleCertificate, heads_of
 from app.bounds.cut.greedy import Found, GreedyPacking
 from app.bounds.first_order import PackingProgram
-from app.graphs.graph import Graph
+from app.graphs.graph import Graph, narrow
 
 METHOD = "packing of odd cycles"
 STEPS = 50  # of the first-order method between two separations, at least
@@ -222,7 +222,7 @@ class CutPacking:
         _, part = connected_components(matrix, directed=False)
         roots = np.unique(part[:n], return_index=True)[1]  # of each part, joined to one node more
         joined = sp.csr_array((np.ones(len(roots)), (np.full(len(roots), n), roots)), shape=(n + 1, n + 1))
-        tree = minimum_spanning_tree(sp.csr_array(matrix + joined))
+        tree = minimum_spanning_tree(narrow(sp.csr_array(matrix + joined)))
         order, above = breadth_first_order(tree, n, directed=False)
         child, parent = order[1:], np.full(n + 1, n)
         parent[child] = above[child]
