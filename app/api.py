@@ -354,7 +354,7 @@ def _with_fixed(
             )
     sets = [None if each is None else np.unique(each) for each in found]  # in any order
     check_given(context.group, dict(zip(("inside", "outside"), map(digest_of_arrays, sets))))
-    return replace(loaded, inside=found[0], outside=found[1])
+    return replace(loaded, inside=found[0], outside=found[1], labels=labels)
 
 
 def _ids_of(nodes: Any, labels: list[Any] | None, name: str, texts: bool) -> np.ndarray:

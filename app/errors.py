@@ -24,6 +24,15 @@ class GraphError(LockstepError):
     exit_code = 2
 
 
+class FixedNodesError(ValueError):
+    """No solution holds the nodes that it has to hold without those that it must not hold."""
+
+    def __init__(self, words: str, *nodes: int) -> None:
+        """words   what is wrong, with {} for each of `nodes`: who knows the ids of a file puts those there"""
+        super().__init__(words.format(*nodes))
+        self.words, self.nodes = words, nodes
+
+
 class OtherRankFailed(LockstepError):
     """Another rank reported an error inside `raise_together`; carries that rank's message."""
 

@@ -524,7 +524,9 @@ def test_fixed_nodes_are_named_as_the_graph_names_them(order, shared_path):
         ({"inside": ["z"]}, "inside: found 'z'; a node of the graph would be right"),
         ({"inside": "a"}, "inside: found 'a'; a list of nodes would be right"),
         ({"inside": ["a"], "outside": ["a"]}, "node 'a' is in both"),
-        ({"outside": ["a", "b"]}, "both ends of the edge 0-1 are outside the cover"),
+        ({"outside": ["a", "b"]}, "'a' and 'b' are adjacent: both cannot be outside a cover"),
+        ({"problem": "clique", "inside": ["a", "c"]}, "'a' is not adjacent to all others"),
+        ({"problem": "mds", "outside": ["b", "c"]}, "'c' and all neighbours are to be outside"),
     ],
 )
 def test_fixed_nodes_that_cannot_be_are_named(options, said):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.bounds.feasible import undominated_node
-from app.errors import CaseError
+from app.errors import CaseError, FixedNodesError
 from app.problems.mds import MinimumDominatingSet
 from app.search.domination import search as domination_search
 from app.search.domination.baselines import greedy_order, most_gain, most_gain_pruned, needed
@@ -160,7 +160,7 @@ def test_starts_hold_to_fixed_nodes(weighted):
 
 
 def test_what_nothing_could_dominate_is_said():
-    with pytest.raises(CaseError, match="node 2 and all its neighbours are to be outside the dominating set"):
+    with pytest.raises(FixedNodesError, match="2 and all neighbours are to be outside the dominating set"):
         tools_of(graph_of(nx.path_graph(6)), outside=[1, 2, 3])
     with pytest.raises(CaseError, match=r"the weight of node \d+ is below 0, .* for dominating sets weights"):
         tools_of(graph_of(nx.path_graph(3)), weights=np.array([1.0, -1.0, 2.0])).start()

@@ -219,7 +219,7 @@ def test_fixed_nodes():
         fixed = {"inside": np.flatnonzero(kinds == 1), "outside": np.flatnonzero(kinds == 2)}
         best = optimum(graph, weights, **fixed)
         if best is None:
-            with pytest.raises(ValueError, match="both ends of the edge"):
+            with pytest.raises(ValueError, match="are adjacent: both cannot be outside"):
                 CoverReducer(graph, weights, **fixed)
             continue
         feasible += 1
@@ -671,7 +671,7 @@ def test_the_check_of_a_log_checks_its_arguments(arguments, text):
         ({"inside": [4]}, r"inside: node numbers must be 0\.\.3"),
         ({"outside": [-1]}, r"outside: node numbers must be 0\.\.3"),
         ({"inside": [0], "outside": [0]}, "node 0 is both inside and outside"),
-        ({"outside": [1, 2]}, "both ends of the edge 1-2 are outside"),
+        ({"outside": [1, 2]}, "1 and 2 are adjacent: both cannot be outside"),
     ],
 )
 def test_wrong_arguments(arguments, text):

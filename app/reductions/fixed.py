@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.errors import FixedNodesError
 from app.graphs.graph import Graph
 
 MOST_WEIGHT = 1 << 60  # sums of weights stay far inside int64
@@ -30,7 +31,7 @@ def forced_nodes(
     bare = np.flatnonzero(left_out[rows] & left_out[graph.indices])
     if len(bare):
         u, v = rows[bare[0]], graph.indices[bare[0]]
-        raise ValueError(f"{graph.name}: both ends of the edge {u}-{v} are outside the cover")
+        raise FixedNodesError("{} and {} are adjacent: both cannot be outside a cover, or in a set", u, v)
     forced[graph.indices[left_out[rows]]] = True
     return weight, forced
 

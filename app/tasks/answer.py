@@ -9,7 +9,7 @@ import numpy as np
 from app.case.search import STARTS
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
-from app.errors import CaseError, GraphError, LockstepError
+from app.errors import CaseError, FixedNodesError, GraphError, LockstepError
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id, plain_ids
 from app.graphs.weights import decimals_of
@@ -77,8 +77,14 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             return problem.toolbox(
                 Instance(whole, loaded.metric, inside, outside, compiled, most_bytes=limit)
             )
-        except ValueError as error:  # no solution can hold these nodes without those
-            raise CaseError(f"search.inside, search.outside: nodes by their row from 0: {error}") from None
+        except FixedNodesError as error:
+            named = error.words.format(*(_called(loaded, ids, node) for node in error.nodes))
+            raise CaseError(f"search.inside, search.outside: {named}") from None
+
+
+def _called(loaded: Loaded, ids: np.ndarray, row: int) -> str:
+    """A node as the user calls it."""
+    return one_id(ids, row) if loaded.labels is None else repr(loaded.labels[int(ids[row])])
 
 
 def _rows_of(nodes: np.ndarray | None, ids: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from app.bounds.clique.degeneracy import CliqueBound, coloured
 from app.bounds.clique.roots import METHOD, RootSearch
+from app.errors import FixedNodesError
 from app.graphs.derived import complement, induced
 from app.graphs.graph import Graph
 from app.search.clique.baselines import by_core
@@ -172,7 +173,8 @@ def _allowed(graph: Graph, inside: np.ndarray, outside: np.ndarray) -> np.ndarra
         met[graph.indices[graph.indptr[node] : graph.indptr[node + 1]]] += 1
     apart = inside[met[inside] < len(inside) - 1]
     if len(apart):
-        raise ValueError(f"node {apart[0]} is not adjacent to all others that are to be inside the clique")
+        words = "{} is not adjacent to all others that are to be inside the clique"
+        raise FixedNodesError(words, apart[0])
     free = met == len(inside)
     free[outside] = free[inside] = False
     return np.flatnonzero(free)

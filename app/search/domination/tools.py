@@ -9,7 +9,7 @@ import numpy as np
 from app.bounds.certificate import BadCertificate
 from app.bounds.domination.bounds import DominationBounds
 from app.bounds.domination.exact import REDUCED
-from app.errors import CaseError
+from app.errors import FixedNodesError
 from app.reductions.domination.check import CHECK_SECONDS, verify_steps
 from app.reductions.domination.core import DominationCore, core_of, undominated
 from app.reductions.domination.reducer import ENTRY_BYTES, Kernel, estimate_seconds
@@ -41,10 +41,8 @@ class DominationTools(NodeTools):
         self.inside |= free & ~self.outside
         lost = np.flatnonzero(~(~self.outside | near_any(graph, ~self.outside)))
         if len(lost):
-            raise CaseError(
-                f"{graph.name}: node {lost[0]} and all its neighbours are to be outside the dominating set: "
-                "nothing would dominate it"
-            )
+            words = "{} and all neighbours are to be outside the dominating set: nothing would dominate it"
+            raise FixedNodesError(words, lost[0])
         self.kernel: Kernel | None = None
         self._take(self.inside, *self._without_reductions())
 
