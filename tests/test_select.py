@@ -18,9 +18,9 @@ from app.rl.qnet import QNetwork
 from app.rl.rollout import roll_out, rolled_out_one_at_a_time
 from app.rl.select import (
     RULES,
+    Places,
     Share,
     _first_come,
-    _found,
     best_nodes,
     best_values,
     find_rule,
@@ -31,6 +31,7 @@ from app.rl.select import (
     random_candidates,
     top_nodes,
 )
+from app.sparse import host_rows
 from app.sparse.batch import StateBatch
 
 FLOATS = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=30)
@@ -175,8 +176,11 @@ def test_top_nodes_are_a_sort(group, graph):
             assert found.tolist() == ranked[:wanted]
 
 
+@pytest.mark.parametrize("piece", [host_rows.PIECE, 5])
 @pytest.mark.parametrize("seed", range(4))
-def test_independent_is_the_sequential_greedy(group, seed):
+def test_independent_is_the_sequential_greedy(group, monkeypatch, seed, piece):
+    """Rows are looked at in pieces, of at least one."""
+    monkeypatch.setattr(host_rows, "PIECE", piece)
     n, edges, _ = graph = [
         random_graph(60, 0.1, 1),
         growing_graph(60, 2, 2),
@@ -205,7 +209,7 @@ def test_nodes_are_found_among_others(step):
     draws = np.random.default_rng(step)
     numbers = np.unique(draws.integers(0, 500, 200)) * step
     near = draws.integers(0, 500, 3000) * step + draws.integers(0, 2, 3000)
-    places, at = _found(numbers, near)
+    places, at = Places(numbers).find(near)
     assert sorted(places.tolist()) == np.flatnonzero(np.isin(near, numbers)).tolist()
     assert np.array_equal(numbers[at], near[places]) and len(places) > 300
 

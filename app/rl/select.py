@@ -112,34 +112,43 @@ def independent(group: Group, block: RowBlock, ordered: np.ndarray) -> np.ndarra
     by_number = np.argsort(ordered, kind="stable")
     numbers = ordered[by_number]
     own = np.flatnonzero((numbers >= block.lo) & (numbers < block.lo + block.n_real))
-    lengths, near = block.global_rows(numbers[own] - block.lo)
-    hit, at = _found(numbers, near)
-    found = np.stack([by_number[np.repeat(own, lengths)[hit]], by_number[at]], axis=1)
-    found = np.ascontiguousarray(found[found[:, 1] > found[:, 0]])
+    among, links = Places(numbers), [np.zeros((0, 2), dtype=np.int64)]
+    for piece in block.pieces(numbers[own] - block.lo):
+        lengths, near = block.global_rows(numbers[own[piece]] - block.lo)
+        hit, at = among.find(near)
+        pairs = np.stack([by_number[np.repeat(own[piece], lengths)[hit]], by_number[at]], axis=1)
+        links.append(pairs[pairs[:, 1] > pairs[:, 0]])
+    found = np.concatenate(links)
     counts = group.gather_integers(np.array([len(found)]))[:, 0].tolist()
     edges = group.gather_host(found, counts)
     return ordered[_first_come(len(ordered), edges)]
 
 
-def _found(numbers: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places in `near` of numbers that are among `numbers` (distinct, ascending), and their places there.
+class Places:
+    """Finds nodes among `numbers` (distinct, ascending).
 
     A table by their last bits finds most; those that share a slot are searched for.
     """
-    slots = 1 << int(SLOTS * len(numbers)).bit_length()
-    table, order = np.full(slots, -1, dtype=np.int32), np.arange(len(numbers), dtype=np.int32)
-    table[numbers & (slots - 1)] = order
-    crowded = np.zeros(slots, dtype=bool)
-    crowded[numbers[table[numbers & (slots - 1)] != order] & (slots - 1)] = True
-    at = table[near & (slots - 1)]
-    likely = np.flatnonzero(at >= 0)
-    at = at[likely].astype(np.int64)
-    same = numbers[at] == near[likely]
-    other = np.flatnonzero(~same)
-    other = other[crowded[near[likely[other]] & (slots - 1)]]
-    at[other] = np.minimum(np.searchsorted(numbers, near[likely[other]]), len(numbers) - 1)
-    same[other] = numbers[at[other]] == near[likely[other]]
-    return likely[same], at[same]
+
+    def __init__(self, numbers: np.ndarray) -> None:
+        slots = 1 << int(SLOTS * len(numbers)).bit_length()
+        self.numbers, self._mask = numbers, slots - 1
+        order, slot = np.arange(len(numbers), dtype=np.int32), numbers & self._mask
+        self._table, self._crowded = np.full(slots, -1, dtype=np.int32), np.zeros(slots, dtype=bool)
+        self._table[slot] = order
+        self._crowded[slot[self._table[slot] != order]] = True
+
+    def find(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places in `near` of what is among the numbers, and the places that it has there."""
+        at = self._table[near & self._mask]
+        likely = np.flatnonzero(at >= 0)
+        at = at[likely].astype(np.int64)
+        same = self.numbers[at] == near[likely]
+        other = np.flatnonzero(~same)
+        other = other[self._crowded[near[likely[other]] & self._mask]]
+        at[other] = np.minimum(np.searchsorted(self.numbers, near[likely[other]]), len(self.numbers) - 1)
+        same[other] = self.numbers[at[other]] == near[likely[other]]
+        return likely[same], at[same]
 
 
 def _first_come(count: int, edges: np.ndarray, compiled: bool = True) -> np.ndarray:

@@ -118,6 +118,16 @@ class HostRows:
         counts, columns, _ = self.extended_rows(rows)
         return counts, columns if self.columns is None else self.columns[columns]
 
+    def pieces(self, rows: np.ndarray) -> Iterator[slice]:
+        """Slices of own rows `rows` [k], one after the other, each of one row or of at most PIECE entries."""
+        ends = np.cumsum(sum(pointers[rows + 1] - pointers[rows] for pointers in self._pointers))
+        at = 0
+        while at < len(rows):
+            before = int(ends[at - 1]) if at else 0
+            end = max(at + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
+            yield slice(at, end)
+            at = end
+
     def host_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Row offsets [n_own+1] and extended columns [nnz] of the own rows: read only; staged: made anew."""
         if self.plan.mode != "staged":
