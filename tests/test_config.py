@@ -121,7 +121,7 @@ def test_overrides_go_over_the_file(case_file):
         ("run.name=a b", "a b"),
         ("run.out=runs/x=1#2", "runs/x=1#2"),
         ("run.task=study", "study"),
-        ("graph.format=gset", "gset"),
+        ("gnn.model=sage", "sage"),
         ("graph.generator=ba", "ba"),
         ("train.graphs.generator=mixed", "mixed"),
         ("train.graphs.path=networkx:karate_club", ["networkx:karate_club"]),
@@ -645,6 +645,15 @@ def cases(draw):
     for graphs in (data["graph"], data["train"]["graphs"], data["train"]["held_back"]):
         if graphs["generator"]:
             graphs |= {"complement": False, "self_loops": "drop", "duplicates": "merge"}
+            graphs |= {"format": "auto", "ids": "numbers", "node_data_by": "order"}
+            most = {
+                "count": 1 << 20,
+                "edges": 1 << 30,
+                "degree_scale": 999.0,
+                "degree_in": 99.0,
+                "degree_out": 9.0,
+            }
+            graphs |= {key: min(graphs[key], limit) for key, limit in most.items()}
         else:
             graphs["edge_weights"] = "one"
     for key in ("graphs", "held_back"):

@@ -270,3 +270,19 @@ def test_answers_are_the_same_on_any_number_of_ranks(name, weighted):
     whole = solve(graph, "mds", settings={**settings, "search.reductions": False}, outside=[2])
     assert found.bound <= found.objective <= whole.objective
     assert whole.bound <= found.objective
+
+
+@alone
+@needs_kernels
+def test_the_rarest_columns_are_those_of_the_plain_code():
+    """What the kernel is given of them lives until it has read it."""
+    for seed in range(5):
+        table = sp.random(2000, 2000, 0.005, format="csr", random_state=seed, dtype=np.float64)
+        table = sp.csr_array(table)
+        table.sort_indices()
+        turned = sp.csr_array(table.T)
+        turned.sort_indices()
+        degree = np.bincount(table.indices, minlength=2000).astype(np.int32)
+        compiled, plain = (kind(table, turned, degree) for kind in (table_rows._Compiled, table_rows._Plain))
+        rows = np.flatnonzero(np.diff(table.indptr))
+        assert np.array_equal(compiled.first[rows], plain.first[rows])

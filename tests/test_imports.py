@@ -158,7 +158,23 @@ def banned(path, tree):
                 yield f"app/{path}:{node.lineno} uses {chain}"
 
 
-@pytest.mark.parametrize("rule", [upward_imports, foreign_imports, banned])
+def dangling(path, tree):
+    """Addresses of arrays that nothing holds: their memory may be another's before a kernel reads it."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        mapped = getattr(node.func, "id", None) == "map" and ast.unparse(node.args[0]) == "address"
+        taken = node.args[1:] if mapped else node.args if ast.unparse(node.func) == "address" else []
+        for each in taken:
+            for array in each.elts if isinstance(each, ast.Tuple | ast.List) else [each]:
+                if not ast.unparse(array).startswith("getattr(") and any(
+                    isinstance(part, ast.Call | ast.BinOp | ast.UnaryOp | ast.ListComp | ast.GeneratorExp)
+                    for part in ast.walk(array)
+                ):
+                    yield f"app/{path}:{node.lineno} takes the address of {ast.unparse(array)}"
+
+
+@pytest.mark.parametrize("rule", [upward_imports, foreign_imports, banned, dangling])
 def test_rule(rule):
     assert [line for path, tree in sources() if path != "__init__.py" for line in rule(path, tree)] == []
 
@@ -212,6 +228,9 @@ def test_packages_are_empty():
         (banned, "rl/env.py", "np.fromstring(text)"),
         (banned, "rl/env.py", "np.random.rand()"),
         (banned, "comm/group.py", "x = comm.bcast(x)"),
+        (dangling, "native/x.py", "f(n, address(a.astype(np.int64)))"),
+        (dangling, "native/x.py", "f(n, *map(address, (*rows, a + 1, b)))"),
+        (dangling, "native/x.py", "arrays = map(address, [np.zeros(3)])"),
         (banned, "comm/group.py", "x = self.comm.allgather(x)"),
     ],
 )

@@ -103,6 +103,8 @@ def _place(keys: Keys, places: Places) -> str:
 # --------------------------------------------------------------------------------
 # Rules between keys
 
+READING = ("format", "ids", "node_data_by", "self_loops", "duplicates")  # how files are read
+MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
 
 
@@ -116,7 +118,8 @@ def conflicts(
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
         if graphs is not None:
             given = has_graphs and case.run.task == "solve" and graphs is case.graph
-            for key, mistake in (*_graph_conflicts(graphs), *(() if given else _file_keys(graphs))):
+            beside = () if given else _file_keys(graphs)
+            for key, mistake in (*_graph_conflicts(graphs), *_size_conflicts(graphs), *beside):
                 yield f"{where((*keys, key), places)}: {mistake}"
             if graphs.neighbours != "both" and not (graphs is case.graph and _hears_arcs(case)):
                 right = '"both" would be right but for node classification on layers of sums over neighbours'
@@ -242,9 +245,28 @@ def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
         yield "order", f'must be "natural" for graphs with distances between all nodes, got "{graphs.order}"'
 
 
+def _size_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+    """(key, mistake) where a generator is asked for more than it makes."""
+    if not graphs.generator:
+        return
+    n = graphs.nodes if isinstance(graphs.nodes, int) else graphs.nodes[1]
+    key, edges = ("edges", float(graphs.edges)) if graphs.edges else ("d", float(n) * graphs.d)
+    if graphs.generator == "sbm":
+        key, edges = "degree_in", n * (graphs.degree_in + graphs.degree_out) / 2
+    elif graphs.generator == "bter" and edges <= MOST_EDGES:
+        key, edges = "degree_scale", edges * graphs.degree_scale
+    for wrong, at, mistake in (
+        (n > MOST_NODES, "nodes", f"must be at most {MOST_NODES}, got {n}"),
+        (graphs.count > MOST_GRAPHS, "count", f"must be at most {MOST_GRAPHS}, got {graphs.count}"),
+        (edges > MOST_EDGES, key, f"asks for {edges:.3g} edges; at most {MOST_EDGES} would be right"),
+    ):
+        if wrong:
+            yield at, mistake
+
+
 def _file_keys(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) for each key about files that is set in a table without files."""
-    for key in ("complement", "self_loops", "duplicates", "neighbours", "node_weights"):
+    for key in ("complement", *READING, "neighbours", "node_weights"):
         if graphs.generator and not graphs.path and getattr(graphs, key) != getattr(GraphCase(), key):
             yield key, "is for graphs from files; generated ones are used as they are: leave it out"
 

@@ -143,6 +143,10 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
             raise CaseError(
                 f"gnn.{key}: is not read beside gnn.layers, which says it of each layer; leave it out"
             )
+    for key in ("hidden", "residual", "layer_norm", "heads", "dropout"):
+        if case.depth == 1 and not case.layers and key in asked:
+            only = "the last layer, the only one of gnn.depth = 1"
+            raise CaseError(f"gnn.{key}: is not read by {only}; leave it out")
     for key in ("heads", "normalisation", "own_loops", "edge_weights", "first_product"):
         readers = kinds[:1] if key == "first_product" else kinds
         if key in asked and all(leaves(kind, key) for kind in readers):

@@ -18,6 +18,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.loss import refuse_infinite
 from app.gnn.metrics import Scores
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
+from app.gnn.parameters import CONSTANTS
 from app.gnn.stopwatch import Took
 
 
@@ -113,7 +114,7 @@ class Watched:
 
 
 def decayed_parts(classifier: Classifier) -> list[slice]:
-    """Where the weights lie that decay."""
+    """Where the weights lie that decay: all that are drawn, not biases and what else begins as a constant."""
     params, case = classifier.params, classifier.case
     if not case.weight_decay:
         return []
@@ -121,7 +122,7 @@ def decayed_parts(classifier: Classifier) -> list[slice]:
     return [
         part
         for name, part in params.slices.items()
-        if params.shapes[name][0] > 1 and (case.decayed == "all" or name.startswith(first))
+        if name.split(".")[-1] not in CONSTANTS and (case.decayed == "all" or name.startswith(first))
     ]
 
 

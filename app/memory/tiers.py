@@ -1,5 +1,6 @@
 """Tiers: carries a plan out on real memory, a fast block of the planned size and a slow tier."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -32,7 +33,7 @@ class TierBudget:
     @classmethod
     def of(cls, memory: Any) -> "TierBudget":
         """What the table [memory] of a case says."""
-        return cls(round(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
+        return cls(math.ceil(memory.fast_mb * 1e6), memory.slow, memory.folder, memory.method)
 
     def tier(self, device: Any) -> str:
         """The slow tier beside a device."""

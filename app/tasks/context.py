@@ -44,7 +44,9 @@ UNREAD_BY_RELATIONS = (
     ("graph", "labels", "rgcn.train_labels and rgcn.test_labels"),
     ("graph", "splits", "rgcn.train_labels and rgcn.test_labels"),
     ("graph", "order", '"natural"'), ("graph", "complement", "false"), ("graph", "self_loops", '"drop"'),
-    ("graph", "duplicates", '"merge"'), ("output", "embeddings", "false"),
+    ("graph", "duplicates", '"merge"'), ("graph", "ids", '"numbers"'), ("graph", "format", '"auto"'),
+    ("graph", "count", "1"), ("graph", "random_features", "0"), ("graph", "random_classes", "rgcn.classes"),
+    ("graph", "edge_weights", '"one"'), ("memory", "cache", '""'), ("output", "embeddings", "false"),
 )  # fmt: skip
 PACKAGES = ("numpy", "scipy", "mpi4py", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 
@@ -100,6 +102,17 @@ def _refuse_unread_by_relations(case: Case) -> None:
     for table, key, instead in UNREAD_BY_RELATIONS:
         if getattr(getattr(case, table), key) != getattr(getattr(usual, table), key):
             raise CaseError(f'{table}.{key}: is not read by gnn.model = "rgcn"; {instead} would be right')
+    rgcn, classes = case.rgcn, 'rgcn.goal = "classes"'
+    links, generated = rgcn.goal == "links", bool(case.graph.generator)
+    for unread, key, reader in (
+        (links and rgcn.min_edges != usual.rgcn.min_edges, "rgcn.min_edges", classes),
+        (links and case.memory.fast_mb != usual.memory.fast_mb, "memory.fast_mb", classes),
+        (generated and bool(rgcn.train_labels), "rgcn.train_labels", "a graph.path"),
+        (generated and bool(rgcn.test_labels), "rgcn.test_labels", "a graph.path"),
+        (bool(rgcn.groups) and rgcn.partition != "both", "rgcn.groups", 'rgcn.partition = "both"'),
+    ):
+        if unread:
+            raise CaseError(f"{key}: is read with {reader}; leave it out")
 
 
 def context_of_settings(

@@ -12,7 +12,9 @@ from app.graphs.nodes.files import read_features
 from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples, read_triples_npz
 from app.graphs.triples.label_tables import read_label_tables
 from app.graphs.triples.text import read_triple_text
+from app.rng import stream
 from app.tasks.context import Context
+from app.text import show
 
 
 def is_relational(case: Case) -> bool:
@@ -48,9 +50,13 @@ def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeL
     others = _files_of_sets(case)
     if case.graph.generator == "ba":
         seed = case.seed if case.graph.generator_seed < 0 else case.graph.generator_seed
-        nodes, rgcn = int(case.graph.nodes), case.rgcn
+        low, high = (case.graph.nodes,) * 2 if isinstance(case.graph.nodes, int) else case.graph.nodes
+        nodes, rgcn = int(stream(seed, "triples/nodes").integers(low, high + 1)), case.rgcn
         triples = random_triples(nodes, case.graph.edges or nodes * case.graph.d, rgcn.relations, seed)
         return triples, random_labels(triples, rgcn.labelled, rgcn.classes, seed)
+    if case.graph.generator:
+        right = '"ba" would be right for triples'
+        raise CaseError(f"graph.generator: {right}, got {show(case.graph.generator)}")
     paths = [case.graph.path] if isinstance(case.graph.path, str) else list(case.graph.path)
     if len(paths) != 1:
         raise CaseError(f"graph.path: found {len(paths)} files; one of triples would be right")

@@ -31,7 +31,7 @@ class GIN:
     """
 
     row_by_row = True
-    leaves = ("heads", "normalisation", "own_loops", "first_product")
+    leaves = ("heads", "normalisation", "own_loops")
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.settings = name, f_in, f_out, settings

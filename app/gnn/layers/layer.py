@@ -40,16 +40,21 @@ def parse_layer(text: str) -> LayerSpec:
     spec = LayerSpec(kind)
     for word in words:
         name, _, value = word.partition("=")
-        if word.isdecimal() and int(word) >= 1:
+        if is_number(word) and not spec.width:
             spec = replace(spec, width=int(word))
         elif word in FLAGS:
             spec = replace(spec, **{word: True})
-        elif name == "heads" and value.isdecimal() and int(value) >= 1:
+        elif name == "heads" and is_number(value):
             spec = replace(spec, heads=int(value))
         else:
-            right = f"a width, {', '.join(FLAGS)} or heads=H would be right"
+            right = f"one width, {', '.join(FLAGS)} or heads=H would be right"
             raise CaseError(f"gnn.layers: {text!r}: found {word!r}; {right}")
     return spec
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a whole number from 1 on."""
+    return text.isascii() and text.isdecimal() and int(text) >= 1
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.formats.frames import columns_of, is_frame, number_nodes
+from app.graphs.given import rows_by_node, unmasked
 from app.graphs.graph import Graph
 from app.graphs.stream import EdgeStream
 from app.graphs.weights import kept_weights
@@ -49,7 +50,7 @@ def stream_of_object(
     if hasattr(graph, "tocoo") and len(graph.shape) == 2:
         return _scipy(graph, name, counts), None
     if isinstance(graph, np.ndarray):
-        return _array(graph, name, counts), None
+        return _array(unmasked("graph", graph), name, counts), None
     if is_frame(graph):
         return _frame(graph, name, counts)
     needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame or a file name is needed"
@@ -58,6 +59,7 @@ def stream_of_object(
 
 def coordinates(points: np.ndarray) -> np.ndarray:
     """Points in the plane as float64 [n, 2]; raises GraphError for anything else."""
+    points = unmasked("graph", points)
     if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "iuf":
         raise GraphError(f"graph: found {_kind(points)}; coordinates [n, 2] would be right")
     if not len(points):
@@ -199,6 +201,7 @@ def weights_of_nodes(given: Any, labels: list[Any] | None, n: int, said: list[st
 
     said   gets a warning where whole numbers are not kept as they are
     """
+    given = unmasked("node_weights", rows_by_node("node_weights", given, labels))
     labels = list(range(n)) if labels is None else labels
     if hasattr(given, "keys"):
         missing = next((label for label in labels if label not in given), None)

@@ -75,7 +75,7 @@ class _Ends:
 def power_law_weights(n: int, edges: int, exponent: float) -> np.ndarray:
     """[n] int64, descending, the smallest UNITS."""
     mean = 2 * edges / n
-    ratio = max(mean, np.sqrt(2 * edges)) / max(mean, 1e-9)  # largest degree by mean degree
+    ratio = max(mean, np.sqrt(2 * edges), 1e-9) / max(mean, 1e-9)  # largest degree by mean degree
     shift = n * ((exponent - 2) / ((exponent - 1) * ratio)) ** (exponent - 1)
     weights = (np.arange(n) + max(shift, 1.0)) ** (-1 / (exponent - 1))
     return np.rint(weights / weights[-1] * UNITS).astype(np.int64)

@@ -1,6 +1,6 @@
 """Features, labels and splits that are arrays in memory, as a NodeTable: for calls from Python."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set, Sized
 from numbers import Integral
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.formats.source import shown
+from app.graphs.given import all_whole, rows_by_node, unmasked
 from app.graphs.nodes.data import (
     MOST_COLUMNS,
     SPLITS,
@@ -62,22 +63,20 @@ def splits_of(sets: dict[str, Any], labels: list[Any] | None) -> dict[str, Any]:
 
 
 def _split_of(name: str, values: Any, labels: list[Any] | None) -> Any:
-    if values is None or labels is None or not isinstance(values, Iterable):
+    if values is None or not isinstance(values, Iterable):
         return values
+    if labels is None:
+        return values if isinstance(values, Sized) and not isinstance(values, Set) else list(values)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind == "b"):
         return values
-    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not _all_whole(labels):
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not all_whole(labels):
         return values
     nodes = list(values)
     if all(isinstance(node, bool | np.bool_) for node in nodes):
         return np.array(nodes, dtype=bool if nodes else np.int64)
-    if all(isinstance(node, Integral) for node in nodes) and not _all_whole(labels):
+    if all(isinstance(node, Integral) for node in nodes) and not all_whole(labels):
         return np.array(nodes, dtype=np.int64)
     return np.array(numbers_of(nodes, labels, name), dtype=np.int64)
-
-
-def _all_whole(labels: list[Any]) -> bool:
-    return all(isinstance(label, Integral) and not isinstance(label, bool) for label in labels)
 
 
 class ClassNames:
@@ -88,8 +87,11 @@ class ClassNames:
     """
 
     def __init__(self, values: Any, nodes: list[Any] | None, n: int) -> None:
+        values = unmasked("labels", rows_by_node("labels", values, nodes))
         if hasattr(values, "keys"):
             values = _in_order(values, list(range(n)) if nodes is None else nodes)
+        if isinstance(values, Iterable) and not isinstance(values, Sized):
+            values = list(values)
         self.numbers, self.names = values, []
         if isinstance(values, np.ndarray) and values.dtype.kind not in "USO":
             return
@@ -124,6 +126,7 @@ def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
 
 def rows_of_nodes(features: Any, nodes: list[Any] | None, n: int) -> Any:
     """A mapping of nodes to rows as rows in the order of the nodes; others pass. Raises GraphError."""
+    features = rows_by_node("features", features, nodes)
     if not hasattr(features, "keys") or hasattr(features, "tocsr"):  # a sparse matrix may be a dictionary
         return features
     order, found = list(range(n)) if nodes is None else nodes, dict(features.items())
@@ -142,10 +145,8 @@ def _refusal(name: str) -> Refuse:
 
 def _array(name: str, values: Any, dimensions: tuple[int, ...]) -> np.ndarray:
     """`values` as an array of real numbers."""
-    if isinstance(values, np.ma.MaskedArray) and values.mask.any():
-        raise GraphError(f"{name}: found masked entries; an array without would be right")
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(name, values))
     except ValueError:  # rows of different lengths
         raise GraphError(f"{name}: found rows of different lengths; an array would be right") from None
     if array.dtype.kind not in "iufb" or array.ndim not in dimensions:

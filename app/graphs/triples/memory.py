@@ -9,6 +9,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.formats.source import shown
+from app.graphs.given import unmasked
 from app.graphs.nodes.data import SPLITS
 from app.graphs.nodes.memory import ClassNames, splits_of, table_of_arrays
 from app.graphs.triples.data import MOST, TEST, TRAIN, VALID, NodeLabels, Triples
@@ -85,6 +86,7 @@ def _refuse_counts(nodes: int | None, relations: int | None) -> None:
 
 def _rows(given: Any, name: str) -> np.ndarray | list[Row]:
     """[m, 3] int64 where all are whole numbers, else the rows as they are."""
+    given = unmasked(name, given)
     needed = f"an array [m, 3], a list of {RIGHT.split(' would')[0]}, or a NetworkX MultiDiGraph"
     if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.shape[1:] == (3,):
         return given

@@ -64,7 +64,8 @@ class _Compiled:
             for each in (table, turned)
         )
         self.first = np.empty(table.shape[0], dtype=np.int32)
-        RAREST(len(self.first), *map(address, (*self._rows, degree.astype(np.int64), self.first)))
+        arrays = *self._rows, degree.astype(np.int64), self.first  # which live until the call is over
+        RAREST(len(self.first), *map(address, arrays))
 
     def pairs(self, of: np.ndarray, each: np.ndarray, kept: np.ndarray) -> Iterator[Pairs]:
         """Of rows `of` [k], which have so many pairs `each` [k]; those of shorter rows first."""
