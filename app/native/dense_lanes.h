@@ -10,7 +10,7 @@
 /* What follows the product, for one row and LANES columns. `form`, a constant where this is called: SIMPLE, only relu
  * and scale, and whole vectors; WHOLE, whole vectors. */
 enum { SIMPLE, WHOLE, ANY };
-INLINE vec finish(const Dense *d, const int form, int64_t r, int64_t at, int64_t width, vec z) {
+INLINE reg finish(const Dense *d, const int form, int64_t r, int64_t at, int64_t width, reg z) {
     if (form != SIMPLE && d->base) {
         vec b = load_part(d->base + r * d->ldbase + at, width);
         if (d->base_scale) b *= d->base_scale[r];

@@ -11,6 +11,9 @@ typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias))
 typedef int32_t bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias)); /* where LANES is 8 at least */
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
+/* What functions take and return: GCC 14 for ARM ends in an internal error where that may lie anywhere in memory. */
+typedef float reg __attribute__((vector_size(4 * LANES)));
+typedef float reg_8 __attribute__((vector_size(32)));
 
 #define LOAD(p) (*(const vec *)(p))
 #define STORE(p, v) (*(vec *)(p) = (v))
@@ -30,7 +33,7 @@ INLINE int64_t within(int64_t width, int64_t at) {
 }
 
 /* The first `width` of LANES columns; the others are zero, and are not written. */
-INLINE vec load_part(const float *x, int64_t width) {
+INLINE reg load_part(const float *x, int64_t width) {
     float pad[LANES];
     if (width == LANES) return LOAD(x);
     memset(pad, 0, sizeof pad);
@@ -38,7 +41,7 @@ INLINE vec load_part(const float *x, int64_t width) {
     return LOAD(pad);
 }
 
-INLINE void store_part(float *x, int64_t width, vec v) {
+INLINE void store_part(float *x, int64_t width, reg v) {
     float pad[LANES];
     if (width == LANES) {
         STORE(x, v);
@@ -51,22 +54,22 @@ INLINE void store_part(float *x, int64_t width, vec v) {
 /* a b + c, rounded once: the next link of a chain of a dense product. One instruction of the processors that the wider
  * kernels are for, and of most others; elsewhere the C library makes it. */
 #if defined(__x86_64__) && LANES > 4
-INLINE v8 fused_8(v8 a, v8 b, v8 c) { return (v8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+INLINE reg_8 fused_8(reg_8 a, reg_8 b, reg_8 c) { return (reg_8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 #endif
 #if defined(__x86_64__) && LANES == 16
-INLINE vec fused(vec a, vec b, vec c) { return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+INLINE reg fused(reg a, reg b, reg c) { return (reg)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 #elif defined(__x86_64__) && LANES == 8
-INLINE vec fused(vec a, vec b, vec c) { return (vec)fused_8((v8)a, (v8)b, (v8)c); }
+INLINE reg fused(reg a, reg b, reg c) { return fused_8(a, b, c); }
 #else
-INLINE vec fused(vec a, vec b, vec c) {
+INLINE reg fused(reg a, reg b, reg c) {
     for (int i = 0; i < LANES; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
     return c;
 }
 #endif
 
 /* z where the gate is open, else 0 times it. */
-INLINE vec gated(vec z, vec gate) {
-    return z * (vec)((bits)(gate > 0.0f) & (bits)((vec){0} + 1.0f));
+INLINE reg gated(reg z, reg gate) {
+    return z * (reg)((bits)(gate > 0.0f) & (bits)((reg){0} + 1.0f));
 }
 
 #endif
