@@ -14,7 +14,7 @@ from app.errors import CaseError
 from app.problems.table import make_problem
 from app.results import TrainedPolicy
 from app.rl.dynamics import begin_environment
-from app.rl.env import step_together
+from app.rl.env import objective_of, step_together
 from app.rl.learners import find_learner
 from app.rl.training import limited_network
 from app.sparse.rowblock import RowBlock
@@ -43,8 +43,8 @@ class GraphEpisode:
 
     @property
     def objective(self) -> float:
-        """Of the solution so far, in the problem's units."""
-        return self.env.problem.objective(self.env.chosen, self.env.totals)
+        """Of the solution so far, as `solve` states it."""
+        return objective_of(self.env)
 
     def candidates(self) -> np.ndarray:
         """[k] int64 the nodes that may be chosen, ascending: rows of the graph, from 0. Ranks: all call."""

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from app import gym_environment
+from app import TrainingRun, gym_environment
 from app.errors import CaseError
 
 gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is not installed: pip install gymnasium")
@@ -108,9 +108,38 @@ def test_wrong_options_are_named(solo):
     for (key, value), said in zip(wrong.items(), ("found shaping 'foo'", "found penalty nan", "most 0")):
         with pytest.raises(CaseError, match=said):
             environment(solo, "mvc", **{key: value})
-    for number in (-1, 3):
-        with pytest.raises(CaseError, match=rf"found graph {number}; 0\.\.2 would be right"):
+    for number in (-1, 3, "x", 1.0):
+        with pytest.raises(CaseError, match=rf"found graph {number!r}; 0\.\.2 would be right"):
             environment(solo, "mvc").reset(options={"graph": number})
+    with pytest.raises(CaseError, match=r"step: no episode has begun; a call of reset\(\) before"):
+        environment(solo, "mvc").step(0)
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("problem", ["maxcut", "maxcut_once"])
+def test_objectives_are_in_the_weights_of_the_graph(problem):
+    """Of halves, which are counted in units of their own within."""
+    weights = np.array([[0, -1.5, 2], [-1.5, 0, 3], [2, 3, 0.0]])
+    env = gym_environment([weights], problem)
+    env.reset()
+    found = env.step(2)[4]["objective"]
+    assert found in ([5.0] if problem == "maxcut_once" else [0.5, 1.5, 5.0])  # maxcut begins with two sides
+    episode = TrainingRun(problem, [weights], "dqn").agent().environment(0)
+    episode.step(2)
+    assert episode.objective == found
+
+
+@pytest.mark.mpi_skip
+def test_objectives_are_in_the_distances_of_the_points():
+    points = np.random.default_rng(1).random((7, 2))
+    env = gym_environment([points], "tsp")
+    env.reset()
+    episode = TrainingRun("tsp", [points], "dqn").agent().environment(0)
+    while not episode.done:
+        node = int(np.flatnonzero(env.action_masks())[0])
+        info = env.step(node)[4]
+        episode.step(node)
+    assert info["objective"] == episode.objective < 7 * 2**0.5
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)

@@ -4,12 +4,13 @@ import json
 import re
 import sys
 
+import numpy as np
 import pytest
 from jobs import ROOT, mpirun, run_job
 
 from app.case.file import build
 from app.checkpoint.identity import described, differences, input_digests
-from app.output import OWN_FILES
+from app.output import OWN_FILES, RunFolder
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -24,6 +25,15 @@ def test_all_that_is_written_is_known_to_be_the_runs_own():
         found |= set(re.findall(r'name = "(\w+\.csv)"', text))
     assert len(found) > 45
     assert found - set(OWN_FILES) == set()
+
+
+def test_what_is_no_finite_number_is_null(tmp_path, solo):
+    folder = RunFolder(solo, str(tmp_path / "out"), False)
+    folder.write_json(
+        "result.json", {"gap": float("inf"), "all": [float("nan"), 1.5, "NaN"], "n": np.int64(3)}
+    )
+    text = (tmp_path / "out" / "result.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {"gap": None, "all": [None, 1.5, "NaN"], "n": 3}
 
 
 def test_a_study_leaves_nothing_behind_another_run(tmp_path):

@@ -233,6 +233,14 @@ class GraphEnv(NodeEnv):
         return tuple(problem.code(xp, marks[:, i], field[:, i], real) for i in (0, 1))
 
 
+def objective_of(env: Environment) -> float:
+    """The objective of the solution so far, of the graph's own weights, or the points as they were given."""
+    if env.value is not None:
+        return env.value
+    found, metric = env.problem.objective(env.chosen, env.totals), env.block.metric
+    return found if metric is None or metric.unit == 1 else found * metric.unit
+
+
 def outside(batch: StateBatch, marks: Array) -> Array:
     """[rows, f] marks, cleared next to nodes whose mark is zero: what neither was chosen nor is adjacent.
 

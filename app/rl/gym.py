@@ -16,7 +16,7 @@ from app.comm.group import Group
 from app.errors import CaseError
 from app.problems.problem import Problem
 from app.rl.dynamics import begin_environment
-from app.rl.env import Environment, step_together
+from app.rl.env import Environment, objective_of, step_together
 from app.sparse.rowblock import RowBlock
 from app.text import is_whole, show
 
@@ -95,15 +95,18 @@ class GraphGym(gymnasium.Env):
         """Begin an episode: the first observation, and info."""
         super().reset(seed=seed)
         drawn = self.playable[int(self.np_random.integers(len(self.playable)))]
-        self.graph = int((options or {}).get("graph", drawn))
-        if not 0 <= self.graph < len(self.blocks):
-            raise CaseError(f"found graph {self.graph}; 0..{len(self.blocks) - 1} would be right")
+        asked = (options or {}).get("graph", drawn)
+        if not is_whole(asked) or not 0 <= asked < len(self.blocks):
+            raise CaseError(f"found graph {asked!r}; 0..{len(self.blocks) - 1} would be right")
+        self.graph = int(asked)
         self.env = begin_environment(self.group, self.blocks[self.graph], self.problem)
         self._steps = 0
         return self._observation(), self._info(accepted=False)
 
     def step(self, action: int) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         """Choose a node: observation, reward, whether the solution is complete, whether it was cut, info."""
+        if self.env is None:
+            raise CaseError("step: no episode has begun; a call of reset() before would be right")
         env, node = self.env, int(action)
         self._steps += 1
         accepted = 0 <= node < self.nodes and bool(self.action_masks()[node]) and not env.done
@@ -138,16 +141,10 @@ class GraphGym(gymnasium.Env):
             seen["weights"][: edges.shape[1]] = 1 if weights is None else weights
         return seen
 
-    def _objective(self) -> float:
-        """In the units of the graphs: of points that were scaled, of theirs."""
-        found = self.problem.objective(self.env.chosen, self.env.totals)
-        metric = self.env.block.metric
-        return found if metric is None or metric.unit == 1 else found * metric.unit
-
     def _info(self, accepted: bool) -> dict[str, Any]:
         return {
             "action_mask": self.action_masks().astype(np.int8),
-            "objective": self._objective(),
+            "objective": objective_of(self.env),
             "graph": self.graph,
             "accepted": accepted,
         }
