@@ -24,14 +24,13 @@ from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.graphs.distances import stream_of_distances
 from app.graphs.formats.memory import coordinates, stream_of_object, weights_of_nodes
-from app.graphs.formats.readers import open_edges
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named, plain_ids
 from app.graphs.metric import from_points, scaled_points
 from app.graphs.nodes.memory import ClassNames, numbers_of, rows_of_nodes, splits_of, table_of_arrays
 from app.graphs.points import stream_of_metric
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, load_stream, ordered, weighted, with_shared_blocks
+from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted, with_shared_blocks
 from app.partition.nodes import deal_node_table, with_random_splits
 from app.problems.table import WEIGHED, make_problem
 from app.results import Classification, Solution, TrainedPolicy
@@ -309,9 +308,6 @@ def _loaded(
     with raise_together(group, "reading the graph"):
         if isinstance(graph, str):
             found = {"graph": "a file"}  # where it lies may differ; rank 0 reads it
-            limit = int(case.memory.max_decompressed_gb * 1e9)
-            if group.rank == 0:
-                source = open_edges(graph, case.graph.format, limit, ids=case.graph.ids)
         elif case.problem.name == "tsp" and not (isinstance(graph, np.ndarray) and not _is_square(graph)):
             source, labels = stream_of_distances(graph)
         elif case.problem.name == "tsp":
@@ -329,7 +325,11 @@ def _loaded(
         if group.size > 1 and not isinstance(graph, str):
             found = {"graph": "in memory", **digests_of_stream(source, labels)}
     check_given(group, found)
-    item = weighted(group, load_stream(group, source, case.graph, case), case.graph, case)
+    if isinstance(graph, str):
+        item = read_paths(group, case.graph, [graph], case)
+    else:
+        item = load_stream(group, source, case.graph, case)
+    item = weighted(group, item, case.graph, case)
     for text in item.warnings:
         warnings.warn(text, stacklevel=4)
     return ordered(group, item, case.graph.order, case), labels

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from jobs import ROOT
 from mpi4py import MPI
 
-from app import TrainingRun, api, classify, solve, train
+from app import TrainingRun, api, classify, predict_links, solve, train
 from app.errors import CaseError, GraphError
 from app.rl import rollout
 from app.rl.learners import LEARNERS
@@ -792,3 +792,75 @@ def test_a_time_limit_of_the_policy_alone_is_that_of_its_bounds_and_baselines(mo
         solve(nx.path_graph(9), search_seconds=limit, settings={"search.solver": "policy"})
         assert bounds[0] <= seen["bounds"] <= bounds[1]
         assert seen["baselines"] == baselines
+
+
+@pytest.mark.mpi_skip
+def test_a_file_is_kept_for_the_next_call(tmp_path):
+    (tmp_path / "g.txt").write_text("10 20\n20 30\n30 40\n")
+    settings = {"memory.cache": str(tmp_path / "kept"), "search.steps": 5}
+    answers = [solve(str(tmp_path / "g.txt"), settings=settings) for _ in range(2)]
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+    assert answers[0].nodes == answers[1].nodes == solve(str(tmp_path / "g.txt")).nodes
+
+
+class Rows(Frame):
+    """As much of a table of pandas as is asked of one whose rows belong to nodes."""
+
+    def __init__(self, rows, index):
+        super().__init__(**{str(i): column for i, column in enumerate(np.transpose(rows))})
+        self.index, self._rows = index, np.array(rows)
+
+    def keys(self):
+        return self.columns
+
+    def to_numpy(self):
+        return self._rows
+
+
+def table_of_pandas(rows, index):
+    return pytest.importorskip("pandas").DataFrame(rows, index=index)
+
+
+@pytest.mark.parametrize("table", [Rows, table_of_pandas])
+def test_rows_of_a_table_belong_to_the_nodes_of_its_index(table):
+    """An index that only counts rows names no nodes where these have names; columns are never nodes."""
+    X, settings = np.arange(9.0).reshape(3, 3), {"gnn.epochs": 2, "gnn.feature_rows": "as_given"}
+    numbers, names = nx.path_graph(3), nx.path_graph(["a", "b", "c"])
+
+    def digest(graph, features):
+        return classify(graph, features, [0, 1, 0], train=[0, 1], settings=settings).digest
+
+    expected = digest(numbers, X)
+    assert expected != digest(numbers, X.T)
+    assert digest(nx.to_scipy_sparse_array(numbers), table(X, [0, 1, 2])) == expected
+    assert digest(numbers, table(X[[2, 0, 1]], [2, 0, 1])) == expected
+    assert digest(names, table(X[[2, 0, 1]], ["c", "a", "b"])) == digest(names, X)
+    assert digest(names, table(X, [0, 1, 2])) == digest(names, X)
+    with pytest.raises(GraphError, match="features: found node 'a' twice; each once would be right"):
+        digest(names, table(X, ["a", "b", "a"]))
+    with pytest.raises(GraphError, match="features: found 'z'; a node of the graph would be right"):
+        digest(names, table(X, ["a", "b", "z"]))
+
+
+def test_masked_arrays_are_refused():
+    edges = np.array([[0, 1], [1, 2], [2, 3], [0, 3], [0, 4]])
+    hidden, plain = np.ma.array(edges, mask=edges == 4), np.ma.array(edges, mask=edges == 9)
+    with pytest.raises(GraphError, match="graph: found masked entries; an array without would be right"):
+        solve(hidden)
+    assert solve(plain).nodes == solve(edges).nodes
+    weights = np.ma.array([100, 1, 100, 1, 100.0], mask=[0, 1, 0, 1, 0])
+    with pytest.raises(GraphError, match="node_weights: found masked entries"):
+        solve(edges, node_weights=weights)
+    with pytest.raises(GraphError, match="graph: found masked entries"):
+        solve(np.ma.array(np.ones((5, 2)), mask=np.eye(5, 2)), "tsp")
+    with pytest.raises(GraphError, match="triples: found masked entries"):
+        predict_links(np.ma.array([[0, 0, 1], [1, 0, 2]], mask=[[0, 0, 1], [0, 0, 0]]))
+
+
+def test_sets_of_nodes_may_be_any_iterable():
+    graph = nx.to_scipy_sparse_array(nx.path_graph(4))
+    found = [
+        classify(graph, labels=iter([0, 1, 0, 1]), train=train, settings={"gnn.epochs": 1}).digest
+        for train in ([0, 1], {1, 0}, (v for v in (0, 1)), range(2))
+    ]
+    assert len(set(found)) == 1

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -18,12 +19,14 @@ from app import classify
 from app.case.file import build
 from app.case.gnn import GnnCase
 from app.comm.group import Group
+from app.device import HostDevice
 from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.classifier import Classifier
 from app.gnn.metrics import count_classes, count_hits, scores_of
 from app.gnn.model import Model
+from app.gnn.parameters import Parameters
 from app.gnn.saved import SavedModel, load_model, save_model
-from app.gnn.training import fit
+from app.gnn.training import decayed_parts, fit
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
 from app.partition.load import load_stream
@@ -226,6 +229,24 @@ def test_wrong_settings_are_refused(group):
         classify(graph, features, comm=group.comm)
     with pytest.raises(CaseError, match="no node is to be trained on"):
         classify(graph, features, labels, comm=group.comm)
+
+
+@pytest.mark.mpi_skip
+def test_all_that_is_drawn_decays():
+    """A matrix of one row, of one feature, too; biases and what else begins as a constant do not."""
+    graph, features = nx.path_graph(6), np.arange(6.0)[:, None]
+    settings = {"gnn.model": "gin_norm", "gnn.weight_decay": 0.5, "gnn.decayed": "all", "gnn.epochs": 1}
+    digests = {
+        classify(graph, features, [0, 1] * 3, train=range(4), settings={**settings, **more}).digest
+        for more in ({}, {"gnn.weight_decay": 0.0}, {"gnn.decayed": "first"})
+    }
+    assert len(digests) == 3
+    case = GnnCase(model="gin_norm", hidden=4, weight_decay=0.5, decayed="all")
+    model = Model(case, 1, 2)
+    shapes = model.shapes()
+    kept = decayed_parts(SimpleNamespace(params=Parameters(HostDevice(), shapes), case=case, model=model))
+    drawn = [name for name in shapes if name.split(".")[-1] in ("W1", "W2")]
+    assert len(kept) == len(drawn) == 4
 
 
 @pytest.mark.parametrize("epochs", [1, 2])

@@ -253,6 +253,28 @@ steps = 1
         ("graph.nodes=[1,2,3]", "must be a whole number or a list of 2 whole numbers, got [1, 2, 3]"),
         ("graph.nodes=[1.5,2]", "must be a whole number or a list of 2 whole numbers, got [1.5, 2]"),
         ("graph.nodes=-1", "graph.nodes (command line): must be at least 1, got -1"),
+        ("graph.nodes=9000000000", "graph.nodes (command line): must be at most 2147483648, got 9000000000"),
+        ("graph.count=9000000000", "graph.count (command line): must be at most 1048576, got 9000000000"),
+        (
+            "graph={generator='rmat', nodes=30, d=9223372036854775807}",
+            "graph.d (command line): asks for 2.77e+20 edges; at most 1099511627776 would be right",
+        ),
+        (
+            "graph={generator='chung_lu', nodes=30, edges=9223372036854775807}",
+            "graph.edges (command line): asks for 9.22e+18 edges",
+        ),
+        (
+            "graph={generator='bter', nodes=50, degree_scale=1e300}",
+            "graph.degree_scale (command line): asks for 2e+302 edges",
+        ),
+        (
+            "graph={generator='sbm', nodes=20, random_classes=3, degree_in=1e300}",
+            "graph.degree_in (command line): asks for 1e+301 edges",
+        ),
+        (
+            "graph={generator='er', nodes=9, ids='names'}",
+            "graph.ids (command line): is for graphs from files",
+        ),
         ("graph.nodes=[9,5]", "must be [lo, hi] with lo at most hi, got [9, 5]"),
         ("graph.nodes=0", 'graph.nodes (command line): must be at least 1 for generator = "er", got 0'),
         (

@@ -185,10 +185,45 @@ def test_label_tables_that_lie_beside_triples_are_inputs(tmp_path):
     assert code == 2 and "trainingSet.tsv" in printed, printed
 
 
-@pytest.mark.parametrize("key", ["graph.splits=random", "graph.order=random", "output.embeddings=true"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "graph.splits=random",
+        "graph.order=random",
+        "output.embeddings=true",
+        "graph.count=3",
+        "memory.cache=kept",
+    ],
+)
 def test_keys_that_relations_do_not_read_are_refused(tmp_path, key):
     code, printed = lockstep(tmp_path / "out", *SMALL, key)
     assert code == 2 and f'{key.split("=")[0]}: is not read by gnn.model = "rgcn"' in printed
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            ["rgcn.goal=links", "rgcn.min_edges=5"],
+            'rgcn.min_edges: is read with rgcn.goal = "classes"',
+        ),
+        (
+            ["rgcn.goal=links", "memory.fast_mb=1"],
+            'memory.fast_mb: is read with rgcn.goal = "classes"',
+        ),
+        (["rgcn.groups=1"], 'rgcn.groups: is read with rgcn.partition = "both"; leave it out'),
+        (["graph.generator=er"], 'graph.generator: "ba" would be right for triples, got "er"'),
+    ],
+)
+def test_keys_that_do_not_count_together_are_refused(tmp_path, keys, said):
+    code, printed = lockstep(tmp_path / "out", *SMALL, *keys)
+    assert code == 2 and said in printed, printed
+
+
+def test_the_number_of_nodes_may_be_drawn(tmp_path):
+    code, printed = lockstep(tmp_path / "out", *SMALL, "graph.nodes=[500, 700]")
+    assert code == 0, printed
+    assert 500 <= int(re.search(r"triples, (\d+) nodes", printed)[1]) <= 700
 
 
 def test_link_prediction_writes_weights_and_ranks(tmp_path):

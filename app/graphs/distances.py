@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from app.errors import GraphError
-from app.graphs.given import unmasked
 from app.graphs.metric import LARGEST_DIGITS, MOST_TABLE_POINTS, Metric, explicit
 from app.graphs.points import stream_of_metric
 from app.graphs.stream import EdgeStream
@@ -33,7 +32,7 @@ def stream_of_distances(given: Any, name: str = "distances") -> tuple[EdgeStream
     if hasattr(given, "adj") and hasattr(given, "edges"):
         name, labels, found = str(given.name or name), list(given.nodes), _of_networkx(given)
     elif isinstance(given, np.ndarray):
-        labels, found = None, _of_array(unmasked("graph", given))
+        labels, found = None, _of_array(given)
     else:
         raise GraphError(
             f"graph: found {type(given)}; for a tour distances [n, n] as a NumPy array would be right"

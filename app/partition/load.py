@@ -152,7 +152,7 @@ def ordered(group: Group, item: Loaded, order: str, case: Case, keep_cuts: bool 
 
 def _load_file(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
     """The graph of a file, or of several side by side."""
-    item = weighted(group, _read(group, table, paths, case), table, case)
+    item = weighted(group, read_paths(group, table, paths, case), table, case)
     return replace(item, paths=tuple(paths), format=table.format)
 
 
@@ -167,7 +167,8 @@ def weighted(group: Group, item: Loaded, table: GraphCase, case: Case) -> Loaded
     return replace(item, graph=graph, warnings=(*item.warnings, *said))
 
 
-def _read(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
+def read_paths(group: Group, table: GraphCase, paths: list[str], case: Case) -> Loaded:
+    """The graph of a file, or of several united, or what memory.cache keeps of it. Ranks: all call."""
     source, parts = _open(group, table, paths, int(case.memory.max_decompressed_gb * 1e9))
     if group.max_integer(int(source is not None and source.metric is not None)):
         return replace(load_stream(group, source, table, case), source="file")  # the cache keeps no metric
