@@ -19,8 +19,11 @@ def main(arguments: list[str]) -> int:
         cli.say(command.rstrip("\n"))
         return 0
 
-    from app.main import leave, run
-
+    try:
+        from app.main import leave, run
+    except KeyboardInterrupt:  # signals are not caught yet
+        cli.say("lockstep: interrupted before anything began", error=True)
+        return 1
     return leave(run(command))
 
 

@@ -33,5 +33,5 @@ def refuse_infinite(value: float, epoch: int, rate: float, what: str = "the loss
     value   of an epoch     rate   the learning rate
     """
     if not math.isfinite(value):
-        right = f"a learning_rate below {rate:g} would be right"
+        right = f"a learning_rate below {rate:g}, or a smaller weight_decay, would be right"
         raise NumericsError(f"training: {what} after epoch {epoch} is {value}; {right}")

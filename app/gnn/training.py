@@ -33,6 +33,7 @@ class Fit:
     seconds: float = 0.0
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the finite numbers is refused with its epoch
 def fit(
     classifier: Classifier,
     record: Callable[[dict[str, float]], None] = lambda row: None,

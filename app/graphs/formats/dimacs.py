@@ -15,7 +15,8 @@ from app.graphs.weights import kept_weights
 
 LETTER_LINE = re.compile(rb"(?m)^[ \t]*[A-Za-z].*$")
 LETTER = re.compile(rb"[A-Za-z]")
-NODE_WEIGHT = re.compile(rb"[+-]?[0-9]{1,18}(\.[0-9]{0,18})?")
+NODE_WEIGHT = re.compile(rb"[+-]?[0-9]{1,18}(\.[0-9]{0,18})?([eE][+-]?[0-9]{1,3})?")
+MOST_WEIGHT = 3.4e38
 IGNORED = {b"v", b"d", b"x"}
 
 
@@ -143,8 +144,8 @@ class _OtherLines:
     def _read_node(self, fields: list[bytes], found: bytes, line: int) -> None:
         node, weight = fields[1:] if len(fields) == 3 else (b"", b"")
         plain = re.fullmatch(rb"[0-9]{1,18}", node) and NODE_WEIGHT.fullmatch(weight)
-        if not plain or not 1 <= int(node) <= self.nodes:
-            right = f"'n NODE WEIGHT' with a node 1..{self.nodes} would be right"
+        if not plain or not 1 <= int(node) <= self.nodes or abs(float(weight)) > MOST_WEIGHT:
+            right = f"'n NODE WEIGHT' with a node 1..{self.nodes}, a weight up to 3.4e38, would be right"
             raise self.source.error(f"found '{shown(found)}'; {right}", line)
         self.weights[int(node)] = float(weight)
 
