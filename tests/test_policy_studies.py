@@ -115,6 +115,20 @@ def test_what_a_case_refuses_is_excluded_with_the_reason():
     assert not rows[1]["excluded"]  # reinforce has no replay memory
 
 
+def test_cells_of_other_graphs_share_none(ranks):
+    """A rank that has had a cell on smaller graphs trains on those of its own settings."""
+    sizes = ["gcn graph.nodes=[18,20]", "gin study.graphs_per_size=3", "sage train.evaluate_graphs=1"]
+    settings = {**CELLS, "study.problems": ["mvc"], "study.learners": ["dqn"], "study.settings": sizes}
+    settings["study.embeddings"] = ["structure2vec", "gcn", "gin", "sage"]
+    many = run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))["rows"]
+    for row in many:
+        one = {**settings, "study.embeddings": [row["model"]]}
+        (apart,) = run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), one))["rows"]
+        assert without([row], "cpu_s") == without([apart], "cpu_s")
+    assert [row["graphs"] for row in many] == [4, 4, 3, 4]
+    assert without(run_learners(study_of(ranks, settings))["rows"], "cpu_s") == without(many, "cpu_s")
+
+
 def test_better_is_less_of_a_cover_and_more_of_a_cut():
     policy, random = np.array([9.0, 8.0, 9.0]), np.array([10.0, 10.0, 10.0])
     less, more = (compared(policy, random, sense) for sense in ("minimise", "maximise"))

@@ -146,15 +146,16 @@ def _rows(group: Group, alone: Context, cells: list[Cell], held: dict[str, Groun
 def _row(alone: Context, cell: Cell, held: dict[str, Grounds]) -> dict[str, Any]:
     """The line of one cell.
 
-    held   the graphs of the problem that this rank has had last, by its name; those of the cell afterwards
+    held   the graphs that this rank has had last, by `_makings`; those of the cell afterwards
     """
     case = _case_of(alone.case, cell)
     row = {"problem": cell.problem, "learner": cell.learner, "model": cell.model}
     try:
-        if cell.problem not in held:
+        key = _makings(case)
+        if key not in held:
             held.clear()
-            held[cell.problem] = _grounds(replace(alone, case=case), cell.problem)
-        return {**row, **_trained(replace(alone, case=case), held[cell.problem])}
+            held[key] = _grounds(replace(alone, case=case), cell.problem)
+        return {**row, **_trained(replace(alone, case=case), held[key])}
     except CaseError as error:
         return {**row, "excluded": str(error), "beats": None, "weights": ""}
 
@@ -174,6 +175,12 @@ def _case_of(case: Case, cell: Cell) -> Case:
         if set(words.split()) <= {cell.problem, cell.learner, cell.model}:
             case = with_variant(case, settings, f"study.settings: {text}")
     return case
+
+
+def _makings(case: Case) -> bytes:
+    """All that decides the graphs of a cell and how they are held: cells that share it share them."""
+    counts = case.study.graphs_per_size, case.train.evaluate_graphs
+    return msgspec.json.encode((case.problem.name, case.graph, case.seed, counts, case.parallel))
 
 
 def _grounds(context: Context, name: str) -> Grounds:
