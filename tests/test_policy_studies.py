@@ -129,6 +129,26 @@ def test_cells_of_other_graphs_share_none(ranks):
     assert without(run_learners(study_of(ranks, settings))["rows"], "cpu_s") == without(many, "cpu_s")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("dqn agent.learner=ppo", r"agent\.learner is what a cell is named by"),
+        ("mvc problem.name=mis", r"problem\.name has no effect"),
+        ("mvc study.steps=9", r"study\.steps has no effect"),
+    ],
+)
+def test_settings_that_no_cell_follows_are_refused(text, words):
+    with pytest.raises(CaseError, match=words):
+        run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), {**CELLS, "study.settings": [text]}))
+
+
+def test_settings_that_are_wrong_together_exclude_a_cell():
+    settings = {**CELLS, "study.problems": ["mvc"], "study.settings": ["dqn agent.epsilon_start=0.01"]}
+    rows = run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))["rows"]
+    assert "agent.epsilon_start = 0.01" in rows[0]["excluded"]
+    assert not rows[1]["excluded"]
+
+
 def test_better_is_less_of_a_cover_and_more_of_a_cut():
     policy, random = np.array([9.0, 8.0, 9.0]), np.array([10.0, 10.0, 10.0])
     less, more = (compared(policy, random, sense) for sense in ("minimise", "maximise"))
@@ -227,6 +247,33 @@ def test_the_first_line_at_all_targets_counts():
 def test_targets_go_with_families(settings):
     with pytest.raises(CaseError, match=r"study\.(targets|families)"):
         run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), {**COURSE, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("variants", "words"),
+    [
+        (["a", "b graph.nodes=[30,32]"], r"b graph\.nodes=\[30,32\]: graph\.nodes has no effect there"),
+        (["a", "b problem.name=mis"], r"problem\.name has no effect"),
+        (["a study.graphs_per_size=2"], r"study\.graphs_per_size has no effect"),
+        (["a study.seeds=[2]"], r"study\.seeds has no effect"),
+        (["a study.stop=true"], r"study\.alone that a training reads would be right"),
+        (["a policy.weights=none.npz"], r"policy\.weights has no effect"),
+        (["a train.graphs={generator='er'}"], r"train\.graphs has no effect"),
+        (["a", "b agent.batch=4", "a agent.batch=8"], r"found \"a\" twice"),
+        (["a", "b agent.epsilon_end=0.5 agent.epsilon_start=0.05"], r"at most agent\.epsilon_start = 0\.05"),
+        (["a", "b parallel.data=3"], r"variants: b parallel\.data=3: agent\.batch: must be a multiple of"),
+        (["a", "b agent.learner=none"], r"variants: b agent\.learner=none: .*none"),
+        (
+            ["a", "b study.alone=true parallel.spatial=7"],
+            r"variants: b .*spatial: must divide the 1 rank",
+        ),
+    ],
+)
+def test_variants_are_checked_before_the_first_training(variants, words, monkeypatch):
+    monkeypatch.setattr("app.tasks.studies.progress.train_policy", None)
+    settings = {**COURSE, "study.variants": variants}
+    with pytest.raises(CaseError, match=words):
+        run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))
 
 
 def test_references_are_optima_of_small_graphs(ranks):

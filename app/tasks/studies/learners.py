@@ -36,10 +36,11 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import cells_at_once
 from app.tasks.studies.quality import digest_text
-from app.tasks.studies.variants import split_variant, with_variant
+from app.tasks.studies.variants import refuse_conflicts, refuse_keys, split_variant, with_variant
 from app.text import show, toml_value
 
 PLAYS = 10  # of the random policy on each graph, of which the mean counts
+NAMING = ("agent.learner", "policy.model")  # that no line of study.settings may change
 ERRORS = 2.0  # standard errors by which a cell must be better than the random policy
 COLUMNS = (
     "problem", "learner", "model", "policy", "random", "ratio", "standard_error", "won", "graphs", "beats",
@@ -110,7 +111,12 @@ def _check_names(case: Case, cells: list[Cell]) -> None:
         with_variant(case, {"policy.model": toml_value(model)}, f"study.embeddings: {show(model)}")
     for text in case.study.settings:
         words, settings = split_variant(text)
-        with_variant(case, settings, f"study.settings: {text}")
+        place = f"study.settings: {text}"
+        refuse_keys(settings, ("graph", "study.graphs_per_size"), place)
+        for key in NAMING:
+            if key in settings:
+                raise CaseError(f"{place}: {key} is what a cell is named by; its name alone would be right")
+        with_variant(case, settings, place)
         for word in words.split():
             if not _is_known(case, word):
                 right = "names of problems, learners and embeddings would be right"
@@ -151,6 +157,7 @@ def _row(alone: Context, cell: Cell, held: dict[str, Grounds]) -> dict[str, Any]
     case = _case_of(alone.case, cell)
     row = {"problem": cell.problem, "learner": cell.learner, "model": cell.model}
     try:
+        refuse_conflicts(case, "study.settings")
         key = _makings(case)
         if key not in held:
             held.clear()
