@@ -23,7 +23,7 @@ from app.tasks.context import Context
 from app.tasks.studies.counted import counted_seconds
 from app.tasks.studies.learners import compared, run_learners
 from app.tasks.studies.progress import Course, run_progress
-from app.tasks.studies.references import find_references
+from app.tasks.studies.references import find_references, ratios_to
 from app.tasks.studies.selection import read_rule, run_selection
 from app.tasks.studies.strong_scaling import PAPER, speedups
 from app.tasks.studies.variants import split_variant, with_variant
@@ -73,6 +73,13 @@ def test_the_study_of_selection(ranks, shared_path):
     if ranks.rank == 0:
         rows = list(csv.DictReader((shared_path / "out" / "selection.csv").open()))
         assert [int(row["cover"]) for row in rows] == [row["cover"] for row in found["rows"]]
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_selection_on_a_graph_without_edges(problem):
+    settings = {**SELECTION, "study.measured": ["er:1:0.5"], "problem.name": problem}
+    for row in run_selection(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))["rows"]:
+        assert (row["cover_ratio"], row["evaluations_ratio"], row["edges"]) == (1, 1, 0)
 
 
 def test_a_rule_is_read_with_its_fraction():
@@ -274,6 +281,13 @@ def test_variants_are_checked_before_the_first_training(variants, words, monkeyp
     settings = {**COURSE, "study.variants": variants}
     with pytest.raises(CaseError, match=words):
         run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))
+
+
+def test_ratios_of_zeros():
+    best, found = np.array([0, 4, 4]), np.array([0, 4, 8])
+    assert ratios_to(best, found, "minimise").tolist() == [1, 1, 2]
+    assert ratios_to(found, best, "maximise").tolist() == [1, 1, 2]
+    assert ratios_to(best, np.array([0, 0, 2]), "maximise").tolist() == [1, np.inf, 2]
 
 
 def test_references_are_optima_of_small_graphs(ranks):

@@ -34,7 +34,7 @@ from app.tasks.context import Context
 from app.tasks.studies.cells import cell
 from app.tasks.studies.counted import counted_seconds
 from app.tasks.studies.quality import digest_text
-from app.tasks.studies.references import References, find_references
+from app.tasks.studies.references import References, find_references, ratios_to
 from app.tasks.studies.scaling import calibration_of
 from app.tasks.studies.variants import check_training, refuse_keys, split_variant, with_variant
 from app.text import show
@@ -79,9 +79,7 @@ class Tests:
             envs = rolled_out_one_at_a_time(only_this_rank(group.device), net, params, self.blocks)
             mine = [net.problem.objective(env.chosen, env.totals) for env in envs]
             values[group.rank :: group.size] = mine
-        ratio = group.sum_integers(values) / self.references.values
-        if net.problem.sense == "maximise":
-            ratio = 1 / ratio
+        ratio = ratios_to(self.references.values, group.sum_integers(values), net.problem.sense)
         of = np.array(self.families)
         return {family: float(ratio[of == family].mean()) for family in dict.fromkeys(self.families)}
 

@@ -30,7 +30,7 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell
-from app.tasks.studies.references import find_references
+from app.tasks.studies.references import find_references, ratios_to
 
 TRAINING_GRAPHS = 300
 TRAINING_NODES = (50, 100)
@@ -204,9 +204,7 @@ def _read_set(context: Context, path: str) -> tuple[list[Loaded], np.ndarray]:
 def ratios(tests: TestSet, values: np.ndarray) -> np.ndarray:
     """Approximation ratios of objectives [graphs], from 1 for the reference upwards; their mean is the AAR of
     RL4GO section 7.2."""
-    if tests.problem.sense == "maximise":
-        return tests.reference / values
-    return values / tests.reference
+    return ratios_to(tests.reference, values, tests.problem.sense)
 
 
 def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict[str, Any]:
