@@ -37,6 +37,7 @@ from app.tasks.context import Context
 from app.tasks.studies import gnn_inference
 from app.tasks.studies.gnn_memory import run_memory
 from app.tasks.studies.gnn_models import run_depth, run_models
+from app.tasks.studies.gnn_sampling import run_sampling
 from app.tasks.studies.gnn_speed import run_breakdown
 from app.tasks.studies.gnn_stages import Staged
 from app.tasks.studies.gnn_subjects import split_settings, subjects, with_settings
@@ -152,6 +153,36 @@ def test_wrong_studies_are_refused(group):
     ):
         with pytest.raises(CaseError, match=wrong):
             run(study_of(alone(group), settings))
+
+
+@pytest.mark.parametrize(
+    ("run", "settings", "words"),
+    [
+        (run_models, {"study.models": ["gin", "gcn first_product=cached"]}, r"cached: gnn\.first_product: "),
+        (run_models, {"study.models": ["gin", "gcn epochs=0"]}, r"gnn\.epochs: must be at least 1"),
+        (run_models, {"study.models": ["gcn", "gcn weights=no.npz"]}, r"no\.npz: gnn\.weights: a study"),
+        (run_models, {"study.models": ["gat", "gcn heads=4"]}, r"gcn heads=4: gnn\.heads: is not read"),
+        (run_models, {"study.models": ["gcn", "gcn model=gin"]}, r"gnn\.model: the first word says"),
+        (run_models, {"study.models": ["gcn", "gnc"]}, r"models: gnc: gnn: unknown layer 'gnc'"),
+        (run_models, {"study.models": ["gcn", "gin"], "gnn.heads": 2}, r"gnn\.heads: is not read by gcn"),
+        (run_models, {"gnn.layers": ["gcn 4", "gcn"]}, r'gnn\.layers: is not read by study\.kind = "models"'),
+        (run_models, {"gnn.epochs": 0}, r"gnn\.epochs: must be at least 1"),
+        (run_depth, {"gnn.epochs": 0}, r"gnn\.epochs: must be at least 1"),
+        (run_depth, {"gnn.model": "gin", "gnn.own_loops": False}, r"gnn\.own_loops: is not read by gin"),
+        (run_sampling, {"gnn.epochs": 0}, r"gnn\.epochs: must be at least 1"),
+        (run_breakdown, {"gnn.heads": 2}, r"gnn\.heads: is not read by gcn"),
+    ],
+)  # fmt: skip
+def test_trainings_are_checked_before_the_first_one(group, run, settings, words, monkeypatch):
+    monkeypatch.setattr("app.tasks.studies.gnn_subjects.make_subject", None)
+    kind = {run_models: "models", run_depth: "depth", run_sampling: "sampling", run_breakdown: "breakdown"}
+    with pytest.raises(CaseError, match=words):
+        run(study_of(alone(group), {**settings, "study.kind": kind[run]}))
+
+
+def test_a_key_that_one_of_the_models_reads_is_right(group):
+    settings = {"study.models": ["gcn", "gat"], "gnn.heads": 2, "gnn.own_loops": False, "study.seeds": [1]}
+    assert len(run_models(study_of(alone(group), settings))["rows"]) == 2
 
 
 # ---- time -------------------------------------------------------------------------------------------------

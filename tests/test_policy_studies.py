@@ -23,7 +23,7 @@ from app.tasks.context import Context
 from app.tasks.studies.counted import counted_seconds
 from app.tasks.studies.learners import compared, run_learners
 from app.tasks.studies.progress import Course, run_progress
-from app.tasks.studies.references import find_references
+from app.tasks.studies.references import find_references, ratios_to
 from app.tasks.studies.selection import read_rule, run_selection
 from app.tasks.studies.strong_scaling import PAPER, speedups
 from app.tasks.studies.variants import split_variant, with_variant
@@ -75,6 +75,13 @@ def test_the_study_of_selection(ranks, shared_path):
         assert [int(row["cover"]) for row in rows] == [row["cover"] for row in found["rows"]]
 
 
+@pytest.mark.parametrize("problem", ["mvc", "mis"])
+def test_selection_on_a_graph_without_edges(problem):
+    settings = {**SELECTION, "study.measured": ["er:1:0.5"], "problem.name": problem}
+    for row in run_selection(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))["rows"]:
+        assert (row["cover_ratio"], row["evaluations_ratio"], row["edges"]) == (1, 1, 0)
+
+
 def test_a_rule_is_read_with_its_fraction():
     assert (read_rule("adaptive").name, read_rule("fraction 0.01").fraction) == ("adaptive", 0.01)
     for wrong in ("fraction", "fraction 0", "fraction x", "adaptive 0.1", "fraction 0.1 0.2"):
@@ -113,6 +120,40 @@ def test_what_a_case_refuses_is_excluded_with_the_reason():
     assert "order of the choices" in rows[0]["excluded"]
     assert rows[0]["beats"] is None
     assert not rows[1]["excluded"]  # reinforce has no replay memory
+
+
+def test_cells_of_other_graphs_share_none(ranks):
+    """A rank that has had a cell on smaller graphs trains on those of its own settings."""
+    sizes = ["gcn graph.nodes=[18,20]", "gin study.graphs_per_size=3", "sage train.evaluate_graphs=1"]
+    settings = {**CELLS, "study.problems": ["mvc"], "study.learners": ["dqn"], "study.settings": sizes}
+    settings["study.embeddings"] = ["structure2vec", "gcn", "gin", "sage"]
+    many = run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))["rows"]
+    for row in many:
+        one = {**settings, "study.embeddings": [row["model"]]}
+        (apart,) = run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), one))["rows"]
+        assert without([row], "cpu_s") == without([apart], "cpu_s")
+    assert [row["graphs"] for row in many] == [4, 4, 3, 4]
+    assert without(run_learners(study_of(ranks, settings))["rows"], "cpu_s") == without(many, "cpu_s")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("dqn agent.learner=ppo", r"agent\.learner is what a cell is named by"),
+        ("mvc problem.name=mis", r"problem\.name has no effect"),
+        ("mvc study.steps=9", r"study\.steps has no effect"),
+    ],
+)
+def test_settings_that_no_cell_follows_are_refused(text, words):
+    with pytest.raises(CaseError, match=words):
+        run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), {**CELLS, "study.settings": [text]}))
+
+
+def test_settings_that_are_wrong_together_exclude_a_cell():
+    settings = {**CELLS, "study.problems": ["mvc"], "study.settings": ["dqn agent.epsilon_start=0.01"]}
+    rows = run_learners(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))["rows"]
+    assert "agent.epsilon_start = 0.01" in rows[0]["excluded"]
+    assert not rows[1]["excluded"]
 
 
 def test_better_is_less_of_a_cover_and_more_of_a_cut():
@@ -213,6 +254,40 @@ def test_the_first_line_at_all_targets_counts():
 def test_targets_go_with_families(settings):
     with pytest.raises(CaseError, match=r"study\.(targets|families)"):
         run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), {**COURSE, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("variants", "words"),
+    [
+        (["a", "b graph.nodes=[30,32]"], r"b graph\.nodes=\[30,32\]: graph\.nodes has no effect there"),
+        (["a", "b problem.name=mis"], r"problem\.name has no effect"),
+        (["a study.graphs_per_size=2"], r"study\.graphs_per_size has no effect"),
+        (["a study.seeds=[2]"], r"study\.seeds has no effect"),
+        (["a study.stop=true"], r"study\.alone that a training reads would be right"),
+        (["a policy.weights=none.npz"], r"policy\.weights has no effect"),
+        (["a train.graphs={generator='er'}"], r"train\.graphs has no effect"),
+        (["a", "b agent.batch=4", "a agent.batch=8"], r"found \"a\" twice"),
+        (["a", "b agent.epsilon_end=0.5 agent.epsilon_start=0.05"], r"at most agent\.epsilon_start = 0\.05"),
+        (["a", "b parallel.data=3"], r"variants: b parallel\.data=3: agent\.batch: must be a multiple of"),
+        (["a", "b agent.learner=none"], r"variants: b agent\.learner=none: .*none"),
+        (
+            ["a", "b study.alone=true parallel.spatial=7"],
+            r"variants: b .*spatial: must divide the 1 rank",
+        ),
+    ],
+)
+def test_variants_are_checked_before_the_first_training(variants, words, monkeypatch):
+    monkeypatch.setattr("app.tasks.studies.progress.train_policy", None)
+    settings = {**COURSE, "study.variants": variants}
+    with pytest.raises(CaseError, match=words):
+        run_progress(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))
+
+
+def test_ratios_of_zeros():
+    best, found = np.array([0, 4, 4]), np.array([0, 4, 8])
+    assert ratios_to(best, found, "minimise").tolist() == [1, 1, 2]
+    assert ratios_to(found, best, "maximise").tolist() == [1, 1, 2]
+    assert ratios_to(best, np.array([0, 0, 2]), "maximise").tolist() == [1, np.inf, 2]
 
 
 def test_references_are_optima_of_small_graphs(ranks):

@@ -5,14 +5,23 @@ import json
 import re
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from jobs import mpirun, run_job
+from mpi4py import MPI
 from msgspec.structs import replace
 
+from app.case.file import build
+from app.comm.group import Group
 from app.commands.report import report
+from app.device import HostDevice
+from app.log import Log
+from app.problems.table import make_problem
 from app.recipes import RECIPES
+from app.tasks.context import Context
+from app.tasks.studies import quality
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -62,6 +71,40 @@ def test_a_quality_of_cuts_is_above_one_and_has_no_independent_sets(tmp_path):
     result, printed = study(tmp_path / "out", 1, *keys)
     assert all(row["ratio"] >= 1 and "independent_set_ratio" not in row for row in result["rows"])
     assert "IS ratio" not in printed and "ratios to the optimum, proved for each" in printed
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("problem", "best", "found", "wanted"),
+    [
+        ("maxcut", [0, 0], [0, 0], [1, 1]), ("maxcut", [0, 6], [0, 4], [1, 1.5]),
+        ("maxcut", [0, 6], [0, 0], [1, None]), ("mvc", [0, 4], [0, 6], [1, 1.5]),
+    ],
+)  # fmt: skip
+def test_a_graph_on_which_nothing_is_to_be_gained_counts_as_one(problem, best, found, wanted):
+    """A cut of nothing where there is more has no ratio."""
+    graphs = [SimpleNamespace(graph=SimpleNamespace(n=n)) for n in (2, 8)]
+    tests = quality.TestSet("er", graphs, [], np.array(best), "", make_problem(problem))
+    row = quality._row(tests, "learned", 1, np.array(found))
+    assert list(row["by_nodes"].values()) == wanted
+    assert row["ratio"] == (None if None in wanted else np.mean(wanted))
+    assert row.get("independent_set_ratio") == (0.75 if problem == "mvc" else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("mvc", "no such file: "), ("maxcut", "known covers say nothing of maxcut")]
+)
+def test_a_data_folder_that_is_not_read_is_told(tmp_path, name, said):
+    keys = {
+        "run.task": "study", "problem.name": name, "study.families": ["er"], "study.sizes": [2], "seed": 1,
+        "study.graphs_per_size": 1, "study.seeds": [1], "study.steps": 4, "study.recipes": ["default"],
+        "study.data": str(tmp_path / "none"), "train.evaluate_graphs": 1, "search.steps": 20,
+    }  # fmt: skip
+    lines, log = [], Log(False)
+    log.info = lambda text, *values: lines.append(text % values)
+    found = quality.run_quality(Context(build(keys), Group(MPI.COMM_SELF, HostDevice()), log, None))
+    assert any(f"er: the test graphs are generated: {said}" in line for line in lines)
+    assert all(np.isfinite(row["ratio"]) for row in found["rows"])
 
 
 def test_recipes_lead_from_the_papers_to_the_default():

@@ -220,6 +220,19 @@ def test_two_files_of_one_name_are_two_data_sets(ranks, shared_path):
     ranks.max_integer(0)  # before a rank removes the folder
 
 
+def test_one_file_with_other_seeds_is_another_line(ranks, shared_path):
+    path = two_groups(ranks, shared_path / "a", 1)
+    settings = {
+        **TINY, **SMALL, "run.task": "study", "study.datasets": [f"{path} seeds=1", f"{path} seeds=2"],
+        "study.seeds": [1, 2], "study.models": ["gcn"], "study.depths": [2], "study.widths": [3],
+    }  # fmt: skip
+    for kind in ("models", "depth"):
+        case = build({**settings, "study.kind": kind})
+        rows = run_study(Context(case, ranks, Log(False), None, Memory(stops=False)))["rows"]
+        assert [(row["seeds"], len(row["test"])) for row in rows] == [(1, 1), (2, 2)]
+    ranks.max_integer(0)  # before a rank removes the folder
+
+
 def two_groups(group, folder, seed):
     """FOLDER/twins.npz: a graph with features, labels and splits, written by rank 0. Ranks: all call."""
     path = folder / "twins.npz"

@@ -17,6 +17,7 @@ from app.tasks.policy import find_policy
 from app.tasks.solve import solve_graph
 from app.tasks.studies.cells import cell
 from app.tasks.studies.quality import digest_text
+from app.text import show
 
 PROBLEM_OF_FOLDER = {"mvc": "mvc", "large": "mvc", "maxcut": "maxcut", "tsp": "tsp"}
 COLUMNS = (
@@ -40,6 +41,7 @@ def run_answers(context: Context) -> dict[str, Any]:
     """Solve every graph of the study's sets; answers.csv, and a line for each graph. Ranks: all call."""
     with raise_together(context.group, "reading the catalogue"):
         entries = read_catalogue(context.case.study.catalogue, context.case.study.sets)
+        _refuse_missing(context.case.study.catalogue, entries)
     rows, instances = [], []
     for entry in entries:
         instance = cell(context, f"{entry.problem} {entry.file}", partial(_solve, context, entry))
@@ -54,7 +56,14 @@ def run_answers(context: Context) -> dict[str, Any]:
 
 
 def read_catalogue(path: str, sets: list[str]) -> list[Entry]:
-    """The graphs in the folders `sets` of a TOML catalogue: tables [[file]] with path and best_value."""
+    """The graphs in the folders `sets` of a TOML catalogue: tables [[file]] with path and best_value.
+
+    Raises CaseError.
+    """
+    for name in sets:
+        if name not in PROBLEM_OF_FOLDER:
+            right = f"{', '.join(PROBLEM_OF_FOLDER)} would be right"
+            raise CaseError(f"study.sets: found {show(name)}; {right}")
     if not path:
         raise CaseError(
             "study.catalogue: name a catalogue.toml, or set LOCKSTEP_DATA to a folder that has one"
@@ -72,10 +81,28 @@ def read_catalogue(path: str, sets: list[str]) -> list[Entry]:
         known = PROBLEM_OF_FOLDER.get(kind)
         if kind in sets and known is not None and not each["path"].endswith(".tour"):
             name = os.path.join(folder, each["path"])
-            found.append(Entry(name, known, ".clq" in each["path"], each.get("best_value")))
+            found.append(Entry(name, known, ".clq" in each["path"], _best_value(path, each)))
     if not found:
         raise CaseError(f"{path}: has no graphs in the folders {', '.join(sets)}")
     return found
+
+
+def _best_value(path: str, listed: dict[str, Any]) -> int | None:
+    """The best value known of a file of the catalogue, None where it has none. Raises CaseError."""
+    best = listed.get("best_value")
+    if best is None or type(best) is int:
+        return best
+    place = f"{path}: {shown(listed['path'], 200)}: best_value"
+    raise CaseError(f"{place}: must be an integer, or be left out, got {show(best)}")
+
+
+def _refuse_missing(path: str, entries: list[Entry]) -> None:
+    """Refuse a catalogue whose files are not there, before the first one is solved. Raises CaseError."""
+    missing = [entry.file for entry in entries if not os.path.isfile(entry.file)]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        right = "a path relative to the catalogue would be right"
+        raise CaseError(f"{path}: no such file: {shown(missing[0], 200)}{more}; {right}")
 
 
 def _solve(context: Context, entry: Entry) -> dict[str, Any]:
@@ -97,17 +124,24 @@ def _row(entry: Entry, instance: dict[str, Any]) -> dict[str, Any]:
     gap = instance["gap"]
     row.update(
         file=os.path.basename(entry.file), problem=entry.problem, best_known=entry.best,
-        ratio=round(instance["objective"] / entry.best, 6) if entry.best else None,
+        ratio=_ratio(instance["objective"], entry.best),
         gap_percent=None if gap is None else round(100 * gap, 3),
     )  # fmt: skip
     return row
 
 
+def _ratio(objective: float, best: int | None) -> float | None:
+    """An objective over the best known value; of two zeros 1, and None where there is no ratio."""
+    if best:
+        return round(objective / best, 6)
+    return 1.0 if best == objective else None
+
+
 def _say(context: Context, row: dict[str, Any]) -> None:
     """One line on a graph."""
-    known = (
-        "none known" if row["best_known"] is None else f"best known {row['best_known']} ({row['ratio']:.4f})"
-    )
+    known = "none known" if row["best_known"] is None else f"best known {row['best_known']}"
+    if row["ratio"] is not None:
+        known += f" ({row['ratio']:.4f})"
     gap = (
         "no bound"
         if row["gap_percent"] is None
@@ -123,9 +157,9 @@ def _summary(context: Context, rows: list[dict[str, Any]]) -> None:
     """By problem: how many graphs reached the best known value, and how many were proved."""
     for problem in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == problem]
-        known = [row for row in mine if row["ratio"] is not None]
+        known = [row for row in mine if row["best_known"] is not None]
         reached = sum(row["objective"] == row["best_known"] for row in known)
-        worst = max((abs(row["ratio"] - 1) for row in known), default=0.0)
+        worst = max((abs(row["ratio"] - 1) for row in known if row["ratio"] is not None), default=0.0)
         proved = sum(bool(row["optimal"]) for row in mine)
         context.log.info(
             "%s: best known value on %d of %d graphs, at worst %.3f %% away, %d of %d proved optimal",

@@ -10,12 +10,22 @@ from typing import Any
 
 import msgspec
 
+from app.case.config import Case
 from app.case.gnn import GnnCase
 from app.comm.guard import digest
+from app.errors import CaseError
+from app.gnn.model import check_layers
 from app.plots.charts import plot_bars, plot_lines
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell
-from app.tasks.studies.gnn_subjects import Subject, split_settings, subjects, train, with_settings
+from app.tasks.studies.gnn_subjects import (
+    Subject,
+    check_training,
+    split_settings,
+    subjects,
+    train,
+    with_settings,
+)
 from app.tasks.studies.quality import digest_text
 
 MEASURED = (
@@ -29,11 +39,11 @@ DEPTH_COLUMNS = ("dataset", "depth", "width", *MEASURED, "recipe")
 def run_models(context: Context) -> dict[str, Any]:
     """Every layer kind on every data set. Ranks: all call."""
     rows, digests = [], {}
-    for subject in subjects(context):
-        for text in context.case.study.models:
-            kind, settings = split_settings(text)
-            gnn = with_settings(subject.gnn, {"model": kind, **settings}, f"study.models: {text}")
-            key = f"{subject.name} {subject.recipe} {text}"
+    case, models = context.case, context.case.study.models
+    for subject in subjects(context, lambda recipe: [_model(case, recipe, text) for text in models]):
+        for text in models:
+            (kind, settings), gnn = split_settings(text), _model(case, subject.gnn, text)
+            key = _key(subject, text)
             measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
             name = " ".join([kind, *(key for key, value in settings.items() if value == "true")])
             rows.append({"dataset": subject.name, "model": name, **measured, "recipe": subject.recipe})
@@ -47,21 +57,48 @@ def run_models(context: Context) -> dict[str, Any]:
 def run_depth(context: Context) -> dict[str, Any]:
     """Every depth and width on every data set; one layer has no width. Ranks: all call."""
     rows, digests, study = [], {}, context.case.study
-    for subject in subjects(context):
-        for depth in study.depths:
-            for width in study.widths if depth > 1 else [0]:
-                gnn = msgspec.structs.replace(
-                    subject.gnn, depth=depth, hidden=width or subject.gnn.hidden, layers=[]
-                )
-                key = f"{subject.name} {subject.recipe} {depth} {width}"
-                measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
-                shape = {"dataset": subject.name, "depth": depth, "width": width}
-                rows.append({**shape, **measured, "recipe": subject.recipe})
-                _say(context, f"{subject.name}, {depth} layers of {width}", rows[-1])
-                _write(context, "depth.csv", DEPTH_COLUMNS, rows)
+    shapes = [(depth, width) for depth in study.depths for width in (study.widths if depth > 1 else [0])]
+    for subject in subjects(context, lambda recipe: [_shaped(recipe, *shape) for shape in shapes]):
+        for depth, width in shapes:
+            gnn = _shaped(subject.gnn, depth, width)
+            key = _key(subject, f"{depth} {width}")
+            measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
+            shape = {"dataset": subject.name, "depth": depth, "width": width}
+            rows.append({**shape, **measured, "recipe": subject.recipe})
+            _say(context, f"{subject.name}, {depth} layers of {width}", rows[-1])
+            _write(context, "depth.csv", DEPTH_COLUMNS, rows)
     if context.folder is not None and context.case.output.plots:
         _plot_depth(context, rows)
     return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def _model(case: Case, recipe: GnnCase, text: str) -> GnnCase:
+    """The recipe of a data set with a layer kind and its settings. Raises CaseError where it could not train,
+    or a setting is read by no layer."""
+    kind, settings = split_settings(text)
+    place = f"study.models: {text}"
+    for key in ("model", "layers"):
+        if key in settings:
+            raise CaseError(f"{place}: gnn.{key}: the first word says what the layers are; leave it out")
+    own = with_settings(GnnCase(depth=recipe.depth), {"model": kind, **settings}, place)
+    try:
+        check_layers(own)
+    except CaseError as error:
+        raise CaseError(f"{place}: {error}") from None
+    gnn = with_settings(recipe, {"model": kind, **settings}, place)
+    check_training(case, gnn, place)
+    return gnn
+
+
+def _shaped(recipe: GnnCase, depth: int, width: int) -> GnnCase:
+    """The recipe of a data set with other layers; width 0: of no layer."""
+    return msgspec.structs.replace(recipe, depth=depth, hidden=width or recipe.hidden)
+
+
+def _key(subject: Subject, text: str) -> str:
+    """The name of a cell: one data set may be there twice, with other settings or other seeds."""
+    seeds = " ".join(map(str, subject.seeds))
+    return f"{subject.name} {subject.recipe} {text}, seeds {seeds}"
 
 
 def measure(subject: Subject, gnn: GnnCase) -> tuple[dict[str, Any], str]:

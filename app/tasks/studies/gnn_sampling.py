@@ -50,8 +50,10 @@ def run_sampling(context: Context) -> dict[str, Any]:
     if context.group.size > 1:
         raise CaseError("study.kind: sampling runs on one rank: python run.py FILE")
     rows, reached, digests = [], [], {}
-    for subject in subjects(context):
-        pairs = _pairs(context, subject)
+    for subject in subjects(context, lambda recipe: [pair.gnn for pair in _pairs(context, recipe)]):
+        if subject.data.multilabel:
+            raise CaseError(f"{subject.name}: study.kind: sampling knows one label for each node")
+        pairs = _pairs(context, subject.gnn)
         for seed in subject.seeds:
             key = " ".join(filter(None, (subject.name, subject.recipe, str(seed))))
             found, weights = cell(context, key, partial(_compare, context, subject, pairs, seed))
@@ -68,11 +70,11 @@ def run_sampling(context: Context) -> dict[str, Any]:
     return {"digest": digest_text(digests), "rows": rows, "reached": reached, "instances": []}
 
 
-def _pairs(context: Context, subject: Subject) -> list[Pair]:
-    """Those whose sizes the study has. Raises CaseError."""
-    gnn, study = subject.gnn, context.case.study
-    if subject.data.multilabel or gnn.residual or gnn.layer_norm or not gnn.bias:
-        raise CaseError("study.kind: sampling knows one label for each node, and plain layers with a bias")
+def _pairs(context: Context, gnn: GnnCase) -> list[Pair]:
+    """Those whose sizes the study has, by the recipe of a data set. Raises CaseError."""
+    study = context.case.study
+    if gnn.residual or gnn.layer_norm or not gnn.bias:
+        raise CaseError("study.kind: sampling knows plain layers with a bias")
     plain = msgspec.structs.replace(gnn, layers=[], edge_weights=False)
     known = (
         (NeighbourSampler, study.fanouts, study.epochs),

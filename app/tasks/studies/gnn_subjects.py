@@ -4,18 +4,21 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 import msgspec
 
-from app.case.check import mistakes
+from app.case.check import conflicts, mistakes
+from app.case.config import Case
 from app.case.gnn import GnnCase
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
+from app.gnn.layers.layer import parse_layer
 from app.gnn.metrics import Scores
+from app.gnn.model import Model, check_layers
 from app.gnn.training import Fit, fit
 from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
@@ -25,6 +28,7 @@ from app.tasks.classify import load
 from app.tasks.context import Context
 
 SETTING = re.compile(r"\s+(\w+)=(\S+)$")
+OF_KINDS = ("heads", "normalisation", "own_loops", "edge_weights", "first_product")  # that few layers read
 CLOCKED_EPOCHS = 5  # of which the median counts
 
 
@@ -66,23 +70,89 @@ class Trained:
     epoch_cpu_s: float
 
 
-def subjects(context: Context) -> Iterator[Subject]:
-    """The data sets of the study one after the other; without any, [graph]. Ranks: all call."""
+@dataclass(frozen=True)
+class Asked:
+    """A data set of a study as the case names it.
+
+    path    of its file; "": [graph]
+    place   where mistakes are said to be
+    """
+
+    path: str
+    gnn: GnnCase
+    seeds: list[int]
+    recipe: str
+    place: str
+
+
+def subjects(
+    context: Context, trainings: Callable[[GnnCase], list[GnnCase]] | None = None
+) -> Iterator[Subject]:
+    """The data sets of the study one after the other; without any, [graph]. Ranks: all call.
+
+    trainings   what the study trains by the recipe of a data set; None: the recipe as it is
+    Raises      CaseError before the first one where any of them is wrong
+    """
     case, names = context.case, {}
-    for text in case.study.datasets or [""]:
-        path, settings = split_settings(text)
+    asked = [_asked(case, text) for text in case.study.datasets or [""]]
+    for each in asked:
+        check_training(case, each.gnn, each.place)
+        if trainings is None:
+            check_layers(each.gnn)
+        else:
+            _check_trainings(case, each, trainings(each.gnn))
+    for each in asked:
         graph = case.graph
-        if path:
-            if not os.path.isfile(path):
-                raise CaseError(
-                    f"study.datasets: no such file: {path}; set LOCKSTEP_DATA to the data's folder"
-                )
-            graph = msgspec.structs.replace(graph, path=[path], generator="")
-        seeds = case.study.seeds[: _number_of_seeds(settings, text)]
-        gnn = with_settings(case.gnn, settings, f"study.datasets: {text}")
-        changed = msgspec.structs.replace(case, graph=graph, gnn=gnn)
-        subject = make_subject(replace(context, case=changed), seeds, _recipe(settings))
-        yield replace(subject, name=distinct_name(names, subject.name, path))
+        if each.path:
+            graph = msgspec.structs.replace(graph, path=[each.path], generator="")
+        changed = msgspec.structs.replace(case, graph=graph, gnn=each.gnn)
+        subject = make_subject(replace(context, case=changed), each.seeds, each.recipe)
+        yield replace(subject, name=distinct_name(names, subject.name, each.path))
+
+
+def _asked(case: Case, text: str) -> Asked:
+    """A data set from its line in study.datasets. Raises CaseError."""
+    path, settings = split_settings(text)
+    if path and not os.path.isfile(path):
+        raise CaseError(f"study.datasets: no such file: {path}; set LOCKSTEP_DATA to the data's folder")
+    place = f"study.datasets: {text}" if text else "study"
+    seeds = case.study.seeds[: _number_of_seeds(settings, text)]
+    return Asked(path, with_settings(case.gnn, settings, place), seeds, _recipe(settings), place)
+
+
+def check_training(case: Case, gnn: GnnCase, place: str) -> None:
+    """Refuse a training that could not begin, whatever the data, or begins with weights. Raises CaseError."""
+    if gnn.weights:
+        raise CaseError(f"{place}: gnn.weights: a study draws the weights it trains; leave it out")
+    if not gnn.epochs:
+        raise CaseError(f"{place}: gnn.epochs: must be at least 1 in a study, got 0")
+    wrong = list(conflicts(msgspec.structs.replace(case, gnn=gnn), {}))
+    if wrong:
+        raise CaseError(f"{place}: {'; '.join(wrong)}")
+    last = parse_layer(gnn.layers[-1]).width if gnn.layers else 0
+    Model(gnn, 1, last or 1)
+
+
+def _check_trainings(case: Case, asked: Asked, trainings: list[GnnCase]) -> None:
+    """Refuse what one training of a data set cannot do, and keys that none reads. Raises CaseError."""
+    kind = case.study.kind
+    if asked.gnn.layers:
+        raise CaseError(f'{asked.place}: gnn.layers: is not read by study.kind = "{kind}"; leave it out')
+    for gnn in trainings:
+        check_training(case, gnn, asked.place)
+    for key in OF_KINDS:
+        refusals = [_refusal(gnn, key, getattr(asked.gnn, key)) for gnn in trainings]
+        if all(refusals):
+            raise CaseError(f"{asked.place}: {refusals[0]}")
+
+
+def _refusal(gnn: GnnCase, key: str, value: Any) -> str:
+    """Why the layers of a training do not read a value of a key; "" where they do."""
+    try:
+        check_layers(GnnCase(model=gnn.model, depth=gnn.depth, **{key: value}))
+    except CaseError as error:
+        return str(error)
+    return ""
 
 
 def distinct_name(names: dict[str, str], name: str, path: str) -> str:

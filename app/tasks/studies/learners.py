@@ -36,10 +36,11 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import cells_at_once
 from app.tasks.studies.quality import digest_text
-from app.tasks.studies.variants import split_variant, with_variant
+from app.tasks.studies.variants import refuse_conflicts, refuse_keys, split_variant, with_variant
 from app.text import show, toml_value
 
 PLAYS = 10  # of the random policy on each graph, of which the mean counts
+NAMING = ("agent.learner", "policy.model")  # that no line of study.settings may change
 ERRORS = 2.0  # standard errors by which a cell must be better than the random policy
 COLUMNS = (
     "problem", "learner", "model", "policy", "random", "ratio", "standard_error", "won", "graphs", "beats",
@@ -110,7 +111,12 @@ def _check_names(case: Case, cells: list[Cell]) -> None:
         with_variant(case, {"policy.model": toml_value(model)}, f"study.embeddings: {show(model)}")
     for text in case.study.settings:
         words, settings = split_variant(text)
-        with_variant(case, settings, f"study.settings: {text}")
+        place = f"study.settings: {text}"
+        refuse_keys(settings, ("graph", "study.graphs_per_size"), place)
+        for key in NAMING:
+            if key in settings:
+                raise CaseError(f"{place}: {key} is what a cell is named by; its name alone would be right")
+        with_variant(case, settings, place)
         for word in words.split():
             if not _is_known(case, word):
                 right = "names of problems, learners and embeddings would be right"
@@ -146,15 +152,17 @@ def _rows(group: Group, alone: Context, cells: list[Cell], held: dict[str, Groun
 def _row(alone: Context, cell: Cell, held: dict[str, Grounds]) -> dict[str, Any]:
     """The line of one cell.
 
-    held   the graphs of the problem that this rank has had last, by its name; those of the cell afterwards
+    held   the graphs that this rank has had last, by `_makings`; those of the cell afterwards
     """
     case = _case_of(alone.case, cell)
     row = {"problem": cell.problem, "learner": cell.learner, "model": cell.model}
     try:
-        if cell.problem not in held:
+        refuse_conflicts(case, "study.settings")
+        key = _makings(case)
+        if key not in held:
             held.clear()
-            held[cell.problem] = _grounds(replace(alone, case=case), cell.problem)
-        return {**row, **_trained(replace(alone, case=case), held[cell.problem])}
+            held[key] = _grounds(replace(alone, case=case), cell.problem)
+        return {**row, **_trained(replace(alone, case=case), held[key])}
     except CaseError as error:
         return {**row, "excluded": str(error), "beats": None, "weights": ""}
 
@@ -174,6 +182,12 @@ def _case_of(case: Case, cell: Cell) -> Case:
         if set(words.split()) <= {cell.problem, cell.learner, cell.model}:
             case = with_variant(case, settings, f"study.settings: {text}")
     return case
+
+
+def _makings(case: Case) -> bytes:
+    """All that decides the graphs of a cell and how they are held: cells that share it share them."""
+    counts = case.study.graphs_per_size, case.train.evaluate_graphs
+    return msgspec.json.encode((case.problem.name, case.graph, case.seed, counts, case.parallel))
 
 
 def _grounds(context: Context, name: str) -> Grounds:

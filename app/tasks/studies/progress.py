@@ -34,9 +34,10 @@ from app.tasks.context import Context
 from app.tasks.studies.cells import cell
 from app.tasks.studies.counted import counted_seconds
 from app.tasks.studies.quality import digest_text
-from app.tasks.studies.references import References, find_references
+from app.tasks.studies.references import References, find_references, ratios_to
 from app.tasks.studies.scaling import calibration_of
-from app.tasks.studies.variants import split_variant, with_variant
+from app.tasks.studies.variants import check_training, refuse_keys, split_variant, with_variant
+from app.text import show
 
 COLUMNS = (
     "variant", "seed", "step", "gradient_steps", "agent_s", "environment_s", "seconds", "processor_s",
@@ -78,9 +79,7 @@ class Tests:
             envs = rolled_out_one_at_a_time(only_this_rank(group.device), net, params, self.blocks)
             mine = [net.problem.objective(env.chosen, env.totals) for env in envs]
             values[group.rank :: group.size] = mine
-        ratio = group.sum_integers(values) / self.references.values
-        if net.problem.sense == "maximise":
-            ratio = 1 / ratio
+        ratio = ratios_to(self.references.values, group.sum_integers(values), net.problem.sense)
         of = np.array(self.families)
         return {family: float(ratio[of == family].mean()) for family in dict.fromkeys(self.families)}
 
@@ -110,10 +109,7 @@ def run_progress(context: Context) -> dict[str, Any]:
     """Train every variant with every seed. Ranks: all call; identical on all, apart from times."""
     case, log = context.case, context.log
     targets = _targets(case)
-    variants = {}
-    for text in case.study.variants:
-        name, settings = split_variant(text)
-        variants[name or text] = with_variant(case, settings, f"study.variants: {text}")
+    variants = _variants(context)
     references = _references(context)
     log.info("%d test graphs, ratios to %s", len(references.values), references.words())
     courses = []
@@ -136,6 +132,20 @@ def run_progress(context: Context) -> dict[str, Any]:
             _plot_times(context, reached)
     digests = {f"{course.variant}/{course.seed}": course.weights for course in courses}
     return {"digest": digest_text(digests), "rows": rows, "reached": reached, "instances": []}
+
+
+def _variants(context: Context) -> dict[str, Case]:
+    """The case of each training by its name. Raises CaseError where one of them could not begin."""
+    found: dict[str, Case] = {}
+    for text in context.case.study.variants:
+        place = f"study.variants: {text}"
+        name, settings = split_variant(text)
+        refuse_keys(settings, ("study.alone",), place)
+        if (name or text) in found:
+            raise CaseError(f"study.variants: found {show(name or text)} twice; a name each would be right")
+        case = found[name or text] = with_variant(context.case, settings, place)
+        check_training(case, 1 if case.study.alone else context.group.size, place)
+    return found
 
 
 def _reached(context: Context, case: Case, course: Course) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.compare import compare_graphs
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell
-from app.tasks.studies.references import find_references
+from app.tasks.studies.references import find_references, ratios_to
 
 TRAINING_GRAPHS = 300
 TRAINING_NODES = (50, 100)
@@ -56,7 +56,8 @@ def run_quality(context: Context) -> dict[str, Any]:
     for family in study.families:
         tests = _test_set(context, family)
         baselines = compare_graphs(context, tests.graphs)
-        lines[family] = {label: float(ratios(tests, np.array(v)).mean()) for label, v in baselines.items()}
+        means = {label: mean_ratio(ratios(tests, np.array(v))) for label, v in baselines.items()}
+        lines[family] = {label: mean for label, mean in means.items() if mean is not None}
         log.info("%s: %d test graphs, ratios to %s", family, len(tests.graphs), tests.source)
         for label, values in baselines.items():
             rows.append(_row(tests, label, "", np.array(values)))
@@ -69,7 +70,7 @@ def run_quality(context: Context) -> dict[str, Any]:
                 sizes, curve, digests[name] = cell(context, name, make)
                 curves[family][recipe].append(curve)
                 rows.append(_row(tests, f"learned, {recipe}", seed, np.array(sizes)))
-                log.info("%s, recipe %s, seed %d: AAR %.4f", family, recipe, seed, rows[-1]["ratio"])
+                log.info("%s, recipe %s, seed %d: AAR %s", family, recipe, seed, _shown(rows[-1]["ratio"]))
     _print_table(context, rows)
     if context.folder is not None:
         context.folder.write_json("quality.json", {"rows": rows, "curves": curves})
@@ -127,7 +128,7 @@ def _train_and_test(
         )  # fmt: skip
     with context.log.phase("test"):
         found = [
-            float(ratios(tests, _solution_sizes(context, training.net, weights, tests)).mean())
+            mean_ratio(ratios(tests, _solution_sizes(context, training.net, weights, tests)))
             for _, weights in snapshots
         ]
         sizes = _solution_sizes(context, training.net, training.weights, tests)
@@ -169,6 +170,9 @@ def _test_set(context: Context, family: str) -> TestSet:
         best = np.array([problem.bound(g.graph.n, int(c)) for g, c in zip(graphs, covers)])
         source = f"the best known covers of {os.path.basename(path)}"
     else:
+        if context.case.study.data:
+            why = f"no such file: {path}" if problem.known else f"known covers say nothing of {problem.name}"
+            context.log.info("%s: the test graphs are generated: %s", family, why)
         graphs = []
         for size in study.sizes:
             graphs += generate_set(group, family_table(family, size, study.graphs_per_size), size, "test")
@@ -204,22 +208,34 @@ def _read_set(context: Context, path: str) -> tuple[list[Loaded], np.ndarray]:
 def ratios(tests: TestSet, values: np.ndarray) -> np.ndarray:
     """Approximation ratios of objectives [graphs], from 1 for the reference upwards; their mean is the AAR of
     RL4GO section 7.2."""
-    if tests.problem.sense == "maximise":
-        return tests.reference / values
-    return values / tests.reference
+    return ratios_to(tests.reference, values, tests.problem.sense)
+
+
+def mean_ratio(found: np.ndarray) -> float | None:
+    """The mean of some ratios; None where one is infinite: of a value 0 where more is possible."""
+    mean = float(found.mean())
+    return mean if np.isfinite(mean) else None
+
+
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else round(ratio, 5)
+
+
+def _shown(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.4f}"
 
 
 def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict[str, Any]:
     """One line of the table: AAR, AAR by size, and of covers the ratio of the independent sets n - |C|."""
     nodes, found = np.array([g.graph.n for g in tests.graphs]), ratios(tests, sizes)
-    by_size = {int(n): round(float(found[nodes == n].mean()), 5) for n in np.unique(nodes)}
+    by_size = {int(n): _rounded(mean_ratio(found[nodes == n])) for n in np.unique(nodes)}
     row = {
-        "family": tests.family, "policy": label, "seed": seed, "ratio": round(float(found.mean()), 5),
+        "family": tests.family, "policy": label, "seed": seed, "ratio": _rounded(mean_ratio(found)),
         "by_nodes": by_size,
     }  # fmt: skip
     if tests.problem.name == "mvc":
-        left = (nodes - sizes) / (nodes - tests.reference)
-        row["independent_set_ratio"] = round(float(left.mean()), 5)
+        left = ratios_to(nodes - tests.reference, nodes - sizes, "minimise")
+        row["independent_set_ratio"] = _rounded(mean_ratio(left))
     return row
 
 
@@ -232,5 +248,5 @@ def _print_table(context: Context, rows: list[dict[str, Any]]) -> None:
         name = f"{row['family']} {row['policy']} {row['seed']}".rstrip()
         parts = [row["by_nodes"].get(n) for n in sizes]
         shown = [row["ratio"], *parts, *([row["independent_set_ratio"]] if covers else [])]
-        table.append([name, *("-" if ratio is None else f"{ratio:.4f}" for ratio in shown)])
+        table.append([name, *map(_shown, shown)])
     context.log.table(table)

@@ -29,6 +29,15 @@ class References:
         return f"the best found ({int(self.proved.sum())} of {len(self.proved)} proved optimal)"
 
 
+def ratios_to(reference: np.ndarray, values: np.ndarray, sense: str) -> np.ndarray:
+    """Approximation ratios of objectives, from 1 for the reference upwards: of two zeros 1, and infinite
+    where one of them is 0. All [graphs]."""
+    over, under = (reference, values) if sense == "maximise" else (values, reference)
+    found = np.where(over == under, 1.0, np.inf)
+    np.divide(over, under, out=found, where=under != 0)
+    return found
+
+
 def find_references(group: Group, case: Case, graphs: list[Loaded]) -> References:
     """Solve each graph without the policy, by the budget of [search]. Ranks: all call; identical on all."""
     problem = make_problem(case.problem.name)

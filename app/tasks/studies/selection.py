@@ -124,12 +124,17 @@ def _row(
     one = one or row
     paper = PAPER.get(text) if rule.name == "adaptive" else None
     return {
-        **row, "cover_ratio": row["cover"] / one["cover"],
-        "evaluations_ratio": one["evaluations"] / row["evaluations"],
+        **row, "cover_ratio": _over(row["cover"], one["cover"]),
+        "evaluations_ratio": _over(one["evaluations"], row["evaluations"]),
         "full_ratio": one["full_s"] / max(full, 1e-9),
         "following_ratio": one["following_s"] / max(seconds[0], 1e-9),
         "paper_ratio": paper[2] if paper else None, "paper_cover_ratio": 1.0 if paper else None,
     }  # fmt: skip
+
+
+def _over(first: int, second: int) -> float:
+    """A ratio; of graphs without edges, which need no node and no evaluation, 1."""
+    return first / second if second else 1.0
 
 
 def _solve(
