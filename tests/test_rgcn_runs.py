@@ -226,6 +226,12 @@ def test_the_number_of_nodes_may_be_drawn(tmp_path):
     assert 500 <= int(re.search(r"triples, (\d+) nodes", printed)[1]) <= 700
 
 
+def test_links_need_no_labels(tmp_path):
+    """Of fewer nodes than rgcn.labelled asks for, too."""
+    code, printed = lockstep(tmp_path / "out", "graph.nodes=300", "rgcn.goal=links", "rgcn.epochs=1")
+    assert code == 0, printed
+
+
 def test_link_prediction_writes_weights_and_ranks(tmp_path):
     draws = np.random.default_rng(1)
     ends = draws.integers(0, 30, (2, 120))

@@ -17,6 +17,7 @@ from app.gnn.rgcn.saved import load_rgcn
 from app.gnn.rgcn.training import choose_placement, widths_of
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
+from app.memory.tiers import TierBudget
 from app.model import memory, rgcn_memory
 from app.model.defaults import DEFAULTS
 from app.model.fits import refuse_without_room
@@ -86,7 +87,7 @@ def relational_plan(case: Case, ranks: int) -> tuple[list[str], str, int]:
             least = saved.least_edges(triples)
             triples, labels, _ = saved.renumber(rgcn.weights, triples, labels)
         graph = relational_graph(triples, rgcn.inverse, least)
-        fast_bytes = round(case.memory.fast_mb * 1e6)
+        fast_bytes = TierBudget.of(case.memory).limit
         inputs = open_features(case, triples)
         plan = classes_plan(rgcn, ranks, len(triples), graph, labels, inputs, fast_bytes)
     epoch = plan.epoch_lines(rates) if rgcn.epochs else ()

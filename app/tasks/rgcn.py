@@ -75,10 +75,10 @@ def classify_relations(
         if saved:
             saved.check_fits(rgcn.weights, inputs.width if inputs else 0, labels.classes, edges)
     _say_graph(context, triples, graph, labels)
-    fast_bytes = round(case.memory.fast_mb * 1e6)
+    budget = TierBudget.of(case.memory)
     estimate(
         context, triples.name,
-        lambda: classes_plan(rgcn, group.size, len(triples), graph, labels, inputs, fast_bytes),
+        lambda: classes_plan(rgcn, group.size, len(triples), graph, labels, inputs, budget.limit),
     )  # fmt: skip
     if unknown:
         log.info("warning: %d triples are left out: the weights do not know their relations", unknown)
@@ -90,7 +90,6 @@ def classify_relations(
             saved.put(rgcn.weights, net.whole(group))
 
     with log.phase("train"):
-        budget = TierBudget.of(case.memory)
         found = train_rgcn(
             group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
             begin, context.keeper,

@@ -53,7 +53,7 @@ def read_case_triples(case: Case, labelled: bool = True) -> tuple[Triples, NodeL
         low, high = (case.graph.nodes,) * 2 if isinstance(case.graph.nodes, int) else case.graph.nodes
         nodes, rgcn = int(stream(seed, "triples/nodes").integers(low, high + 1)), case.rgcn
         triples = random_triples(nodes, case.graph.edges or nodes * case.graph.d, rgcn.relations, seed)
-        return triples, random_labels(triples, rgcn.labelled, rgcn.classes, seed)
+        return triples, random_labels(triples, rgcn.labelled, rgcn.classes, seed) if labelled else None
     if case.graph.generator:
         right = '"ba" would be right for triples'
         raise CaseError(f"graph.generator: {right}, got {show(case.graph.generator)}")
