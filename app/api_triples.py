@@ -14,7 +14,7 @@ from app.comm.share import share_arrays
 from app.errors import CaseError, GraphError
 from app.gnn.metrics import scores_among
 from app.gnn.rgcn.features import Features
-from app.graphs.nodes.memory import rows_of_nodes, table_of_arrays
+from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.triples.data import SET_KEYS, TEST, VALID, NodeLabels, Triples
 from app.graphs.triples.memory import Classes, NamedTriples, as_texts, labels_of_arrays, triples_of_object
 from app.results import LinkPrediction, RelationalClassification
@@ -79,7 +79,7 @@ def classify_relational(
         if features is not None and inputs is not None:
             raise CaseError("features: given here and in graph.features; one of them would be right")
         if features is not None:
-            table = table_of_arrays(rows_of_nodes(features, named.nodes, named.triples.nodes))
+            table = table_of_arrays(features)
             table.check(named.triples.nodes, named.triples.name)
             inputs = Features(table.features)
             inputs.check()  # here, where an error of one rank reaches all

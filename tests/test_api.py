@@ -836,10 +836,28 @@ def test_rows_of_a_table_belong_to_the_nodes_of_its_index(table):
     assert digest(numbers, table(X[[2, 0, 1]], [2, 0, 1])) == expected
     assert digest(names, table(X[[2, 0, 1]], ["c", "a", "b"])) == digest(names, X)
     assert digest(names, table(X, [0, 1, 2])) == digest(names, X)
+    floats = nx.relabel_nodes(numbers, {0: 2.0, 1: 0.0, 2: 1.0})
+    assert digest(floats, table(X, [2, 0, 1])) == digest(floats, X) != digest(floats, table(X, [0, 1, 2]))
     with pytest.raises(GraphError, match="features: found node 'a' twice; each once would be right"):
         digest(names, table(X, ["a", "b", "a"]))
     with pytest.raises(GraphError, match="features: found 'z'; a node of the graph would be right"):
         digest(names, table(X, ["a", "b", "z"]))
+
+
+def test_weights_of_nodes_by_an_index_and_in_order():
+    """Nodes that are floats are named by whole numbers, too; `index` may be a method (pyarrow)."""
+
+    class Arrow(list):
+        def to_numpy(self):
+            raise TypeError
+
+    path = nx.path_graph([2.0, 0.0, 1.0])
+    column = Rows([9.0, 1.0, 9.0], [0, 1, 2])
+    column.columns = []
+    column.keys = lambda: column.index
+    named = {0: 9, 1: 1, 2: 9}
+    assert solve(path, node_weights=column).objective == solve(path, node_weights=named).objective == 9
+    assert solve(nx.path_graph(3), node_weights=Arrow([1.0, 5.0, 1.0])).objective == 2
 
 
 def test_masked_arrays_are_refused():

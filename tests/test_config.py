@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from msgspec import ValidationError, convert, structs
 from msgspec import inspect as kinds
 
-from app import cli, config
+from app import cli
+from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
 from app.case.file import build, load, named_files, study_data

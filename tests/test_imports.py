@@ -158,9 +158,17 @@ def banned(path, tree):
                 yield f"app/{path}:{node.lineno} uses {chain}"
 
 
+# Expressions that make an array of their own.
+MADE = ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare | ast.ListComp | ast.GeneratorExp
+
+
 def dangling(path, tree):
     """Addresses of arrays that nothing holds: their memory may be another's before a kernel reads it."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp) and ast.unparse(node.elt).startswith("address("):
+            given = node.generators[0].iter
+            made = any(isinstance(part, MADE) for part in ast.walk(given))
+            yield from [f"app/{path}:{node.lineno} takes addresses of {ast.unparse(given)}"] * made
         if not isinstance(node, ast.Call):
             continue
         mapped = getattr(node.func, "id", None) == "map" and ast.unparse(node.args[0]) == "address"
@@ -168,8 +176,7 @@ def dangling(path, tree):
         for each in taken:
             for array in each.elts if isinstance(each, ast.Tuple | ast.List) else [each]:
                 if not ast.unparse(array).startswith("getattr(") and any(
-                    isinstance(part, ast.Call | ast.BinOp | ast.UnaryOp | ast.ListComp | ast.GeneratorExp)
-                    for part in ast.walk(array)
+                    isinstance(part, MADE) for part in ast.walk(array)
                 ):
                     yield f"app/{path}:{node.lineno} takes the address of {ast.unparse(array)}"
 
@@ -231,6 +238,8 @@ def test_packages_are_empty():
         (dangling, "native/x.py", "f(n, address(a.astype(np.int64)))"),
         (dangling, "native/x.py", "f(n, *map(address, (*rows, a + 1, b)))"),
         (dangling, "native/x.py", "arrays = map(address, [np.zeros(3)])"),
+        (dangling, "native/x.py", "arrays = [address(a) for a in (b.astype(np.int64), c)]"),
+        (dangling, "native/x.py", "f(address(a > 0))"),
         (banned, "comm/group.py", "x = self.comm.allgather(x)"),
     ],
 )

@@ -263,7 +263,7 @@ def test_targets_go_with_families(settings):
         (["a", "b problem.name=mis"], r"problem\.name has no effect"),
         (["a study.graphs_per_size=2"], r"study\.graphs_per_size has no effect"),
         (["a study.seeds=[2]"], r"study\.seeds has no effect"),
-        (["a study.stop=true"], r"study\.alone that a training reads would be right"),
+        (["a study.targets=[1.3]"], r"graph\.count that a training reads would be right"),
         (["a policy.weights=none.npz"], r"policy\.weights has no effect"),
         (["a train.graphs={generator='er'}"], r"train\.graphs has no effect"),
         (["a", "b agent.batch=4", "a agent.batch=8"], r"found \"a\" twice"),

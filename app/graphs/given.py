@@ -1,5 +1,6 @@
 """What callers of Python hand in as arrays: masked ones, and tables and columns of pandas and polars."""
 
+from collections import Counter
 from numbers import Integral
 from typing import Any
 
@@ -21,20 +22,20 @@ def unmasked(name: str, values: Any) -> Any:
 def rows_by_node(name: str, given: Any, nodes: list[Any] | None) -> Any:
     """A table or a column of pandas as a mapping of nodes, which its index names, to rows; others pass.
 
-    An index 0, 1, 2, ... counts rows and names no nodes where these are called otherwise: rows are then in
-    the order of the nodes, as those of a table without an index are (polars). Raises GraphError.
+    An index 0, 1, 2, ... counts rows where none of these is a node: rows are then in the order of the nodes,
+    as those of a table without an index are (polars). Raises GraphError.
     nodes   what they are called; None: by their numbers
     """
-    if not hasattr(given, "to_numpy"):
+    if not hasattr(given, "to_numpy") or callable(getattr(given, "index", None)):  # a method of pyarrow's
         return given
     if not hasattr(given, "index"):
         return given.to_numpy()
     index, rows = list(given.index), given.to_numpy()
-    if nodes is not None and not all_whole(nodes) and index == list(range(len(index))):
+    if nodes is not None and index == list(range(len(index))) and set(nodes).isdisjoint(index):
         return rows
     found = dict(zip(index, rows))
     if len(found) < len(index):
-        twice = next(node for i, node in enumerate(index) if node in index[:i])
+        twice = Counter(index).most_common(1)[0][0]
         raise GraphError(f"{name}: found node {shown(repr(twice))} twice; each once would be right")
     return found
 

@@ -54,8 +54,8 @@ def needed(
     if dominated is not None:
         times[dominated] = graph.n + 2  # whoever leaves
     if compiled and NEEDED:
-        arrays = [address(array) for array in (*rows_of_kernels(graph), order)]
-        NEEDED(*arrays, len(order), address(times), address(left))
+        arrays = *rows_of_kernels(graph), order
+        NEEDED(*map(address, arrays), len(order), address(times), address(left))
         return left
     for v in order[::-1].tolist():
         closed = np.append(graph.indices[graph.indptr[v] : graph.indptr[v + 1]], v)

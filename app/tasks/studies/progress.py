@@ -140,7 +140,7 @@ def _variants(context: Context) -> dict[str, Case]:
     for text in context.case.study.variants:
         place = f"study.variants: {text}"
         name, settings = split_variant(text)
-        refuse_keys(settings, ("study.alone",), place)
+        refuse_keys(settings, ("study.alone", "study.stop", "graph.count"), place)
         if (name or text) in found:
             raise CaseError(f"study.variants: found {show(name or text)} twice; a name each would be right")
         case = found[name or text] = with_variant(context.case, settings, place)
