@@ -219,8 +219,7 @@ def classify(
                nodes are in ascending order; graph.neighbours of the settings says whether the directions of
                edges count ("both": they do not)
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
-               of nodes to rows; None: one
-               for every node of its own
+               of nodes to rows, as a table of pandas is by its index; None: one for every node of its own
     labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
                of nodes to classes or names
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;

@@ -132,10 +132,10 @@ class RunFolder:
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """write_text of indented JSON, in which what is no finite number is null."""
-        text = json.dumps(value, default=plain)
+        text = json.dumps(value, indent=1, default=plain)
         if "NaN" in text or "Infinity" in text:
-            value = json.loads(text, parse_constant=lambda _: None)
-        self.write_text(name, json.dumps(value, indent=1, default=plain, allow_nan=False) + "\n")
+            text = json.dumps(json.loads(text, parse_constant=lambda _: None), indent=1)
+        self.write_text(name, text + "\n")
 
     def write_csv(self, name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
         """write_text of a table; None becomes an empty cell, keys that are no columns are left out."""

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.case import check
 from app.errors import CaseError
 from app.graphs import stream
+from app.graphs.generators import bter, checks, near
 from app.graphs.generators import chung_lu as chung_lu_module
-from app.graphs.generators import near
 from app.graphs.generators import random as generate
 from app.graphs.generators import rmat as rmat_module
 from app.graphs.generators import torus as torus_module
@@ -326,3 +327,9 @@ def test_weights_are_spread_as_their_kind_says():
 def test_parameters_that_are_refused(make, message):
     with pytest.raises(CaseError, match=message):
         make()
+
+
+@pytest.mark.mpi_skip
+def test_a_case_is_held_to_the_limits_of_the_generators():
+    """They stand in both: what checks a case loads no NumPy."""
+    assert (check.MOST_NODES, check.MOST_EDGES) == (checks.MOST_NODES, bter.MOST_EDGES)
