@@ -27,7 +27,14 @@ from app.graphs.formats.memory import coordinates, stream_of_object, weights_of_
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named, plain_ids
 from app.graphs.metric import from_points, scaled_points
-from app.graphs.nodes.memory import ClassNames, numbers_of, rows_of_nodes, splits_of, table_of_arrays
+from app.graphs.nodes.memory import (
+    ClassNames,
+    numbers_of,
+    rows_of_nodes,
+    splits_of,
+    table_of_arrays,
+    values_of_nodes,
+)
 from app.graphs.points import stream_of_metric
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted, with_shared_blocks
@@ -221,7 +228,8 @@ def classify(
     features   [n, F] numbers or a SciPy sparse matrix, rows in the order of the graph's nodes, or a mapping
                of nodes to rows, as a table of pandas is by its index; None: one for every node of its own
     labels     [n] classes, -1 for none; [n, C] of 0 and 1; or names of classes, None for none; also a mapping
-               of nodes to classes or names
+               of nodes to classes or names; with settings={"gnn.goal": "values"} numbers [n] or [n, C] to be
+               predicted, NaN for none
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
                else row numbers, also where labels are texts and nodes are not; none of them and
                settings={"graph.splits": "random"}: 60 : 20 : 20 of the labelled ones
@@ -237,11 +245,13 @@ def classify(
     names = names or _names_of_file(context, loaded)
     n = loaded.graph.n
     with raise_together(context.group, "reading the node data"):
-        classes = ClassNames(labels, names, n)
+        values = context.case.gnn.goal == "values"
+        classes = ClassNames(None if values else labels, names, n)
         if classes.names and context.case.gnn.weights:
             raise CaseError("labels: saved weights know classes by numbers; numbers would be right")
         sets = splits_of({"train": train, "val": val, "test": test}, names)
-        table = table_of_arrays(rows_of_nodes(features, names, n), classes.numbers, **sets, n=n)
+        numbers = values_of_nodes(labels, names, n) if values else classes.numbers
+        table = table_of_arrays(rows_of_nodes(features, names, n), numbers, **sets, n=n, values=values)
         found = {} if context.group.size == 1 else digests_of_table(table)
     check_given(context.group, found | {"names of classes": digest_of_names(classes.names)})
     data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
@@ -251,7 +261,9 @@ def classify(
     predicted = gather_predictions(context, loaded, done.classifier)
     if loaded.order_all is not None:
         predicted[loaded.order_all] = predicted.copy()
-    if predicted.ndim == 1:
+    if predicted.dtype.kind == "f":
+        predicted = predicted[:, 0] if predicted.shape[1] == 1 else predicted
+    elif predicted.ndim == 1:
         predicted = classes.named(done.classifier.data.class_ids[predicted])
         _warn_of_one_class(predicted, done.classifier.data.classes)
     losses = [row["loss"] for row in done.fit.records]

@@ -12,7 +12,7 @@ import numpy as np
 from app.case.policy import PolicyCase
 from app.errors import CaseError, GraphError
 from app.gnn.archive import LARGEST
-from app.gnn.metrics import Scores
+from app.gnn.metrics import Scores, SplitScores, ValueScores
 from app.gnn.rgcn.saved import SavedRgcn, save_rgcn
 from app.gnn.saved import SavedModel, save_model
 from app.numerics.elementwise import row_sums
@@ -125,15 +125,16 @@ class TrainedPolicy:
 class Classification:
     """What a graph network says of every node, and how it was trained.
 
-    predicted   [n] classes, or [n, labels] bool where a node may have several, in the order of `nodes`
+    predicted   [n] classes, or [n, labels] uint8 where a node may have several, in the order of `nodes`; of
+                gnn.goal "values" float32 [n], or [n, columns] where there are several
     nodes       the labels of a NetworkX graph, the nodes of a DataFrame, the names of a file, or
                 row numbers
-    scores      accuracy, micro and macro F1 by split, of labelled nodes
+    scores      accuracy, micro and macro F1 by split, of labelled nodes; of values r2, rmse and mae
     """
 
     predicted: np.ndarray
     nodes: list[Any]
-    scores: dict[str, Scores]
+    scores: SplitScores
     epochs: int
     train_loss: float | None
     seconds: float
@@ -146,21 +147,22 @@ class Classification:
         save_model(path, self.model, "trained from Python")
 
     def __repr__(self) -> str:
-        named = ", ".join(f"{name} {percent(each.accuracy, 1)} %" for name, each in self._told().items())
+        named = ", ".join(f"{name} {_headline(each)}" for name, each in self._told().items())
         return f"{type(self).__name__}({len(self.nodes)} nodes, {self.epochs} epochs; {named or 'no labels'})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            [name, percent(each.accuracy), percent(each.micro_f1), percent(each.macro_f1)]
-            for name, each in self._told().items()
-        ]
+        told = self._told()
+        values = any(isinstance(each, ValueScores) for each in told.values())
+        words = ["R2", "RMSE", "MAE"] if values else ["accuracy %", "micro F1 %", "macro F1 %"]
+        show = (lambda value: f"{value:.5g}") if values else percent
+        rows = [[name, *map(show, each.named().values())] for name, each in told.items()]
         return _framed(
-            table(["nodes", "accuracy %", "micro F1 %", "macro F1 %"], rows) if rows else "",
+            table(["nodes", *words], rows) if rows else "",
             line_chart("Loss", self._losses(), "epoch", "loss"),
             line_chart("Scores", self._scores(), "epoch", "score"),
         )
 
-    def _told(self) -> dict[str, Scores]:
+    def _told(self) -> SplitScores:
         """The scores of splits that have nodes."""
         return {name: each for name, each in self.scores.items() if each.nodes}
 
@@ -272,6 +274,11 @@ class LinkPrediction:
         _draw(right, _line(self.records, "epoch", "val_score", "MRR of the validation triples", 1))
         _finish(figure, left, "epoch", "loss")
         return _finish(figure, right, "epoch", "MRR")
+
+
+def _headline(scores: Scores | ValueScores) -> str:
+    """How good predictions are, in a word."""
+    return f"R2 {scores.r2:.4f}" if isinstance(scores, ValueScores) else f"{percent(scores.accuracy, 1)} %"
 
 
 def _save_rgcn(path: str, model: SavedRgcn | None) -> None:

@@ -178,8 +178,9 @@ def row_cases(rows: int) -> Iterator[Case]:
 
     def losses(device: Any, Z: Array, labels: Array, weight: Array) -> tuple[Array, ...]:
         Y, best = Z.copy(), device.argmax_rows(Z)
-        targets = (Z > 0.5).astype(np.float32)
-        return device.softmax_loss(Z, labels, weight), device.sigmoid_loss(Y, targets, weight), Z, Y, best
+        targets, X = (Z > 0.5).astype(np.float32), Z.copy()
+        each = device.sigmoid_loss(Y, targets, weight), device.squared_loss(X, targets, weight)
+        return device.softmax_loss(Z, labels, weight), *each, Z, Y, X, best
 
     yield "losses", losses, [normal("Z", rows, 8), labels, weight], None
 

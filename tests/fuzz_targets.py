@@ -312,6 +312,17 @@ def label_samples() -> list[Sample]:
 
 
 @cache
+def value_samples() -> list[Sample]:
+    """Numbers to be predicted in every form."""
+    y = np.arange(N) / 4 - 3
+    return [
+        one("y.npy", npy(y)), one("y.npy", npy(np.stack([y, -y], axis=1))), one("y.npz", npz(labels=y)),
+        one("y.txt", "".join(f"{each}\n" for each in y).encode()),
+        one("y.csv", "".join(f"{each},{-each}\n" for each in y).encode()),
+    ]  # fmt: skip
+
+
+@cache
 def split_samples() -> list[Sample]:
     """Splits in every form."""
     mask = np.arange(N) % 3
@@ -558,6 +569,9 @@ TARGETS = {
     "planetoid": Target(read_planetoid_folder, planetoid_samples),
     "features": Target(read_beside("features", lambda path: read_features(path, LIMITS)), feature_samples),
     "labels": Target(read_beside("labels", lambda path: read_labels(path, LIMITS)), label_samples),
+    "values": Target(
+        read_beside("labels", lambda path: read_labels(path, LIMITS, values=True)), value_samples
+    ),
     "splits": Target(read_beside("splits", lambda path: read_splits(path, N, LIMITS)), split_samples),
     "node_weights": Target(read_weights_of_nodes, node_weight_samples),
     "triples": Target(read_triples, triple_samples),

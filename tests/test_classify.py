@@ -56,7 +56,7 @@ def classifier_on(group, settings, exchange="auto", sparse=False, many=False, se
     case = build({"run.task": "classify", **settings})
     loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
     X = sp.csr_array(features) if sparse else features
-    table = table_of_arrays(X, labels, *splits, len(labels))
+    table = table_of_arrays(X, labels, *splits, len(labels), values=case.gnn.goal == "values")
     data = deal_node_table(group, table if group.rank == 0 else None, loaded)
     block = RowBlock(group, loaded.graph, loaded.rows, exchange, case.gnn.hidden)
     return Classifier(group, case.gnn, block, data, seed)

@@ -708,6 +708,7 @@ def cases(draw):
     if not trains:
         data["train"].pop("held_back", None)
     if data["run"]["task"] == "study":
+        data["gnn"]["goal"] = "classes"
         data["study"] |= {"data": "/data", "catalogue": "/data/catalogue.toml"}
     return convert(data, Case)
 

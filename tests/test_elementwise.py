@@ -95,10 +95,12 @@ def test_losses_and_the_largest(compiled, rows, m):
     weight = draws.choice(np.float32([0, 1, 0.3]), rows)
     both_ways(compiled, "softmax_loss", Z, labels, weight)
     both_ways(compiled, "sigmoid_loss", Z, (draws.random((rows, m)) < 0.5).astype(np.float32), weight)
+    both_ways(compiled, "squared_loss", Z, numbers(draws, rows, m), weight)
     both_ways(compiled, "argmax_rows", np.round(Z))
     Z[: rows // 2, m // 2] = np.nan
     both_ways(compiled, "softmax_loss", Z, labels, weight)
     both_ways(compiled, "sigmoid_loss", Z, np.ones((rows, m), np.float32), weight)
+    both_ways(compiled, "squared_loss", Z, np.ones((rows, m), np.float32), weight)
     both_ways(compiled, "argmax_rows", Z)
 
 
@@ -270,6 +272,18 @@ def test_sigmoid_loss():
     assert np.abs(losses - expected).max() < 1e-6
     found = central(lambda X: Double().sigmoid_loss(X, targets, weight).sum(), Z)
     assert np.abs(G - found).max() < 1e-5
+
+
+def test_squared_loss():
+    draws = np.random.default_rng(5)
+    Z, targets, weight = draws.standard_normal((6, 4)), draws.standard_normal((6, 4)), draws.random(6)
+    weight[3] = 0
+    G = Z.copy()
+    losses = Double().squared_loss(G, targets, weight)
+    assert np.abs(losses - ((Z - targets) ** 2).sum(axis=1) * weight).max() < 1e-12
+    found = central(lambda X: Double().squared_loss(X, targets, weight).sum(), Z)
+    assert np.abs(G - found).max() < 1e-5
+    assert not G[3].any()
 
 
 def test_extreme_logits_have_finite_losses(device):

@@ -37,6 +37,7 @@ MODELS = {
     "sage": {"gnn.model": "sage", "gnn.hidden": 6},
     "commnet": {"gnn.model": "commnet", "gnn.hidden": 6},
     "gat": {"gnn.model": "gat", "gnn.hidden": 8, "gnn.heads": 2},
+    "values": {"gnn.goal": "values", "gnn.hidden": 8},
     "wide": {"gnn.hidden": 4096},  # its gradients travel by slices
 }
 

@@ -194,6 +194,11 @@ def conflicts(
             "gnn.input_dropout = 0 or first_product = auto would be right",
         ),
         (
+            case.run.task == "study" and case.gnn.goal == "values",
+            ("gnn", "goal"),
+            'studies compare accuracies of classes; "classes" would be right',
+        ),
+        (
             case.study.kind == "sampling" and not (case.study.fanouts or case.study.layer_samples),
             ("study", "fanouts"),
             "must have a number for each layer where study.layer_samples has none, got []",

@@ -8,8 +8,12 @@ from app.case.table import AboveZero, Amount, BelowOne, Count, Positive, Table, 
 
 
 class GnnCase(Table, frozen=True):
-    """Full-batch node classification: the model and its training."""
+    """Full-batch learning of what nodes are: the model and its training."""
 
+    goal: Annotated[
+        Literal["classes", "values"],
+        about("classes: of nodes; values: labels are numbers, one or several a node (regression)"),
+    ] = "classes"
     model: Annotated[str, about("layer kind: gcn, gin, gin_norm, commnet, sage, gat")] = "gcn"
     depth: Annotated[int, Meta(ge=1, le=1024), about("layers")] = 2
     hidden: Annotated[Positive, about("columns between layers")] = 16

@@ -24,8 +24,8 @@ KERNELS = {
     "dense": ("dense_16", "dense_32", "dense_64", "dense_128", "dense_thin", "dense_made", "gated_spread"),
     "gram": ("gram_16", "gram_64", "merge_pairs", "fold", "fold_members"),
     "elementwise": (
-        "activate", "deactivate", "drop_entries", "add_into", "softmax_loss", "sigmoid_loss", "argmax_rows",
-        "normalise_rows", "normalise_rows_back", "adam",
+        "activate", "deactivate", "drop_entries", "add_into", "softmax_loss", "sigmoid_loss", "squared_loss",
+        "argmax_rows", "normalise_rows", "normalise_rows_back", "adam",
     ),
     "attention": (
         "attention_top", "attention_begin", "attention_add", "attention_finish", "attention_pack",

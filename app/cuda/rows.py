@@ -79,6 +79,13 @@ class CudaElementwise(Elementwise):
         self.kernels.launch("sigmoid_loss", rows, np.int64(rows), np.int32(c), *operands, losses)
         return losses
 
+    def squared_loss(self, Z: Array, targets: Array, weight: Array) -> Array:
+        """Squared error; Z becomes the gradient."""
+        (rows, c), losses = Z.shape, self.empty(Z.shape[:1])
+        operands = *matrix(Z), *matrix(targets, rows, c), vector(weight, rows)
+        self.kernels.launch("squared_loss", rows, np.int64(rows), np.int32(c), *operands, losses)
+        return losses
+
     def argmax_rows(self, Z: Array) -> Array:
         """The column of the largest element of each row."""
         (rows, c), out = Z.shape, self.xp.empty(Z.shape[0], dtype=np.int32)

@@ -13,8 +13,9 @@ from app.comm.ordered import sum_tree
 from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
+from app.gnn.goals import Goal, Scale, goal_of
 from app.gnn.inputs import in_file, input_rows, slow_input
-from app.gnn.metrics import Scores, count_classes, count_hits, scores_of
+from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways
 from app.gnn.parameters import Parameters
@@ -30,24 +31,25 @@ from app.sparse.repartition import repartition
 from app.sparse.rowblock import RowBlock
 
 Array = Any
-SPLITS = ("train", "val", "test")
-PIECE = 1 << 12  # rows whose predictions are compared at a time
 
 
 class Classifier:
     """A model on one graph: its rows, features and labels on this rank, its buffers, its weights.
 
-    classes, multilabel   what the scores mean, of labels that the data may not have
-    Ranks                 all construct
+    classes   columns of the scores     goal   what they mean
+    Ranks     all construct
     """
 
     def __init__(
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
-        classes: int = 0, multilabel: bool = False, budget: TierBudget | None = None,
+        classes: int = 0, goal: Goal | None = None, budget: TierBudget | None = None,
     ) -> None:  # fmt: skip
-        """classes   0: those of the data     budget   a limit for the engine's buffers; it changes no bit."""
+        """classes, goal   of weights that are applied; 0, None: those of the data
+        budget          a limit for the engine's buffers; it changes no bit
+        """
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
-        self.classes, self.multilabel = classes or data.classes, multilabel or data.multilabel
+        self.classes = classes or data.classes
+        self.goal = goal or goal_of(data.multilabel, Scale.of(group, data) if data.values else None)
         self.model = Model(case, data.width or block.n, self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
@@ -146,13 +148,8 @@ class Classifier:
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
         data, put = self.data, self.device.put
-        share = 1 / max(data.counts["train"], 1)
-        if data.multilabel:
-            share /= data.classes
-            labels = data.labels.astype(np.float32)
-        else:
-            labels = data.labels.astype(np.int32)
-        return put(labels), put(np.where(data.train, share, 0).astype(np.float32))
+        targets, share = self.goal.targets(self.group, data)
+        return put(targets), put(np.where(data.train, share, 0).astype(np.float32))
 
     def _record(self) -> None:
         """Run an epoch and the other programs without numbers."""
@@ -230,9 +227,7 @@ class Classifier:
 
     def _loss(self, Z: Array) -> Array:
         """Addends of the loss; the scores become the gradient by them."""
-        labels, weight = self._targets
-        loss = self.device.sigmoid_loss if self.data.multilabel else self.device.softmax_loss
-        losses = loss(Z, labels, weight)
+        losses = self.goal.losses(self.device, Z, *self._targets)
         return self.device.column_roots(losses[:, None], self.engine.starts, self.engine.spans)
 
     # ---- evaluation -------------------------------------------------------------------------------------
@@ -260,35 +255,13 @@ class Classifier:
         return found
 
     def predict_own(self) -> np.ndarray:
-        """[n_own, classes] bool: the classes that own rows are said to have. Ranks: all call."""
-        return self._classes_of(self.scores_own())
+        """[n_own] classes, or [n_own, columns], as the goal has them, of own rows. Ranks: all call."""
+        return self.goal.predicted(self.scores_own())
 
-    def _classes_of(self, Z: np.ndarray) -> np.ndarray:
-        """[rows, classes] bool from host scores."""
-        if self.multilabel:
-            return Z > 0  # sigmoid above one half
-        return np.arange(Z.shape[1]) == Z.argmax(axis=1)[:, None]
-
-    def evaluate(self) -> dict[str, Scores]:
+    def evaluate(self) -> SplitScores:
         """Scores on training, validation and test nodes. Ranks: all call."""
-        data = self.data
+        data, goal, engine = self.data, self.goal, self.engine
         if not data.classes:
             return {}
-        counts = self._with_scores(self._hits)
-        nodes = [int(getattr(data, name).sum()) for name in SPLITS]
-        return dict(zip(SPLITS, scores_of(self.group, counts, nodes, data.multilabel)))
-
-    def _hits(self, Z: Array) -> list[np.ndarray]:
-        """count_hits of each split."""
-        data, device = self.data, self.device
-        if not data.multilabel:
-            predicted = device.get(device.argmax_rows(Z))
-            chosen = [getattr(data, name) for name in SPLITS]
-            return [count_classes(predicted, data.labels, each, Z.shape[1]) for each in chosen]
-        counts = [np.zeros((4, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
-        for lo in range(0, len(Z), PIECE):  # a piece at a time: no copy of them all is made
-            rows = slice(lo, lo + PIECE)
-            predicted, wanted = self._classes_of(device.get(Z[rows])), data.labels[rows] > 0
-            for total, name in zip(counts, SPLITS):
-                total += count_hits(predicted, wanted, getattr(data, name)[rows])
-        return counts
+        targets = self._targets[0]
+        return goal.scores(engine, data, self._with_scores(lambda Z: goal.measure(engine, data, targets, Z)))

@@ -1,4 +1,4 @@
-"""Accuracy and F1 of class scores, from counts that all ranks add up as integers."""
+"""Accuracy and F1 of class scores, from counts that all ranks add up as integers; errors of numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,73 @@ class Scores:
     micro_f1: float
     macro_f1: float
     nodes: int
+
+    @property
+    def score(self) -> float:
+        """What is shown over epochs."""
+        return self.micro_f1
+
+    @property
+    def watched(self) -> float:
+        """What decides whether weights are better."""
+        return self.micro_f1
+
+    def named(self) -> dict[str, float]:
+        """What is told in result.json."""
+        return {"accuracy": self.accuracy, "micro_f1": self.micro_f1, "macro_f1": self.macro_f1}
+
+
+@dataclass(frozen=True)
+class ValueScores:
+    """How good predicted numbers are on some nodes; nan where there are none.
+
+    r2      the share of the spread about the mean of these nodes that predictions explain (coefficient of
+            determination), mean over the columns; of a column without spread 1 where all is right, else 0
+    rmse    root of the mean squared error, mae the mean of its magnitude, over nodes and columns, in the
+            units of the labels
+    error   mean squared error in the scale of the training nodes, in which the loss is
+    """
+
+    r2: float
+    rmse: float
+    mae: float
+    error: float
+    nodes: int
+
+    @classmethod
+    def of(
+        cls, squares: np.ndarray, magnitudes: np.ndarray, spread: np.ndarray, unit: np.ndarray, nodes: int
+    ) -> "ValueScores":
+        """From sums over the nodes, [columns] each, in the scale of the training nodes.
+
+        squares, magnitudes   of errors     spread   squared distances of labels from their mean
+        unit                  a step of that scale in the units of the labels
+        """
+        if not nodes:
+            return cls(*[float("nan")] * 4, 0)
+        exact = np.where(squares > 0, 0.0, 1.0)
+        explained = np.where(spread > 0, 1 - squares / np.where(spread > 0, spread, 1), exact)
+        count = nodes * len(squares)
+        rmse = float(np.sqrt((squares * unit * unit).sum() / count))
+        mae = float((magnitudes * unit).sum() / count)
+        return cls(float(explained.sum()) / len(squares), rmse, mae, float(squares.sum()) / count, nodes)
+
+    @property
+    def score(self) -> float:
+        """What is shown over epochs."""
+        return self.r2
+
+    @property
+    def watched(self) -> float:
+        """What decides whether weights are better."""
+        return -self.error
+
+    def named(self) -> dict[str, float]:
+        """What is told in result.json."""
+        return {"r2": self.r2, "rmse": self.rmse, "mae": self.mae}
+
+
+SplitScores = dict[str, Scores | ValueScores]  # by "train", "val", "test"
 
 
 def count_hits(predicted: np.ndarray, wanted: np.ndarray, chosen: np.ndarray) -> np.ndarray:

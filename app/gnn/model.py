@@ -1,5 +1,6 @@
 """Model: a list of layers as one function from features to class scores, with its gradient."""
 
+from dataclasses import replace
 from typing import Any
 
 from app.case.gnn import GnnCase, RgcnCase
@@ -33,7 +34,10 @@ class Model:
         )
         self.blocks: list[Block] = []
         width = f_in
-        for number, spec in enumerate(layer_specs(case, classes), start=1):
+        specs = layer_specs(case, classes)
+        for number, spec in enumerate(specs, start=1):
+            if number == len(specs) and case.goal == "values":  # a number of its own leaves no room within
+                settings = replace(settings, hidden=max(case.hidden, spec.width))
             self.blocks.append(Block(f"layer{number}", spec, width, spec.width, settings, number == 1))
             width = spec.width
         _refuse_size(self.shapes())

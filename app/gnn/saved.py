@@ -9,14 +9,15 @@ from msgspec import structs
 from app.case.gnn import GnnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
+from app.gnn.goals import Goal, Scale, goal_of
 from app.gnn.model import Model
 from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
     "model", "depth", "hidden", "layers", "residual", "layer_norm", "heads", "bias", "normalisation",
-    "own_loops", "edge_weights", "feature_rows",
+    "own_loops", "edge_weights", "feature_rows", "goal",
 )  # fmt: skip
-LATER = {"own_loops"}  # keys that older files lack: they mean the default
+LATER = {"own_loops", "goal"}  # keys that older files lack: they mean the default
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class SavedModel:
     features    columns of its input      class_ids [classes] the data's own numbers of its classes
     arrays      weights by name
     neighbours  graph.neighbours of the graph that it has learned on, "both" where that was undirected
+    scale       of the numbers that it predicts; None: it predicts classes
     """
 
     case: GnnCase
@@ -35,6 +37,12 @@ class SavedModel:
     multilabel: bool
     arrays: dict[str, np.ndarray]
     neighbours: str = "both"
+    scale: Scale | None = None
+
+    @property
+    def goal(self) -> Goal:
+        """What its scores mean."""
+        return goal_of(self.multilabel, self.scale)
 
     @property
     def classes(self) -> int:
@@ -49,9 +57,11 @@ class SavedModel:
         """Node data with labels numbered as in this model; refuses labels that it does not know."""
         if not data.classes:
             return replace(data, class_ids=self.class_ids)
-        if data.multilabel != self.multilabel or (self.multilabel and data.classes != self.classes):
+        values, several = self.scale is not None, self.multilabel or self.scale is not None
+        kinds = data.multilabel, data.values
+        if kinds != (self.multilabel, values) or (several and data.classes != self.classes):
             raise GraphError(f"{path}: for {self._labels()}; the labels of these data are of another kind")
-        if self.multilabel:
+        if several:
             return data
         at = np.minimum(np.searchsorted(self.class_ids, data.class_ids), self.classes - 1)
         unknown = data.class_ids[self.class_ids[at] != data.class_ids]
@@ -61,7 +71,7 @@ class SavedModel:
         return replace(data, labels=labels, classes=self.classes, class_ids=self.class_ids)
 
     def _labels(self) -> str:
-        return f"{self.classes} {'labels' if self.multilabel else 'classes'}"
+        return f"{self.classes} {self.goal.kind}"
 
 
 def save_model(path: str, saved: SavedModel, note: str) -> str:
@@ -74,6 +84,8 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
         "neighbours": saved.neighbours,
         "note": note,
     }
+    if saved.scale is not None:
+        about["scale"] = {"mean": saved.scale.mean.tolist(), "deviation": saved.scale.deviation.tolist()}
     return save_archive(path, saved.arrays, "gnn", about)
 
 
@@ -89,11 +101,22 @@ def load_model(path: str) -> SavedModel:
             raise GraphError(f"{path}: its classes are not numbers in ascending order")
         features = msgspec.convert(manifest["features"], int)
         heard = msgspec.convert(manifest.get("neighbours", "both"), str)
-        found = SavedModel(case, features, class_ids, bool(manifest["multilabel"]), arrays, heard)
+        scale = _scale(path, manifest["scale"], len(class_ids)) if case.goal == "values" else None
+        found = SavedModel(case, features, class_ids, bool(manifest["multilabel"]), arrays, heard, scale)
         wanted = Model(case, features, found.classes).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
     return found
+
+
+def _scale(path: str, saved: object, columns: int) -> Scale:
+    """The scale of predicted numbers that a manifest holds."""
+    found = msgspec.convert(saved, dict[str, list[float]])
+    scale = Scale(np.array(found["mean"]), np.array(found["deviation"]))
+    both = scale.mean, scale.deviation
+    if {each.shape for each in both} != {(columns,)} or not np.isfinite(both).all() or min(both[1]) <= 0:
+        raise GraphError(f"{path}: its scale is not that of {columns} columns")
+    return scale
 
 
 def check_fits(path: str, saved: SavedModel, features: int) -> None:

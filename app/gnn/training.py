@@ -16,7 +16,7 @@ from app.checkpoint.store import State
 from app.comm.guard import check_replicas
 from app.gnn.classifier import Classifier
 from app.gnn.loss import refuse_infinite
-from app.gnn.metrics import Scores
+from app.gnn.metrics import SplitScores
 from app.gnn.optim import make_optimiser, optimiser_arrays, restore_optimiser
 from app.gnn.parameters import CONSTANTS
 from app.gnn.stopwatch import Took
@@ -80,7 +80,7 @@ def fit(
         row = _row(epoch, loss, scores)
         result.records.append(row)
         record(row)
-        watched = row["val_score"] if classifier.data.counts["val"] else -loss
+        watched = scores["val"].watched if classifier.data.counts["val"] else -loss
         if run.rises(watched):
             result.best_epoch = epoch
             if case.keep == "best":
@@ -127,11 +127,11 @@ def decayed_parts(classifier: Classifier) -> list[slice]:
     ]
 
 
-def _row(epoch: int, loss: float, scores: dict[str, Scores]) -> dict[str, float]:
-    """One record of training; the score is the micro F1, of one label per node the accuracy."""
+def _row(epoch: int, loss: float, scores: SplitScores) -> dict[str, float]:
+    """One record of training; the score is micro F1, of one label per node the accuracy, of numbers R2."""
     row: dict[str, float] = {"epoch": epoch, "loss": loss}
     for name, each in scores.items():
-        row[f"{name}_score"] = each.micro_f1
+        row[f"{name}_score"] = each.score
     return row
 
 

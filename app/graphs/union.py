@@ -84,7 +84,8 @@ def _dense(parts: list[DenseFeatures]) -> DenseFeatures:
 
 def _labels(parts: list[Labels]) -> Labels:
     _same(parts, "columns")
-    return Labels(sum(part.n for part in parts), parts[0].columns, lambda: _chain(parts), parts[0].refuse)
+    n, first = sum(part.n for part in parts), parts[0]
+    return Labels(n, first.columns, lambda: _chain(parts), first.refuse, values=first.values)
 
 
 def _chain(parts: list) -> Iterator[np.ndarray]:

@@ -9,8 +9,8 @@ import numpy as np
 from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.comm.tree import owned_spans
-from app.gnn.classifier import SPLITS, Classifier
-from app.graphs.nodes.data import NodeData
+from app.gnn.classifier import Classifier
+from app.graphs.nodes.data import SPLITS, NodeData
 from app.model.rates import DenseRate, PassRate
 from app.model.timing import Bench, Pool
 from app.numerics.elementwise import Dropout

@@ -26,11 +26,11 @@ import numpy as np
 
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
-from app.gnn.classifier import SPLITS
 from app.gnn.engine import KEPT_COLUMNS, Engine
 from app.gnn.pieces import cut_rows
 from app.gnn.reach import BACKWARD, copied_shares, expected_shares
 from app.gnn.rehearsal import DenseWidth, SparseWidth, rehearse
+from app.graphs.nodes.data import SPLITS
 from app.memory.operations import Operation
 from app.memory.tiers import TierBudget
 from app.model.layout import Layout
@@ -144,7 +144,9 @@ class Training:
         work.part = "scores"
         work.add("operation", "call", SCORE_CALLS)
         work.passes("hits", 4 * len(SPLITS) * work.own * self.inputs.classes)
-        if work.P > 1:
+        if self.case.goal == "values":
+            work.sum_tree("scores", 2 * len(SPLITS) * self.inputs.classes)
+        elif work.P > 1:
             size = INTEGER * len(SPLITS) * (4 * self.inputs.classes + 1)
             work.message("hits", "max", size, size, None)
         return work.terms

@@ -96,12 +96,13 @@ def _inputs(case: Case, nodes: int, count_classes: bool) -> Inputs:
     if table.generator:
         features = table.random_features
         train = RANDOM_TRAIN if table.random_classes else 1.0
-        return Inputs(features or nodes, table.random_classes, 0 if features else nodes, train=train)
+        columns = min(table.random_classes, 1) if case.gnn.goal == "values" else table.random_classes
+        return Inputs(features or nodes, columns, 0 if features else nodes, train=train)
     limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
     paths = [table.path] if isinstance(table.path, str) else list(table.path)
     by = Nodes() if table.node_data_by == "id" else None
     files = (table.features, table.labels, table.splits)
-    found = open_node_table(paths, table.format, nodes, limits, *files, by)
+    found = open_node_table(paths, table.format, nodes, limits, *files, by, case.gnn.goal == "values")
     classes = 0
     if found.labels is not None:
         classes = found.labels.columns or (_count_classes(found.labels) if count_classes else 2)

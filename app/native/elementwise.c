@@ -160,6 +160,22 @@ WIDE void lk_softmax_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const 
     }
 }
 
+/* Squared error, summed over the columns of a row; z becomes the gradient. */
+WIDE void lk_squared_loss(int64_t rows, int64_t c, float *Z, int64_t ldz, const float *targets, int64_t ldt,
+                          const float *weight, float *losses) {
+    for (int64_t r = 0; r < rows; ++r) {
+        float *z = Z + r * ldz, total = 0.0f;
+        const float *target = targets + r * ldt, twice = 2.0f * weight[r];
+        const int counts = weight[r] != 0.0f;
+        for (int64_t j = 0; j < c; ++j) {
+            const float error = z[j] - target[j];
+            total += error * error;
+            z[j] = counts ? error * twice : 0.0f;
+        }
+        losses[r] = counts ? total * weight[r] : 0.0f;
+    }
+}
+
 /* The same of a sigmoid against a target 0 or 1; z becomes the gradient but for the weight. */
 INLINE float sigmoid_term(float *z, float target) {
     const float x = *z, e = exp_float(-fabsf(x)), below = 1.0f + e;

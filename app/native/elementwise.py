@@ -31,6 +31,7 @@ DROP_STORED = function("lk_drop_stored", Long, Stored, Pointer, Drop, Pointer)
 ADD_INTO = function("lk_add_into", Long, Long, *Matrix, *Matrix, Float)
 SOFTMAX = function("lk_softmax_loss", Long, Long, *Matrix, Pointer, Pointer, Pointer)
 SIGMOID = function("lk_sigmoid_loss", Long, Long, *Matrix, *Matrix, Pointer, Pointer)
+SQUARED = function("lk_squared_loss", Long, Long, *Matrix, *Matrix, Pointer, Pointer)
 ARGMAX = function("lk_argmax_rows", Long, Long, *Matrix, Pointer)
 NORMALISE = function(
     "lk_normalise_rows", Long, Long, *Matrix, Pointer, Pointer, Float, *Matrix, Pointer, Pointer
@@ -43,7 +44,18 @@ NORMALISE_BACK = function(
 def available() -> bool:
     """True where the library was built."""
     return None not in (
-        *(ACTIVATE, DEACTIVATE, DROP_STORED, ADD_INTO, SOFTMAX, SIGMOID, ARGMAX, NORMALISE, NORMALISE_BACK),
+        *(
+            ACTIVATE,
+            DEACTIVATE,
+            DROP_STORED,
+            ADD_INTO,
+            SOFTMAX,
+            SIGMOID,
+            SQUARED,
+            ARGMAX,
+            NORMALISE,
+            NORMALISE_BACK,
+        ),
     )
 
 
@@ -137,6 +149,15 @@ class HostElementwise(Elementwise):
         losses = np.empty(len(Z), dtype=np.float32)
         operands = *_matrix(Z, Z.shape), *_matrix(targets, Z.shape)
         SIGMOID(*Z.shape, *operands, _vector(weight, len(Z)), address(losses))
+        return losses
+
+    def squared_loss(self, Z: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Squared error; Z becomes the gradient."""
+        if not self.native:
+            return super().squared_loss(Z, targets, weight)
+        losses = np.empty(len(Z), dtype=np.float32)
+        operands = *_matrix(Z, Z.shape), *_matrix(targets, Z.shape)
+        SQUARED(*Z.shape, *operands, _vector(weight, len(Z)), address(losses))
         return losses
 
     def argmax_rows(self, Z: np.ndarray) -> np.ndarray:

@@ -223,6 +223,20 @@ class Elementwise:
         Z[...] = xp.where(counted[:, None], G, 0)
         return xp.where(counted, losses, 0)
 
+    def squared_loss(self, Z: Array, targets: Array, weight: Array) -> Array:
+        """Squared error, summed over the columns of a row; Z becomes the gradient.
+
+        loss = weight sum_j (z - t)^2     dz = 2 weight (z - t)
+
+        Z, targets   [rows, c]     weight [rows]
+        returns      [rows] losses; 0, with a gradient of 0, where the weight is 0
+        """
+        xp = self.xp
+        E, counted = Z - targets, weight != 0
+        losses = row_sums(xp, E * E) * weight
+        Z[...] = xp.where(counted[:, None], E * (2 * weight)[:, None], 0)
+        return xp.where(counted, losses, 0)
+
     def argmax_rows(self, Z: Array) -> Array:
         """[rows] int32, the column of each row's largest element: the first of equal ones, NaN above all."""
         return Z.argmax(axis=1).astype(np.int32)

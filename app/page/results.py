@@ -32,6 +32,8 @@ def summary(run: Run) -> str:
         words += [f"largest gap {percent(max(gaps))} %"] if gaps else []
     tested = number(run.result.get("test_accuracy"))
     words += [f"test accuracy {percent(tested)} %"] if tested is not None else []
+    explained = number(run.result.get("test_r2"))
+    words += [f"test R2 {explained:.4f}"] if explained is not None else []
     held = mapping(run.result.get("held_back"))
     words += [f"held-back total {shown(held['learned'], 8)}"] if "learned" in held else []
     took = seconds(run.result.get("seconds"))
@@ -158,26 +160,27 @@ def _policies(runs: Sequence[Run]) -> Iterator[Markup]:
 
 
 def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
-    """Accuracy and F1 by split."""
+    """Accuracy and F1 by split, of predicted numbers their errors."""
     several = len(runs) > 1
     names = {f"{split}_{key}": f"{split} {text}" for key, text in SCORES.items() for split in SPLITS}
+    forms = {f"{split}_{key}": SCORE_FORMS.get(key, percent) for key in SCORES for split in SPLITS}
     rows, kept = [], [key for key in names if any(number(e.get(key)) is not None for e in _classified(runs))]
     for run in runs:
         for entry in run.instances:
             if any(key in entry for key in names):
-                scores = [percent(entry.get(key)) for key in kept]
+                scores = [forms[key](entry.get(key)) for key in kept]
                 loss, epochs = shown(entry.get("train_loss")), shown(entry.get("epochs"))
                 size = [shown(entry.get("nodes")), shown(entry.get("edges"))]
                 name = [*([run.label] if several else []), str(entry.get("name"))]
                 rows.append([*name, *size, *scores, loss, epochs, seconds(entry.get("seconds"))])
     if rows:
-        yield tag("h3", "Accuracy")
+        yield tag("h3", "Scores")
         head = [
             *(["run"] if several else []),
             "graph",
             "nodes",
             "edges",
-            *(f"{names[key]} %" for key in kept),
+            *(names[key] for key in kept),
             "loss",
             "epochs",
             "seconds",
@@ -185,7 +188,8 @@ def _scores(runs: Sequence[Run]) -> Iterator[Markup]:
         yield table(head, rows)
 
 
-SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1"}
+SCORES = {"accuracy": "accuracy %", "macro_f1": "macro F1 %", "r2": "R2", "rmse": "RMSE", "mae": "MAE"}
+SCORE_FORMS = dict.fromkeys(("r2", "rmse", "mae"), shown)
 
 
 def _classified(runs: Sequence[Run]) -> list[dict[str, Any]]:

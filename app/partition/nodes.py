@@ -48,6 +48,7 @@ class _Shape:
     sparse: bool
     binary: bool
     labels: int  # columns; 0: one class for each node
+    values: bool  # labels are numbers to be predicted
     splits: bool
 
 
@@ -81,7 +82,8 @@ def load_node_data(
     Ranks   all call; the rows of all ranks together are the same on any number of ranks
     """
     if loaded.source == "generator":
-        return _generated(group, table, loaded, make_room)
+        data = _generated(group, table, loaded, make_room)
+        return _as_values(data) if case.gnn.goal == "values" and data.classes else data
     source, nodes = None, None
     if table.node_data_by == "id":
         nodes = Nodes(ids_on_first(group, loaded.graph, loaded.rows, loaded.order_all), loaded.graph.name)
@@ -97,6 +99,7 @@ def load_node_data(
                 table.labels,
                 table.splits,
                 nodes,
+                case.gnn.goal == "values",
             )
     data = deal_node_table(group, source, loaded, make_room)
     if table.splits == "random":
@@ -127,7 +130,7 @@ def _first(group: Group, source: NodeTable | None, part: str) -> Any:
 
 
 def _share_shape(group: Group, source: NodeTable | None) -> _Shape:
-    numbers = np.zeros(5, dtype=np.int64)
+    numbers = np.zeros(6, dtype=np.int64)
     if group.rank == 0:
         features, labels = source.features, source.labels
         numbers[:] = (
@@ -135,10 +138,11 @@ def _share_shape(group: Group, source: NodeTable | None) -> _Shape:
             isinstance(features, SparseFeatures),
             isinstance(features, SparseFeatures) and features.binary,
             -1 if labels is None else labels.columns,
+            labels is not None and labels.values,
             source.splits is not None,
         )
-    width, sparse, binary, labels, splits = group.broadcast(numbers).tolist()
-    return _Shape(width, bool(sparse), bool(binary), labels, bool(splits))
+    width, sparse, binary, labels, values, splits = group.broadcast(numbers).tolist()
+    return _Shape(width, bool(sparse), bool(binary), labels, bool(values), bool(splits))
 
 
 class _Dealer:
@@ -266,13 +270,15 @@ def _first_old(dealer: _Dealer, own: np.ndarray) -> int | None:
 
 
 def _labels(dealer: _Dealer, source: NodeTable | None, shape: _Shape) -> np.ndarray | None:
-    """[n_own] int64, or [n_own, c] int8; -1 throughout on padding; None without labels."""
+    """[n_own] int64, or [n_own, c] int8, -1 throughout on padding; or values [n_own, c] float64, NaN there;
+    None without labels."""
     held = _first(dealer.group, source, "labels")
     if shape.labels < 0:
         return None
-    columns, kind = ((shape.labels,), np.int8) if shape.labels else ((), np.int64)
+    several = np.float64 if shape.values else np.int8
+    columns, kind = ((shape.labels,), several) if shape.labels else ((), np.int64)
     own = dealer.rows(held.parts() if held else iter(()), columns, kind, held and held.order)
-    own[dealer.hi - dealer.lo :] = -1
+    own[dealer.hi - dealer.lo :] = np.nan if shape.values else -1
     return own
 
 
@@ -280,9 +286,11 @@ def _finish(
     dealer: _Dealer, source: NodeTable | None, shape: _Shape, features: Any, labels: Any, flags: np.ndarray
 ) -> NodeData:
     """The classes numbered, training without labels refused, and everything counted. Ranks: all call."""
-    group, multilabel = dealer.group, shape.labels > 0
+    group, multilabel = dealer.group, shape.labels > 0 and not shape.values
     labelled = np.zeros(dealer.n_own, bool)
-    if labels is not None:
+    if shape.values:
+        labelled = ~np.isnan(labels[:, 0])
+    elif labels is not None:
         labelled = (labels[:, 0] if multilabel else labels) >= 0
     class_ids = np.arange(max(shape.labels, 0))
     if shape.labels == 0:
@@ -299,7 +307,7 @@ def _finish(
     return NodeData(
         features=features, labels=labels, labelled=labelled, **masks, classes=len(class_ids),
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
-        counts=dict(zip(masks, sizes)), warnings=warnings,
+        counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
     )  # fmt: skip
 
 
@@ -364,6 +372,12 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded, make_room: MakeRo
         width=width, binary=False, counts=dict.fromkeys(SPLITS, 0),
     )  # fmt: skip
     return with_random_splits(group, data, loaded, seed) if classes else data
+
+
+def _as_values(data: NodeData) -> NodeData:
+    """The numbers of generated classes as numbers to be predicted."""
+    values = np.where(data.labelled, data.labels, np.nan)[:, None]
+    return replace(data, labels=values, classes=1, class_ids=np.arange(1), values=True)
 
 
 def _padded(rows: RowPartition, rank: int) -> int:

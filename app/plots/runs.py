@@ -284,9 +284,13 @@ def save_figure(figure: Any, plt: Any, folder: RunFolder, name: str) -> None:
 
 @drawn
 def plot_training(
-    folder: RunFolder, log: Log, records: list[dict[str, float]], name: str = "training.png"
+    folder: RunFolder,
+    log: Log,
+    records: list[dict[str, float]],
+    name: str = "training.png",
+    score: str = "accuracy or micro F1",
 ) -> None:
-    """Loss and scores of node classification over epochs."""
+    """Loss and scores of learning about nodes over epochs."""
     plt = open_pyplot(folder, log)
     if plt is None or not records:
         return
@@ -297,7 +301,7 @@ def plot_training(
     for split in ("train", "val", "test"):
         if f"{split}_score" in records[0]:
             right.plot(epochs, [row[f"{split}_score"] for row in records], label=split, lw=1)
-    right.set_ylabel("accuracy or micro F1")
+    right.set_ylabel(score)
     right.legend(frameon=False)
     for axes in (left, right):
         axes.set_xlabel("epoch")

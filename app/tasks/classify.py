@@ -13,14 +13,14 @@ from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.balanced import Balanced, cut_by, layer_kinds, unlike
-from app.gnn.classifier import SPLITS, Classifier
+from app.gnn.classifier import Classifier
 from app.gnn.inputs import feature_room
-from app.gnn.metrics import Scores
+from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, fit
 from app.graphs.graph import IN_A
 from app.graphs.ids import blank_between, plain_ids
-from app.graphs.nodes.data import NO_LABELS, NodeData
+from app.graphs.nodes.data import NO_LABELS, SPLITS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
 from app.memory.tiers import TierBudget
@@ -40,7 +40,7 @@ class Classified:
 
     classifier: Classifier
     fit: Fit
-    scores: dict[str, Scores]
+    scores: SplitScores
     seconds: float
     digest: str
     neighbours: str
@@ -98,7 +98,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
             "warning: gnn.edge_weights: %s has no edge weights; every edge counts one", loaded.graph.name
         )
     with log.phase("set up"):
-        known = (saved.classes, saved.multilabel) if saved else (0, False)
+        known = (saved.classes, saved.goal) if saved else (0, None)
         classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=TierBudget.of(case.memory))
         if saved is not None:
             classifier.params.set(saved.arrays)
@@ -141,9 +141,10 @@ def saved_of(done: Classified) -> SavedModel:
         classifier.case,
         classifier.model.f_in,
         classifier.data.class_ids,
-        classifier.multilabel,
+        classifier.goal.kind == "labels",
         done.fit.weights,
         done.neighbours,
+        getattr(classifier.goal, "scale", None),
     )
 
 
@@ -197,8 +198,8 @@ def _splits(row: dict[str, float]) -> dict[str, float]:
 def _say_model(context: Context, loaded: Loaded, classifier: Classifier) -> None:
     """The graph, the model, and the memory of its buffers."""
     log, graph, engine = context.log, loaded.graph, classifier.engine
-    data = classifier.data
-    kind = "labels" if classifier.multilabel else "classes"
+    data, kind = classifier.data, classifier.goal.kind
+    kind = "value" if (kind, classifier.classes) == ("values", 1) else kind
     log.info(
         "%s: %d nodes, %d edges, %d features, %d %s",
         graph.name, graph.n, graph.edges, data.width, classifier.classes, kind,
@@ -234,7 +235,7 @@ def _count_arcs(context: Context, loaded: Loaded) -> int:
     return int(context.group.sum_integers(np.array([np.count_nonzero(loaded.graph.arcs & IN_A)]))[0])
 
 
-def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: dict[str, Scores]) -> None:
+def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: SplitScores) -> None:
     """How long training took, and how good the weights are that it leaves."""
     log, known = context.log, {split: each for split, each in scores.items() if each.nodes}
     if found.epochs:
@@ -243,9 +244,9 @@ def _say_scores(context: Context, classifier: Classifier, found: Fit, scores: di
     if not known:
         log.info("no labelled nodes to tell the accuracy by")
         return
-    name = "micro F1" if classifier.multilabel else "accuracy"
-    for text, what in ((name, "micro_f1"), ("macro F1", "macro_f1")):
-        shown = ", ".join(f"{split} {getattr(each, what):.4f}" for split, each in known.items())
+    goal = classifier.goal
+    for text, what in goal.told.items():
+        shown = ", ".join(f"{split} {getattr(each, what):{goal.digits}}" for split, each in known.items())
         log.info("%s: %s", text, shown)
 
 
@@ -279,10 +280,8 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
     if loaded.graph.arcs is not None:
         entry["arcs"] = _count_arcs(context, loaded)
     for split, each in scores.items():
-        known = each.nodes > 0
-        entry[f"{split}_accuracy"] = each.accuracy if known else None
-        entry[f"{split}_micro_f1"] = each.micro_f1 if known else None
-        entry[f"{split}_macro_f1"] = each.macro_f1 if known else None
+        for name, value in each.named().items():
+            entry[f"{split}_{name}"] = value if each.nodes else None
     # An applied model has no new weights: its answer are the predictions.
     predicted = gather_predictions(context, loaded, done.classifier)
     both = digest({"predictions": predicted, **done.fit.weights})
@@ -297,9 +296,9 @@ def _result(context: Context, loaded: Loaded, done: Classified) -> dict[str, Any
 
 
 def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier) -> np.ndarray:
-    """[n, classes] uint8 or, of one class for each node, [n] int32. Ranks: all call."""
-    predicted = classifier.predict_own()[: classifier.block.n_real]
-    own = predicted.astype(np.uint8) if classifier.multilabel else predicted.argmax(axis=1).astype(np.int32)
+    """[n, classes] uint8 or, of one class for each node, [n] int32; of values [n, columns] float32.
+    Ranks: all call."""
+    own = classifier.predict_own()[: classifier.block.n_real]
     return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
 
 
@@ -323,13 +322,16 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{loaded.graph.name}.npz", ids=ids, embeddings=embedded)
     if case.output.plots:
-        plot_training(folder, context.log, done.fit.records)
+        plot_training(folder, context.log, done.fit.records, score=next(iter(classifier.goal.told)))
         plot_breakdown(folder, context.log, {loaded.graph.name: classifier.engine.seconds})
 
 
 def _predictions_text(ids: np.ndarray, predicted: np.ndarray, class_ids: np.ndarray) -> str:
-    """Lines `id class`, or `id class class ...` where a node may have several."""
+    """Lines `id class`, `id class class ...` where a node may have several, of values `id number ...`."""
     blank = blank_between(ids)
+    if predicted.dtype.kind == "f":
+        rows = ("".join(f"{blank}{value!s}" for value in row) for row in predicted)
+        return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), rows))
     if predicted.ndim == 1:
         pairs = zip(plain_ids(ids), class_ids[predicted].tolist())
         return "".join(f"{i}{blank}{c}\n" for i, c in pairs)

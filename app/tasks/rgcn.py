@@ -8,11 +8,11 @@ import numpy as np
 
 from app.comm.guard import digest, raise_together
 from app.gnn.archive import LARGEST, replaced
-from app.gnn.classifier import SPLITS
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.training import RelationalFit, train_rgcn
+from app.graphs.nodes.data import SPLITS
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.log import ToGo

@@ -13,12 +13,13 @@ Array = Any
 class GIN:
     """Z = relu(Y W1 + b1) W2, Y = (1 + eps) H + A H: a perceptron of two layers on sums over neighbours.
 
-    Source    Xu et al. 2019, eq. 4.1, eps learned (GIN-eps), a perceptron of one hidden layer as wide as Z;
-              its last bias and the activation are those of the block
+    Source    Xu et al. 2019, eq. 4.1, eps learned (GIN-eps), a perceptron of one hidden layer of h columns,
+              as Z has (of a last layer that predicts numbers gnn.hidden, if more); its last bias and the
+              activation are those of the block
     Forward   B = A + (1 + eps) I
               weights first   S = H W1   U = relu(B S + b1)       Z = U W2
               product first   Y = B H    U = relu(Y W1 + b1)      Z = U W2      where H is narrower than Z
-    Shapes    H, Y [n_own, f_in]   W1 [f_in, f_out]   W2 [f_out, f_out]   b1 [1, f_out]   eps [1, 1]
+    Shapes    H, Y [n_own, f_in]   W1 [f_in, h]   W2 [h, f_out]   b1 [1, h]   eps [1, 1]
     Backward  D = dZ comes in; dB/deps = I, and of an undirected graph B^T = B:
               dW2 = U^T D     G = (D W2^T) * [U > 0]     db1 = sum of the rows of G
               weights first   deps = <S, G>    dS = B^T G  dW1 = H^T dS    dH = dS W1^T
@@ -35,15 +36,16 @@ class GIN:
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out, self.settings = name, f_in, f_out, settings
+        self.hidden = settings.hidden or f_out
         self.W1, self.W2, self.b1, self.eps = (f"{name}.{n}" for n in ("W1", "W2", "hidden_bias", "eps"))
         self.meets_input = (self.W1,)
         self._kept: tuple[Rows, ...] = ()
 
     def shapes(self) -> Shapes:
         """W1, W2, eps and, with biases, b1."""
-        shapes: Shapes = {self.W1: (self.f_in, self.f_out), self.W2: (self.f_out, self.f_out)}
+        shapes: Shapes = {self.W1: (self.f_in, self.hidden), self.W2: (self.hidden, self.f_out)}
         if self.settings.bias:
-            shapes[self.b1] = (1, self.f_out)
+            shapes[self.b1] = (1, self.hidden)
         return {**shapes, self.eps: (1, 1)}
 
     def forward(self, engine: Engine, H: Rows | Features) -> Rows:
@@ -127,4 +129,4 @@ class GIN:
 
     def order(self, H: Rows | Features | None) -> str:
         """ "cached", "product" (first) or "weights" (first); see layer.py."""
-        return product_order(H, self.f_in, self.f_out, self.settings)
+        return product_order(H, self.f_in, self.hidden, self.settings)

@@ -17,7 +17,7 @@ class NormedGIN(GIN):
               rows are normalised (Ba, Kiros and Hinton 2016), in the last layer too
     Why       Y is a sum over neighbours, so its rows are as large as the degrees differ. Rows of a hub drown
               all others in the gradients, and units die. A normalised row does not tell its length.
-    Shapes    V, N [n_own, f_out]     hidden_gamma, hidden_beta [1, f_out]; all else as in GIN
+    Shapes    V, N [n_own, h]     hidden_gamma, hidden_beta [1, h]; all else as in GIN
     Backward  dN = (D W2^T) * [N > 0]; G = dV, dgamma, dbeta by Elementwise.normalise_rows_back, which needs
               V; from G on as in GIN
     Ranks     as GIN: a row is normalised on one rank
@@ -32,7 +32,7 @@ class NormedGIN(GIN):
 
     def shapes(self) -> Shapes:
         """GIN's, gamma and beta."""
-        return {**super().shapes(), **dict.fromkeys(self.norm, (1, self.f_out))}
+        return {**super().shapes(), **dict.fromkeys(self.norm, (1, self.hidden))}
 
     def _hidden(self, engine: Engine, U: Rows) -> Rows:
         """relu(N), new rows; keeps V, which U becomes."""

@@ -66,6 +66,7 @@ class Settings:
     first_product   of a first layer: "auto", "cached", "live", "mg_gcn" (see product_order, gcn.py)
     bias            layers add one
     input_dropout   whether the features change from epoch to epoch
+    hidden          columns within a layer that is a perceptron; 0: as many as it gives
     """
 
     normalisation: str = "symmetric"
@@ -73,6 +74,7 @@ class Settings:
     first_product: str = "auto"
     bias: bool = True
     input_dropout: bool = False
+    hidden: int = 0
 
 
 def product_order(H: Rows | Features | None, f_in: int, f_out: int, settings: Settings) -> str:

@@ -17,6 +17,7 @@ from app.graphs.nodes.data import (
     class_bits,
     class_numbers,
     finite_floats,
+    real_numbers,
     rows_per_piece,
 )
 
@@ -27,10 +28,13 @@ TYPE_BITS = np.array([0, SPLITS["train"], SPLITS["val"], SPLITS["test"]], dtype=
 INDEX_NAMES = {"train": ("train_idx",), "val": ("val_idx", "valid_idx"), "test": ("test_idx",)}
 
 
-def table_of_archive(npz: Npz) -> NodeTable:
-    """What the archive of a graph says of its nodes; the layout stands in docs/formats.md."""
+def table_of_archive(npz: Npz, values: bool = False) -> NodeTable:
+    """What the archive of a graph says of its nodes; the layout stands in docs/formats.md.
+
+    values   labels are numbers to be predicted
+    """
     named = label_name(npz)
-    labels = array_labels(npz, named) if named else None
+    labels = (array_values if values else array_labels)(npz, named) if named else None
     features = archive_features(npz, "feat_")
     counts = [part.n for part in (labels, features) if part is not None]
     return NodeTable(features, labels, archive_splits(npz, counts[0] if counts else None))
@@ -173,6 +177,24 @@ def array_labels(npz: Npz, name: str, unlabelled: bool = False) -> Labels:
             at += len(values)
 
     return Labels(column.shape[0], column.shape[1] if several else 0, parts, refuse)
+
+
+def array_values(npz: Npz, name: str) -> Labels:
+    """Array `name`: numbers [n] or [n, columns] to be predicted; NaN for none."""
+    column, refuse = npz.columns[name], _refusal(npz, name)
+    if column.dtype.kind not in "iufb" or len(column.shape) not in (1, 2) or 0 in column.shape[1:]:
+        found = f"found {column.dtype} of shape {shape_text(column.shape)}"
+        raise npz.error(f"{found}; real numbers of shape (nodes) or (nodes, columns) would be right", name)
+    several = len(column.shape) == 2
+    column = _matrix(npz, name) if several else column
+
+    def parts() -> Iterator[np.ndarray]:
+        at = 0
+        for values in _rows(npz, column) if several else npz.parts(column, rows_per_piece(8)):
+            yield real_numbers(values, at, refuse)
+            at += len(values)
+
+    return Labels(column.shape[0], column.shape[1] if several else 1, parts, refuse, values=True)
 
 
 def _refuse_partly_unlabelled(values: np.ndarray, first: int, refuse: Refuse) -> None:

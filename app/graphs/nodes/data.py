@@ -59,12 +59,13 @@ class SparseFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The classes of nodes.
+    """The classes of nodes, or numbers that are to be predicted.
 
-    columns  0: one class for a node; else the number of classes, of which a node may have several
+    columns  0: one class for a node; else how many classes, of which a node may have several, or values
     parts    starts an iteration over int64 [k], -1 for no label; or int8 [k, columns] of 0 and 1, a row of -1
-             for no label
+             for no label; or of values float64 [k, columns], a row of NaN for no label
     order    as that of DenseFeatures
+    values   whether they are numbers (gnn.goal = "values")
     """
 
     n: int
@@ -72,6 +73,7 @@ class Labels:
     parts: Callable[[], Iterator[np.ndarray]]
     refuse: Refuse
     order: np.ndarray | None = None
+    values: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +123,13 @@ class NodeData:
     """This rank's rows of what is known of the nodes; the padding rows of n_own are zero, -1 and False.
 
     features      [n_own, F] float32, or a csr_array of that shape, or None; binary: all stored values are one
-    labels        [n_own] int32, -1 for none; multilabel: [n_own, classes] uint8; None: the file has none
+    labels        [n_own] int32, -1 for none; multilabel: [n_own, classes] uint8; values: [n_own, classes]
+                  float64, NaN for none; None: the file has none
     labelled      [n_own] bool
     train, val, test   [n_own] bool
+    classes       how many; of values the columns
     class_ids     [classes] int64, the file's own numbers of the classes, ascending
+    values        whether labels are numbers to be predicted
     width         F, 0 without features
     counts        nodes of all ranks in train, val and test
     """
@@ -142,6 +147,7 @@ class NodeData:
     binary: bool
     counts: dict[str, int]
     warnings: tuple[str, ...] = ()
+    values: bool = False
 
 
 # ---- checks that all sources share ------------------------------------------------------------------------
@@ -174,7 +180,7 @@ def class_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
         wrong = (values < -1) | (values > most) | (values != np.trunc(values)) | ~np.isfinite(values)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        right = "a class from 0, or -1 for none, would be right"
+        right = "a class from 0, or -1 for none, would be right (gnn.goal = values for numbers of any kind)"
         raise refuse(f"found label {values[at]} in row {first + at}; {right}")
     return values.astype(np.int64)
 
@@ -188,3 +194,17 @@ def class_bits(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
         right = "0 and 1, or a whole row of -1 for no label, would be right"
         raise refuse(f"found label {values[row, column]} in row {first + row}, column {column}; {right}")
     return values.astype(np.int8)
+
+
+def real_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
+    """`values` [k] or [k, c] of any real kind as float64 [k, c]; refuses what is beyond 32-bit numbers, and
+    rows that are NaN in part."""
+    rows = values.reshape(len(values), -1).astype(np.float64)
+    none = np.isnan(rows)
+    with np.errstate(invalid="ignore"):
+        wrong = (np.abs(rows) > np.finfo(np.float32).max) | (none & ~none.all(axis=1)[:, None])
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        right = "finite 32-bit numbers, or a whole row of nan for no label, would be right"
+        raise refuse(f"found label {rows[row, column]} in row {first + row}, column {column}; {right}")
+    return rows

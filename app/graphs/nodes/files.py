@@ -14,13 +14,14 @@ from app.graphs.nodes.arrays import (
     archive_features,
     archive_splits,
     array_labels,
+    array_values,
     dense_features,
     label_name,
     table_of_archive,
 )
 from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.keyed import Nodes, keyed
-from app.graphs.nodes.text import text_features, text_labels, text_splits
+from app.graphs.nodes.text import text_features, text_labels, text_splits, text_values
 from app.graphs.union import unite_tables
 
 # (path, limits, whether its splits are wanted) -> what it says
@@ -39,6 +40,7 @@ def open_node_table(
     labels: str = "",
     splits: str = "",
     nodes: Nodes | None = None,
+    values: bool = False,
 ) -> NodeTable:
     """What the files of a graph say of its n nodes, headers read and checked.
 
@@ -46,23 +48,27 @@ def open_node_table(
     features, labels, splits   files that take the place of what is in `paths`; "": none; splits "random":
              those in `paths` are not wanted either
     nodes    their lines begin with ids of these; None: they are in the order of the nodes
+    values   labels are numbers to be predicted, no classes
     """
-    table = unite_tables([_own_table(path, format, limits, not splits) for path in paths])
+    table = unite_tables([_own_table(path, format, limits, not splits, values) for path in paths])
     found = read_features(features, limits, nodes) if features else table.features
     if found is not None and not found.width:
         raise found.refuse("found features without columns; at least one would be right")
     if splits and splits != "random":
         table = replace(table, splits=read_splits(splits, n, limits, nodes))
-    return NodeTable(found, read_labels(labels, limits, nodes) if labels else table.labels, table.splits)
+    told = read_labels(labels, limits, nodes, values) if labels else table.labels
+    if told is not None and told.values != values:
+        raise told.refuse('found classes; gnn.goal = "classes", or numbers in graph.labels, would be right')
+    return NodeTable(found, told, table.splits)
 
 
-def _own_table(path: str, format: str, limits: Limits, splits: bool) -> NodeTable:
+def _own_table(path: str, format: str, limits: Limits, splits: bool, values: bool) -> NodeTable:
     """What the graph's own file or folder says of its nodes."""
     if format in TABLES:
         return TABLES[format](path, limits, splits)
     if path.startswith("networkx:") or Source(path, limits).first_bytes(2) != ARCHIVE:
         return NodeTable()
-    return table_of_archive(Npz(Source(path, limits)))
+    return table_of_archive(Npz(Source(path, limits)), values)
 
 
 def open_arrays(path: str, limits: Limits) -> Npz | None:
@@ -95,17 +101,18 @@ def read_features(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
     return found
 
 
-def read_labels(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
-    """Labels: an .npy array, the array `labels` or `label` of an .npz, or text."""
+def read_labels(path: str, limits: Limits, nodes: Nodes | None = None, values: bool = False) -> Any:
+    """Labels, or values: an .npy array, the array `labels` or `label` of an .npz, or text."""
+    read = text_values if values else text_labels
     if nodes is not None:
-        return keyed(text_labels, _text(path, limits), nodes)
+        return keyed(read, _text(path, limits), nodes)
     arrays = open_arrays(path, limits)
     if arrays is None:
-        return text_labels(Source(path, limits))
+        return read(Source(path, limits))
     name = NAME if NAME in arrays else label_name(arrays)
     if name is None:
         raise arrays.error("holds no array 'labels'; that one would be right")
-    return array_labels(arrays, name)
+    return array_values(arrays, name) if values else array_labels(arrays, name)
 
 
 def read_splits(path: str, n: int, limits: Limits, nodes: Nodes | None = None) -> Any:

@@ -21,22 +21,25 @@ from app.graphs.nodes.data import (
     class_bits,
     class_numbers,
     finite_floats,
+    real_numbers,
     rows_per_piece,
 )
 
 
 def table_of_arrays(
-    features: Any = None, labels: Any = None, train: Any = None, val: Any = None, test: Any = None, n: int = 0
-) -> NodeTable:
+    features: Any = None, labels: Any = None, train: Any = None, val: Any = None, test: Any = None,
+    n: int = 0, values: bool = False,
+) -> NodeTable:  # fmt: skip
     """The table of arrays whose rows are in the order of the graph's rows.
 
     features   [n, F] numbers, or a SciPy sparse matrix     labels   [n] classes, or [n, C] of 0 and 1
     train, val, test   [n] bool, or node numbers            n   nodes of the graph
+    values     labels are numbers to be predicted, [n] or [n, C], NaN for none
     """
     sets = {name: values for name, values in zip(SPLITS, (train, val, test)) if values is not None}
     return NodeTable(
         None if features is None else _features(features),
-        None if labels is None else _labels(labels),
+        None if labels is None else _values(labels) if values else _labels(labels),
         _splits(sets, n) if sets else None,
     )
 
@@ -114,6 +117,22 @@ class ClassNames:
     def named(self, classes: np.ndarray) -> np.ndarray:
         """Numbers of classes [k], or their names where they have names."""
         return np.array(self.names)[classes] if self.names else classes
+
+
+def values_of_nodes(values: Any, nodes: list[Any] | None, n: int) -> Any:
+    """Numbers to be predicted in the order of the nodes, from rows or a mapping of nodes to a number or a row
+    of them; nodes that it lacks have none, as have those of None. Raises GraphError."""
+    values = unmasked("labels", rows_by_node("labels", values, nodes))
+    if hasattr(values, "keys"):
+        order, found = list(range(n)) if nodes is None else nodes, dict(values.items())
+        numbers_of(found, order, "labels")
+        none = np.nan if not found else np.full(np.shape(next(iter(found.values()))), np.nan)
+        values = [none if found.get(node) is None else found[node] for node in order]
+    if isinstance(values, Iterable) and not isinstance(values, Sized):
+        values = list(values)
+    if isinstance(values, list):
+        values = [np.nan if each is None else each for each in values]
+    return values
 
 
 def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
@@ -197,6 +216,14 @@ def _labels(values: Any) -> Labels:
     check = class_numbers if array.ndim == 1 else class_bits
     columns = 0 if array.ndim == 1 else array.shape[1]
     return Labels(len(array), columns, lambda: iter([check(array, 0, refuse)]), refuse)
+
+
+def _values(values: Any) -> Labels:
+    refuse, array = _refusal("labels"), _array("labels", values, (1, 2))
+    if array.ndim == 2 and not array.shape[1]:
+        raise refuse("found no columns; at least one would be right")
+    columns = 1 if array.ndim == 1 else array.shape[1]
+    return Labels(len(array), columns, lambda: iter([real_numbers(array, 0, refuse)]), refuse, values=True)
 
 
 def _splits(sets: dict[str, Any], n: int) -> Splits:

@@ -20,6 +20,7 @@ from app.graphs.nodes.data import (
     class_bits,
     class_numbers,
     finite_floats,
+    real_numbers,
 )
 
 WORDS = {b"train": SPLITS["train"], b"val": SPLITS["val"], b"valid": SPLITS["val"], b"test": SPLITS["test"]}
@@ -38,6 +39,12 @@ def text_labels(source: Source) -> Labels:
     several = width > 1
     check = class_bits if several else (lambda values, *place: class_numbers(values[:, 0], *place))
     return Labels(n, width if several else 0, lambda: _checked(source, width, check), source.error)
+
+
+def text_values(source: Source) -> Labels:
+    """One number, or several, for each node; nan for none."""
+    n, width = _shape(source)
+    return Labels(n, width, lambda: _checked(source, width, real_numbers), source.error, values=True)
 
 
 def text_splits(source: Source) -> Splits:

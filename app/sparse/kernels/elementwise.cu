@@ -119,6 +119,20 @@ KERNEL sigmoid_loss(const i64 rows, const int c, float* Z, const i64 ldz, const 
     losses[row] = w != 0.0f ? mul(total, w) : 0.0f;
 }
 
+KERNEL squared_loss(const i64 rows, const int c, float* Z, const i64 ldz, const float* targets, const i64 ldt,
+                    const float* weight, float* losses) {
+    const i64 row = thread_number();
+    if (row >= rows) return;
+    float *z = Z + row * ldz, total = 0.0f;
+    const float w = weight[row], twice = mul(2.0f, w);
+    for (int j = 0; j < c; ++j) {
+        const float error = sub(z[j], targets[row * ldt + j]);
+        total = add(total, mul(error, error));
+        z[j] = w != 0.0f ? mul(error, twice) : 0.0f;
+    }
+    losses[row] = w != 0.0f ? mul(total, w) : 0.0f;
+}
+
 /* The column of each row's largest element: the first of equal ones, NaN above all. */
 KERNEL argmax_rows(const i64 rows, const int c, const float* Z, const i64 ldz, int* out) {
     const i64 row = thread_number();

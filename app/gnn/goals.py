@@ -1,0 +1,208 @@
+"""What the scores of nodes mean: one class, several classes, or numbers. Losses, predictions and measures.
+
+A goal is told by the labels of the data, or by the weights that are applied; the layers know nothing of it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from app.comm.exact import sum_exactly
+from app.comm.group import Group
+from app.comm.ordered import sum_tree
+from app.gnn.engine import Engine
+from app.gnn.metrics import Scores, ValueScores, count_classes, count_hits, scores_of
+from app.graphs.nodes.data import SPLITS, NodeData
+
+Array = Any
+PIECE = 1 << 12  # rows whose predictions are compared at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """How numbers to be predicted become numbers about 0 of magnitude 1, and back; [columns] float64 each.
+
+    mean, deviation   of the training nodes; a deviation of 0 counts 1
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def of(cls, group: Group, data: NodeData) -> "Scale":
+        """That of the labels, the same bits on any number of ranks. Ranks: all call."""
+        chosen = data.train if data.counts["train"] else data.labelled
+        rows = data.labels[chosen]
+        count = max(int(group.sum_integers(np.array([len(rows)]))[0]), 1)
+        mean = sum_exactly(group, rows) / count
+        deviation = np.sqrt(sum_exactly(group, (rows - mean) ** 2) / count)
+        return cls(mean, np.where(deviation > 0, deviation, 1.0))
+
+    def small(self, values: np.ndarray) -> np.ndarray:
+        """Values [k, columns] as the network predicts them, float32; NaN becomes 0."""
+        return np.nan_to_num((values - self.mean) / self.deviation, nan=0.0).astype(np.float32)
+
+    def large(self, Z: np.ndarray) -> np.ndarray:
+        """Predictions [k, columns] as float64 in the units of the labels."""
+        return Z * self.deviation + self.mean
+
+
+class Goal(Protocol):
+    """What a classifier asks of the meaning of its scores Z [n_own, columns].
+
+    kind    what the columns stand for, in words
+    told    what the log tells of scores: names of attributes by the words for them; first the one over epochs
+    digits  how it tells them
+    """
+
+    kind: str
+    told: dict[str, str]
+    digits: str
+
+    def targets(self, group: Group, data: NodeData) -> tuple[np.ndarray, float]:
+        """What scores are compared with, by own row, and the weight of a training node in the loss.
+        Ranks: all call."""
+        ...
+
+    def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
+        """[n_own] losses; the scores become the gradient by them."""
+        ...
+
+    def predicted(self, Z: np.ndarray) -> np.ndarray:
+        """What host scores [k, columns] say of k nodes."""
+        ...
+
+    def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Any:
+        """This rank's part of what `scores` tells, from device scores and targets."""
+        ...
+
+    def scores(self, engine: Engine, data: NodeData, measured: Any) -> dict[str, Any]:
+        """How good predictions are, by split. Ranks: all call."""
+        ...
+
+
+class OneClass:
+    """One class for each node: the softmax of its scores."""
+
+    kind = "classes"
+    told: ClassVar = {"accuracy": "micro_f1", "macro F1": "macro_f1"}
+    digits = ".4f"
+
+    def targets(self, group: Group, data: NodeData) -> tuple[np.ndarray, float]:
+        """[n_own] int32 classes."""
+        return data.labels.astype(np.int32), 1 / max(data.counts["train"], 1)
+
+    def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
+        """Cross-entropy."""
+        return device.softmax_loss(Z, targets, weight)
+
+    def predicted(self, Z: np.ndarray) -> np.ndarray:
+        """[k] int32, the class of the largest score."""
+        return Z.argmax(axis=1).astype(np.int32)
+
+    def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
+        """`count_classes` of each split."""
+        found = engine.device.get(engine.device.argmax_rows(Z))
+        return [count_classes(found, data.labels, getattr(data, name), Z.shape[1]) for name in SPLITS]
+
+    def scores(self, engine: Engine, data: NodeData, measured: list[np.ndarray]) -> dict[str, Scores]:
+        """Accuracy and F1."""
+        return _counted(engine.group, data, measured, False)
+
+
+class SeveralClasses:
+    """Any number of classes for a node: a sigmoid of each score."""
+
+    kind = "labels"
+    told: ClassVar = {"micro F1": "micro_f1", "macro F1": "macro_f1"}
+    digits = ".4f"
+
+    def targets(self, group: Group, data: NodeData) -> tuple[np.ndarray, float]:
+        """[n_own, classes] float32 of 0 and 1."""
+        return data.labels.astype(np.float32), 1 / max(data.counts["train"], 1) / data.classes
+
+    def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
+        """Binary cross-entropies."""
+        return device.sigmoid_loss(Z, targets, weight)
+
+    def predicted(self, Z: np.ndarray) -> np.ndarray:
+        """[k, classes] uint8, one where the sigmoid is above one half."""
+        return (Z > 0).astype(np.uint8)
+
+    def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
+        """`count_hits` of each split."""
+        counts = [np.zeros((4, Z.shape[1]), dtype=np.int64) for _ in SPLITS]
+        for lo in range(0, len(Z), PIECE):  # a piece at a time: no copy of them all is made
+            rows = slice(lo, lo + PIECE)
+            predicted, wanted = engine.device.get(Z[rows]) > 0, data.labels[rows] > 0
+            for total, name in zip(counts, SPLITS):
+                total += count_hits(predicted, wanted, getattr(data, name)[rows])
+        return counts
+
+    def scores(self, engine: Engine, data: NodeData, measured: list[np.ndarray]) -> dict[str, Scores]:
+        """Accuracy and F1."""
+        return _counted(engine.group, data, measured, True)
+
+
+class Values:
+    """Numbers: the squared error of scores against labels, both in the scale of the training nodes."""
+
+    kind = "values"
+    told: ClassVar = {"R2": "r2", "root mean squared error": "rmse", "mean absolute error": "mae"}
+    digits = ".5g"
+
+    def __init__(self, scale: Scale) -> None:
+        self.scale = scale
+        self._spread: dict[str, np.ndarray] = {}
+
+    def targets(self, group: Group, data: NodeData) -> tuple[np.ndarray, float]:
+        """[n_own, columns] float32 labels in the scale of the network."""
+        self._spread = {name: self._squares(group, data, name) for name in SPLITS}
+        return self.scale.small(data.labels), 1 / max(data.counts["train"], 1) / data.classes
+
+    def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
+        """Squared errors."""
+        return device.squared_loss(Z, targets, weight)
+
+    def predicted(self, Z: np.ndarray) -> np.ndarray:
+        """[k, columns] float32 in the units of the labels."""
+        return self.scale.large(Z).astype(np.float32)
+
+    def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Array:
+        """[own roots, 6 columns] sums by row blocks of squares and magnitudes of each split's errors."""
+        device, xp = engine.device, engine.device.xp
+        error, parts = Z - targets, []
+        for name in SPLITS:
+            chosen = xp.where(device.put(getattr(data, name))[:, None], error, np.float32(0))
+            for each in (chosen * chosen, xp.abs(chosen)):
+                parts.append(device.column_roots(each, engine.starts, engine.spans))
+        return xp.concatenate(parts, axis=1)
+
+    def scores(self, engine: Engine, data: NodeData, measured: Array) -> dict[str, ValueScores]:
+        """Errors and the share of the spread that predictions explain."""
+        group = engine.group
+        sums = group.device.get(sum_tree(group, measured, engine.cuts, engine.blocks)).astype(np.float64)
+        each = sums.reshape(len(SPLITS), 2, -1)
+        return {
+            name: ValueScores.of(*part, self._spread[name], self.scale.deviation, data.counts[name])
+            for name, part in zip(SPLITS, each)
+        }
+
+    def _squares(self, group: Group, data: NodeData, name: str) -> np.ndarray:
+        """[columns] squared distances of a split's labels from their mean, summed, in the network's scale."""
+        rows = self.scale.small(data.labels[getattr(data, name)]).astype(np.float64)
+        mean = sum_exactly(group, rows) / max(data.counts[name], 1)
+        return sum_exactly(group, (rows - mean) ** 2)
+
+
+def goal_of(multilabel: bool, scale: Scale | None) -> Goal:
+    """What labels are: of several classes, of one, or numbers of a scale."""
+    if scale is not None:
+        return Values(scale)
+    return SeveralClasses() if multilabel else OneClass()
+
+
+def _counted(group: Group, data: NodeData, measured: list[np.ndarray], multilabel: bool) -> dict[str, Scores]:
+    nodes = [int(getattr(data, name).sum()) for name in SPLITS]
+    return dict(zip(SPLITS, scores_of(group, measured, nodes, multilabel)))
