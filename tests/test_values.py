@@ -7,6 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 from test_classify import same
@@ -17,9 +18,9 @@ from app.comm.exact import sum_exactly
 from app.comm.group import Group
 from app.errors import CaseError, GraphError
 from app.gnn.classifier import Classifier
-from app.gnn.goals import Scale
 from app.gnn.metrics import ValueScores
 from app.gnn.saved import load_model
+from app.gnn.scale import Scale
 from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.formats.source import Limits
@@ -133,8 +134,9 @@ def test_sums_do_not_depend_on_who_holds_a_row(group):
     rows = draws.normal(size=(97, 4)) * [1e-30, 1, 1e30, 0] + [0, 1e9, 0, 0]
     for given in (rows, rows[:1], rows[:0]):
         mine = given[group.rank :: group.size]
-        found = sum_exactly(group, mine)
-        assert found.tobytes() == sum_exactly(Group(MPI.COMM_SELF, group.device), given).tobytes()
+        found = sum_exactly(group, lambda rows=mine: [rows[:5], rows[5:]], 4)
+        alone = Group(MPI.COMM_SELF, group.device)
+        assert found.tobytes() == sum_exactly(alone, lambda rows=given: [rows], 4).tobytes()
         wanted = [math.fsum(column) for column in given.T]
         largest = np.abs(given).max(axis=0, initial=0)
         assert (np.abs(found - wanted) <= 1e-15 * largest * max(len(given), 1)).all()
@@ -154,7 +156,7 @@ def test_labels_that_are_all_the_same(group):
     loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
     table = table_of_arrays(X, np.full(NODES, 7.5), *splits, NODES, values=True)
     data = deal_node_table(group, table if group.rank == 0 else None, loaded)
-    scale = Scale.of(group, data)
+    scale = Scale.of(group, data.labels, data.labelled)
     assert (scale.mean.tolist(), scale.deviation.tolist()) == ([7.5], [1.0])
 
 
@@ -291,6 +293,48 @@ def test_estimates_and_generated_graphs(tmp_path):
     code, printed = run_job([*command, *more, "--out", tmp_path / "out"])
     assert code == 0, printed
     assert json.loads((tmp_path / "out" / "result.json").read_text())["test_r2"] > 0.2
+
+
+# ---- features of one scale --------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi_skip
+def test_features_are_brought_to_one_scale(tmp_path):
+    graph, X, values, (train, val, test) = field()
+    far = (X * [1, 1e-3, 1e4] + [300, 0, -1e5]).astype(np.float32)
+    far = np.column_stack([far, np.full(NODES, 7)])  # a column that says nothing
+    settings = {**PLAIN, "gnn.epochs": 30, "gnn.model": "sage", "gnn.feature_rows": "standard"}
+    splits = {"train": train, "val": val, "test": test}
+    found = classify(graph, far, values, **splits, settings=settings)
+    wide = far.astype(np.float64)
+    by_hand = (wide - wide[train].mean(axis=0)) / np.maximum(wide[train].std(axis=0), 1e-9)
+    wanted = classify(graph, by_hand, values, **splits, settings={**settings, "gnn.feature_rows": "as_given"})
+    assert np.allclose(found.predicted, wanted.predicted, atol=0.05)
+    raw = classify(graph, far, values, **splits, settings={**settings, "gnn.feature_rows": "as_given"})
+    assert found.scores["test"].r2 > raw.scores["test"].r2 + 0.2
+    found.save(str(tmp_path / "w.npz"))
+    applied = {"gnn.epochs": 0, "gnn.weights": str(tmp_path / "w.npz")}
+    larger = graph.copy()
+    larger.add_nodes_from((NODES, NODES + 1))  # with them the mean is another one
+    part = classify(larger, np.vstack([far, np.full((2, 4), 1e6)]), settings=applied).predicted
+    assert np.array_equal(part[:NODES], found.predicted)
+    for X_wrong, said in ((sp.csr_array(far), "these are sparse"), (None, "there are none")):
+        with pytest.raises(CaseError, match=said):
+            classify(graph, X_wrong, values, **splits, settings=settings)
+
+
+@pytest.mark.mpi_skip
+def test_one_scale_of_features_on_any_ranks_and_under_a_limit(tmp_path):
+    digests = set()
+    for ranks, more in ((1, []), (2, []), (3, ["graph.order=random"]), (2, ["memory.fast_mb=0.02"])):
+        command = [*mpirun(ranks), *written(tmp_path), "gnn.feature_rows=standard", *more]
+        code, printed = run_job([*command, "--out", tmp_path / "out", "--overwrite"], limit_s=120)
+        assert code == 0, printed
+        result = json.loads((tmp_path / "out" / "result.json").read_text())
+        if "graph.order=random" not in more:
+            digests.add(result["digest"])
+        assert result["test_r2"] > 0
+    assert len(digests) == 1
 
 
 # ---- from Python ------------------------------------------------------------------------------------------

@@ -44,8 +44,11 @@ class GnnCase(Table, frozen=True):
         ),
     ] = "auto"
     feature_rows: Annotated[
-        Literal["as_given", "sum_to_one"],
-        about("sum_to_one: divide the features of a node by the sum of their magnitudes"),
+        Literal["as_given", "standard", "sum_to_one"],
+        about(
+            "sum_to_one: divide the features of a node by the sum of their magnitudes; standard: of dense "
+            "features, each column less its mean over the training nodes, divided by its deviation"
+        ),
     ] = "sum_to_one"
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5
     input_dropout: Annotated[BelowOne, about("share of the features that training drops")] = 0.5

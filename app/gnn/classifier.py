@@ -13,8 +13,8 @@ from app.comm.ordered import sum_tree
 from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
-from app.gnn.goals import Goal, Scale, goal_of
-from app.gnn.inputs import in_file, input_rows, slow_input
+from app.gnn.goals import Goal, goal_of
+from app.gnn.inputs import Scaling, in_file, input_rows, input_scale, slow_input
 from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways
@@ -22,6 +22,7 @@ from app.gnn.parameters import Parameters
 from app.gnn.pieces import Cut, FeatureStore, PiecedFeatures, cut_rows, most_rows
 from app.gnn.reach import FORWARD, narrow_layers, widest_products
 from app.gnn.rehearsal import DenseWidth
+from app.gnn.scale import Scale
 from app.graphs.nodes.data import NodeData
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
@@ -37,19 +38,22 @@ class Classifier:
     """A model on one graph: its rows, features and labels on this rank, its buffers, its weights.
 
     classes   columns of the scores     goal   what they mean
+    inputs    of features that are brought to one scale
     Ranks     all construct
     """
 
     def __init__(
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
-        classes: int = 0, goal: Goal | None = None, budget: TierBudget | None = None,
+        classes: int = 0, goal: Goal | None = None, inputs: Scale | None = None,
+        budget: TierBudget | None = None,
     ) -> None:  # fmt: skip
-        """classes, goal   of weights that are applied; 0, None: those of the data
-        budget          a limit for the engine's buffers; it changes no bit
+        """classes, goal, inputs   of weights that are applied; 0, None: those of the data
+        budget                  a limit for the engine's buffers; it changes no bit
         """
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
         self.classes = classes or data.classes
-        self.goal = goal or goal_of(data.multilabel, Scale.of(group, data) if data.values else None)
+        self.goal = goal or goal_of(data.multilabel, _scale_of_values(group, data))
+        self.inputs = inputs or input_scale(group, data, case.feature_rows)
         self.model = Model(case, data.width or block.n, self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())
@@ -74,7 +78,7 @@ class Classifier:
 
     def _whole_features(self) -> Features:
         """Features on the device. Ranks: all call."""
-        X_own = input_rows(self.data, self.block, self.case.feature_rows)
+        X_own = input_rows(self.data, self.block, self.case.feature_rows, self.inputs)
         return make_features(self.group, X_own, self.block.own_counts)
 
     def _limit_features(self, budget: TierBudget) -> FeatureStore | None:
@@ -90,7 +94,8 @@ class Classifier:
         self._record()
         with raise_together(group, "making room in the slow tier"):
             self.data = in_file(self.data, self.device, budget)
-            rows = slow_input(self.data, self.case.feature_rows, cut.rows, self.device, budget)
+            scaling = Scaling(self.case.feature_rows, self.inputs, self.block.n_real)
+            rows = slow_input(self.data, scaling, cut.rows, self.device, budget)
             if self.case.feature_rows == "as_given":
                 self.data = replace(self.data, features=rows.array)
             kept = {kind: SlowRows.empty(rows.array.shape, self.device, budget) for kind in X.products}
@@ -265,3 +270,10 @@ class Classifier:
             return {}
         targets = self._targets[0]
         return goal.scores(engine, data, self._with_scores(lambda Z: goal.measure(engine, data, targets, Z)))
+
+
+def _scale_of_values(group: Group, data: NodeData) -> Scale | None:
+    """That of numbers to be predicted over the training nodes; None of classes. Ranks: all call."""
+    if not data.values:
+        return None
+    return Scale.of(group, data.labels, data.train if data.counts["train"] else data.labelled)

@@ -3,7 +3,6 @@
 A goal is told by the labels of the data, or by the weights that are applied; the layers know nothing of it.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -13,39 +12,11 @@ from app.comm.group import Group
 from app.comm.ordered import sum_tree
 from app.gnn.engine import Engine
 from app.gnn.metrics import Scores, ValueScores, count_classes, count_hits, scores_of
+from app.gnn.scale import Scale
 from app.graphs.nodes.data import SPLITS, NodeData
 
 Array = Any
 PIECE = 1 << 12  # rows whose predictions are compared at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """How numbers to be predicted become numbers about 0 of magnitude 1, and back; [columns] float64 each.
-
-    mean, deviation   of the training nodes; a deviation of 0 counts 1
-    """
-
-    mean: np.ndarray
-    deviation: np.ndarray
-
-    @classmethod
-    def of(cls, group: Group, data: NodeData) -> "Scale":
-        """That of the labels, the same bits on any number of ranks. Ranks: all call."""
-        chosen = data.train if data.counts["train"] else data.labelled
-        rows = data.labels[chosen]
-        count = max(int(group.sum_integers(np.array([len(rows)]))[0]), 1)
-        mean = sum_exactly(group, rows) / count
-        deviation = np.sqrt(sum_exactly(group, (rows - mean) ** 2) / count)
-        return cls(mean, np.where(deviation > 0, deviation, 1.0))
-
-    def small(self, values: np.ndarray) -> np.ndarray:
-        """Values [k, columns] as the network predicts them, float32; NaN becomes 0."""
-        return np.nan_to_num((values - self.mean) / self.deviation, nan=0.0).astype(np.float32)
-
-    def large(self, Z: np.ndarray) -> np.ndarray:
-        """Predictions [k, columns] as float64 in the units of the labels."""
-        return Z * self.deviation + self.mean
 
 
 class Goal(Protocol):
@@ -192,8 +163,9 @@ class Values:
     def _squares(self, group: Group, data: NodeData, name: str) -> np.ndarray:
         """[columns] squared distances of a split's labels from their mean, summed, in the network's scale."""
         rows = self.scale.small(data.labels[getattr(data, name)]).astype(np.float64)
-        mean = sum_exactly(group, rows) / max(data.counts[name], 1)
-        return sum_exactly(group, (rows - mean) ** 2)
+        width = rows.shape[1]
+        mean = sum_exactly(group, lambda: [rows], width) / max(data.counts[name], 1)
+        return sum_exactly(group, lambda: [(rows - mean) ** 2], width)
 
 
 def goal_of(multilabel: bool, scale: Scale | None) -> Goal:

@@ -1,12 +1,15 @@
 """What a graph network reads of the nodes: features as they are given, scaled, or none at all."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from app.graphs.nodes.data import NodeData
+from app.comm.group import Group
+from app.errors import CaseError
+from app.gnn.scale import Scale
+from app.graphs.nodes.data import NodeData, rows_per_piece
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
 from app.partition.nodes import InMemory, MakeRoom
@@ -16,23 +19,57 @@ Array = Any
 LARGEST_FACTOR = 2.0**126  # of a row of features, as float32: larger ones are float64
 
 
-def input_rows(data: NodeData, block: RowBlock, feature_rows: str) -> np.ndarray | sp.csr_array:
-    """[n_own, F] float32 host: the features of this rank's padded rows.
+@dataclass(frozen=True)
+class Scaling:
+    """How features become what is multiplied.
 
-    feature_rows   "sum_to_one": each row is divided by the sum of its absolute values (Kipf and Welling 2017
-                   divide by the sum, of entries that are not negative); "as_given"
+    kind     "as_given"
+             "sum_to_one": each row is divided by the sum of its absolute values (Kipf and Welling 2017 divide
+             by the sum, of entries that are not negative)
+             "standard": each column by `inputs`, those of dense features alone
+    inputs   the scale of the columns
+    n_real   rows that are nodes; the others are zero
+    """
+
+    kind: str
+    inputs: Scale | None
+    n_real: int
+
+
+def input_scale(group: Group, data: NodeData, feature_rows: str) -> Scale | None:
+    """The scale of the columns over the training nodes (without any: over all); None where none is asked for.
+
+    Ranks    all call
+    Raises   CaseError where features are not dense
+    """
+    if feature_rows != "standard":
+        return None
+    if not isinstance(data.features, np.ndarray):
+        found = "there are none" if data.features is None else "these are sparse"
+        raise CaseError(f'gnn.feature_rows: {found}; "standard" is for dense features')
+    chosen = data.train if data.counts["train"] else np.ones(len(data.train), dtype=bool)
+    return Scale.of(group, data.features, chosen)
+
+
+def input_rows(
+    data: NodeData, block: RowBlock, feature_rows: str, inputs: Scale | None = None
+) -> np.ndarray | sp.csr_array:
+    """[n_own, F] float32 host: the features of this rank's padded rows, as Scaling says.
+
     Without features every node has one of its own, the identity matrix: a model that learned on that can be
     applied to the same nodes only.
     """
     if data.features is None:
         return _identity(block)
-    return scaled_rows(data.features, feature_rows)
+    return scaled_rows(data.features, Scaling(feature_rows, inputs, block.n_real))
 
 
-def scaled_rows(X: np.ndarray | sp.csr_array, feature_rows: str) -> np.ndarray | sp.csr_array:
-    """Some rows of features as `input_rows` says; "as_given" the same array."""
-    if feature_rows == "as_given":
+def scaled_rows(X: np.ndarray | sp.csr_array, scaling: Scaling, first: int = 0) -> np.ndarray | sp.csr_array:
+    """Some rows of features, the first of them row `first` of this rank; "as_given" the same array."""
+    if scaling.kind == "as_given":
         return X
+    if scaling.kind == "standard":
+        return _standard_rows(X, scaling, first)
     sums = np.asarray(abs(X).sum(axis=1, dtype=np.float64)).reshape(-1)
     factors = 1 / np.where(sums > 0, sums, 1)
     wide = factors >= LARGEST_FACTOR  # row by row: the same bits whatever rows are scaled together
@@ -45,6 +82,16 @@ def scaled_rows(X: np.ndarray | sp.csr_array, feature_rows: str) -> np.ndarray |
     values, at = X.data * np.repeat(narrow, entries), np.repeat(wide, entries)
     values[at] = X.data[at] * np.repeat(factors, entries)[at]
     return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+
+
+def _standard_rows(X: np.ndarray, scaling: Scaling, first: int) -> np.ndarray:
+    """Dense rows in the scale of their columns; the padding stays zero."""
+    out, step = np.zeros(X.shape, dtype=np.float32), rows_per_piece(8 * X.shape[1])
+    end = min(len(X), scaling.n_real - first)
+    for lo in range(0, end, step):
+        rows = slice(lo, min(lo + step, end))
+        out[rows] = scaling.inputs.small(X[rows])
+    return out
 
 
 def feature_room(budget: TierBudget, device: Any) -> MakeRoom:
@@ -65,18 +112,18 @@ def in_file(data: NodeData, device: Any, budget: TierBudget) -> NodeData:
 
 
 def slow_input(
-    data: NodeData, feature_rows: str, pieces: list[slice], device: Any, budget: TierBudget
+    data: NodeData, scaling: Scaling, pieces: list[slice], device: Any, budget: TierBudget
 ) -> SlowRows:
     """`input_rows` of dense features in the slow tier, made some rows at a time.
 
     Raises CaseError where the disk has no room.
     """
-    if feature_rows == "as_given":
+    if scaling.kind == "as_given":
         return SlowRows.of(data.features, device, budget)
     scaled = SlowRows.empty(data.features.shape, device, budget)
     given = SlowRows.of(data.features, device, budget) if budget.tier(device) == "file" else None
     for rows in pieces:
-        scaled.array[rows] = scaled_rows(data.features[rows], feature_rows)
+        scaled.array[rows] = scaled_rows(data.features[rows], scaling, rows.start)
         scaled.done(rows)
         if given is not None:
             given.done(rows)

@@ -9,8 +9,9 @@ from msgspec import structs
 from app.case.gnn import GnnCase
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive
-from app.gnn.goals import Goal, Scale, goal_of
+from app.gnn.goals import Goal, goal_of
 from app.gnn.model import Model
+from app.gnn.scale import Scale
 from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
@@ -29,6 +30,7 @@ class SavedModel:
     arrays      weights by name
     neighbours  graph.neighbours of the graph that it has learned on, "both" where that was undirected
     scale       of the numbers that it predicts; None: it predicts classes
+    inputs      of the features that it reads; None: they are not brought to one
     """
 
     case: GnnCase
@@ -38,6 +40,7 @@ class SavedModel:
     arrays: dict[str, np.ndarray]
     neighbours: str = "both"
     scale: Scale | None = None
+    inputs: Scale | None = None
 
     @property
     def goal(self) -> Goal:
@@ -85,7 +88,9 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
         "note": note,
     }
     if saved.scale is not None:
-        about["scale"] = {"mean": saved.scale.mean.tolist(), "deviation": saved.scale.deviation.tolist()}
+        about["scale"] = saved.scale.told()
+    if saved.inputs is not None:
+        about["inputs"] = saved.inputs.told()
     return save_archive(path, saved.arrays, "gnn", about)
 
 
@@ -102,7 +107,9 @@ def load_model(path: str) -> SavedModel:
         features = msgspec.convert(manifest["features"], int)
         heard = msgspec.convert(manifest.get("neighbours", "both"), str)
         scale = _scale(path, manifest["scale"], len(class_ids)) if case.goal == "values" else None
-        found = SavedModel(case, features, class_ids, bool(manifest["multilabel"]), arrays, heard, scale)
+        inputs = _scale(path, manifest["inputs"], features) if case.feature_rows == "standard" else None
+        several = bool(manifest["multilabel"])
+        found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs)
         wanted = Model(case, features, found.classes).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")
@@ -110,11 +117,9 @@ def load_model(path: str) -> SavedModel:
 
 
 def _scale(path: str, saved: object, columns: int) -> Scale:
-    """The scale of predicted numbers that a manifest holds."""
-    found = msgspec.convert(saved, dict[str, list[float]])
-    scale = Scale(np.array(found["mean"]), np.array(found["deviation"]))
-    both = scale.mean, scale.deviation
-    if {each.shape for each in both} != {(columns,)} or not np.isfinite(both).all() or min(both[1]) <= 0:
+    """The scale of so many columns that a manifest holds."""
+    scale = Scale.read(saved)
+    if len(scale.mean) != columns:
         raise GraphError(f"{path}: its scale is not that of {columns} columns")
     return scale
 

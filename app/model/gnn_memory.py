@@ -41,11 +41,11 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
     """Bytes that are there before the first epoch, by what they are for."""
     layout, inputs, own = training.layout, training.inputs, int(training.layout.rows[rank])
     if inputs.dense:
-        scaled = training.case.feature_rows == "sum_to_one"
+        scaled = training.case.feature_rows != "as_given"
         features = 0 if _elsewhere(training) else 4 * own * inputs.features * (2 if scaled else 1)
     else:
         dropped = bool(training.case.input_dropout)
-        scaled = training.case.feature_rows == "sum_to_one"
+        scaled = training.case.feature_rows != "as_given"
         dropping = (8 + 2 * training.device.place_bytes) * dropped
         features = (16 + 4 * scaled + dropping) * inputs.stored // layout.ranks
     found = {

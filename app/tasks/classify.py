@@ -98,7 +98,7 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
             "warning: gnn.edge_weights: %s has no edge weights; every edge counts one", loaded.graph.name
         )
     with log.phase("set up"):
-        known = (saved.classes, saved.goal) if saved else (0, None)
+        known = (saved.classes, saved.goal, saved.inputs) if saved else ()
         classifier = Classifier(group, gnn, block, data, case.seed, *known, budget=TierBudget.of(case.memory))
         if saved is not None:
             classifier.params.set(saved.arrays)
@@ -145,6 +145,7 @@ def saved_of(done: Classified) -> SavedModel:
         done.fit.weights,
         done.neighbours,
         getattr(classifier.goal, "scale", None),
+        classifier.inputs,
     )
 
 

@@ -1,0 +1,72 @@
+"""Columns about 0 of magnitude 1: of numbers that are to be predicted, and of features."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.comm.exact import sum_exactly
+from app.comm.group import Group
+from app.graphs.nodes.data import rows_per_piece
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """What columns are shifted and divided by; [columns] float64 each.
+
+    mean, deviation   over some rows; a deviation of 0 counts 1
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def of(cls, group: Group, rows_own: np.ndarray, chosen: np.ndarray) -> "Scale":
+        """That of the chosen rows of all ranks, the same bits on any number of them. Ranks: all call.
+
+        rows_own   [n_own, columns]     chosen [n_own] bool
+        """
+        count = max(int(group.sum_integers(np.array([chosen.sum()]))[0]), 1)
+        width = rows_own.shape[1]
+        mean = sum_exactly(group, _pieces(rows_own, chosen, lambda rows: rows), width) / count
+        squares = sum_exactly(group, _pieces(rows_own, chosen, lambda rows: (rows - mean) ** 2), width)
+        deviation = np.sqrt(squares / count)
+        return cls(mean, np.where(deviation > 0, deviation, 1.0))
+
+    @classmethod
+    def read(cls, saved: object) -> "Scale":
+        """One that `told` has made. Raises ValueError where it is none."""
+        found = msgspec.convert(saved, dict[str, list[float]])
+        scale = cls(np.array(found["mean"]), np.array(found["deviation"]))
+        both = scale.mean, scale.deviation
+        if both[0].shape != both[1].shape or not np.isfinite(both).all() or min(both[1], default=1) <= 0:
+            raise ValueError("no scale of columns")
+        return scale
+
+    def told(self) -> dict[str, list[float]]:
+        """What a manifest holds of it."""
+        return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
+
+    def small(self, rows: np.ndarray) -> np.ndarray:
+        """Rows [k, columns] about 0, float32; NaN becomes 0."""
+        return np.nan_to_num((rows - self.mean) / self.deviation, nan=0.0).astype(np.float32)
+
+    def large(self, Z: np.ndarray) -> np.ndarray:
+        """The rows [k, columns] that `small` gives Z for, float64."""
+        return Z * self.deviation + self.mean
+
+
+def _pieces(
+    rows_own: np.ndarray, chosen: np.ndarray, work: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[], Iterator[np.ndarray]]:
+    """What `work` makes of the chosen rows, some at a time."""
+    step = rows_per_piece(8 * rows_own.shape[1])
+
+    def pieces() -> Iterator[Any]:
+        for lo in range(0, len(rows_own), step):
+            rows = slice(lo, lo + step)
+            yield work(rows_own[rows][chosen[rows]].astype(np.float64))
+
+    return pieces
