@@ -25,7 +25,7 @@ from app.tasks.studies.learners import compared, run_learners
 from app.tasks.studies.progress import Course, run_progress
 from app.tasks.studies.references import find_references, ratios_to
 from app.tasks.studies.selection import read_rule, run_selection
-from app.tasks.studies.strong_scaling import PAPER, speedups
+from app.tasks.studies.strong_scaling import PAPER, run_strong_scaling, speedups
 from app.tasks.studies.variants import split_variant, with_variant
 
 WORLD = MPI.COMM_WORLD
@@ -162,6 +162,17 @@ def test_better_is_less_of_a_cover_and_more_of_a_cut():
     assert (less["won"], less["beats"]) == (3, True)
     assert (more["won"], more["beats"]) == (0, False)
     assert compared(np.array([5.0, 14.9]), np.array([10.0, 10.0]), "minimise")["beats"] is False  # one lucky
+
+
+def test_graphs_on_which_every_policy_gives_nothing_count_as_equal():
+    found = compared(np.array([0.0, 8.0]), np.array([0.0, 10.0]), "minimise")
+    assert (found["ratio"], found["won"]) == (0.9, 1)
+
+
+def test_two_variants_of_one_name_are_refused():
+    settings = {"study.kind": "strong_scaling", "study.variants": ["a b policy.dimension=8", "a  b"]}
+    with pytest.raises(CaseError, match=r'study\.variants: found "a b" twice'):
+        run_strong_scaling(study_of(Group(MPI.COMM_SELF, HostDevice()), settings))
 
 
 # ---- ratio over training time -----------------------------------------------------------------------------

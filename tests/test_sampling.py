@@ -303,6 +303,8 @@ def test_a_sampler_may_be_left_out(group):
 def test_wrong_studies_of_sampling_are_refused(group):
     with pytest.raises(CaseError, match="plain layers"):
         run_sampling(study_of(alone(group), {**STUDY, "gnn.residual": True}))
+    with pytest.raises(CaseError, match=r"gnn\.edge_weights: .* counts every edge one"):
+        run_sampling(study_of(alone(group), {**STUDY, "gnn.edge_weights": True}))
     if group.size > 1:
         with pytest.raises(CaseError, match="sampling runs on one rank"):
             run_sampling(study_of(group, STUDY))

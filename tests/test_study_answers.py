@@ -11,13 +11,13 @@ from app.log import Log
 from app.tasks.context import Context
 from app.tasks.studies.answers import run_answers
 
-GRAPHS = {"path.gr": "p td 3 2\n1 2\n2 3\n", "bare.gr": "p td 3 0\n"}
+GRAPHS = {"path.gr": "p td 3 2\n1 2\n2 3\n", "bare.gr": "p td 3 0\n", "more/path.gr": "p td 2 1\n1 2\n"}
 
 
-def answers(folder, lines, **settings):
+def answers(folder, lines, whole=False, **settings):
     """The study of a catalogue of these lines, (file, best value as TOML), on one rank."""
-    (folder / "mvc").mkdir()
     for name, text in GRAPHS.items():
+        (folder / "mvc" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "mvc" / name).write_text(text)
     tables = [f'[[file]]\npath = "mvc/{name}"\n' for name, _ in lines]
     tables = [table + (f"best_value = {best}\n" if best else "") for table, (_, best) in zip(tables, lines)]
@@ -29,7 +29,8 @@ def answers(folder, lines, **settings):
     said = []
     log = Log(False)
     log.info = lambda text, *values: said.append(text % values)
-    return run_answers(Context(case, Group(MPI.COMM_SELF, HostDevice()), log, None))["rows"], said
+    result = run_answers(Context(case, Group(MPI.COMM_SELF, HostDevice()), log, None))
+    return result if whole else result["rows"], said
 
 
 def test_a_best_value_of_zero_is_a_value(tmp_path):
@@ -56,3 +57,12 @@ def test_files_are_looked_for_before_the_first_is_solved(tmp_path, monkeypatch):
 def test_a_set_that_is_none_is_refused(tmp_path):
     with pytest.raises(CaseError, match=r'study\.sets: found "mcv"; mvc, large, maxcut, tsp would be right'):
         answers(tmp_path, [("path.gr", "1")], **{"study.sets": ["mvc", "mcv"]})
+
+
+def test_files_of_one_name_in_two_folders_both_count(tmp_path):
+    lines = [("path.gr", "1"), ("more/path.gr", "1")]
+    both, one, other = (
+        answers(tmp_path / str(i), each, whole=True)[0]["digest"]
+        for i, each in enumerate((lines, lines[:1], lines[1:]))
+    )
+    assert len({both, one, other}) == 3

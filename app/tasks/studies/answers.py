@@ -16,6 +16,7 @@ from app.tasks.context import Context
 from app.tasks.policy import find_policy
 from app.tasks.solve import solve_graph
 from app.tasks.studies.cells import cell
+from app.tasks.studies.gnn_subjects import distinct_name
 from app.tasks.studies.quality import digest_text
 from app.text import show
 
@@ -51,7 +52,11 @@ def run_answers(context: Context) -> dict[str, Any]:
         if context.folder is not None:
             context.folder.write_csv("answers.csv", COLUMNS, rows)
     _summary(context, rows)
-    digests = {row["file"]: instance["digest"] for row, instance in zip(rows, instances)}
+    names: dict[str, str] = {}
+    digests = {
+        distinct_name(names, row["file"], entry.file): instance["digest"]
+        for row, entry, instance in zip(rows, entries, instances)
+    }
     return {"digest": digest_text(digests), "rows": rows, "instances": instances}
 
 

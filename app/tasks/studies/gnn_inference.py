@@ -31,7 +31,7 @@ from app.plots.charts import plot_bars
 from app.tasks.classify import Classified, classify_nodes, gather_predictions, load, saved_of
 from app.tasks.context import Context
 from app.tasks.studies.cells import measured_arrays, measurement
-from app.tasks.studies.gnn_subjects import check_training
+from app.tasks.studies.gnn_subjects import check_network
 from app.tasks.studies.quality import digest_text
 
 PARTITIONS = ("rows", "edges", "learned")
@@ -49,7 +49,7 @@ def run_inference(context: Context) -> dict[str, Any]:
         raise CaseError(
             'study.kind: inference needs graph.generator = "sbm" and graph.count above study.held_back'
         )
-    check_training(context.case, context.case.gnn, "study")
+    check_network(context.case, context.case.gnn, "study")
     files = _write_set(context)
     known, unseen = files[: -study.held_back], files[-study.held_back :]
     learned = measured_arrays(context, "training", partial(_train, context, known))

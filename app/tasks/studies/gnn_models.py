@@ -20,7 +20,7 @@ from app.tasks.context import Context
 from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import (
     Subject,
-    check_training,
+    check_network,
     split_settings,
     subjects,
     train,
@@ -86,7 +86,7 @@ def _model(case: Case, recipe: GnnCase, text: str) -> GnnCase:
     except CaseError as error:
         raise CaseError(f"{place}: {error}") from None
     gnn = with_settings(recipe, {"model": kind, **settings}, place)
-    check_training(case, gnn, place)
+    check_network(case, gnn, place)
     return gnn
 
 

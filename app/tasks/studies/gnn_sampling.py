@@ -75,7 +75,9 @@ def _pairs(context: Context, gnn: GnnCase) -> list[Pair]:
     study = context.case.study
     if gnn.residual or gnn.layer_norm or not gnn.bias:
         raise CaseError("study.kind: sampling knows plain layers with a bias")
-    plain = msgspec.structs.replace(gnn, layers=[], edge_weights=False)
+    if gnn.edge_weights:
+        raise CaseError("gnn.edge_weights: study.kind = sampling counts every edge one; false would be right")
+    plain = msgspec.structs.replace(gnn, layers=[])
     known = (
         (NeighbourSampler, study.fanouts, study.epochs),
         (LayerSampler, study.layer_samples, study.layer_epochs),

@@ -30,7 +30,7 @@ from app.rl.qnet import QNetwork
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
-from app.tasks.studies.gnn_subjects import check_training
+from app.tasks.studies.gnn_subjects import check_network
 
 Shortest = tuple[float, dict[str, float]]  # seconds, and those of each kind of operation
 CPU, GPU = "CPU rank", "GPU rank (assumed)"
@@ -54,7 +54,7 @@ class Subject:
 def run_gnn_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, predict. Ranks: all call."""
     study, log = context.case.study, context.log
-    check_training(context.case, context.case.gnn, "study")
+    check_network(context.case, context.case.gnn, "study")
     sets = [data_set(text) for text in study.networks or NETWORKS]
     calibration = _calibration(context)
     measured, same = [], digest({})

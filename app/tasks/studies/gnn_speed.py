@@ -24,7 +24,7 @@ from app.plots.charts import plot_lines
 from app.plots.runs import plot_breakdown
 from app.tasks.context import Context
 from app.tasks.studies.cells import measurement
-from app.tasks.studies.gnn_subjects import Subject, check_training, make_subject, subjects
+from app.tasks.studies.gnn_subjects import Subject, check_network, make_subject, subjects
 from app.tasks.studies.quality import digest_text
 from app.text import counted
 
@@ -127,7 +127,7 @@ def run_density(context: Context) -> dict[str, Any]:
     table, study, rows, digests = context.case.graph, context.case.study, [], {}
     if table.generator != "bter" or context.group.size == 1:
         raise CaseError('study.kind: density needs graph.generator = "bter" and several ranks (mpirun -np 2)')
-    check_training(context.case, context.case.gnn, "study")
+    check_network(context.case, context.case.gnn, "study")
     for scale in study.scales:
         found = []
         for number in range(table.count):

@@ -96,11 +96,11 @@ def subjects(
     case, names = context.case, {}
     asked = [_asked(case, text) for text in case.study.datasets or [""]]
     for each in asked:
-        check_training(case, each.gnn, each.place)
+        check_network(case, each.gnn, each.place)
         if trainings is None:
             check_layers(each.gnn)
         else:
-            _check_trainings(case, each, trainings(each.gnn))
+            _check_networks(case, each, trainings(each.gnn))
     for each in asked:
         graph = case.graph
         if each.path:
@@ -120,7 +120,7 @@ def _asked(case: Case, text: str) -> Asked:
     return Asked(path, with_settings(case.gnn, settings, place), seeds, _recipe(settings), place)
 
 
-def check_training(case: Case, gnn: GnnCase, place: str) -> None:
+def check_network(case: Case, gnn: GnnCase, place: str) -> None:
     """Refuse a training that could not begin, whatever the data, or begins with weights. Raises CaseError."""
     if gnn.weights:
         raise CaseError(f"{place}: gnn.weights: a study draws the weights it trains; leave it out")
@@ -133,13 +133,13 @@ def check_training(case: Case, gnn: GnnCase, place: str) -> None:
     Model(gnn, 1, last or 1)
 
 
-def _check_trainings(case: Case, asked: Asked, trainings: list[GnnCase]) -> None:
+def _check_networks(case: Case, asked: Asked, trainings: list[GnnCase]) -> None:
     """Refuse what one training of a data set cannot do, and keys that none reads. Raises CaseError."""
     kind = case.study.kind
     if asked.gnn.layers:
         raise CaseError(f'{asked.place}: gnn.layers: is not read by study.kind = "{kind}"; leave it out')
     for gnn in trainings:
-        check_training(case, gnn, asked.place)
+        check_network(case, gnn, asked.place)
     for key in OF_KINDS:
         refusals = [_refusal(gnn, key, getattr(asked.gnn, key)) for gnn in trainings]
         if all(refusals):

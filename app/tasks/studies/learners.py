@@ -234,7 +234,7 @@ def _trained(alone: Context, grounds: Grounds) -> dict[str, Any]:
     values = _values(group, training.net, training.weights, grounds.tests)
     return {
         **compared(values, grounds.random, grounds.problem.sense),
-        "untrained": float((before / grounds.random).mean()), "best_step": training.best_step,
+        "untrained": float(_ratios(before, grounds.random).mean()), "best_step": training.best_step,
         "cpu_s": round(seconds, 2), "excluded": "", "weights": digest(training.weights),
     }  # fmt: skip
 
@@ -249,9 +249,14 @@ def _values(
     return np.array([net.problem.objective(env.chosen, env.totals) for env in envs], dtype=np.float64)
 
 
+def _ratios(values: np.ndarray, random: np.ndarray) -> np.ndarray:
+    """[graphs] objectives over those of the random policy; 1 where both are the same, 0 of 0 too."""
+    return np.where(values == random, 1.0, values / np.where(random == 0, 1.0, random))
+
+
 def compared(values: np.ndarray, random: np.ndarray, sense: str) -> dict[str, Any]:
     """A policy's objectives [graphs] beside those of the random one: mean ratio, its error, the verdict."""
-    ratios = values / random
+    ratios = _ratios(values, random)
     error = float(ratios.std(ddof=1) / np.sqrt(len(ratios))) if len(ratios) > 1 else 0.0
     better = ratios.mean() - 1 if sense == "maximise" else 1 - ratios.mean()
     won = ratios > 1 if sense == "maximise" else ratios < 1

@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 
+from app.errors import CaseError
 from app.tasks.context import Context
 from app.tasks.studies.scaling import data_path, digest_of, follow_scaling, write_curves
 from app.tasks.studies.variants import split_variant, with_variant
+from app.text import show
 
 COLUMNS = (
     "graph", "paper_graph", "step", "from_ranks", "to_ranks", "from_s", "to_s", "speedup", "counts",
@@ -51,6 +53,7 @@ PAPER = (
 def run_strong_scaling(context: Context) -> dict[str, Any]:
     """Every variant measured and followed, its speedups beside the paper's. Ranks: all call."""
     curves, measured, digests, titles = [], [], {}, []
+    _refuse_doubled(context.case.study.variants)
     for text in context.case.study.variants:
         name, settings = split_variant(text)
         case = with_variant(context.case, settings, f"study.variants: {text}")
@@ -72,6 +75,14 @@ def run_strong_scaling(context: Context) -> dict[str, Any]:
     return {
         "digest": digest_of(digests), "measured": measured, "curves": curves, "rows": rows, "instances": [],
     }  # fmt: skip
+
+
+def _refuse_doubled(variants: list[str]) -> None:
+    """Refuse two variants of one name, which lines and digests go by. Raises CaseError."""
+    names = [split_variant(text)[0] for text in variants]
+    for name in names:
+        if names.count(name) > 1:
+            raise CaseError(f"study.variants: found {show(name)} twice; a name for each would be right")
 
 
 def _there(context: Context) -> Context:
