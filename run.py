@@ -3,6 +3,7 @@
 import sys
 
 from app import cli, threads
+from app.checkpoint.signals import hear_early
 from app.errors import LockstepError
 
 
@@ -19,6 +20,8 @@ def main(arguments: list[str]) -> int:
         cli.say(command.rstrip("\n"))
         return 0
 
+    if command.case.checkpoint.enabled and not (command.dry_run or command.check):
+        hear_early()
     try:
         from app.main import leave, run
     except KeyboardInterrupt:  # signals are not caught yet

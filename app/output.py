@@ -18,7 +18,7 @@ from app.case.config import VERSION, Case
 from app.case.file import load
 from app.case.text import to_toml
 from app.checkpoint import lock, store
-from app.checkpoint.identity import described, differences, same_ends
+from app.checkpoint.identity import described, differences, input_digests, same_ends
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.comm.transport import mpi_library
@@ -43,7 +43,12 @@ OWN_FILES = (
 # Folders, and how what a run writes to them ends.
 OWN_FOLDERS = (("solution", ".txt"), ("predictions", ".txt"), ("embeddings", ".npz"), ("graphs", ".npz"))
 BEGUN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv")  # of a run that only begins
-RUN_MARKS = ("case.toml", "environment.json", "result.json")  # one of them: a run has written here
+RUN_MARKS = (
+    "case.toml",
+    "environment.json",
+    "result.json",
+    "checkpoint/LATEST",
+)  # one of them: a run has written here
 
 
 class RunFolder:
@@ -59,19 +64,41 @@ class RunFolder:
         """resume   an earlier run's files stay: this run goes on with them"""
         self.group, self.path, self.said = group, path, ""
         self._held = False  # files that were there before stay in it (rank 0)
+        self._beginning: tuple[str, dict[str, Any]] = "", {}  # case.toml, environment.json (rank 0)
         with raise_together(group, f"preparing {path}"):
             if group.rank == 0:
-                self._held = resume and os.path.isdir(path) and bool(set(os.listdir(path)) - {lock.NAME})
-                self.said = _claim(path, overwrite, resume, force_unlock)
+                self._prepare(overwrite, resume, force_unlock)
+
+    def _prepare(self, overwrite: bool, resume: bool, force_unlock: bool) -> None:
+        """Make the folder this job's (rank 0). Raises CaseError where it cannot be."""
+        try:
+            held = os.path.isdir(self.path) and bool(set(os.listdir(self.path)) - {lock.NAME})
+            self.said = _claim(self.path, overwrite, resume, force_unlock)
+        except OSError as error:
+            raise CaseError(f"--out {self.path}: cannot be used: {error.strerror or error}") from None
+        self._held = resume and held
 
     def check_same_run(self, case: Case) -> None:
-        """Refuse to go on with the files of another case (rank 0). Raises CaseError, naming the keys."""
+        """Refuse to go on with the files of another case, or made of other inputs (rank 0).
+
+        Raises CaseError, naming keys or files.
+        """
         path = self.file("case.toml")
         if self.group.rank or not os.path.isfile(path):
             return
-        differ = differences({"case": described(load(path, []))}, case, None)
+        manifest, inputs = {"case": described(load(path, []))}, self._inputs_before()
+        now = None if inputs is None else input_digests(case)
+        differ = differences({**manifest, "inputs": inputs}, case, now)
         if differ:
             raise CaseError("\n  ".join([f"{path}: belongs to another run:", *differ]))
+
+    def _inputs_before(self) -> dict[str, str] | None:
+        """Digests of the files that an earlier run here has read; None where it did not tell."""
+        try:
+            found = json.loads(Path(self.file("environment.json")).read_text("utf-8")).get("inputs")
+        except (OSError, ValueError, AttributeError):
+            return None
+        return found if isinstance(found, dict) else None
 
     def complete(self, case: Case) -> bool:
         """Whether an earlier run has come to the end of this case; of one that ended before it, the
@@ -153,8 +180,22 @@ class RunFolder:
         """Write what the run was started with. Ranks: all call."""
         hosts = self.group.gather_texts(platform.node())
         with raise_together(self.group, f"writing to {self.path}"):
-            self.write_text("case.toml", to_toml(case))
-            self.write_json("environment.json", describe_environment(self.group, device, hosts))
+            if self.group.rank == 0:
+                about = describe_environment(self.group, device, hosts) | {"inputs": input_digests(case)}
+                self._beginning = to_toml(case), about
+                self._write_beginning()
+
+    def _write_beginning(self) -> None:
+        text, about = self._beginning
+        self.write_text("case.toml", text)
+        self.write_json("environment.json", about)
+
+    def mend(self) -> bool:
+        """Write again what the run was started with where it was removed; whether it was so (rank 0)."""
+        if self.group.rank or os.path.isfile(self.file("case.toml")):
+            return False
+        self._write_beginning()
+        return True
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write result.json, the last file, after every rank has come here. Ranks: all call."""
@@ -168,6 +209,8 @@ def _claim(path: str, overwrite: bool, resume: bool, force_unlock: bool) -> str:
 
     returns   what is to be said of the lock of an earlier job
     """
+    if os.path.islink(path) and not os.path.exists(path):
+        raise CaseError(f"--out {path}: is a link to what is not there; name a folder")
     if os.path.exists(path) and not os.path.isdir(path):
         raise CaseError(f"--out {path}: is a file; name a folder")
     held = os.path.isdir(path) and bool(set(os.listdir(path)) - {lock.NAME})

@@ -463,6 +463,10 @@ def test_weights_that_do_not_count_say_nothing(recwarn):
 
 def test_edges_without_a_weight_among_others_are_named():
     graph = nx.Graph([(0, 1, {"weight": 2}), (1, 2, {"weight": None})])
+    loop = nx.Graph([(0, 1, {"weight": 3})])
+    loop.add_edge(1, 1)  # dropped, so it needs no weight
+    loop.add_edge(2, 2, weight=float("nan"))
+    assert solve(loop, "maxcut", settings={"search.steps": 10}).objective == 3
     with pytest.raises(GraphError, match="edge 1-2 has no weight, others have"):
         solve(graph, "maxcut")
     assert solve(graph, "mvc").objective == 1

@@ -17,6 +17,7 @@ from mpi4py import MPI
 
 from app.case.file import build
 from app.case.run import MemoryCase
+from app.case.study import split_settings
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.errors import CaseError
@@ -40,7 +41,7 @@ from app.tasks.studies.gnn_models import run_depth, run_models
 from app.tasks.studies.gnn_sampling import run_sampling
 from app.tasks.studies.gnn_speed import run_breakdown
 from app.tasks.studies.gnn_stages import Staged
-from app.tasks.studies.gnn_subjects import split_settings, subjects, with_settings
+from app.tasks.studies.gnn_subjects import subjects, with_settings
 from app.tasks.studies.gnn_throughput import run_throughput
 from app.tasks.studies.quality import digest_text
 

@@ -232,10 +232,16 @@ def test_a_calibration_is_read_as_it_was_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "er", "er:100", "er:x:0.1", "er:0:0.1", "ws:10:2", "ba:10:2.5", "er:1:2:3"]
+    "text", ["", "er", "er:100", "er:x:0.1", "er:0:0.1", "ws:10:2", "ba:10:2.5", "er:1:2:3", "er:9:1.5"]
 )
 def test_a_graph_that_no_generator_makes(text):
     with pytest.raises(CaseError, match="study: a graph must be NAME:NODES:PARAMETER"):
+        graph_case(text)
+
+
+@pytest.mark.parametrize("text", ["ba:3:4", "ba:4:4", "small_world:5:7", "er:9999999999:0.1"])
+def test_parameters_that_do_not_go_together(text):
+    with pytest.raises(CaseError, match=f"study: {text}: (d|nodes) must be"):
         graph_case(text)
 
 

@@ -198,7 +198,11 @@ def test_the_study_of_progress(ranks, shared_path):
         assert row["seconds"] >= row["agent_s"] + row["environment_s"]
     assert found["rows"][-1]["agent_s"] > found["rows"][-1]["environment_s"] > 0
     if ranks.rank == 0:
-        assert len(list(csv.DictReader((shared_path / "out" / "reached.csv").open()))) == 2
+        table = list(csv.DictReader((shared_path / "out" / "reached.csv").open()))
+        assert len(table) == 2
+        assert {"kept_er", "kept_ba"} < set(table[0])
+        (first, *_) = csv.DictReader((shared_path / "out" / "progress.csv").open())
+        assert float(first["ratio_er"]) == found["rows"][0]["ratios"]["er"]
 
 
 def test_a_training_stops_at_its_targets():

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -252,6 +253,36 @@ def test_a_signal_to_mpirun_stops_all_ranks_with_a_checkpoint(tmp_path, number):
     assert result_of(out)["digest"] == digest((*TRAIN, steps), tmp_path / "whole")
 
 
+@pytest.mark.parametrize("after_s", [0.03, 0.2])
+def test_a_second_signal_changes_nothing_of_the_exit_code(tmp_path, after_s):
+    run = start(ENDLESS, tmp_path / "out")
+    for _ in range(2):
+        run.send_signal(signal.SIGUSR1)
+        time.sleep(after_s)
+    code, printed = ended(run)
+    assert (code, printed.count("stopped by SIGUSR1; checkpoint")) == (3, 1), printed
+
+
+def test_a_signal_while_libraries_are_loaded_stops_the_run_at_its_first_step(tmp_path):
+    script = tmp_path / "early.py"
+    script.write_text(
+        "import os, runpy, signal, sys\n"
+        "import app.checkpoint.signals as signals\n"
+        "hear = signals.hear_early\n"
+        "def heard():\n"
+        "    hear()\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "signals.hear_early = heard\n"
+        f"sys.argv[0] = {str(ROOT / 'run.py')!r}\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    command = [sys.executable, script, *ENDLESS, "--out", tmp_path / "out"]
+    code, printed = run_job(command, PYTHONPATH=str(ROOT))
+    assert code == 3, printed
+    assert "SIGTERM: the run stops after this step with a checkpoint" in printed
+    assert "stopped by SIGTERM; checkpoint" in printed
+
+
 def test_a_signal_to_one_rank_is_one_to_all(tmp_path):
     code, printed = job(
         ENDLESS, tmp_path / "out", ranks=3, **fault(f"signal:rank=1,step=50,code={signal.SIGTERM}")
@@ -456,6 +487,54 @@ def test_what_may_not_go_on_is_refused_and_left_alone(tmp_path):
         path.write_bytes(b"junk")
     code, printed = job(TRAIN, out, "--resume", ranks=2)
     assert (code, "no valid checkpoint" in printed) == (2, True), printed
+
+
+def test_a_study_of_files_that_have_changed_is_refused(tmp_path):
+    numbers = np.random.default_rng(1)
+
+    def write(nodes):
+        ends = numbers.integers(0, nodes, (2, 3 * nodes))
+        X, labels = numbers.normal(size=(nodes, 3)).astype(np.float32), np.arange(nodes) % 2
+        masks = {f"{name}_mask": np.arange(nodes) % 3 == i for i, name in enumerate(("train", "val", "test"))}
+        np.savez(tmp_path / "d.npz", edge_index=ends, num_nodes=nodes, features=X, labels=labels, **masks)
+
+    write(30)
+    case = (
+        ROOT / "inputs" / "study_models.toml", 'study.models=["gcn","sage"]', "gnn.epochs=3",
+        f'study.datasets=["{tmp_path}/d.npz seeds=1"]', "checkpoint.steps=1", *SMALL,
+    )  # fmt: skip
+    out = tmp_path / "out"
+    code, printed = job(case, out, "--max-hours", "0.000001", ranks=1)
+    assert code == 3, printed
+    write(40)
+    code, printed = job(case, out, "--resume", ranks=1)
+    assert (code, "the file d.npz (sha256)" in printed) == (2, True), printed
+
+
+def test_a_complete_run_of_a_file_that_has_changed_is_refused(tmp_path):
+    graph, out = tmp_path / "m.txt", tmp_path / "out"
+    case = (ROOT / "inputs" / "mvc.toml", f"graph.path={graph}", *SMALL)
+    graph.write_text("1 2\n2 3\n")
+    assert job(case, out)[0] == 0
+    code, printed = job(case, out, "--resume")
+    assert (code, "complete already" in printed) == (0, True), printed
+    graph.write_text("1 2\n2 3\n3 4\n4 5\n")
+    code, printed = job(case, out, "--resume")
+    assert (code, "the file m.txt (sha256)" in printed) == (2, True), printed
+    (out / "environment.json").write_text("{}")  # of a run that did not tell
+    assert job(case, out, "--resume")[0] == 0
+
+
+def test_a_folder_that_is_removed_meanwhile(tmp_path):
+    out = tmp_path / "out"
+    run = start(ENDLESS, out, ranks=1)
+    shutil.rmtree(out)
+    run.send_signal(signal.SIGUSR1)
+    code, printed = ended(run)
+    assert code == 3, printed
+    (step,) = re.findall(r"checkpoint \S*step-0*(\d+);", printed)
+    code, printed = job((*TRAIN, f"train.steps={int(step) + 10}"), out, "--resume")
+    assert code == 0, printed
 
 
 def test_two_jobs_do_not_share_a_folder(tmp_path):

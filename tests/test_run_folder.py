@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ from jobs import ROOT, mpirun, run_job
 
 from app.case.file import build
 from app.checkpoint.identity import described, differences, input_digests
+from app.errors import CaseError
 from app.output import OWN_FILES, RunFolder
 
 pytestmark = pytest.mark.mpi_skip
@@ -126,3 +128,29 @@ def test_a_rollout_moves_as_many_at_once_as_the_case_says(tmp_path):
     assert code == 0, printed
     (answer,) = json.loads((tmp_path / "out" / "result.json").read_text())["instances"]
     assert answer["learned"] is not None and answer["policy_evaluations"] > 0
+
+
+def test_a_folder_that_may_not_be_read_is_said(tmp_path, solo, monkeypatch):
+    def denied(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("app.output.os.listdir", denied)
+    with pytest.raises(CaseError, match=r"--out .*: cannot be used: Permission denied"):
+        RunFolder(solo, str(tmp_path), overwrite=False)
+
+
+def test_a_link_to_nothing_is_no_folder(tmp_path, solo):
+    (tmp_path / "link").symlink_to(tmp_path / "none")
+    with pytest.raises(CaseError, match="a link to what is not there"):
+        RunFolder(solo, str(tmp_path / "link"), overwrite=False)
+
+
+def test_what_a_run_was_started_with_is_written_again(tmp_path, solo):
+    folder = RunFolder(solo, str(tmp_path / "out"), overwrite=False)
+    folder.begin(build({}), solo.device)
+    before = (tmp_path / "out" / "case.toml").read_bytes()
+    assert not folder.mend()
+    shutil.rmtree(tmp_path / "out")
+    assert folder.mend()
+    assert (tmp_path / "out" / "case.toml").read_bytes() == before
+    assert json.loads((tmp_path / "out" / "environment.json").read_text())["inputs"] == {}

@@ -119,7 +119,7 @@ def conflicts(
         if graphs is not None:
             given = has_graphs and case.run.task == "solve" and graphs is case.graph
             beside = () if given else _file_keys(graphs)
-            for key, mistake in (*_graph_conflicts(graphs), *_size_conflicts(graphs), *beside):
+            for key, mistake in (*graph_conflicts(graphs), *beside):
                 yield f"{where((*keys, key), places)}: {mistake}"
             if graphs.neighbours != "both" and not (graphs is case.graph and _hears_arcs(case)):
                 right = '"both" would be right but for node classification on layers of sums over neighbours'
@@ -222,8 +222,14 @@ def _hears_arcs(case: Case) -> bool:
     return networks and case.gnn.model != "rgcn"
 
 
-def _graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+def graph_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
     """(key, mistake) within one table of graphs."""
+    yield from _table_conflicts(graphs)
+    yield from _size_conflicts(graphs)
+
+
+def _table_conflicts(graphs: GraphCase) -> Iterator[tuple[str, str]]:
+    """Those of keys with each other."""
     if graphs.neighbours != "both" and graphs.complement:
         yield "complement", f'must be false where graph.neighbours = "{graphs.neighbours}", got true'
     lo, hi = (graphs.nodes, graphs.nodes) if isinstance(graphs.nodes, int) else graphs.nodes

@@ -19,6 +19,7 @@ from app.case.config import GRAPH_TABLES, Case, Keys, all_tables, graph_tables, 
 from app.case.graph import GRAPH_BESIDE, GRAPH_FILES, GRAPH_FOLDERS, LABEL_TABLES, GraphCase
 from app.case.places import DEEPEST, Places, dotted, key_places
 from app.case.search import STARTS
+from app.case.study import split_settings
 from app.case.table import expected, takes_text
 from app.errors import CaseError
 from app.text import is_plain, printable, shorten, show
@@ -30,6 +31,8 @@ FILES = (  # keys that name a file which must be there
     ("gnn", "weights"), ("rgcn", "weights"), ("rgcn", "train_labels"), ("rgcn", "test_labels"),
     ("rgcn", "val_triples"), ("rgcn", "test_triples"),
 )  # fmt: skip
+OF_DATA = ("quality",)  # kinds of studies that read test graphs from study.data,
+OF_FILES = ("scaling", "strong_scaling")  # and files of the folder around it
 LONGEST_KEY = 200  # characters of an override's key
 
 
@@ -93,6 +96,35 @@ def named_files(case: Case) -> list[str]:
     if case.gnn.model == "rgcn" and case.rgcn.goal == "classes" and text:
         found += [path for path in label_tables(case) if os.path.isfile(path)]
     return [*found, *sorted((beside | others | weights) - {""})]
+
+
+def study_files(case: Case) -> list[str]:
+    """The files that a study reads beside those of its graph tables and that are there, absolute paths."""
+    study, folder = case.study, os.path.dirname(case.study.data)
+    if case.run.task != "study":
+        return []
+    found = [split_settings(text)[0] for text in study.datasets]
+    if study.kind in OF_DATA and study.data:
+        found += [os.path.join(study.data, f"{family}.npz") for family in study.families]
+    if study.kind in OF_FILES and study.data:
+        words = [word for text in study.variants for word in re.findall(r'"([^"]+)"', text)]
+        found += [os.path.join(folder, name) for name in (*study.measured, *words)]
+    if study.kind == "scaling" and study.data and not case.graph.path and not case.graph.generator:
+        found.append(os.path.join(folder, "large"))
+    if study.kind == "answers":
+        found += _of_catalogue(study.catalogue, study.sets)
+    return [path for path in dict.fromkeys(found) if path and os.path.exists(path)]
+
+
+def _of_catalogue(path: str, sets: list[str]) -> list[str]:
+    """A catalogue and the files that it lists in some folders; [] where it is none."""
+    try:
+        with open(path, "rb") as file:
+            listed = [str(each.get("path", "")) for each in tomllib.load(file).get("file", [])]
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return []
+    folder = os.path.dirname(path)
+    return [path, *(os.path.join(folder, each) for each in listed if each.split("/")[0] in sets)]
 
 
 def label_tables(case: Case) -> list[str]:

@@ -1,10 +1,14 @@
 """The table of studies."""
 
+import re
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
 from app.case.table import AboveZero, Amount, Count, Positive, Share, Table, about
+from app.errors import CaseError
+
+SETTING = re.compile(r"\s+(\w+)=(\S+)$")
 
 
 class StudyCase(Table, frozen=True):
@@ -245,3 +249,14 @@ class StudyCase(Table, frozen=True):
     )
     latency_us: Annotated[Amount, about("scaling: of a message between ranks, us; 0: as calibrated")] = 0.0
     bandwidth_gbs: Annotated[Amount, about("scaling: into a rank, GB/s; 0: as calibrated")] = 0.0
+
+
+def split_settings(text: str) -> tuple[str, dict[str, str]]:
+    """ "HEAD key=value key=value" as its head and its settings."""
+    head, settings = text.rstrip(), {}
+    while found := SETTING.search(head):
+        if found[1] in settings:
+            raise CaseError(f"study: {text}: has {found[1]} twice")
+        settings[found[1]] = found[2]
+        head = head[: found.start()]
+    return head, dict(reversed(settings.items()))

@@ -258,7 +258,11 @@ class Checkpoints:
         found, lines = None, []
         with raise_together(self.group, "reading the checkpoint"):
             if self.group.rank == 0:
-                found, lines = self._newest()
+                try:
+                    found, lines = self._newest()
+                except OSError as error:
+                    place = error.filename or self.path
+                    raise CaseError(f"{place}: cannot be read: {error.strerror or error}") from None
         said = (
             "" if found is None else json.dumps({"manifest": found.manifest, "parts": _shapes(found.parts)})
         )

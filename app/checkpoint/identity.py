@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from app.case.config import VERSION, Case
-from app.case.file import named_files
+from app.case.file import named_files, study_files
 from app.checkpoint.store import file_digest
 from app.text import printable, show
 
@@ -39,6 +39,7 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
 def input_digests(case: Case) -> dict[str, str]:
     """sha256 of every file that the case names and that defines its result; of a folder over its files."""
     named = [path for path in named_files(case) if path != case.parallel.cost_model]
+    named += study_files(case)
     return {f"{i} {os.path.basename(path)}": _digest(path) for i, path in enumerate(named)}
 
 

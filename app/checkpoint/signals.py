@@ -8,7 +8,21 @@ from contextlib import suppress
 from types import FrameType
 
 STOPPING = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGTERM", "SIGINT") if hasattr(signal, name))
+EARLY: list[int] = []  # signals that came before a run listened
 ONE_KEY_S = 0.3  # a launcher may pass on a Ctrl-C that the terminal has sent to the ranks too
+
+
+def hear_early() -> None:
+    """Take note of what asks a run to stop before `Signals` listens; SIGINT ends it."""
+    for number in STOPPING:
+        if number != signal.SIGINT:
+            signal.signal(number, lambda number, frame: EARLY.append(number))
+
+
+def stop_listening() -> None:
+    """From now on the process ends by itself: a signal that comes late changes nothing of its exit code."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Signals:
@@ -19,17 +33,23 @@ class Signals:
     speaks  this rank says on standard error that the signal was heard
     """
 
-    def __init__(self, abort: Callable[[], None], speaks: bool = False) -> None:
-        self.asked, self.abort, self.speaks = "", abort, speaks
+    def __init__(self, abort: Callable[[], None], speaks: bool = False, for_good: bool = False) -> None:
+        """for_good   the process ends with the run: its handlers stay, and say nothing any more"""
+        self.asked, self.abort, self.speaks, self.for_good = "", abort, speaks, for_good
         self._interrupted = -1.0
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> "Signals":
         for number in STOPPING:
             self._before[number] = signal.signal(number, self._take)
+        if EARLY:
+            self._take(EARLY[0], None)
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if self.for_good:
+            self.speaks = False
+            return
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before.clear()

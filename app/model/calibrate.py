@@ -19,7 +19,6 @@ from app.case.policy import AgentCase
 from app.comm.group import Group
 from app.comm.turns import first_alone, only_this_rank
 from app.graphs.graph import from_edges
-from app.memory.room import resident_bytes
 from app.model.calibrate_layers import (
     add_attention,
     add_layers,
@@ -64,12 +63,12 @@ LARGEST_MERGE = 1 << 17
 TINY, CALLS = 8, 24
 
 
-def calibrate(group: Group, net: QNetwork, agent: AgentCase) -> Calibration:
+def calibrate(group: Group, net: QNetwork, agent: AgentCase, base: int) -> Calibration:
     """Rates of rank 0 alone, of all ranks at once, and of their collectives.
 
+    base    bytes of this process before it read a graph
     Ranks   all call; identical on all
     """
-    base = resident_bytes()
     keep_freed_memory()
     device = group.device
     together = measure_kernels(Bench(device, group if group.size > 1 else None), net, agent)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from app.case.check import graph_conflicts
 from app.case.config import Case
 from app.case.graph import GraphCase
 from app.comm.grid import fit_groups
@@ -50,14 +51,17 @@ def graph_case(text: str) -> GraphCase:
     try:
         nodes, parameter = int(numbers[0]), float(numbers[1])
         known = family in GENERATORS and len(numbers) == 2 and nodes > 0 and parameter > 0
+        known = known and (family != "er" or parameter <= 1)
     except (ValueError, IndexError, OverflowError):
         known = False
     if not known or (family != "er" and parameter != int(parameter)):
         right = f"NAME:NODES:PARAMETER, such as er:1920:0.065, NAME one of {', '.join(GENERATORS)}"
         raise CaseError(f"study: a graph must be {right}, got {text!r}")
-    if family == "er":
-        return GraphCase(generator=family, nodes=nodes, p=parameter)
-    return GraphCase(generator=family, nodes=nodes, d=int(parameter))
+    keys = {"p": parameter} if family == "er" else {"d": int(parameter)}
+    table = GraphCase(generator=family, nodes=nodes, **keys)
+    for key, mistake in graph_conflicts(table):
+        raise CaseError(f"study: {text}: {key} {mistake}")
+    return table
 
 
 def expected_entries(table: GraphCase) -> int:

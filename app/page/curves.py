@@ -47,8 +47,20 @@ def _trained(row: dict[str, str]) -> bool:
 
 
 def _learning(runs: Sequence[Run]) -> Iterator[Markup]:
-    """Held-back totals over steps with the baselines as lines; losses of policies."""
-    chosen = [run for run in runs if any(row.get("held_back_nodes") for row in run.metrics)]
+    """Held-back totals over steps with the baselines as lines, losses of policies; for each problem."""
+    trained = [run for run in runs if any(row.get("held_back_nodes") for row in run.metrics)]
+    problems = list(dict.fromkeys(_problem(run) for run in trained))
+    for problem in problems:
+        of = f" ({problem})" if len(problems) > 1 else ""
+        yield from _learning_of([run for run in trained if _problem(run) == problem], of)
+
+
+def _problem(run: Run) -> str:
+    return str(run.result.get("problem") or mapping(run.case.get("problem")).get("name"))
+
+
+def _learning_of(chosen: Sequence[Run], of: str) -> Iterator[Markup]:
+    """The charts of runs of one problem; of: what their titles end with."""
     several = len(chosen) > 1
     lines = [_line(run, i, several, "held_back_nodes", "learned policy") for i, run in enumerate(chosen)]
     lines = [line for line in lines if line.x]
@@ -62,14 +74,14 @@ def _learning(runs: Sequence[Run]) -> Iterator[Markup]:
         if value is not None and not several:
             lines.append(Line(label, [start, end], [value, value], i + 1, dashed=True))
     yield line_chart(
-        "Held-back graphs",
+        f"Held-back graphs{of}",
         _from_start(layered(lines) if several else lines),
         "environment steps",
         "total objective",
     )
     losses = [_line(run, i, several, "loss", "loss") for i, run in enumerate(chosen)]
     yield line_chart(
-        "Loss of the policy", layered(losses), "environment steps", "loss", log_y=_positive(losses)
+        f"Loss of the policy{of}", layered(losses), "environment steps", "loss", log_y=_positive(losses)
     )
 
 
@@ -90,20 +102,34 @@ def _positive(lines: Sequence[Line]) -> bool:
 
 
 def _accuracy(runs: Sequence[Run]) -> Iterator[Markup]:
-    """Loss and scores over epochs of a network on nodes."""
-    chosen = [run for run in runs if run.task == "classify"]
-    if not chosen:
-        return
+    """Loss and scores over epochs of networks, what is measured alike in the same charts."""
+    learned = [run for run in runs if run.task == "classify"]
+    measures = list(dict.fromkeys(_measure(run) for run in learned))
+    for measure in measures:
+        of = f" ({measure})" if len(measures) > 1 else ""
+        yield from _accuracy_of([run for run in learned if _measure(run) == measure], of)
+
+
+def _measure(run: Run) -> str:
+    """What the scores of a network are."""
+    gnn, rgcn = mapping(run.case.get("gnn")), mapping(run.case.get("rgcn"))
+    if gnn.get("model") == "rgcn":
+        return "links" if rgcn.get("goal") == "links" else "classes"
+    return "values" if gnn.get("goal") == "values" else "classes"
+
+
+def _accuracy_of(chosen: Sequence[Run], of: str) -> Iterator[Markup]:
+    """The charts of runs of one measure; of: what their titles end with."""
     several = len(chosen) > 1
     losses = [_line(run, i, several, "loss", "training loss") for i, run in enumerate(chosen)]
-    yield line_chart("Loss", layered(losses), "epoch", "loss", log_y=_positive(losses))
+    yield line_chart(f"Loss{of}", layered(losses), "epoch", "loss", log_y=_positive(losses))
     if several:
         for key, name in SCORES.items():
             lines = [_line(run, i, True, key, name) for i, run in enumerate(chosen)]
-            yield line_chart(f"Score of the {name} nodes", layered(lines), "epoch", "score")
+            yield line_chart(f"Score of the {name} nodes{of}", layered(lines), "epoch", "score")
     else:
         lines = [_line(chosen[0], i, False, key, name) for i, (key, name) in enumerate(SCORES.items())]
-        yield line_chart("Scores", lines, "epoch", "score")
+        yield line_chart(f"Scores{of}", lines, "epoch", "score")
 
 
 def _courses(runs: Sequence[Run]) -> Iterator[Markup]:

@@ -54,7 +54,7 @@ def different_work(one: Run, other: Run) -> list[str]:
     """The keys that define the result and differ between two runs."""
     a, b = one.settings, other.settings
     differ = [key for key in sorted({*a, *b}) if a.get(key) != b.get(key)]
-    return [key for key in differ if key == REPLICAS or not key.startswith(FREE)]
+    return [key for key in differ if key in DEFINING or not key.startswith(FREE)]
 
 
 # Where and how it runs, what it keeps and what it says: no result depends on it.
@@ -63,7 +63,7 @@ FREE = (
     "run.name", "run.out", "run.device", "run.kernels", "run.watchdog_seconds", "run.check_every",
     "parallel.", "memory.", "output.", "checkpoint.",
 )  # fmt: skip
-REPLICAS = "parallel.data"  # the one key of [parallel] that defines the result
+DEFINING = ("parallel.data", "memory.whole_graph_mb")  # of these tables the keys that define the result
 
 
 def _status(run: Run) -> Any:

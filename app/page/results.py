@@ -143,16 +143,19 @@ def _beside_bound(found: list[tuple[Run, dict[str, Any]]]) -> Markup:
 
 
 def _policies(runs: Sequence[Run]) -> Iterator[Markup]:
-    """Totals over held-back graphs, learned and by plain heuristics."""
-    rows = []
-    labels = list(dict.fromkeys(label for run in runs for label in mapping(run.result.get("held_back"))))
-    for run in runs:
-        held = mapping(run.result.get("held_back"))
-        if held:
-            cells = (shown(held.get(label), 8) for label in labels)
-            rows.append([run.label, *cells, shown(run.result.get("best_step"), 8)])
-    if rows:
-        yield tag("h3", "The learned policy beside plain heuristics")
+    """Totals over held-back graphs, learned and by plain heuristics; a table for each problem."""
+    trained = [run for run in runs if mapping(run.result.get("held_back"))]
+    problems = list(dict.fromkeys(str(run.result.get("problem")) for run in trained))
+    for problem in problems:
+        chosen = [run for run in trained if str(run.result.get("problem")) == problem]
+        labels = list(dict.fromkeys(label for run in chosen for label in mapping(run.result["held_back"])))
+        rows = [
+            [run.label, *(shown(run.result["held_back"].get(label), 8) for label in labels),
+             shown(run.result.get("best_step"), 8)]
+            for run in chosen
+        ]  # fmt: skip
+        of = f" ({problem})" if len(problems) > 1 else ""
+        yield tag("h3", f"The learned policy beside plain heuristics{of}")
         yield table(["run", *labels, "best step"], rows, "totals over the held-back graphs")
 
 

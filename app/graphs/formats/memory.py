@@ -161,7 +161,8 @@ def _networkx(graph: Any, name: str, counts: str) -> tuple[EdgeStream, list[Any]
 
 def _edge_weights(graph: Any, count: bool, said: list[str]) -> np.ndarray | None:
     """[m] float32 edge attributes `weight`; None where no edge has one, or not all that need not count."""
-    weights = [d.get("weight") for _, _, d in graph.edges(data=True)]
+    loop = 1  # dropped, so its weight plays no part
+    weights = [loop if u == v else d.get("weight") for u, v, d in graph.edges(data=True)]
     missing = sum(weight is None for weight in weights)
     if missing == len(weights) or (missing and not count):
         return None

@@ -27,7 +27,7 @@ class Cells(Within):
             for i, value in zip(missing, make(missing)):
                 self.outer.keep(f"cell {keys[i]}", State({"result": _as_json(value)}))
             self.made += 1
-            self.outer.at(self.made)
+            self.outer.at(self.made, now=True)
         return [deepcopy(self.outer.recall(f"cell {key}").values["result"]) for key in keys]
 
     def arrays(self, key: str, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -35,7 +35,7 @@ class Cells(Within):
         if self.outer.recall(f"cell {key}") is None:
             self.outer.keep(f"cell {key}", State({}, make()))
             self.made += 1
-            self.outer.at(self.made)
+            self.outer.at(self.made, now=True)
         return self.outer.recall(f"cell {key}").arrays
 
 

@@ -61,9 +61,10 @@ def run_inference(context: Context) -> dict[str, Any]:
         rows += found
     means = _means(rows)
     for row in means:
+        ranks = "1 rank" if row["ranks"] == 1 else f"{row['ranks']} ranks"
         context.log.info(
-            "%s, %d ranks: %.2f ms a graph, slowest rank %.2f ms CPU, over the mean %.3f; test accuracy %.4f",
-            row["partition"], row["ranks"], row["latency_ms"], row["slowest_cpu_ms"], row["cpu_imbalance"],
+            "%s, %s: %.2f ms a graph, slowest rank %.2f ms CPU, over the mean %.3f; test accuracy %.4f",
+            row["partition"], ranks, row["latency_ms"], row["slowest_cpu_ms"], row["cpu_imbalance"],
             row["test_accuracy"],
         )  # fmt: skip
     context.folder.write_csv("inference.csv", COLUMNS, [*rows, *means])

@@ -12,6 +12,7 @@ import msgspec
 
 from app.case.config import Case
 from app.case.gnn import GnnCase
+from app.case.study import split_settings
 from app.comm.guard import digest
 from app.errors import CaseError
 from app.gnn.model import check_layers
@@ -21,7 +22,6 @@ from app.tasks.studies.cells import cell
 from app.tasks.studies.gnn_subjects import (
     Subject,
     check_network,
-    split_settings,
     subjects,
     train,
     with_settings,

@@ -17,6 +17,7 @@ from app.comm.group import Group
 from app.comm.guard import digest
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.gnn.classifier import Classifier
+from app.memory.room import resident_bytes
 from app.model.calibrate import calibrate
 from app.model.gnn import Inputs, Training, traffic
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
@@ -56,7 +57,7 @@ def run_gnn_scaling(context: Context) -> dict[str, Any]:
     study, log = context.case.study, context.log
     check_network(context.case, context.case.gnn, "study")
     sets = [data_set(text) for text in study.networks or NETWORKS]
-    calibration = _calibration(context)
+    calibration = _calibration(context, resident_bytes())
     measured, same = [], digest({})
     if context.case.graph.generator:
         measured, same = measurement(context, "epochs", partial(_checked, context, calibration))
@@ -79,8 +80,11 @@ def run_gnn_scaling(context: Context) -> dict[str, Any]:
     return {"digest": same, "measured": measured, "rows": rows, "instances": []}
 
 
-def _calibration(context: Context) -> Calibration:
-    """The file of the case, or rates measured now, which go to the run's folder. Ranks: all call."""
+def _calibration(context: Context, base: int) -> Calibration:
+    """The file of the case, or rates measured now, which go to the run's folder. Ranks: all call.
+
+    base   bytes of this process before it read a graph
+    """
     case = context.case
     if case.study.calibration:
         return load_calibration(case.study.calibration)
@@ -88,7 +92,7 @@ def _calibration(context: Context) -> Calibration:
     def measured() -> dict[str, Any]:
         with context.log.phase("calibrate"):
             net = QNetwork(PolicyCase(), make_problem("mvc"))
-            return to_builtins(calibrate(context.group, net, AgentCase()))
+            return to_builtins(calibrate(context.group, net, AgentCase(), base))
 
     found = convert(measurement(context, "calibration", measured), Calibration)
     if context.folder is not None:

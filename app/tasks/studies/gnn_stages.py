@@ -110,8 +110,8 @@ def _staged(context: Context, loaded: Loaded, width: int) -> Staged:
 
 
 def _imbalance(by_rank: np.ndarray) -> float:
-    """The slowest rank over the mean."""
-    return round(float(by_rank.max() / max(by_rank.mean(), 1e-12)), 4)
+    """The slowest rank over the mean; 1 where none has anything to do."""
+    return round(float(by_rank.max() / by_rank.mean()), 4) if by_rank.any() else 1.0
 
 
 # ---- permutation (MG-GCN section 6.3, Figs. 6 and 7) ------------------------------------------------------

@@ -1,7 +1,6 @@
 """What the studies of node classification train on: graphs with a recipe each, and one training."""
 
 import os
-import re
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import msgspec
 from app.case.check import conflicts, mistakes
 from app.case.config import Case
 from app.case.gnn import GnnCase
+from app.case.study import split_settings
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.layers.layer import parse_layer
@@ -27,7 +27,6 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.classify import load
 from app.tasks.context import Context
 
-SETTING = re.compile(r"\s+(\w+)=(\S+)$")
 OF_KINDS = ("heads", "normalisation", "own_loops", "edge_weights", "first_product")  # that few layers read
 CLOCKED_EPOCHS = 5  # of which the median counts
 
@@ -188,17 +187,6 @@ def _number_of_seeds(settings: dict[str, str], text: str) -> int | None:
     if not value.isdecimal() or int(value) < 1:
         raise CaseError(f"study.datasets: {text}: seeds must be a number from 1, got {value}")
     return int(value)
-
-
-def split_settings(text: str) -> tuple[str, dict[str, str]]:
-    """ "HEAD key=value key=value" as its head and its settings."""
-    head, settings = text.rstrip(), {}
-    while found := SETTING.search(head):
-        if found[1] in settings:
-            raise CaseError(f"study: {text}: has {found[1]} twice")
-        settings[found[1]] = found[2]
-        head = head[: found.start()]
-    return head, dict(reversed(settings.items()))
 
 
 def with_settings(gnn: GnnCase, settings: dict[str, str], place: str) -> GnnCase:

@@ -22,6 +22,7 @@ from app.comm.turns import first_alone, only_this_rank
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch
+from app.memory.room import resident_bytes
 from app.partition.families import family_names
 from app.partition.load import generate_set
 from app.plots.charts import plot_bars, plot_lines
@@ -41,11 +42,10 @@ from app.text import show
 
 COLUMNS = (
     "variant", "seed", "step", "gradient_steps", "agent_s", "environment_s", "seconds", "processor_s",
-    "ratios",
 )  # fmt: skip
 REACHED_COLUMNS = (
     "variant", "seed", "ranks", "reached", "step", "gradient_steps", "agent_s", "environment_s", "seconds",
-    "processor_s", "kept",
+    "processor_s",
 )  # fmt: skip
 # RL4GO Table 3: seconds on 6 and on 96 GPUs to AAR 1.04, ER graphs of 3,360 nodes: agent, environment, total.
 TABLE_3 = {
@@ -107,7 +107,7 @@ class Course:
 
 def run_progress(context: Context) -> dict[str, Any]:
     """Train every variant with every seed. Ranks: all call; identical on all, apart from times."""
-    case, log = context.case, context.log
+    case, log, base = context.case, context.log, resident_bytes()
     targets = _targets(case)
     variants = _variants(context)
     references = _references(context)
@@ -121,17 +121,32 @@ def run_progress(context: Context) -> dict[str, Any]:
             course.lines, course.kept, course.weights = told
             courses.append(course)
     reached = [_reached(context, variants[course.variant], course) for course in courses]
-    reached += _carried(context, variants, reached)
+    reached += _carried(context, variants, reached, base)
     _say(context, reached, targets)
     rows = [line for course in courses for line in course.lines]
     if context.folder is not None:
-        context.folder.write_csv("progress.csv", COLUMNS, rows)
-        context.folder.write_csv("reached.csv", REACHED_COLUMNS, reached)
+        _write_tables(context, rows, reached, list(targets))
         if case.output.plots:
             _plot(context, courses, list(targets))
             _plot_times(context, reached)
     digests = {f"{course.variant}/{course.seed}": course.weights for course in courses}
     return {"digest": digest_text(digests), "rows": rows, "reached": reached, "instances": []}
+
+
+def _write_tables(
+    context: Context, rows: list[dict[str, Any]], reached: list[dict[str, Any]], families: list[str]
+) -> None:
+    """progress.csv and reached.csv, a column for each family. Ranks: all call; rank 0 writes."""
+    for name, columns, lines, key, one in (
+        ("progress.csv", COLUMNS, rows, "ratios", "ratio"),
+        ("reached.csv", REACHED_COLUMNS, reached, "kept", "kept"),
+    ):
+        more = {family: f"{one}_{family}" for family in families}
+        flat = [
+            {**line, **{text: line.get(key, {}).get(family) for family, text in more.items()}}
+            for line in lines
+        ]
+        context.folder.write_csv(name, (*columns, *more.values()), flat)
 
 
 def _variants(context: Context) -> dict[str, Case]:
@@ -155,12 +170,15 @@ def _reached(context: Context, case: Case, course: Course) -> dict[str, Any]:
 
 
 def _carried(
-    context: Context, variants: dict[str, Case], reached: list[dict[str, Any]]
+    context: Context, variants: dict[str, Case], reached: list[dict[str, Any]], base: int
 ) -> list[dict[str, Any]]:
-    """The lines of those that arrived, on the ranks of study.counted. Ranks: all call."""
+    """The lines of those that arrived, on the ranks of study.counted. Ranks: all call.
+
+    base   bytes of this process before it read a graph
+    """
     if not context.case.study.counted:
         return []
-    rates, found = calibration_of(context, "of the ranks"), []
+    rates, found = calibration_of(context, "of the ranks", base), []
     for row in reached:
         for ranks in context.case.study.counted:
             case = msgspec.structs.replace(variants[row["variant"]], seed=row["seed"])
@@ -322,7 +340,7 @@ def _plot(context: Context, courses: list[Course], families: list[str]) -> None:
     """Ratio over seconds, a panel for each family, a line for each training of the first seed."""
     first = [course for course in courses if course.seed == courses[0].seed]
     panels = {
-        f"{family}, target {first[0].targets[family]}": {
+        f"{family}, seed {first[0].seed}, target {first[0].targets[family]}": {
             course.variant: (
                 [line["seconds"] for line in course.lines], [line["ratios"][family] for line in course.lines]
             )

@@ -17,7 +17,7 @@ from msgspec import convert, to_builtins
 
 from app.case.graph import GraphCase
 from app.comm.group import Group
-from app.comm.guard import digest
+from app.comm.guard import digest, raise_together
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.errors import CaseError
 from app.graphs.generators.table import GENERATORS
@@ -70,11 +70,11 @@ class Followed:
 
 def run_scaling(context: Context) -> dict[str, Any]:
     """Calibrate, measure, compare, extrapolate. Ranks: all call."""
-    memory_row = None
+    memory_row, base = None, resident_bytes()
     if text := context.case.study.memory_graph:
         memory_row = measurement(context, f"memory {text}", partial(_peak_memory, context))
         _say_memory(context, memory_row)
-    found = follow_scaling(context, _files(context))
+    found = follow_scaling(context, base, _files(context))
     if context.folder is not None:
         write_curves(context, found.curves, found.title)
     return {
@@ -83,23 +83,25 @@ def run_scaling(context: Context) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def follow_scaling(context: Context, more: Sequence[Loaded] = (), name: str = "") -> Followed:
+def follow_scaling(context: Context, base: int, more: Sequence[Loaded] = (), name: str = "") -> Followed:
     """The graphs of study.measured on one rank and on all, then all of these and more on many.
 
+    base    bytes of this process before it read a graph
     name    of this part of a study that has several
     Ranks   all call
     """
     study, log = context.case.study, context.log
     _require_counted(context)
     tables = {text: _table(context, text) for text in (*study.measured, *study.extrapolated)}
-    net, before = _network(context), calibration_of(context, f"{name} before")
+    net, before = _network(context), calibration_of(context, f"{name} before", base)
     timings, digests = [], {}
     with log.phase("measure"):
         for text in study.measured:
             found, same = _measure(context, net, tables[text], text, name)
             timings += found
             digests |= same
-    calibration = _kept(context, averaged(before, calibration_of(context, f"{name} after")))
+    after = calibration_of(context, f"{name} after", base)
+    calibration = _kept(context, averaged(before, after))
     rows = [_compared(calibration, timing) for timing in timings]
     for row in rows:
         log.info("%s", _line(row))
@@ -146,10 +148,11 @@ def _require_counted(context: Context) -> None:
 # ---- what is measured -------------------------------------------------------------------------------------
 
 
-def calibration_of(context: Context, name: str) -> Calibration:
+def calibration_of(context: Context, name: str, base: int) -> Calibration:
     """The file of the case, or rates measured now. Ranks: all call.
 
     name   of this calibration among those of the study
+    base   bytes of this process before it read a graph
     """
     case = context.case
     if case.study.calibration:
@@ -157,7 +160,7 @@ def calibration_of(context: Context, name: str) -> Calibration:
 
     def measured() -> dict[str, Any]:
         with context.log.phase("calibrate"):
-            return to_builtins(calibrate(context.group, _network(context), case.agent))
+            return to_builtins(calibrate(context.group, _network(context), case.agent, base))
 
     return convert(measurement(context, f"calibration {name}", measured), Calibration)
 
@@ -185,8 +188,9 @@ def _loaded(context: Context, group: Group, table: GraphCase, name: str) -> Load
         return replace(loaded, graph=replace(loaded.graph, name=name))
     family, n, seed = table.generator, int(table.nodes), context.case.seed
     source = None
-    if group.rank == 0:
-        source = GENERATORS[family](n, *parameters_of(table, family, n), seed, name=name)
+    with raise_together(group, "generating a graph"):
+        if group.rank == 0:
+            source = GENERATORS[family](n, *parameters_of(table, family, n), seed, name=name)
     return load_stream(group, source, GraphCase(), context.case)
 
 
@@ -346,12 +350,13 @@ def _curves(
     part   of the study that this belongs to
     """
     study = context.case.study
+    ranks = sorted({*study.ranks, 1, context.group.size})  # what was measured has its place
     machine = Machine(calibration.undisturbed, Network(1e-6 * study.latency_us, 1e9 * study.bandwidth_gbs))
 
     def followed(graph: Callable[[], Layouts]) -> list[dict[str, Any]]:
         layouts, out = cache(graph()), []
         for batch in (0, study.batches[0]):
-            out += curve(machine, net, layouts, study.ranks, batch, context.case.agent.double)
+            out += curve(machine, net, layouts, ranks, batch, context.case.agent.double)
         return out
 
     found = []

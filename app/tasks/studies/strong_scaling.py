@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from app.errors import CaseError
+from app.memory.room import resident_bytes
 from app.tasks.context import Context
 from app.tasks.studies.scaling import data_path, digest_of, follow_scaling, write_curves
 from app.tasks.studies.variants import split_variant, with_variant
@@ -52,7 +53,7 @@ PAPER = (
 
 def run_strong_scaling(context: Context) -> dict[str, Any]:
     """Every variant measured and followed, its speedups beside the paper's. Ranks: all call."""
-    curves, measured, digests, titles = [], [], {}, []
+    curves, measured, digests, titles, base = [], [], {}, [], resident_bytes()
     _refuse_doubled(context.case.study.variants)
     for text in context.case.study.variants:
         name, settings = split_variant(text)
@@ -61,7 +62,7 @@ def run_strong_scaling(context: Context) -> dict[str, Any]:
         if not part.case.study.measured:
             continue
         context.log.info("%s:", name)
-        found = follow_scaling(part, name=text)
+        found = follow_scaling(part, base, name=text)
         curves += found.curves
         measured += found.measured
         digests |= {f"{name} {step}": each for step, each in found.digests.items()}
