@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import networkx as nx
@@ -138,6 +139,55 @@ def test_the_loss_is_the_mean_over_all_training_nodes(group, device):
     part = -logs[np.arange(len(rows)), data.labels[rows]].sum()
     total = group.comm.allreduce(part) / group.comm.allreduce(len(rows))
     assert classifier.epoch(1) == pytest.approx(total, abs=1e-5)
+
+
+def rare(group, settings):
+    """A classifier of the communities of which two are hardly ever trained on; other nodes are tested."""
+    classifier = classifier_on(
+        group, {"gnn.hidden": 8, "gnn.input_dropout": 0.0, "gnn.dropout": 0.0, **settings}
+    )
+    data = classifier.data
+    own = np.arange(classifier.block.lo, classifier.block.lo + len(data.labels))
+    train = data.train & ((data.labels == 0) | (own % 7 == 0))
+    test = data.labelled & ~train
+    counts = [int(each) for each in group.sum_integers(np.array([train.sum(), 0, test.sum()]))]
+    masks = {"train": train, "val": np.zeros_like(train), "test": test}
+    changed = replace(data, **masks, counts=dict(zip(masks, counts)))
+    return Classifier(group, classifier.case, classifier.block, changed, 1)
+
+
+def test_balanced_classes_weigh_alike(group, device):
+    group = Group(group.comm, device)
+    classifier = rare(group, {"gnn.class_weights": "balanced"})
+    data, (_, weight) = classifier.data, classifier._targets
+    weight = device.get(weight)
+    for c in range(3):
+        mine = weight[data.train & (data.labels == c)].sum(dtype=np.float64)
+        assert group.comm.allreduce(mine) == pytest.approx(1 / 3, abs=1e-6)
+    Z, rows = classifier.scores_own().astype(np.float64), np.flatnonzero(data.train)
+    losses = np.log(np.exp(Z).sum(axis=1))[rows] - Z[rows, data.labels[rows]]
+    means = []
+    for c in range(3):
+        of = data.labels[rows] == c
+        means.append(group.comm.allreduce(losses[of].sum()) / group.comm.allreduce(int(of.sum())))
+    assert classifier.epoch(1) == pytest.approx(np.mean(means), abs=1e-5)
+
+
+def test_rare_classes_are_found_where_classes_weigh_alike(group):
+    scores = {}
+    for kind in ("equal", "balanced"):
+        classifier = rare(group, {"gnn.class_weights": kind, "gnn.epochs": 40})
+        alone = rare(Group(MPI.COMM_SELF, group.device), {"gnn.class_weights": kind, "gnn.epochs": 40})
+        assert same(fit(classifier).weights, fit(alone).weights)
+        scores[kind] = classifier.evaluate()["test"].macro_f1
+    assert scores["balanced"] > scores["equal"] + 0.05
+
+
+@pytest.mark.mpi_skip
+def test_balanced_classes_are_of_one_class_a_node():
+    settings = {"gnn.class_weights": "balanced", "gnn.epochs": 1}
+    with pytest.raises(CaseError, match=r"gnn\.class_weights: balanced is for one class a node"):
+        classify(nx.path_graph(3), labels=[[0, 1], [1, 1], [0, 0]], train=[0, 1], settings=settings)
 
 
 def test_scores_are_those_of_counting(group):

@@ -305,6 +305,8 @@ def test_wrong_studies_of_sampling_are_refused(group):
         run_sampling(study_of(alone(group), {**STUDY, "gnn.residual": True}))
     with pytest.raises(CaseError, match=r"gnn\.edge_weights: .* counts every edge one"):
         run_sampling(study_of(alone(group), {**STUDY, "gnn.edge_weights": True}))
+    with pytest.raises(CaseError, match=r"gnn\.class_weights: .* weighs nodes alike"):
+        run_sampling(study_of(alone(group), {**STUDY, "gnn.class_weights": "balanced"}))
     if group.size > 1:
         with pytest.raises(CaseError, match="sampling runs on one rank"):
             run_sampling(study_of(group, STUDY))

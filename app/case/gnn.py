@@ -53,6 +53,13 @@ class GnnCase(Table, frozen=True):
     dropout: Annotated[BelowOne, about("share of a layer's output that training drops")] = 0.5
     input_dropout: Annotated[BelowOne, about("share of the features that training drops")] = 0.5
     epochs: Annotated[Count, about("passes over all training nodes; 0: only apply gnn.weights")] = 200
+    class_weights: Annotated[
+        Literal["balanced", "equal"],
+        about(
+            "equal: of training nodes in the loss; balanced: all nodes of a class together weigh as much as "
+            "those of any other, and keep and patience go by macro F1"
+        ),
+    ] = "equal"
     optimiser: Annotated[Literal["adam", "sgd"], about("how weights follow gradients")] = "adam"
     learning_rate: Annotated[AboveZero, about("step size")] = 0.01
     weight_decay: Annotated[Amount, about("times a weight is added to its gradient")] = 5e-4

@@ -153,7 +153,7 @@ class Classifier:
     def _put_targets(self) -> tuple[Array, Array]:
         """Labels on the device, and the weight of each own row in the mean over all training nodes."""
         data, put = self.data, self.device.put
-        targets, share = self.goal.targets(self.group, data)
+        targets, share = self.goal.targets(self.group, data, self.case.class_weights == "balanced")
         return put(targets), put(np.where(data.train, share, 0).astype(np.float32))
 
     def _record(self) -> None:

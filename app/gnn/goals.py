@@ -31,9 +31,13 @@ class Goal(Protocol):
     told: dict[str, str]
     digits: str
 
-    def targets(self, group: Group, data: NodeData) -> tuple[np.ndarray, float]:
-        """What scores are compared with, by own row, and the weight of a training node in the loss.
-        Ranks: all call."""
+    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
+        """What scores are compared with, by own row, and the weight of training nodes in the loss: of all, or
+        [n_own].
+
+        balanced   every class weighs the same, where a node has one
+        Ranks      all call
+        """
         ...
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
@@ -60,9 +64,14 @@ class OneClass:
     told: ClassVar = {"accuracy": "micro_f1", "macro F1": "macro_f1"}
     digits = ".4f"
 
-    def targets(self, group: Group, data: NodeData) -> tuple[np.ndarray, float]:
+    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
         """[n_own] int32 classes."""
-        return data.labels.astype(np.int32), 1 / max(data.counts["train"], 1)
+        labels, count = data.labels.astype(np.int32), max(data.counts["train"], 1)
+        if not balanced:
+            return labels, 1 / count
+        nodes = group.sum_integers(np.bincount(labels[data.train], minlength=data.classes))
+        share = np.where(nodes > 0, 1 / (np.maximum(nodes, 1) * np.count_nonzero(nodes)), 0.0)
+        return labels, share[labels]  # rows without a label are not trained on
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
         """Cross-entropy."""
@@ -89,7 +98,7 @@ class SeveralClasses:
     told: ClassVar = {"micro F1": "micro_f1", "macro F1": "macro_f1"}
     digits = ".4f"
 
-    def targets(self, group: Group, data: NodeData) -> tuple[np.ndarray, float]:
+    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
         """[n_own, classes] float32 of 0 and 1."""
         return data.labels.astype(np.float32), 1 / max(data.counts["train"], 1) / data.classes
 
@@ -127,7 +136,7 @@ class Values:
         self.scale = scale
         self._spread: dict[str, np.ndarray] = {}
 
-    def targets(self, group: Group, data: NodeData) -> tuple[np.ndarray, float]:
+    def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
         """[n_own, columns] float32 labels in the scale of the network."""
         self._spread = {name: self._squares(group, data, name) for name in SPLITS}
         return self.scale.small(data.labels), 1 / max(data.counts["train"], 1) / data.classes

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from app.case.gnn import GnnCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.guard import check_replicas
@@ -80,7 +81,7 @@ def fit(
         row = _row(epoch, loss, scores)
         result.records.append(row)
         record(row)
-        watched = scores["val"].watched if classifier.data.counts["val"] else -loss
+        watched = _watched(case, scores) if classifier.data.counts["val"] else -loss
         if run.rises(watched):
             result.best_epoch = epoch
             if case.keep == "best":
@@ -125,6 +126,11 @@ def decayed_parts(classifier: Classifier) -> list[slice]:
         for name, part in params.slices.items()
         if name.split(".")[-1] not in CONSTANTS and (case.decayed == "all" or name.startswith(first))
     ]
+
+
+def _watched(case: GnnCase, scores: SplitScores) -> float:
+    """The score that decides which weights are best."""
+    return scores["val"].macro_f1 if case.class_weights == "balanced" else scores["val"].watched
 
 
 def _row(epoch: int, loss: float, scores: SplitScores) -> dict[str, float]:

@@ -167,6 +167,8 @@ def _check(gnn: GnnCase, loaded: Loaded, data: NodeData, embeddings: bool) -> No
         raise CaseError(NO_LABELS)
     if gnn.epochs and not data.counts["train"]:
         raise CaseError("no node is to be trained on: set graph.splits (or gnn.epochs = 0 to apply weights)")
+    if gnn.epochs and gnn.class_weights == "balanced" and (data.multilabel or data.values):
+        raise CaseError('gnn.class_weights: balanced is for one class a node; "equal" would be right')
     if embeddings and (len(gnn.layers) or gnn.depth) == 1:
         raise CaseError("output.embeddings: of one layer there are none; false would be right")
 

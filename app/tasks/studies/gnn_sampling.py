@@ -77,6 +77,8 @@ def _pairs(context: Context, gnn: GnnCase) -> list[Pair]:
         raise CaseError("study.kind: sampling knows plain layers with a bias")
     if gnn.edge_weights:
         raise CaseError("gnn.edge_weights: study.kind = sampling counts every edge one; false would be right")
+    if gnn.class_weights != "equal":
+        raise CaseError('gnn.class_weights: study.kind = sampling weighs nodes alike; "equal" would be right')
     plain = msgspec.structs.replace(gnn, layers=[])
     known = (
         (NeighbourSampler, study.fanouts, study.epochs),
