@@ -150,14 +150,15 @@ def test_scores_of_labels_without_spread():
     assert math.isnan(ValueScores.of(*[np.zeros(1)] * 4, 0).r2)
 
 
-def test_labels_that_are_all_the_same(group):
+@pytest.mark.parametrize("value", [7.5, 0.1, -1e20, 0.0])
+def test_labels_that_are_all_the_same(group, value):
     graph, X, _, splits = field()
     case = build({"run.task": "classify", **PLAIN})
     loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
-    table = table_of_arrays(X, np.full(NODES, 7.5), *splits, NODES, values=True)
+    table = table_of_arrays(X, np.full(NODES, value), *splits, NODES, values=True)
     data = deal_node_table(group, table if group.rank == 0 else None, loaded)
     scale = Scale.of(group, data.labels, data.labelled)
-    assert (scale.mean.tolist(), scale.deviation.tolist()) == ([7.5], [1.0])
+    assert (scale.mean.tolist(), scale.deviation.tolist()) == ([pytest.approx(value, rel=1e-14)], [1.0])
 
 
 # ---- reading ----------------------------------------------------------------------------------------------

@@ -12,11 +12,14 @@ from app.comm.group import Group
 from app.graphs.nodes.data import rows_per_piece
 
 
+ROUNDING = 1e-12  # of a mean: less is what rounding leaves of columns that are all the same
+
+
 @dataclass(frozen=True, eq=False)
 class Scale:
     """What columns are shifted and divided by; [columns] float64 each.
 
-    mean, deviation   over some rows; a deviation of 0 counts 1
+    mean, deviation   over some rows; a deviation that is none but for rounding counts 1
     """
 
     mean: np.ndarray
@@ -33,7 +36,7 @@ class Scale:
         mean = sum_exactly(group, _pieces(rows_own, chosen, lambda rows: rows), width) / count
         squares = sum_exactly(group, _pieces(rows_own, chosen, lambda rows: (rows - mean) ** 2), width)
         deviation = np.sqrt(squares / count)
-        return cls(mean, np.where(deviation > 0, deviation, 1.0))
+        return cls(mean, np.where(deviation > ROUNDING * np.abs(mean), deviation, 1.0))
 
     @classmethod
     def read(cls, saved: object) -> "Scale":
