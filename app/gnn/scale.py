@@ -11,7 +11,6 @@ from app.comm.exact import sum_exactly
 from app.comm.group import Group
 from app.graphs.nodes.data import rows_per_piece
 
-
 ROUNDING = 1e-12  # of a mean: less is what rounding leaves of columns that are all the same
 
 
