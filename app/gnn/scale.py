@@ -10,6 +10,7 @@ import numpy as np
 from app.comm.exact import sum_exactly
 from app.comm.group import Group
 from app.graphs.nodes.data import rows_per_piece
+from app.memory.slow_rows import read_over
 
 ROUNDING = 1e-12  # of a mean: less is what rounding leaves of columns that are all the same
 
@@ -70,5 +71,6 @@ def _pieces(
         for lo in range(0, len(rows_own), step):
             rows = slice(lo, lo + step)
             yield work(rows_own[rows][chosen[rows]].astype(np.float64))
+            read_over(rows_own, rows)
 
     return pieces

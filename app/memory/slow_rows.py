@@ -77,13 +77,21 @@ class SlowRows:
 
     def done(self, rows: slice = slice(None)) -> None:
         """Give back the pages of some rows: what was written stays in the file."""
-        if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):
-            return
-        lo, hi, _ = rows.indices(len(self.array))
-        first = lo * self._row_bytes // PAGE * PAGE
-        last = -(-hi * self._row_bytes // PAGE) * PAGE
-        if last > first:
-            self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+        if self._map is not None:
+            _give_back(self._map, self._row_bytes, *rows.indices(len(self.array))[:2])
+
+
+def read_over(array: np.ndarray, rows: slice) -> None:
+    """For now nobody needs these rows of an array, which lie in a file if SlowRows has made it."""
+    if (found := _map_of(array)) is not None:
+        _give_back(found, array.strides[0], *rows.indices(len(array))[:2])
+
+
+def _give_back(file: mmap.mmap, row_bytes: int, lo: int, hi: int) -> None:
+    """Give back the pages of rows lo..hi of a file."""
+    first, last = lo * row_bytes // PAGE * PAGE, -(-hi * row_bytes // PAGE) * PAGE
+    if last > first and hasattr(mmap, "MADV_DONTNEED"):
+        file.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def _pinned(rows: np.ndarray, device: Any) -> np.ndarray:
