@@ -3,12 +3,15 @@
 import sys
 
 from app import cli, threads
-from app.checkpoint.signals import hear_early
+from app.checkpoint.signals import hear_early, stop_listening
 from app.errors import LockstepError
 
 
-def main(arguments: list[str]) -> int:
-    """Read the command line before NumPy and MPI are imported, then hand over to app.main."""
+def main(arguments: list[str], whole_process: bool = False) -> int:
+    """Read the command line before NumPy and MPI are imported, then hand over to app.main.
+
+    whole_process   the process ends with the run: signals are heard from now on until then
+    """
     cli.fill_streams()
     try:
         threads.limit_threads()
@@ -20,7 +23,7 @@ def main(arguments: list[str]) -> int:
         cli.say(command.rstrip("\n"))
         return 0
 
-    if command.case.checkpoint.enabled and not (command.dry_run or command.check):
+    if whole_process and command.case.checkpoint.enabled and not (command.dry_run or command.check):
         hear_early()
     try:
         from app.main import leave, run
@@ -31,4 +34,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:], whole_process=True)
+    stop_listening()
+    sys.exit(code)

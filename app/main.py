@@ -15,7 +15,7 @@ from app.case.config import Case, graph_tables
 from app.case.file import named_files
 from app.case.text import to_toml
 from app.checkpoint.checkpoints import Checkpoints, Stops
-from app.checkpoint.signals import Signals, stop_listening
+from app.checkpoint.signals import Signals, heard_early
 from app.comm.grid import fit_groups
 from app.comm.group import Group
 from app.comm.guard import abort, abort_on_uncaught, abort_short, raise_together
@@ -82,12 +82,11 @@ def run(command: cli.Command) -> int:
 
 
 def leave(code: int) -> int:
-    """The exit code, which no signal changes from now on.
+    """The exit code.
 
     Where a library still works for a search that has been closed, and hears nobody, the process ends here,
     since Python would wait for it.
     """
-    stop_listening()
     if at_work():
         MPI.Finalize()
         os._exit(code)
@@ -141,6 +140,7 @@ def _run_in(folder: RunFolder, command: cli.Command, group: Group) -> int:
             cli.say(f"{printable(command.out)}: complete already; nothing to resume")
             return 0
         folder.begin(command.case, group.device)
+        checkpoints.reads(folder.inputs)
         with raise_together(group, "opening the log"):
             log = Log(group.rank == 0, command.out, command.case.output.log_seconds, mark=mark)
         held.callback(log.close)
@@ -156,7 +156,7 @@ def _stops(command: cli.Command, group: Group, held: ExitStack) -> Stops:
         if command.max_hours:
             raise CaseError("--max-hours: stops with a checkpoint, which checkpoint.enabled = false forbids")
         return Stops()
-    signals = held.enter_context(Signals(_end_at_once, speaks=group.rank == 0, for_good=True))
+    signals = held.enter_context(Signals(_end_at_once, speaks=group.rank == 0, for_good=heard_early()))
     again = f"mpirun -np {group.size} {command.again}" if group.size > 1 else command.again
     return Stops(signals, 3600 * command.max_hours, cli.BEGUN, printable(again))
 

@@ -55,6 +55,7 @@ class RunFolder:
     """The folder that a run writes to; only rank 0 touches the disk.
 
     said    what is to be said of the lock of an earlier job (rank 0)
+    inputs  sha256 of the files that the case names, once the run has begun (rank 0)
     Ranks   constructing it, `complete`, `finish` and `release` are called by all
     """
 
@@ -64,6 +65,7 @@ class RunFolder:
         """resume   an earlier run's files stay: this run goes on with them"""
         self.group, self.path, self.said = group, path, ""
         self._held = False  # files that were there before stay in it (rank 0)
+        self.inputs: dict[str, str] = {}
         self._beginning: tuple[str, dict[str, Any]] = "", {}  # case.toml, environment.json (rank 0)
         with raise_together(group, f"preparing {path}"):
             if group.rank == 0:
@@ -181,8 +183,10 @@ class RunFolder:
         hosts = self.group.gather_texts(platform.node())
         with raise_together(self.group, f"writing to {self.path}"):
             if self.group.rank == 0:
-                about = describe_environment(self.group, device, hosts) | {"inputs": input_digests(case)}
+                about = describe_environment(self.group, device, hosts)
                 self._beginning = to_toml(case), about
+                self._write_beginning()  # before inputs are read: from now on this is a run's folder
+                about["inputs"] = self.inputs = input_digests(case)
                 self._write_beginning()
 
     def _write_beginning(self) -> None:
@@ -243,6 +247,8 @@ def _clear(path: str) -> None:
             for name in os.listdir(found):
                 if name.endswith((suffix, f"{suffix}.tmp")):
                     os.remove(os.path.join(found, name))
+            with contextlib.suppress(OSError):  # something else is in it
+                os.rmdir(found)
 
 
 def plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """What belongs to a run's folder, and what may change between two parts of a run."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -154,3 +155,27 @@ def test_what_a_run_was_started_with_is_written_again(tmp_path, solo):
     assert folder.mend()
     assert (tmp_path / "out" / "case.toml").read_bytes() == before
     assert json.loads((tmp_path / "out" / "environment.json").read_text())["inputs"] == {}
+
+
+def test_what_is_no_file_in_a_folder_of_inputs_is_passed_over(tmp_path):
+    splits = tmp_path / "splits"
+    splits.mkdir()
+    for name in ("train", "valid", "test"):
+        (splits / f"{name}.csv").write_text("0\n")
+    case = build({"run.task": "classify", "graph.path": "networkx:karate_club", "graph.splits": str(splits)})
+    before = input_digests(case)
+    (splits / "old.tmp").symlink_to(tmp_path / "none")
+    os.mkfifo(splits / "pipe")
+    assert input_digests(case) != before
+    (splits / "train.csv").unlink()
+    os.mkfifo(splits / "train.csv")
+    assert list(input_digests(case)) == list(before)
+
+
+def test_a_folder_that_was_emptied_can_be_used_again(tmp_path, solo):
+    out = tmp_path / "out"
+    (out / "predictions").mkdir(parents=True)
+    for name in ("case.toml", "predictions/a.txt"):
+        (out / name).write_text("")
+    RunFolder(solo, str(out), overwrite=True).release()  # and the job dies
+    RunFolder(solo, str(out), overwrite=False).release()

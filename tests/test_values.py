@@ -161,6 +161,29 @@ def test_labels_that_are_all_the_same(group, value):
     assert (scale.mean.tolist(), scale.deviation.tolist()) == ([pytest.approx(value, rel=1e-14)], [1.0])
 
 
+def test_what_is_far_from_all_that_was_learned_stays_finite(group):
+    graph, X, values, splits = field()
+    values = values * 1e-30
+    values[splits[1]] = 1e30
+    case = build({"run.task": "classify", **PLAIN, "gnn.epochs": 2})
+    loaded = load_stream(group, stream_of_object(graph)[0], case.graph, case)
+    table = table_of_arrays(X, values, *splits, NODES, values=True)
+    data = deal_node_table(group, table if group.rank == 0 else None, loaded)
+    block = RowBlock(group, loaded.graph, loaded.rows, "auto", case.gnn.hidden)
+    classifier = Classifier(group, case.gnn, block, data, 1)
+    fit(classifier)
+    found = classifier.evaluate()
+    assert all(math.isfinite(each.rmse) and math.isfinite(each.r2) for each in found.values())
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_errors_are_added_up_some_columns_at_a_time(group, columns, monkeypatch):
+    classifier = classifier_on(group, {"gnn.epochs": 3}, columns)
+    whole = classifier.evaluate()
+    monkeypatch.setattr("app.gnn.goals.PIECE_NUMBERS", 1)
+    assert classifier.evaluate() == whole
+
+
 # ---- reading ----------------------------------------------------------------------------------------------
 
 
@@ -322,6 +345,8 @@ def test_features_are_brought_to_one_scale(tmp_path):
     for X_wrong, said in ((sp.csr_array(far), "these are sparse"), (None, "there are none")):
         with pytest.raises(CaseError, match=said):
             classify(graph, X_wrong, values, **splits, settings=settings)
+    with pytest.raises(CaseError, match="these are sparse"):
+        classify(graph, sp.csr_array(far), settings=applied)
 
 
 @pytest.mark.mpi_skip
@@ -356,6 +381,13 @@ def test_values_from_python(tmp_path):
     assert one.predicted.shape == (NODES,)
     assert np.array_equal(one.predicted, two.predicted)
     assert np.array_equal(one.predicted, three.predicted)
+    rows = [None if math.isnan(each[0]) else list(each) for each in field(2)[2].tolist()]
+    rows[0] = None
+    pairs = dict(enumerate(rows))
+    several = {"train": train, "test": test, "settings": settings}
+    four = classify(graph, X, rows, **several)
+    assert np.array_equal(four.predicted, classify(graph, X, pairs, **several).predicted)
+    assert four.predicted.shape == (NODES, 2)
     assert "test R2" in repr(one)
     assert "RMSE" in one._repr_html_()
     one.save(str(tmp_path / "w.npz"))

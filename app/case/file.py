@@ -103,7 +103,8 @@ def study_files(case: Case) -> list[str]:
     study, folder = case.study, os.path.dirname(case.study.data)
     if case.run.task != "study":
         return []
-    found = [split_settings(text)[0] for text in study.datasets]
+    found = [os.path.abspath(study.calibration)] if study.calibration else []
+    found += [split_settings(text)[0] for text in study.datasets]
     if study.kind in OF_DATA and study.data:
         found += [os.path.join(study.data, f"{family}.npz") for family in study.families]
     if study.kind in OF_FILES and study.data:

@@ -247,6 +247,10 @@ class Checkpoints:
         self._last_asked = 0.0  # 0: not yet
         self._save_s = self._pause_s = 0.0
 
+    def reads(self, inputs: dict[str, str]) -> None:
+        """The digests of the files that the run reads (rank 0)."""
+        self._inputs = inputs
+
     # ---- beginning ----------------------------------------------------------------------------------------
 
     def resume(self) -> tuple[Mark | None, list[str]]:

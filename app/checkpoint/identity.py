@@ -9,6 +9,7 @@ from msgspec import to_builtins
 from app.case.config import VERSION, Case
 from app.case.file import named_files, study_files
 from app.checkpoint.store import file_digest
+from app.errors import CaseError
 from app.text import printable, show
 
 # What is written, and how far a training goes that is the whole task, may change between two parts of a run;
@@ -44,14 +45,23 @@ def input_digests(case: Case) -> dict[str, str]:
 
 
 def _digest(path: str) -> str:
-    if not os.path.isdir(path):
-        return file_digest(path)
-    sha = hashlib.sha256()
-    for inner, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            sha.update(f"{name} {file_digest(os.path.join(inner, name))}\n".encode())
-    return sha.hexdigest()
+    """Raises CaseError for what cannot be read."""
+    try:
+        if not os.path.isdir(path):
+            return file_digest(path)
+        sha = hashlib.sha256()
+        for inner, folders, files in os.walk(path):
+            folders.sort()
+            for name in sorted(files):
+                sha.update(f"{name} {_of_regular(os.path.join(inner, name))}\n".encode())
+        return sha.hexdigest()
+    except OSError as error:
+        raise CaseError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from None
+
+
+def _of_regular(path: str) -> str:
+    """file_digest; "" of what is no file: links to nothing, pipes, sockets."""
+    return file_digest(path) if os.path.isfile(path) else ""
 
 
 def differences(manifest: dict[str, Any], case: Case, inputs: dict[str, str] | None) -> list[str]:

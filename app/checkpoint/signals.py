@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import FrameType
 
 STOPPING = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGTERM", "SIGINT") if hasattr(signal, name))
-EARLY: list[int] = []  # signals that came before a run listened
+EARLY: list[int] = []  # signals that came before the run listened
 ONE_KEY_S = 0.3  # a launcher may pass on a Ctrl-C that the terminal has sent to the ranks too
 
 
@@ -16,7 +16,16 @@ def hear_early() -> None:
     """Take note of what asks a run to stop before `Signals` listens; SIGINT ends it."""
     for number in STOPPING:
         if number != signal.SIGINT:
-            signal.signal(number, lambda number, frame: EARLY.append(number))
+            signal.signal(number, _take_note)
+
+
+def _take_note(number: int, frame: FrameType | None) -> None:
+    EARLY.append(number)
+
+
+def heard_early() -> bool:
+    """Whether `hear_early` was called, as where the process ends with its run."""
+    return signal.getsignal(STOPPING[0]) is _take_note
 
 
 def stop_listening() -> None:
@@ -43,7 +52,8 @@ class Signals:
         for number in STOPPING:
             self._before[number] = signal.signal(number, self._take)
         if EARLY:
-            self._take(EARLY[0], None)
+            self._take(EARLY.pop(), None)
+            EARLY.clear()
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from app.case.config import VERSION
 from app.errors import CaseError
+from app.watchdog import beat
 
 FORMAT = 1
 FOLDER, LATEST, STATE, MANIFEST = "checkpoint", "LATEST", "state.npz", "manifest.json"
@@ -142,6 +143,7 @@ def file_digest(path: str) -> str:
     with open(path, "rb") as file:
         while piece := file.read(PIECE):
             sha.update(piece)
+            beat()
     return sha.hexdigest()
 
 

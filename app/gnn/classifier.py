@@ -53,7 +53,7 @@ class Classifier:
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
         self.classes = classes or data.classes
         self.goal = goal or goal_of(data.multilabel, _scale_of_values(group, data))
-        self.inputs = inputs or input_scale(group, data, case.feature_rows)
+        self.inputs = input_scale(group, data, case.feature_rows, block.n_real, inputs)
         self.model = Model(case, data.width or block.n, self.classes)
         self.params = Parameters(self.device, self.model.shapes())
         self.params.draw_glorot(seed, self.model.constants())

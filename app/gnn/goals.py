@@ -12,11 +12,12 @@ from app.comm.group import Group
 from app.comm.ordered import sum_tree
 from app.gnn.engine import Engine
 from app.gnn.metrics import Scores, ValueScores, count_classes, count_hits, scores_of
-from app.gnn.scale import Scale
+from app.gnn.scale import Scale, pieces_of
 from app.graphs.nodes.data import SPLITS, NodeData
 
 Array = Any
 PIECE = 1 << 12  # rows whose predictions are compared at a time
+PIECE_NUMBERS = 1 << 20  # of a rank's errors that are added up at a time
 
 
 class Goal(Protocol):
@@ -138,7 +139,8 @@ class Values:
 
     def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
         """[n_own, columns] float32 labels in the scale of the network."""
-        self._spread = {name: self._squares(group, data, name) for name in SPLITS}
+        if not self._spread:  # wherever the rows lie it is the same
+            self._spread = {name: self._squares(group, data, name) for name in SPLITS}
         return self.scale.small(data.labels), 1 / max(data.counts["train"], 1) / data.classes
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
@@ -152,12 +154,15 @@ class Values:
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Array:
         """[own roots, 6 columns] sums by row blocks of squares and magnitudes of each split's errors."""
         device, xp = engine.device, engine.device.xp
-        error, parts = Z - targets, []
-        for name in SPLITS:
-            chosen = xp.where(device.put(getattr(data, name))[:, None], error, np.float32(0))
-            for each in (chosen * chosen, xp.abs(chosen)):
-                parts.append(device.column_roots(each, engine.starts, engine.spans))
-        return xp.concatenate(parts, axis=1)
+        sets = [device.put(getattr(data, name))[:, None] for name in SPLITS]
+        step, parts = max(1, PIECE_NUMBERS // max(len(Z), 1)), []
+        for lo in range(0, Z.shape[1], step):  # some columns at a time: no copy of them all is made
+            error = Z[:, lo : lo + step] - targets[:, lo : lo + step]
+            for chosen in sets:
+                mine = xp.where(chosen, error, np.float32(0))
+                for each in (mine * mine, xp.abs(mine)):
+                    parts.append(device.column_roots(each, engine.starts, engine.spans))
+        return xp.concatenate(_by_set(parts, 2 * len(SPLITS)), axis=1)
 
     def scores(self, engine: Engine, data: NodeData, measured: Array) -> dict[str, ValueScores]:
         """Errors and the share of the spread that predictions explain."""
@@ -171,10 +176,16 @@ class Values:
 
     def _squares(self, group: Group, data: NodeData, name: str) -> np.ndarray:
         """[columns] squared distances of a split's labels from their mean, summed, in the network's scale."""
-        rows = self.scale.small(data.labels[getattr(data, name)]).astype(np.float64)
-        width = rows.shape[1]
-        mean = sum_exactly(group, lambda: [rows], width) / max(data.counts[name], 1)
-        return sum_exactly(group, lambda: [(rows - mean) ** 2], width)
+        chosen, small = getattr(data, name), lambda rows: self.scale.small(rows).astype(np.float64)
+        count, width = max(data.counts[name], 1), data.classes
+        mean = sum_exactly(group, pieces_of(data.labels, chosen, small), width) / count
+        away = lambda rows: (small(rows) - mean) ** 2  # noqa: E731
+        return sum_exactly(group, pieces_of(data.labels, chosen, away), width)
+
+
+def _by_set(parts: list[Array], kinds: int) -> list[Array]:
+    """What was made for some columns after the others, kind by kind in each, as all columns of each kind."""
+    return [part for kind in range(kinds) for part in parts[kind::kinds]]
 
 
 def goal_of(multilabel: bool, scale: Scale | None) -> Goal:

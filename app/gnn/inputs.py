@@ -16,6 +16,7 @@ from app.partition.nodes import InMemory, MakeRoom
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+NOT_DENSE = 'gnn.feature_rows: {}; "standard" is for dense features'
 LARGEST_FACTOR = 2.0**126  # of a row of features, as float32: larger ones are float64
 
 
@@ -36,18 +37,23 @@ class Scaling:
     n_real: int
 
 
-def input_scale(group: Group, data: NodeData, feature_rows: str) -> Scale | None:
+def input_scale(
+    group: Group, data: NodeData, scaling: str, n_real: int, known: Scale | None = None
+) -> Scale | None:
     """The scale of the columns over the training nodes (without any: over all); None where none is asked for.
 
-    Ranks    all call
-    Raises   CaseError where features are not dense
+    scaling   gnn.feature_rows     n_real   rows of this rank that are nodes
+    known     that of weights which are applied
+    Ranks     all call
+    Raises    CaseError where features are not dense
     """
-    if feature_rows != "standard":
+    if scaling != "standard":
         return None
     if not isinstance(data.features, np.ndarray):
-        found = "there are none" if data.features is None else "these are sparse"
-        raise CaseError(f'gnn.feature_rows: {found}; "standard" is for dense features')
-    chosen = data.train if data.counts["train"] else np.ones(len(data.train), dtype=bool)
+        raise CaseError(NOT_DENSE.format("there are none" if data.features is None else "these are sparse"))
+    if known is not None:
+        return known
+    chosen = data.train if data.counts["train"] else np.arange(len(data.train)) < n_real
     return Scale.of(group, data.features, chosen)
 
 

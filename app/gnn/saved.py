@@ -109,6 +109,8 @@ def load_model(path: str) -> SavedModel:
         scale = _scale(path, manifest["scale"], len(class_ids)) if case.goal == "values" else None
         inputs = _scale(path, manifest["inputs"], features) if case.feature_rows == "standard" else None
         several = bool(manifest["multilabel"])
+        if several and scale is not None:
+            raise GraphError(f"{path}: says that it predicts both numbers and labels")
         found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs)
         wanted = Model(case, features, found.classes).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:

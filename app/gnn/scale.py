@@ -12,6 +12,7 @@ from app.comm.group import Group
 from app.graphs.nodes.data import rows_per_piece
 from app.memory.slow_rows import read_over
 
+FARTHEST = 2.0**60  # deviations from a mean: squares of it are 32-bit numbers still
 ROUNDING = 1e-12  # of a mean: less is what rounding leaves of columns that are all the same
 
 
@@ -33,8 +34,8 @@ class Scale:
         """
         count = max(int(group.sum_integers(np.array([chosen.sum()]))[0]), 1)
         width = rows_own.shape[1]
-        mean = sum_exactly(group, _pieces(rows_own, chosen, lambda rows: rows), width) / count
-        squares = sum_exactly(group, _pieces(rows_own, chosen, lambda rows: (rows - mean) ** 2), width)
+        mean = sum_exactly(group, pieces_of(rows_own, chosen, lambda rows: rows), width) / count
+        squares = sum_exactly(group, pieces_of(rows_own, chosen, lambda rows: (rows - mean) ** 2), width)
         deviation = np.sqrt(squares / count)
         return cls(mean, np.where(deviation > ROUNDING * np.abs(mean), deviation, 1.0))
 
@@ -44,7 +45,8 @@ class Scale:
         found = msgspec.convert(saved, dict[str, list[float]])
         scale = cls(np.array(found["mean"]), np.array(found["deviation"]))
         both = scale.mean, scale.deviation
-        if both[0].shape != both[1].shape or not np.isfinite(both).all() or min(both[1], default=1) <= 0:
+        wrong = both[0].shape != both[1].shape or not (np.abs(both) <= np.finfo(np.float32).max).all()
+        if wrong or min(both[1], default=1) < np.finfo(np.float32).smallest_subnormal:
             raise ValueError("no scale of columns")
         return scale
 
@@ -53,15 +55,17 @@ class Scale:
         return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
 
     def small(self, rows: np.ndarray) -> np.ndarray:
-        """Rows [k, columns] about 0, float32; NaN becomes 0."""
-        return np.nan_to_num((rows - self.mean) / self.deviation, nan=0.0).astype(np.float32)
+        """Rows [k, columns] about 0, float32, at most FARTHEST away from it; NaN becomes 0."""
+        with np.errstate(over="ignore"):
+            small = np.clip((rows - self.mean) / self.deviation, -FARTHEST, FARTHEST)
+        return np.nan_to_num(small, nan=0.0).astype(np.float32)
 
     def large(self, Z: np.ndarray) -> np.ndarray:
         """The rows [k, columns] that `small` gives Z for, float64."""
         return Z * self.deviation + self.mean
 
 
-def _pieces(
+def pieces_of(
     rows_own: np.ndarray, chosen: np.ndarray, work: Callable[[np.ndarray], np.ndarray]
 ) -> Callable[[], Iterator[np.ndarray]]:
     """What `work` makes of the chosen rows, some at a time."""

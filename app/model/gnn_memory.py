@@ -51,7 +51,7 @@ def at_rest(training: Training, rank: int) -> dict[str, int]:
     found = {
         "graph": memory.total(memory.at_rest(layout, rank)),
         "features": features,
-        "labels": own * (8 + 4),
+        "labels": own * (8 + (12 * inputs.classes if training.case.goal == "values" else 4)),
     }
     if training.directed:
         found["directions"] = (17 if inputs.weighted else 5) * int(layout.stored[rank])

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.errors import CaseError
+from app.gnn.inputs import NOT_DENSE
 from app.gnn.rehearsal import memory_lines
 from app.gnn.saved import load_model
 from app.graphs.formats.source import Limits
@@ -60,6 +61,8 @@ def training_of(
         gnn, inputs = saved.architecture_of(gnn), replace(inputs, classes=saved.classes)
     elif not inputs.classes:
         raise CaseError(NO_LABELS)
+    if gnn.feature_rows == "standard" and not inputs.dense:
+        raise CaseError(NOT_DENSE.format("these are sparse, or there are none"))
     layout = estimate(case.run.name, nodes, entries, ranks, case.parallel.exchange, gnn.hidden)
     directed = case.graph.neighbours != "both"
     return Training(device, gnn, inputs, layout, budget=TierBudget.of(case.memory), directed=directed)

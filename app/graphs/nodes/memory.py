@@ -126,13 +126,15 @@ def values_of_nodes(values: Any, nodes: list[Any] | None, n: int) -> Any:
     if hasattr(values, "keys"):
         order, found = list(range(n)) if nodes is None else nodes, dict(values.items())
         numbers_of(found, order, "labels")
-        none = np.nan if not found else np.full(np.shape(next(iter(found.values()))), np.nan)
-        values = [none if found.get(node) is None else found[node] for node in order]
-    if isinstance(values, Iterable) and not isinstance(values, Sized):
-        values = list(values)
-    if isinstance(values, list):
-        values = [np.nan if each is None else each for each in values]
-    return values
+        values = [found.get(node) for node in order]
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values
+    if not isinstance(values, Iterable) or hasattr(values, "tocsr"):
+        return values
+    values = list(values)
+    first = next((each for each in values if each is not None), np.nan)
+    none = np.full(np.shape(first), np.nan) if np.ndim(first) else np.nan
+    return [none if each is None else each for each in values]
 
 
 def _in_order(values: Any, nodes: list[Any]) -> list[Any]:
