@@ -26,7 +26,7 @@ from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, GraphError
-from app.gnn.inputs import scaled_rows
+from app.gnn.inputs import Scaling, scaled_rows
 from app.graphs.formats import arrays as graph_arrays
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.formats.ogb import read_ogb
@@ -276,11 +276,12 @@ def test_rows_of_tiny_features_add_up_to_one():
     rows = np.array([[1e-40, 3e-40], [1e-44, 0], [2.1, 6.3], [0, 0]], dtype=np.float32)
     sums = rows.astype(np.float64).sum(axis=1, keepdims=True)
     for X in (rows, csr_array(rows)):
-        found = scaled_rows(X, "sum_to_one")
+        scaling = Scaling("sum_to_one", None, 4)
+        found = scaled_rows(X, scaling)
         assert found.dtype == np.float32
         found = found.toarray() if hasattr(found, "toarray") else found
         np.testing.assert_allclose(found, rows / np.where(sums > 0, sums, 1), rtol=1e-6)
-        apart = [scaled_rows(X[at : at + 1], "sum_to_one") for at in range(4)]
+        apart = [scaled_rows(X[at : at + 1], scaling, at) for at in range(4)]
         apart = np.concatenate([each.toarray() if hasattr(each, "toarray") else each for each in apart])
         assert np.array_equal(apart.view(np.uint32), found.view(np.uint32))  # as on any number of ranks
 
