@@ -415,5 +415,5 @@ def _say_curves(context: Context, curves: list[dict[str, Any]]) -> None:
     log = context.log
     for graph, step in dict.fromkeys((row["graph"], row["step"]) for row in curves):
         points = [row for row in curves if (row["graph"], row["step"]) == (graph, step)]
-        shown = "  ".join(f"{p['ranks']}: {1e3 * p['seconds']:.3g} ({p['speedup']:.1f})" for p in points)
-        log.info("%s, %s (%s counts)  %s", graph, step, points[0]["counts"], shown)
+        shown = ", ".join(f"{p['ranks']}: {1e3 * p['seconds']:.3g} ({p['speedup']:.1f})" for p in points)
+        log.info("%s, %s (%s counts): %s", graph, step, points[0]["counts"], shown)
