@@ -142,7 +142,10 @@ def _run_in(folder: RunFolder, command: cli.Command, group: Group) -> int:
         folder.begin(command.case, group.device)
         checkpoints.reads(folder.inputs)
         with raise_together(group, "opening the log"):
-            log = Log(group.rank == 0, command.out, command.case.output.log_seconds, mark=mark)
+            try:
+                log = Log(group.rank == 0, command.out, command.case.output.log_seconds, mark=mark)
+            except (PermissionError, IsADirectoryError) as error:
+                raise CaseError(f"{error.filename}: cannot write there: {error.strerror}") from None
         held.callback(log.close)
         group.device.tell = log.info
         checkpoints.follow(log)

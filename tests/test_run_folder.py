@@ -179,3 +179,16 @@ def test_a_folder_that_was_emptied_can_be_used_again(tmp_path, solo):
         (out / name).write_text("")
     RunFolder(solo, str(out), overwrite=True).release()  # and the job dies
     RunFolder(solo, str(out), overwrite=False).release()
+
+
+def test_a_log_that_may_not_be_written_is_said(tmp_path):
+    out = tmp_path / "out"
+    (out / "log.txt").mkdir(parents=True)
+    (out / "case.toml").write_text("")
+    command = [sys.executable, "run.py", "inputs/mvc.toml", "graph.path=networkx:karate_club", "--out", out]
+    for ranks in (1, 2):
+        (out / "case.toml").unlink()
+        (out / "environment.json").write_text("{}")
+        code, printed = run_job([*mpirun(ranks), *command, "--resume"])
+        assert (code, printed.count("cannot write there")) == (2, 1), printed
+        assert "Traceback" not in printed

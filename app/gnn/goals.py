@@ -11,7 +11,7 @@ from app.comm.exact import sum_exactly
 from app.comm.group import Group
 from app.comm.ordered import sum_tree
 from app.gnn.engine import Engine
-from app.gnn.metrics import Scores, ValueScores, count_classes, count_hits, scores_of
+from app.gnn.metrics import Scores, SplitScores, ValueScores, count_classes, count_hits, scores_of
 from app.gnn.scale import Scale, pieces_of
 from app.graphs.nodes.data import SPLITS, NodeData
 
@@ -53,7 +53,7 @@ class Goal(Protocol):
         """This rank's part of what `scores` tells, from device scores and targets."""
         ...
 
-    def scores(self, engine: Engine, data: NodeData, measured: Any) -> dict[str, Any]:
+    def scores(self, engine: Engine, data: NodeData, measured: Any) -> SplitScores:
         """How good predictions are, by split. Ranks: all call."""
         ...
 
@@ -136,11 +136,13 @@ class Values:
     def __init__(self, scale: Scale) -> None:
         self.scale = scale
         self._spread: dict[str, np.ndarray] = {}
+        self._sets: list[Array] = []  # [n_own, 1] bool on the device, the nodes of each split
 
     def targets(self, group: Group, data: NodeData, balanced: bool) -> tuple[np.ndarray, Any]:
         """[n_own, columns] float32 labels in the scale of the network."""
         if not self._spread:  # wherever the rows lie it is the same
             self._spread = {name: self._squares(group, data, name) for name in SPLITS}
+        self._sets = [group.device.put(getattr(data, name))[:, None] for name in SPLITS]
         return self.scale.small(data.labels), 1 / max(data.counts["train"], 1) / data.classes
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
@@ -154,11 +156,10 @@ class Values:
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Array:
         """[own roots, 6 columns] sums by row blocks of squares and magnitudes of each split's errors."""
         device, xp = engine.device, engine.device.xp
-        sets = [device.put(getattr(data, name))[:, None] for name in SPLITS]
         step, parts = max(1, PIECE_NUMBERS // max(len(Z), 1)), []
         for lo in range(0, Z.shape[1], step):  # some columns at a time: no copy of them all is made
             error = Z[:, lo : lo + step] - targets[:, lo : lo + step]
-            for chosen in sets:
+            for chosen in self._sets:
                 mine = xp.where(chosen, error, np.float32(0))
                 for each in (mine * mine, xp.abs(mine)):
                     parts.append(device.column_roots(each, engine.starts, engine.spans))

@@ -146,19 +146,13 @@ class HostElementwise(Elementwise):
         """Binary cross-entropy of sigmoid; Z becomes the gradient."""
         if not self.native:
             return super().sigmoid_loss(Z, targets, weight)
-        losses = np.empty(len(Z), dtype=np.float32)
-        operands = *_matrix(Z, Z.shape), *_matrix(targets, Z.shape)
-        SIGMOID(*Z.shape, *operands, _vector(weight, len(Z)), address(losses))
-        return losses
+        return _losses(SIGMOID, Z, targets, weight)
 
     def squared_loss(self, Z: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Squared error; Z becomes the gradient."""
         if not self.native:
             return super().squared_loss(Z, targets, weight)
-        losses = np.empty(len(Z), dtype=np.float32)
-        operands = *_matrix(Z, Z.shape), *_matrix(targets, Z.shape)
-        SQUARED(*Z.shape, *operands, _vector(weight, len(Z)), address(losses))
-        return losses
+        return _losses(SQUARED, Z, targets, weight)
 
     def argmax_rows(self, Z: np.ndarray) -> np.ndarray:
         """The column of the largest element of each row."""
@@ -204,6 +198,14 @@ class HostElementwise(Elementwise):
             rows, m, *_matrix(D, D.shape), *_matrix(Z, D.shape), _vector(mean, rows), _vector(inverse, rows),
             _vector(gamma, m), *_matrix(product, D.shape),
         )  # fmt: skip
+
+
+def _losses(function: Any, Z: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """[rows] losses of rows Z against targets of their shape; Z becomes the gradient."""
+    losses = np.empty(len(Z), dtype=np.float32)
+    operands = *_matrix(Z, Z.shape), *_matrix(targets, Z.shape)
+    function(*Z.shape, *operands, _vector(weight, len(Z)), address(losses))
+    return losses
 
 
 def _matrix(X: np.ndarray | None, shape: tuple[int, int]) -> tuple[int, int]:
