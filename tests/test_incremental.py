@@ -156,6 +156,48 @@ def test_few_rows_and_all_of_them_on_a_device(emulated, monkeypatch):
     assert covers[0] == covers[1] == covers[2]
 
 
+@pytest.fixture
+def caught_up(monkeypatch):
+    """The states that came back to rows that had been kept."""
+    states, inner = [], LiveScores._catch_up
+
+    def counted(self):
+        states.append(self._state())
+        inner(self)
+
+    monkeypatch.setattr(LiveScores, "_catch_up", counted)
+    return states
+
+
+@pytest.mark.parametrize("policy", [{}, {"layers": 3, "self_weight": False}], ids=["default", "three rounds"])
+@pytest.mark.parametrize("several", [1, 3])
+def test_a_state_that_comes_back(host, monkeypatch, caught_up, policy, several):
+    """To and fro between two mean degrees, and to others, at nearly every step."""
+
+    def state(self, totals):
+        return (2.5 if totals.alive % 11 == 0 else 2.0 + totals.alive % 2 / 4,)
+
+    monkeypatch.setattr(MinimumVertexCover, "state", state)
+    group = Group(WORLD, host)
+    net, params = network(policy, device=host)
+    for graph in (growing_graph(60, 2, 1), growing_graph(70, 3, 2)):
+
+        def choose(live, env):
+            return top_nodes(group, group.device, live.keys_own(), min(several, env.totals.candidates))
+
+        follow(group, net, params, make_block(group, graph), choose)
+    assert len(caught_up) > 5
+
+
+def test_runs_in_which_the_mean_degree_comes_back(ranks, caught_up):
+    """Many selections in one compiled call, and compaction on the way."""
+    net, params = network({})
+    block = make_block(ranks, growing_graph(2000, 2, 11))
+    covers = [roll_out(ranks, net, params, block, "single", 0.02, full=full) for full in (False, True)]
+    assert covers[0].chosen_at_own.tolist() == covers[1].chosen_at_own.tolist()
+    assert len(caught_up) > 5
+
+
 def best_three(group):
     """Chooses the three best nodes."""
     return lambda live, env: top_nodes(group, group.device, live.keys_own(), min(3, env.totals.candidates))

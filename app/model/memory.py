@@ -61,9 +61,10 @@ def in_step(net: QNetwork, layout: Layout, rank: int, states: States, kind: str)
 
 
 def following(net: QNetwork, layout: Layout, rank: int) -> dict[str, int]:
-    """Bytes of scores that follow the selections (rl/incremental.py)."""
+    """Bytes of scores that follow the selections (rl/incremental.py), with those of the state before."""
     above = 4 * net.K * (net.policy.layers - 1) * layout.extended(rank)
-    return {"scores": above + 33 * int(layout.rows[rank])}
+    rows, moves = int(layout.rows[rank]), not net.paper or net.policy.mean_degree
+    return {"scores": above + 33 * rows + moves * (above + 9 * rows)}
 
 
 def reading(layout: Layout, rank: int, ordered: bool = True) -> dict[str, int]:

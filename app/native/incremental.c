@@ -32,6 +32,9 @@ typedef struct {
     int32_t *degree, *chosen_at;             /* of the environment */
     float *X[LAYERS];                        /* layer l < layers: [n_ext][K], what neighbours see */
     uint64_t *key, *top;                     /* [n_own], and the largest of each BLOCK */
+    float *aside_X[LAYERS];                  /* X, key and top of another state, or null; lk_inc_turn */
+    uint64_t *aside_key, *aside_top;
+    uint8_t *behind;                         /* [n_own] rows touched since these were put aside */
     int32_t *mark;                           /* [n_own] the last round in which a row was listed */
     int32_t *touched, *changed, *affected, *ghosts; /* lists of rows; ghosts: [n_ext] */
     float *scratch;                          /* CHUNK * (2 padded K + 2) */
@@ -156,8 +159,12 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
     for (int64_t i = 0; i < count; ++i) {
         const int64_t at = position(s, nodes[i]), row = at - s->own_at;
         if (at < 0) continue;
-        for (int64_t l = 0; l + 1 < s->net->layers; ++l) memset(s->X[l] + at * K, 0, (size_t)K * 4);
+        for (int64_t l = 0; l + 1 < s->net->layers; ++l) {
+            memset(s->X[l] + at * K, 0, (size_t)K * 4);
+            if (s->behind) memset(s->aside_X[l] + at * K, 0, (size_t)K * 4);
+        }
         if (row < 0 || row >= s->n_own) continue;
+        if (s->behind) s->behind[row] = 1;
         change[0] -= s->degree[row] > 0;
         change[1] -= s->degree[row];
         change[2] -= s->worth[s->degree[row]];
@@ -184,6 +191,7 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
     }
     for (int64_t i = 0; i < s->n_touched; ++i) {
         const int32_t row = s->touched[i];
+        if (s->behind) s->behind[row] = 1;
         if (s->degree[row] == 0) {
             change[0] -= 1;
             change[3] += 1;
@@ -246,6 +254,42 @@ void lk_inc_refresh(State *s, int64_t layer) {
     make_all(s, layer, s->affected, count);
 }
 
+/* ---- a state that comes back --------------------------------------------------------------------------------- */
+
+INLINE void swap(void *a, void *b) { /* two pointers */
+    void *held;
+    memcpy(&held, a, sizeof held);
+    memcpy(a, b, sizeof held);
+    memcpy(b, &held, sizeof held);
+}
+
+/* Put X and the keys aside, and go on with those put aside before. What the last removal touched is behind in the
+ * first: its later layers were not made; `touched` lists the rows with live edges that are behind in the second. */
+void lk_inc_turn(State *s) {
+    const int64_t last = s->n_touched;
+    int64_t count = 0;
+    for (int64_t l = 0; l + 1 < s->net->layers; ++l) swap(&s->X[l], &s->aside_X[l]);
+    swap(&s->key, &s->aside_key);
+    swap(&s->top, &s->aside_top);
+    swap(&s->touched, &s->affected);
+    for (int64_t row = 0; row < s->n_own; ++row) {
+        if (!s->behind[row]) continue;
+        s->behind[row] = 0;
+        if (s->degree[row] > 0) s->touched[count++] = (int32_t)row;
+        else set_key(s, row, 0);
+    }
+    for (int64_t i = 0; i < last; ++i) s->behind[s->affected[i]] = 1;
+    s->n_touched = count;
+    s->n_ghosts = 0;
+}
+
+/* Layer 0 of the rows that are behind; all of them count as changed: some were made in layer 0 alone. */
+void lk_inc_catch_up(State *s) {
+    make_all(s, 0, s->touched, s->n_touched);
+    memcpy(s->changed, s->touched, (size_t)s->n_touched * sizeof *s->changed);
+    s->n_changed = s->n_touched;
+}
+
 /* ---- between ranks ------------------------------------------------------------------------------------------- */
 
 /* Changed rows that other ranks hold: records of 1 + K words (global node, row of X); returns their number. */
@@ -303,13 +347,13 @@ INLINE int64_t reach(State *s, int64_t node) {
 }
 
 /* Select the best node and update, until no edge is left, the mean degree moves (where factors and features follow
- * it), fewer than `least_alive` nodes are alive, a score is NaN, or `most` steps are made.
+ * it: later layers are left as they were), fewer than `least_alive` nodes are alive, a score is NaN, or `most` steps are made.
  * Returns the number of steps; *bad is set for NaN. */
 int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_mean, int *bad) {
     const double mean = mean_degree(s->totals);
     int64_t steps = 0, change[4];
     *bad = 0;
-    while (steps < most && s->totals[1] > 0 && s->totals[0] >= least_alive && (!follow_mean || mean_degree(s->totals) == mean)) {
+    while (steps < most && s->totals[1] > 0 && s->totals[0] >= least_alive) {
         const uint64_t best = lk_inc_best(s);
         const int64_t node = (int64_t)(0xFFFFFFFFu - (best & 0xFFFFFFFFu));
         if (best >> 32 == 0xFFFFFFFFu) {
@@ -318,8 +362,9 @@ int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_mean,
         }
         lk_inc_remove(s, s->reached, reach(s, node), 1, change);
         for (int k = 0; k < 4; ++k) s->totals[k] += change[k];
-        for (int64_t l = 1; l < s->net->layers; ++l) lk_inc_layer(s, l);
         ++steps;
+        if (follow_mean && mean_degree(s->totals) != mean) break;
+        for (int64_t l = 1; l < s->net->layers; ++l) lk_inc_layer(s, l);
     }
     return steps;
 }

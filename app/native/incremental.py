@@ -26,7 +26,8 @@ class _State(ctypes.Structure):
         ("net", ctypes.POINTER(_Net)), ("closed", Long), ("worth", Pointer), ("reached", Pointer),
         ("table", Pointer), ("factor", Pointer), ("full_share", ctypes.c_float),
         ("degree", Pointer), ("chosen_at", Pointer), ("X", Pointer * LAYERS),
-        *((name, Pointer) for name in ("key", "top", "mark", "touched", "changed", "affected", "ghosts")),
+        ("key", Pointer), ("top", Pointer), ("aside_X", Pointer * LAYERS), ("aside_key", Pointer),
+        *((name, Pointer) for name in ("aside_top", "behind", "mark", "touched", "changed", "affected", "ghosts")),
         ("scratch", Pointer),
         *((name, Long) for name in ("round", "n_touched", "n_changed", "n_ghosts")),
         ("totals", Long * 4), ("rows_made", Long), ("layers_full", Long),
@@ -38,6 +39,8 @@ BEST = function("lk_inc_best", S, returns=ctypes.c_uint64)
 REMOVE = function("lk_inc_remove", S, Pointer, Long, Long, Pointer)
 LAYER = function("lk_inc_layer", S, Long)
 REFRESH = function("lk_inc_refresh", S, Long)
+TURN = function("lk_inc_turn", S)
+CATCH_UP = function("lk_inc_catch_up", S)
 PACK = function("lk_inc_pack", S, Long, Pointer, returns=Long)
 UNPACK = function("lk_inc_unpack", S, Long, Pointer, Long)
 RUN = function("lk_inc_run", S, Long, Long, ctypes.c_int, ctypes.POINTER(ctypes.c_int), returns=Long)
@@ -45,7 +48,7 @@ RUN = function("lk_inc_run", S, Long, Long, ctypes.c_int, ctypes.POINTER(ctypes.
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (BEST, REMOVE, LAYER, REFRESH, PACK, UNPACK, RUN)
+    return None not in (BEST, REMOVE, LAYER, REFRESH, TURN, CATCH_UP, PACK, UNPACK, RUN)
 
 
 class IncrementalState:
@@ -141,6 +144,25 @@ class IncrementalState:
     def refresh(self, layer: int) -> None:
         """Every row of a layer."""
         REFRESH(self._state, layer)
+
+    def keep_two(self, X: np.ndarray) -> None:
+        """Have a second [layers-1, n_ext, K] X, and keys, for `turn`."""
+        s = self._state
+        self._aside = np.zeros_like(self.key)
+        top, behind = np.zeros(-(-len(self.key) // BLOCK), dtype=np.uint64), np.zeros(len(self.key), np.uint8)
+        s.aside_key, s.aside_top, s.behind = address(self._aside), address(top), address(behind)
+        for layer in range(len(X)):
+            s.aside_X[layer] = address(X[layer])
+        self._held += (X, top, behind)
+
+    def turn(self) -> None:
+        """Put X and the keys aside, and go on with those put aside before."""
+        TURN(self._state)
+        self.key, self._aside = self._aside, self.key
+
+    def catch_up(self) -> None:
+        """Layer 0 of the rows touched since what is in use now was put aside."""
+        CATCH_UP(self._state)
 
     def pack(self, layer: int) -> np.ndarray:
         """[k, 1+K] records of the changed rows that other ranks hold."""

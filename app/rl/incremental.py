@@ -5,7 +5,9 @@ nodes); layer by layer the rows that can differ are those rows, the neighbours o
 with a self weight these rows themselves.
 They are computed with the operations of a full evaluation, so every score keeps the bits of one; rows whose
 bits stayed the same are passed on to nobody. When what all features see of the state moves (Problem.state, as
-the mean degree: a few dozen times in a run), everything is computed anew.
+the mean degree), everything is computed anew. Near a rounding step it moves to and fro, hundreds of times on a
+large graph: rows and keys of the state before are kept, and where it comes back only what was touched meanwhile
+is made again.
 """
 
 from typing import Any, Protocol
@@ -24,8 +26,10 @@ from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
+State = tuple[float, ...]
 NEAR = 8  # times the square of the mean degree is at most the number of nodes: then scores follow on a GPU
 MESSAGE_WORDS = 1 << 10  # of records in the message that every rank sends for every layer
+NO_CHANGE = np.zeros(0, dtype=np.int64)  # of the totals
 
 
 class Scores(Protocol):
@@ -119,7 +123,8 @@ class LiveScores:
     Ranks   each keeps its rows, and of every layer but the last the ghost rows that its neighbours read. A
             selection costs one MAX, then for each layer but the last one gathering of messages: the change of
             the totals, and the changed rows that others hold as (node, row) records
-    Memory  (layers - 1) * K * 4 bytes for each extended row, and 33 bytes for each own row
+    Memory  (layers - 1) * K * 4 bytes for each extended row, and 33 bytes for each own row; from the first state
+            that came back on that again, and 9 bytes for each own row
     """
 
     def __init__(self, group: Group, net: QNetwork, params: Any, env: Environment) -> None:
@@ -127,6 +132,9 @@ class LiveScores:
         self.layers = net.policy.layers
         shape = self.layers - 1, env.block.n_ext, net.K
         self.rows = self._kind()(group, net, params, env, group.device.zeros(shape))
+        self.before: State | None = None
+        self.tables: dict[State, tuple[Array, np.ndarray]] = {}  # of the last two states
+        self.two = False  # rows and keys of the state before are kept
         self.refresh()
 
     def _kind(self) -> Any:
@@ -148,9 +156,8 @@ class LiveScores:
 
     def refresh(self) -> None:
         """Everything from the codes. Ranks: all call."""
-        self.seen = self._state()
         device, block = self.group.device, self.env.block
-        self.rows.set_state(*feature_table(self.net, self.params, device, self.env))
+        self._look()
         for layer in range(self.layers):
             self.rows.refresh(layer)
             if layer < self.layers - 1 and self.group.size > 1:
@@ -165,13 +172,47 @@ class LiveScores:
         if self.group.size > 1:
             change = self._exchange(0, change)
         self.env.settle(change)
-        if self.follows_state and self._state() != self.seen:
-            self.refresh()
-            return
+        if not self._turned():
+            self._follow()
+
+    def _follow(self) -> None:
+        """The later layers, once layer 0 was made and exchanged. Ranks: all call."""
         for layer in range(1, self.layers):
             if self.group.size > 1 and layer > 1:
-                self._exchange(layer - 1, np.zeros_like(change))
+                self._exchange(layer - 1, NO_CHANGE)
             self.rows.layer(layer)
+
+    def _look(self) -> None:
+        """Features by the state as it is now."""
+        self.seen = self._state()
+        if self.seen not in self.tables:
+            self.tables = {state: table for state, table in self.tables.items() if state == self.before}
+            self.tables[self.seen] = feature_table(self.net, self.params, self.group.device, self.env)
+        self.rows.set_state(*self.tables[self.seen])
+
+    def _turned(self) -> bool:
+        """True where the state has moved: everything is by the new one then. Ranks: all call."""
+        now = self._state()
+        if not self.follows_state or now == self.seen:
+            return False
+        back = now == self.before
+        kept, self.two = self.two, self.two or back
+        self.before = self.seen
+        if self.two:
+            self.rows.turn()
+        if kept and back:
+            self._catch_up()
+        else:
+            self.refresh()
+        return True
+
+    def _catch_up(self) -> None:
+        """What was touched since the state was this one the last time. Ranks: all call."""
+        self._look()
+        self.rows.catch_up()
+        if self.group.size > 1:
+            self._exchange(0, NO_CHANGE)
+        self._follow()
 
     @property
     def compiled(self) -> bool:
@@ -182,15 +223,14 @@ class LiveScores:
         """Select the best node up to `most` times, while `least_alive` nodes are alive; one rank only."""
         while most > 0 and not self.env.done and self.env.totals.alive >= least_alive:
             most -= self.rows.run(most, least_alive, self.follows_state)
-            if self.follows_state and self._state() != self.seen:
-                self.refresh()
+            self._turned()
 
     @property
     def follows_state(self) -> bool:
         """True when numbers of the state are an input."""
         return not self.net.paper or self.net.policy.mean_degree
 
-    def _state(self) -> tuple[float, ...]:
+    def _state(self) -> State:
         """What all features see of the state."""
         return self.net.problem.state(self.env.totals)
 

@@ -41,13 +41,18 @@ class DeviceRows(PlainRows):
         self.touched = self.env.touched
         self.code[self.touched] = self.env.codes_own(self.touched)
         at = self.block.extended_of(self.env.gone)
-        dead = self.touched[self.code[self.touched] == 0]
-        self._clear(np.union1d(at[at >= 0], self.block.own_at + dead))
-        if len(self.touched):
-            numbers = self.device.put(np.asarray(self.touched, dtype=np.int32))
-            self.device.place_keys(self.key, numbers, numbers, 0, 0, None)
+        self._note(at[at >= 0])
+        self._forget(at[at >= 0])
         self._make(0, self.touched)
         return change
+
+    def catch_up(self) -> None:
+        """Layer 0 of the rows that are behind."""
+        rows = self.late - self.block.own_at
+        own = (rows >= 0) & (rows < self.block.n_own)
+        self.touched = rows[own]
+        self._forget(self.late[~own])
+        self._make(0, self.touched)
 
     def layer(self, layer: int) -> None:
         """The rows of a later layer that can have changed."""
@@ -92,8 +97,13 @@ class DeviceRows(PlainRows):
 
     # ---- making rows --------------------------------------------------------------------------------------
 
-    def _clear(self, at: np.ndarray) -> None:
-        """Extended rows without an embedding."""
+    def _forget(self, gone: np.ndarray) -> None:
+        """The keys of touched rows, and embeddings of those without one any more and of extended rows `gone`."""
+        dead = self.touched[self.code[self.touched] == 0]
+        at = np.union1d(gone, self.block.own_at + dead)
+        if len(self.touched):
+            numbers = self.device.put(np.asarray(self.touched, dtype=np.int32))
+            self.device.place_keys(self.key, numbers, numbers, 0, 0, None)
         if len(at) and len(self.X):
             self.device.clear_rows(self.X, self.device.put(at.astype(np.int32)))
 

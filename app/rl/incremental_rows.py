@@ -24,6 +24,7 @@ class PlainRows:
         self.key = np.zeros(self.block.n_own, dtype=np.uint64)
         self.ghosts = np.empty(0, dtype=np.int64)
         self.boundary = self.block.boundary_own() if group.size > 1 else None
+        self.behind: np.ndarray | None = None  # [n_ext] rows touched since the others were put aside
 
     def set_state(self, table: np.ndarray, factors: np.ndarray) -> None:
         """Features and factors of neighbour sums of each code in this state."""
@@ -40,10 +41,46 @@ class PlainRows:
         at = self.block.extended_of(self.env.gone)
         self.X[:, at[at >= 0]] = 0
         self.touched = self.env.touched
+        self._note(at[at >= 0])
         self.code[self.touched] = self.env.codes_own(self.touched)
         self.key[self.touched] = 0
         self._make(0, self.touched)
         return change
+
+    def _note(self, gone: np.ndarray) -> None:
+        """What was put aside is behind in the touched rows and in extended rows that are gone."""
+        if self.behind is not None:
+            self.behind[gone] = True
+            self.behind[self.block.own_at + self.touched] = True
+
+    def turn(self) -> None:
+        """Put X and the keys aside, and go on with those put aside before, at first with fresh ones.
+
+        The last removal's rows are behind in what is put aside: its later layers were not made. `catch_up` or
+        `refresh` is next.
+        """
+        if self.behind is None:
+            xp = self.device.xp
+            self.aside = xp.zeros_like(self.X), xp.zeros_like(self.key)
+            self.behind = np.zeros(self.block.n_ext, dtype=bool)
+        (self.X, self.key), self.aside = self.aside, (self.X, self.key)
+        last, self.late = self.touched, np.flatnonzero(self.behind)
+        self.behind[:] = False
+        self.behind[self.block.own_at + last] = True
+
+    def catch_up(self) -> None:
+        """Layer 0 of the rows that are behind; all of them count as changed."""
+        rows = self.late - self.block.own_at
+        own = (rows >= 0) & (rows < self.block.n_own)
+        self.touched = rows[own]
+        self._forget(self.late[~own])
+        self.key[self.touched] = 0
+        self._make(0, self.touched)
+        self.changed = self.touched
+
+    def _forget(self, at: np.ndarray) -> None:
+        """Extended rows [k] of other ranks that are gone."""
+        self.X[:, at] = 0
 
     def layer(self, layer: int) -> None:
         """The rows of a later layer that can have changed."""
@@ -138,13 +175,14 @@ class PlainRows:
 
     def run(self, most: int, least_alive: int, follows_state: bool) -> int:
         """One selection; see NativeRows.run."""
-        key = self.best()
+        key, state = self.best(), self.net.problem.state(self.env.totals)
         refuse_nan(np.array([key], dtype=np.uint64))
         node = np.array([0xFFFFFFFF - (key & 0xFFFFFFFF)], dtype=np.int64)
-        change = self.remove(node, self.env.reached_own(node))
+        self.env.settle(self.remove(node, self.env.reached_own(node)))
+        if follows_state and self.net.problem.state(self.env.totals) != state:
+            return 1
         for layer in range(1, self.net.policy.layers):
             self.layer(layer)
-        self.env.settle(change)
         return 1
 
 
@@ -152,7 +190,7 @@ class NativeRows:
     """The rows of one rank through the compiled kernels (app/native/incremental.c)."""
 
     def __init__(self, group: Group, net: QNetwork, params: Any, env: Environment, X: np.ndarray) -> None:
-        self.env, self.X = env, X
+        self.env, self.X, self.aside = env, X, None
         weights = [net.embedding.weight(params, layer) for layer in range(net.policy.layers)]
         head = params["head.theta6"], params["head.theta7b"]
         sizes = net.K, net.embedding.first_rows, net.hidden, net.policy.self_weight, 0 if net.paper else net.F
@@ -181,6 +219,18 @@ class NativeRows:
         """Every row of a layer."""
         self.state.refresh(layer)
 
+    def turn(self) -> None:
+        """Put X and the keys aside, and go on with those put aside before, at first with fresh ones."""
+        if self.aside is None:
+            self.aside = np.zeros_like(self.X)
+            self.state.keep_two(self.aside)
+        self.state.turn()
+        self.X, self.aside, self.key = self.aside, self.X, self.state.key
+
+    def catch_up(self) -> None:
+        """Layer 0 of the rows that are behind; all of them count as changed."""
+        self.state.catch_up()
+
     def pack(self, layer: int) -> np.ndarray:
         """[k, 1+K] the changed rows that other ranks hold."""
         return self.state.pack(layer)
@@ -190,7 +240,10 @@ class NativeRows:
         self.state.unpack(layer, records)
 
     def run(self, most: int, least_alive: int, follows_state: bool) -> int:
-        """Select the best node up to `most` times, until the mean degree moves; returns the steps made."""
+        """Select the best node up to `most` times; returns the steps made.
+
+        follows_state   True: it stops where the mean degree moves, later layers as they were before that step
+        """
         env = self.env
         steps, totals, bad = self.state.run(most, least_alive, follows_state, env.totals, env.steps)
         env.totals = type(env.totals)(*totals[: len(env.totals)])

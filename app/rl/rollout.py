@@ -192,6 +192,7 @@ def roll_out(
             progress(residual.first_step + env.steps, env)
         if smaller:
             residual.write_back(chosen_at_own)
+            del scores  # their rows, before there are new ones
             residual = compact.compact(group, residual)
             piece = piece_steps([residual.env.block])
             scores = make_scores(group, net, params, residual.env, full)
