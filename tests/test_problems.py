@@ -32,7 +32,7 @@ from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay
 from app.rl.rollout import drop_redundant, finished_rollout, roll_out, rolled_out_one_at_a_time
-from app.rl.select import RULES, Share
+from app.rl.select import RULES, Share, top_nodes
 from app.rl.training import train_policy
 from app.rl.weights import default_weights, load_weights
 from app.sparse.batch import StateBatch
@@ -284,6 +284,61 @@ def test_scores_that_follow_on_a_device(name, emulated):
         for _ in range(3):
             if not env.done:
                 live.remove(np.array([live.best()]))
+
+
+def moving(problem, monkeypatch):
+    """The problem, its state going to and fro between two values, and to others, at nearly every step."""
+    inner = problem.state
+
+    def state(totals):
+        moved = 4.5 if totals.candidates % 11 == 0 else 4.0 + totals.candidates % 2 / 4
+        return (moved, *inner(totals)[1:])
+
+    monkeypatch.setattr(problem, "state", state)
+    return problem
+
+
+@pytest.mark.parametrize("several", [1, 2])
+@pytest.mark.parametrize("name", [*REFERENCES, "maxcut_once"])
+@pytest.mark.parametrize("kind", ["compiled", "plain", "gpu"])
+def test_a_state_that_comes_back(name, kind, several, monkeypatch, request):
+    device = request.getfixturevalue("emulated") if kind == "gpu" else HostDevice(compiled=kind == "compiled")
+    group = Group(WORLD, device)
+    net, params = network(name, device, layers=3)
+    moving(net.problem, monkeypatch)
+    came_back = []
+    catch_up = LiveScores._catch_up
+    monkeypatch.setattr(LiveScores, "_catch_up", lambda self: came_back.append(1) or catch_up(self))
+    for graph in (growing_graph(60, 2, 1), growing_graph(70, 3, 2)):
+        env = begin_environment(group, make_block(group, graph, "halo"), net.problem)
+        live, full = LiveScores(group, net, params, env), FullScores(group, net, params, env)
+        while not env.done:
+            np.testing.assert_array_equal(*(device.get(each.keys_own()) for each in (live, full)))
+            live.remove(top_nodes(group, device, live.keys_own(), min(several, env.totals.candidates)))
+    assert came_back
+
+
+@pytest.mark.parametrize("name", [*REFERENCES, "maxcut_once"])
+def test_runs_of_selections(name):
+    """As many at once as there are: the totals, the choices and the keys are those of steps one by one."""
+    group = Group(MPI.COMM_SELF, HostDevice())
+    net, params = network(name, group.device)
+    n, edges, weights = growing_graph(900, 2, 6)
+    block = make_block(group, (n + 30, edges, weights))  # 30 nodes without edges
+    one, many = (begin_environment(group, block, net.problem) for _ in range(2))
+    scores = LiveScores(group, net, params, many)
+    steps = FullScores(group, net, params, one)
+    while not many.done:
+        scores.run(150, 0)
+        while one.steps < many.steps:
+            steps.remove(np.array([steps.best()]))
+        assert one.totals == many.totals
+        assert one.chosen == many.chosen
+        np.testing.assert_array_equal(one.chosen_at, many.chosen_at)
+        np.testing.assert_array_equal(one.codes_own(), many.codes_own())
+        np.testing.assert_array_equal(steps.keys_own(), scores.keys_own())
+    assert one.done
+    assert scores.compiled == (name != "maxcut_once" and group.device.native is not None)
 
 
 def solve_and_check(group, graph, name, rule, exchange="auto", full=False, policy=None):

@@ -64,7 +64,7 @@ def following(net: QNetwork, layout: Layout, rank: int) -> dict[str, int]:
     """Bytes of scores that follow the selections (rl/incremental.py), with those of the state before."""
     above = 4 * net.K * (net.policy.layers - 1) * layout.extended(rank)
     rows, moves = int(layout.rows[rank]), not net.paper or net.policy.mean_degree
-    return {"scores": above + 33 * rows + moves * (above + 9 * rows)}
+    return {"scores": above + 37 * rows + moves * (above + 9 * rows)}
 
 
 def reading(layout: Layout, rank: int, ordered: bool = True) -> dict[str, int]:

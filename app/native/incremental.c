@@ -1,8 +1,8 @@
 /* Incremental inference (app/rl/incremental.py): after nodes were removed, recompute the rows that can change with
  * the operations of a full evaluation, pass on the rows whose bits did change, and keep the keys of candidates.
  *
- * Rows of nodes without live edges are not kept up to date: nothing reads them. What neighbours see of a removed
- * node is set to zero, which adds nothing to a chain. */
+ * Residual graphs: rows of nodes without live edges are not kept up to date, nothing reads them. What neighbours see of
+ * a removed node is set to zero, which adds nothing to a chain. Elsewhere rows that lose their embedding are zeroed. */
 #include "lanes.h"
 
 enum { LAYERS = 16, CHUNK = 256, BLOCK = 64 };
@@ -16,30 +16,41 @@ typedef struct {
     const float *theta6, *theta7;  /* [K + head_F][padded hidden], [hidden] */
 } Net;
 
+/* Dynamics: residual graphs, dominating sets, and those whose steps Python makes. */
+enum { RESIDUAL, DOMINATION, OTHER };
+
+enum { FIRST_ALIVE = 2 }; /* of app/problems/problem.py */
+
 typedef struct {
-    int64_t n_own, n_ext, own_at, lo, steps;
+    int64_t dynamics, n_own, n_ext, own_at, lo, steps;
     const int32_t *indptr, *indices;         /* rows of A: extended columns */
     const int32_t *ghost_ptr, *ghost_rows;   /* own rows of each ghost column; null on one rank */
     const int64_t *columns;                  /* global number of each extended column, or null: the same */
     const uint8_t *boundary;                 /* own rows that other ranks hold as ghosts, or null */
     const Net *net;
     int64_t closed;                          /* choosing a node removes its neighbours too */
-    const int64_t *worth;                    /* [1 + largest degree], what a node of each degree adds to totals[2] */
+    int64_t first;                           /* the least live of a candidate */
+    const int64_t *worth;                    /* [2 + largest degree], what a node adds to totals[2] by its degree, to
+                                              * totals[3] of a dominating set by its gain */
     int64_t *reached;                        /* [1 + largest degree], in a run */
-    const float *table;                      /* [2 + largest degree][F], entry 1 + degree */
-    const float *factor;                     /* [2 + largest degree], of neighbour sums, entry 1 + degree */
+    const float *table;                      /* [entries][F], by live */
+    const float *factor;                     /* [entries], of neighbour sums, by live */
     float full_share;                        /* share of the stored entries beyond which a layer is made anew */
-    int32_t *degree, *chosen_at;             /* of the environment */
+    int32_t *live;                           /* [n_own] what a row looks like, 0: no embedding. The degrees of a residual
+                                              * graph; else codes */
+    int32_t *chosen_at, *mark, *field;       /* of the environment; mark and field: dominating sets */
     float *X[LAYERS];                        /* layer l < layers: [n_ext][K], what neighbours see */
     uint64_t *key, *top;                     /* [n_own], and the largest of each BLOCK */
     float *aside_X[LAYERS];                  /* X, key and top of another state, or null; lk_inc_turn */
     uint64_t *aside_key, *aside_top;
     uint8_t *behind;                         /* [n_own] rows touched since these were put aside */
-    int32_t *mark;                           /* [n_own] the last round in which a row was listed */
-    int32_t *touched, *changed, *affected, *ghosts; /* lists of rows; ghosts: [n_ext] */
+    int32_t *listed;                         /* [n_own] the last round in which a row was */
+    int32_t *touched, *dead;                 /* lists of rows whose live changed: with an embedding, without one now */
+    int32_t *changed, *affected, *ghosts;    /* lists of rows; ghosts: [n_ext] */
     float *scratch;                          /* CHUNK * (2 padded K + 2) */
-    int64_t round, n_touched, n_changed, n_ghosts;
-    int64_t totals[4];                       /* alive, degree sum, sum of worth, free nodes */
+    int64_t round, n_touched, n_dead, n_changed, n_ghosts;
+    int64_t totals[4];                       /* alive, degree sum, sum of worth, free nodes; or alive, sum of gains,
+                                              * undominated, sum of worth */
     int64_t rows_made, layers_full;          /* counters */
 } State;
 
@@ -86,7 +97,7 @@ static void make_rows(State *s, int64_t layer, const int32_t *rows, int64_t coun
     int32_t code[CHUNK], own[CHUNK];
     Part part[3] = {{s->table, net->F, net->F, code, 0}, {N, K, K, 0, 0}, {0, K, K, own, 0}};
     for (int64_t i = 0; i < count; ++i) {
-        code[i] = s->degree[rows[i]] + 1;
+        code[i] = s->live[rows[i]];
         own[i] = rows[i];
     }
     Dense d = {.rows = count, .parts = 1, .m = K, .mp = padded, .part = part, .W = net->W[layer], .Z = Z, .ldz = K,
@@ -111,7 +122,8 @@ static void make_rows(State *s, int64_t layer, const int32_t *rows, int64_t coun
     Dense q = {.rows = count, .parts = net->head_F ? 2 : 1, .m = net->hidden, .mp = hidden, .part = head,
                .W = net->theta6, .relu = 1, .w = net->theta7, .out = score};
     lk_dense(&q);
-    for (int64_t i = 0; i < count; ++i) set_key(s, rows[i], key_of(score[i], s->lo + rows[i]));
+    for (int64_t i = 0; i < count; ++i)
+        set_key(s, rows[i], code[i] < s->first ? 0 : key_of(score[i], s->lo + rows[i]));
 }
 
 static void make_all(State *s, int64_t layer, const int32_t *rows, int64_t count) {
@@ -154,7 +166,7 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
     int64_t near, kept = 0;
     int32_t shift;
     memset(change, 0, 4 * sizeof *change);
-    s->n_touched = 0;
+    s->n_touched = s->n_dead = 0;
     s->round += 1;
     for (int64_t i = 0; i < count; ++i) {
         const int64_t at = position(s, nodes[i]), row = at - s->own_at;
@@ -165,11 +177,11 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
         }
         if (row < 0 || row >= s->n_own) continue;
         if (s->behind) s->behind[row] = 1;
-        change[0] -= s->degree[row] > 0;
-        change[1] -= s->degree[row];
-        change[2] -= s->worth[s->degree[row]];
-        change[3] -= s->degree[row] == 0 && s->chosen_at[row] == UNTOUCHED;
-        s->degree[row] = 0;
+        change[0] -= s->live[row] > 0;
+        change[1] -= s->live[row];
+        change[2] -= s->worth[s->live[row]];
+        change[3] -= s->live[row] == 0 && s->chosen_at[row] == UNTOUCHED;
+        s->live[row] = 0;
         s->chosen_at[row] = i < chosen ? (int32_t)s->steps : RULED_OUT;
         set_key(s, row, 0);
     }
@@ -179,26 +191,26 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
         neighbours(s, at, &rows, &near, &shift);
         for (int64_t j = 0; j < near; ++j) {
             const int64_t row = (int64_t)rows[j] - shift;
-            if (row < 0 || row >= s->n_own || s->degree[row] == 0) continue;
-            if (s->mark[row] != (int32_t)s->round) {
-                s->mark[row] = (int32_t)s->round;
+            if (row < 0 || row >= s->n_own || s->live[row] == 0) continue;
+            if (s->listed[row] != (int32_t)s->round) {
+                s->listed[row] = (int32_t)s->round;
                 s->touched[s->n_touched++] = (int32_t)row;
-                change[2] -= s->worth[s->degree[row]];
+                change[2] -= s->worth[s->live[row]];
             }
-            s->degree[row] -= 1;
+            s->live[row] -= 1;
             change[1] -= 1;
         }
     }
     for (int64_t i = 0; i < s->n_touched; ++i) {
         const int32_t row = s->touched[i];
         if (s->behind) s->behind[row] = 1;
-        if (s->degree[row] == 0) {
+        if (s->live[row] == 0) {
             change[0] -= 1;
             change[3] += 1;
             set_key(s, row, 0);
             continue;
         }
-        change[2] += s->worth[s->degree[row]];
+        change[2] += s->worth[s->live[row]];
         s->touched[kept++] = row;
     }
     s->n_touched = kept;
@@ -207,9 +219,40 @@ void lk_inc_remove(State *s, const int64_t *nodes, int64_t count, int64_t chosen
     make_all(s, 0, s->touched, s->n_touched);
 }
 
+/* Rows that lost their embedding: in `layer` nothing is left of them, which their neighbours have to see. all: also where
+ * nothing was left before. */
+static void bury(State *s, int64_t layer, int all) {
+    const int64_t K = s->net->K;
+    if (layer == s->net->layers - 1) return;
+    for (int64_t i = 0; i < s->n_dead; ++i) {
+        float *x = s->X[layer] + (s->own_at + s->dead[i]) * K;
+        int left = all;
+        for (int64_t k = 0; k < K && !left; ++k) left = x[k] != 0;
+        if (!left) continue;
+        memset(x, 0, (size_t)K * 4);
+        s->changed[s->n_changed++] = s->dead[i];
+    }
+}
+
+/* Own rows, each once, and what they look like now: those that changed are touched or dead; layer 0 of them is made. */
+void lk_inc_touch(State *s, const int32_t *rows, const int32_t *live, int64_t count) {
+    s->n_touched = s->n_dead = s->n_ghosts = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t row = rows[i];
+        if (live[i] == s->live[row]) continue;
+        s->live[row] = live[i];
+        if (s->behind) s->behind[row] = 1;
+        if (live[i] < s->first) set_key(s, row, 0);
+        if (live[i] > 0) s->touched[s->n_touched++] = row;
+        else s->dead[s->n_dead++] = row;
+    }
+    make_all(s, 0, s->touched, s->n_touched);
+    bury(s, 0, 0);
+}
+
 INLINE int64_t list_row(State *s, int64_t row, int64_t *count) {
-    if (s->mark[row] == (int32_t)s->round || s->degree[row] == 0) return 0;
-    s->mark[row] = (int32_t)s->round;
+    if (s->listed[row] == (int32_t)s->round || s->live[row] == 0) return 0;
+    s->listed[row] = (int32_t)s->round;
     s->affected[(*count)++] = (int32_t)row;
     return s->indptr[row + 1] - s->indptr[row];
 }
@@ -233,13 +276,14 @@ void lk_inc_layer(State *s, int64_t layer) {
             if (row >= 0 && row < s->n_own) entries += list_row(s, row, &count);
         }
     }
-    if (entries > most) { /* every row with live edges */
+    if (entries > most) { /* every row with an embedding */
         count = 0;
         s->layers_full += 1;
         for (int64_t row = 0; row < s->n_own; ++row)
-            if (s->degree[row] > 0) s->affected[count++] = (int32_t)row;
+            if (s->live[row] > 0) s->affected[count++] = (int32_t)row;
     }
     make_all(s, layer, s->affected, count);
+    bury(s, layer, 0);
     s->n_ghosts = 0;
 }
 
@@ -247,7 +291,7 @@ void lk_inc_layer(State *s, int64_t layer) {
 void lk_inc_refresh(State *s, int64_t layer) {
     int64_t count = 0;
     for (int64_t row = 0; row < s->n_own; ++row)
-        if (s->degree[row] > 0) s->affected[count++] = (int32_t)row;
+        if (s->live[row] > 0) s->affected[count++] = (int32_t)row;
     if (layer == 0) memset(s->key, 0, (size_t)s->n_own * 8), memset(s->top, 0, (size_t)((s->n_own + BLOCK - 1) / BLOCK) * 8);
     if (layer < s->net->layers - 1)
         memset(s->X[layer] + s->own_at * s->net->K, 0, (size_t)(s->n_own * s->net->K) * 4);
@@ -266,19 +310,23 @@ INLINE void swap(void *a, void *b) { /* two pointers */
 /* Put X and the keys aside, and go on with those put aside before. What the last removal touched is behind in the
  * first: its later layers were not made; `touched` lists the rows with live edges that are behind in the second. */
 void lk_inc_turn(State *s) {
-    const int64_t last = s->n_touched;
+    const int64_t last = s->n_touched, lost = s->n_dead;
     int64_t count = 0;
     for (int64_t l = 0; l + 1 < s->net->layers; ++l) swap(&s->X[l], &s->aside_X[l]);
     swap(&s->key, &s->aside_key);
     swap(&s->top, &s->aside_top);
     swap(&s->touched, &s->affected);
+    swap(&s->dead, &s->changed);
+    s->n_dead = 0;
     for (int64_t row = 0; row < s->n_own; ++row) {
         if (!s->behind[row]) continue;
         s->behind[row] = 0;
-        if (s->degree[row] > 0) s->touched[count++] = (int32_t)row;
-        else set_key(s, row, 0);
+        if (s->live[row] > 0) s->touched[count++] = (int32_t)row;
+        else if (s->dynamics == RESIDUAL) set_key(s, row, 0);
+        else set_key(s, row, 0), s->dead[s->n_dead++] = (int32_t)row;
     }
     for (int64_t i = 0; i < last; ++i) s->behind[s->affected[i]] = 1;
+    for (int64_t i = 0; i < lost; ++i) s->behind[s->changed[i]] = 1;
     s->n_touched = count;
     s->n_ghosts = 0;
 }
@@ -288,6 +336,7 @@ void lk_inc_catch_up(State *s) {
     make_all(s, 0, s->touched, s->n_touched);
     memcpy(s->changed, s->touched, (size_t)s->n_touched * sizeof *s->changed);
     s->n_changed = s->n_touched;
+    bury(s, 0, 1);
 }
 
 /* ---- between ranks ------------------------------------------------------------------------------------------- */
@@ -322,12 +371,12 @@ void lk_inc_unpack(State *s, int64_t layer, const float *records, int64_t count)
 
 /* ---- a run on one rank --------------------------------------------------------------------------------------- */
 
-/* coarse() of app/problems/problem.py, of degrees. */
-static double mean_degree(const int64_t *totals) {
+/* coarse() of app/problems/problem.py. */
+static double coarse(int64_t total, int64_t count) {
     double value;
     int exponent = 0;
-    if (totals[0] == 0) return 1.0;
-    value = (double)totals[1] / (double)totals[0];
+    if (count == 0 || total <= 0) return 1.0;
+    value = (double)total / (double)count;
     while (value >= 16) value /= 2, ++exponent;
     while (value < 8) value *= 2, --exponent;
     value = __builtin_nearbyint(value);
@@ -336,34 +385,102 @@ static double mean_degree(const int64_t *totals) {
     return value;
 }
 
+static int64_t root(int64_t x) { /* rounded down */
+    int64_t r = (int64_t)__builtin_sqrt((double)x);
+    while (r * r > x) --r;
+    while ((r + 1) * (r + 1) <= x) ++r;
+    return r;
+}
+
+typedef struct {
+    double scale, mean;
+} Seen;
+
+/* What all rows see of the state: Problem.state. */
+static Seen seen(const State *s) {
+    const int64_t *t = s->totals;
+    Seen now = {0, coarse(t[1], t[0])};
+    if (s->dynamics == DOMINATION) now.scale = coarse(t[1], root(t[0] * t[2]));
+    return now;
+}
+
+INLINE int done(const State *s) { return s->totals[s->dynamics == DOMINATION ? 2 : 1] == 0; }
+
 /* Lists a node and, where the problem is closed, its neighbours with live edges; returns how many. One rank only. */
 INLINE int64_t reach(State *s, int64_t node) {
     int64_t count = 1;
     s->reached[0] = node;
     if (!s->closed) return count;
     for (int32_t j = s->indptr[node]; j < s->indptr[node + 1]; ++j)
-        if (s->degree[s->indices[j]] > 0) s->reached[count++] = s->indices[j];
+        if (s->live[s->indices[j]] > 0) s->reached[count++] = s->indices[j];
     return count;
 }
 
-/* Select the best node and update, until no edge is left, the mean degree moves (where factors and features follow
- * it: later layers are left as they were), fewer than `least_alive` nodes are alive, a score is NaN, or `most` steps are made.
- * Returns the number of steps; *bad is set for NaN. */
-int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_mean, int *bad) {
-    const double mean = mean_degree(s->totals);
+/* Adds `sign` times what a row counts for to the totals. */
+INLINE void count_row(State *s, int32_t row, int64_t sign) {
+    const int64_t gain = s->mark[row] + s->field[row];
+    s->totals[0] += sign * (gain > 0);
+    s->totals[1] += sign * gain;
+    s->totals[2] += sign * s->mark[row];
+    s->totals[3] += sign * (s->mark[row] ? s->worth[gain] : 0);
+}
+
+INLINE void list_near(State *s, int32_t row, int64_t *count) { /* in affected */
+    if (s->listed[row] == (int32_t)s->round) return;
+    s->listed[row] = (int32_t)s->round;
+    s->affected[(*count)++] = row;
+    count_row(s, row, -1);
+}
+
+/* Choose a node: the marks of it and its neighbours go, the fields next to them follow (FieldEnv.choose_own), and the
+ * codes are those of MinimumDominatingSet.code. One rank only. */
+static void dominate(State *s, int64_t node) {
+    int64_t count = 0, reached = 0;
+    s->round += 1;
+    for (int32_t j = s->indptr[node] - 1; j < s->indptr[node + 1]; ++j) {
+        const int32_t row = j < s->indptr[node] ? (int32_t)node : s->indices[j];
+        if (s->mark[row] == 0) continue;
+        s->reached[reached++] = row;
+        list_near(s, row, &count);
+        for (int32_t k = s->indptr[row]; k < s->indptr[row + 1]; ++k) list_near(s, s->indices[k], &count);
+    }
+    for (int64_t i = 0; i < reached; ++i) {
+        const int64_t row = s->reached[i];
+        s->mark[row] = 0;
+        for (int32_t k = s->indptr[row]; k < s->indptr[row + 1]; ++k) s->field[s->indices[k]] -= 1;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t row = s->affected[i];
+        count_row(s, row, 1);
+        s->changed[i] = s->mark[row] + s->field[row] > 0 ? FIRST_ALIVE + 2 * s->field[row] + s->mark[row] : 0;
+    }
+    s->chosen_at[node] = (int32_t)s->steps++;
+    lk_inc_touch(s, s->affected, s->changed, count);
+}
+
+/* Select the best node and update, until the solution is complete, what all rows see of the state moves (where it is an
+ * input: later layers are left as they were), fewer than `least_alive` nodes are alive, a score is NaN, or `most` steps
+ * are made. Returns the number of steps; *bad is set for NaN. */
+int64_t lk_inc_run(State *s, int64_t most, int64_t least_alive, int follow_state, int *bad) {
+    const Seen first = seen(s);
     int64_t steps = 0, change[4];
     *bad = 0;
-    while (steps < most && s->totals[1] > 0 && s->totals[0] >= least_alive) {
+    while (steps < most && !done(s) && s->totals[0] >= least_alive) {
         const uint64_t best = lk_inc_best(s);
         const int64_t node = (int64_t)(0xFFFFFFFFu - (best & 0xFFFFFFFFu));
+        Seen now;
         if (best >> 32 == 0xFFFFFFFFu) {
             *bad = 1;
             break;
         }
-        lk_inc_remove(s, s->reached, reach(s, node), 1, change);
-        for (int k = 0; k < 4; ++k) s->totals[k] += change[k];
+        if (s->dynamics == DOMINATION) dominate(s, node);
+        else {
+            lk_inc_remove(s, s->reached, reach(s, node), 1, change);
+            for (int k = 0; k < 4; ++k) s->totals[k] += change[k];
+        }
         ++steps;
-        if (follow_mean && mean_degree(s->totals) != mean) break;
+        now = seen(s);
+        if (follow_state && (now.mean != first.mean || now.scale != first.scale)) break;
         for (int64_t l = 1; l < s->net->layers; ++l) lk_inc_layer(s, l);
     }
     return steps;

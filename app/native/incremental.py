@@ -9,6 +9,7 @@ from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LAYERS, CHUNK, BLOCK, LANES = 16, 256, 64, 16  # as in incremental.c
+DYNAMICS = {"residual": 0, "domination": 1, "": 2}  # by Environment.compiled
 
 
 class _Net(ctypes.Structure):
@@ -20,16 +21,16 @@ class _Net(ctypes.Structure):
 
 class _State(ctypes.Structure):
     _fields_ = (
-        *((name, Long) for name in ("n_own", "n_ext", "own_at", "lo", "steps")),
+        *((name, Long) for name in ("dynamics", "n_own", "n_ext", "own_at", "lo", "steps")),
         *((name, Pointer) for name in ("indptr", "indices", "ghost_ptr", "ghost_rows")),
         *((name, Pointer) for name in ("columns", "boundary")),
-        ("net", ctypes.POINTER(_Net)), ("closed", Long), ("worth", Pointer), ("reached", Pointer),
+        ("net", ctypes.POINTER(_Net)), ("closed", Long), ("first", Long), ("worth", Pointer), ("reached", Pointer),
         ("table", Pointer), ("factor", Pointer), ("full_share", ctypes.c_float),
-        ("degree", Pointer), ("chosen_at", Pointer), ("X", Pointer * LAYERS),
-        ("key", Pointer), ("top", Pointer), ("aside_X", Pointer * LAYERS), ("aside_key", Pointer),
-        *((name, Pointer) for name in ("aside_top", "behind", "mark", "touched", "changed", "affected", "ghosts")),
-        ("scratch", Pointer),
-        *((name, Long) for name in ("round", "n_touched", "n_changed", "n_ghosts")),
+        *((name, Pointer) for name in ("live", "chosen_at", "mark", "field")), ("X", Pointer * LAYERS),
+        *((name, Pointer) for name in ("key", "top")), ("aside_X", Pointer * LAYERS),
+        *((name, Pointer) for name in ("aside_key", "aside_top", "behind", "listed")),
+        *((name, Pointer) for name in ("touched", "dead", "changed", "affected", "ghosts", "scratch")),
+        *((name, Long) for name in ("round", "n_touched", "n_dead", "n_changed", "n_ghosts")),
         ("totals", Long * 4), ("rows_made", Long), ("layers_full", Long),
     )  # fmt: skip
 
@@ -37,6 +38,7 @@ class _State(ctypes.Structure):
 S = ctypes.POINTER(_State)
 BEST = function("lk_inc_best", S, returns=ctypes.c_uint64)
 REMOVE = function("lk_inc_remove", S, Pointer, Long, Long, Pointer)
+TOUCH = function("lk_inc_touch", S, Pointer, Pointer, Long)
 LAYER = function("lk_inc_layer", S, Long)
 REFRESH = function("lk_inc_refresh", S, Long)
 TURN = function("lk_inc_turn", S)
@@ -48,13 +50,14 @@ RUN = function("lk_inc_run", S, Long, Long, ctypes.c_int, ctypes.POINTER(ctypes.
 
 def available() -> bool:
     """True where the library was built."""
-    return None not in (BEST, REMOVE, LAYER, REFRESH, TURN, CATCH_UP, PACK, UNPACK, RUN)
+    return None not in (BEST, REMOVE, TOUCH, LAYER, REFRESH, TURN, CATCH_UP, PACK, UNPACK, RUN)
 
 
 class IncrementalState:
     """Arrays and counters of one environment; see incremental.c.
 
-    env       a GraphEnv (its degrees and choices are updated in place) on a block that is not staged
+    env       on a block that is not staged; where its steps are compiled (Environment.compiled) its state is
+              updated in place
     X         [layers-1, n_ext, K] float32
     weights   one matrix per layer; head: theta6, theta7
     sizes     K, columns of the table, hidden, self weight, columns of the table that the head uses
@@ -78,7 +81,7 @@ class IncrementalState:
         ghost_ptr, ghost_rows = block.ghost_index()
         self.key = np.zeros(n, dtype=np.uint64)
         top = np.zeros(-(-n // BLOCK), dtype=np.uint64)
-        lists = [np.zeros(max(n, 1), dtype=np.int32) for _ in range(4)]
+        lists = [np.zeros(max(n, 1), dtype=np.int32) for _ in range(5)]
         ghosts = np.empty(max(block.n_ext, 1), dtype=np.int32)
         scratch = np.empty(CHUNK * (2 * padded + 2), dtype=np.float32)
         weights = [_padded(W) for W in weights]
@@ -88,17 +91,23 @@ class IncrementalState:
         self._net.theta6, self._net.theta7 = address(theta6), address(theta7)
         for layer, W in enumerate(weights):
             self._net.W[layer] = address(W)
-        s = self._state = _State(n, block.n_ext, block.own_at, block.lo)
+        s = self._state = _State(DYNAMICS[env.compiled], n, block.n_ext, block.own_at, block.lo)
         s.net = ctypes.pointer(self._net)
         s.indptr, s.indices = address(indptr), address(indices)
         s.ghost_ptr, s.ghost_rows = address(ghost_ptr), address(ghost_rows)
         s.columns, s.boundary, s.full_share = address(block.columns), address(boundary), full_share
         reached = np.empty(1 + block.max_degree, dtype=np.int64)
-        worth = env.problem.worth(np.arange(1 + block.max_degree)).astype(np.int64)
+        worth = np.empty(0, dtype=np.int64)
+        if env.compiled:
+            worth = env.problem.worth(np.arange(2 + block.max_degree)).astype(np.int64)
         s.closed, s.worth, s.reached = int(env.problem.closed), address(worth), address(reached)
-        s.degree, s.chosen_at = address(env.degree_own), address(env.chosen_at)
+        live = env.degree_own if env.compiled == "residual" else env.codes_own()
+        s.live, s.chosen_at = address(live), address(env.chosen_at)
+        s.first = 1 if env.compiled == "residual" else env.problem.first_candidate
+        if env.compiled == "domination":
+            s.mark, s.field = address(env.mark_own), address(env.field_own)
         s.key, s.top, s.ghosts, s.scratch = address(self.key), address(top), address(ghosts), address(scratch)
-        s.mark, s.touched, s.changed, s.affected = (address(a) for a in lists)
+        s.listed, s.touched, s.dead, s.changed, s.affected = (address(a) for a in lists)
         for layer in range(len(X)):
             s.X[layer] = address(X[layer])
         # The structure holds addresses only.
@@ -114,11 +123,11 @@ class IncrementalState:
             weights,
             theta6,
         )
-        self._held += (theta7, top, lists, ghosts, scratch, reached, worth)
+        self._held += (theta7, top, lists, ghosts, scratch, reached, worth, live)
         self._change = np.zeros(4, dtype=np.int64)
 
     def set_state(self, table: np.ndarray, factor: np.ndarray) -> None:
-        """Features [2 + largest degree, F] and factors of neighbour sums [2 + largest degree]."""
+        """Features [entries, F] and factors of neighbour sums [entries], by codes; of residual graphs by degrees."""
         self._table = table, factor
         self._state.table, self._state.factor = address(table), address(factor)
 
@@ -136,6 +145,11 @@ class IncrementalState:
         self._state.steps = steps
         REMOVE(self._state, address(nodes), len(nodes), chosen, address(self._change))
         return self._change
+
+    def touch(self, rows: np.ndarray, codes: np.ndarray) -> None:
+        """Own rows [k], each once, and their codes: layer 0 of those that changed. Not for residual graphs."""
+        rows, codes = (np.ascontiguousarray(each, dtype=np.int32) for each in (rows, codes))
+        TOUCH(self._state, address(rows), address(codes), len(rows))
 
     def layer(self, layer: int) -> None:
         """The rows of a later layer that can have changed."""
@@ -175,13 +189,13 @@ class IncrementalState:
         UNPACK(self._state, layer, address(records), len(records))
 
     def run(
-        self, most: int, least_alive: int, follows_mean: bool, totals: tuple[int, ...], steps: int
+        self, most: int, least_alive: int, follows_state: bool, totals: tuple[int, ...], steps: int
     ) -> tuple[int, tuple[int, ...], bool]:
         """Select the best node again and again; returns the steps made, the totals, whether NaN was met."""
         bad = ctypes.c_int(0)
         self._state.totals[: len(totals)] = totals
         self._state.steps = steps
-        made = RUN(self._state, most, least_alive, int(follows_mean), bad)
+        made = RUN(self._state, most, least_alive, int(follows_state), bad)
         return made, tuple(self._state.totals), bool(bad.value)
 
     def counters(self) -> tuple[int, int]:

@@ -55,6 +55,7 @@ class MinimumDominatingSet(SetProblem):
     sense = "minimise"
     solution = "dominating set"
     dynamics = "field"
+    compiled_field = "domination"
     closed = True
     ordered = False
     adjacent = True
@@ -77,8 +78,12 @@ class MinimumDominatingSet(SetProblem):
     def shares(self, mark: np.ndarray, field: np.ndarray) -> np.ndarray:
         """Nodes with gain, their gains, undominated nodes, their prices."""
         gain = mark + field
-        price = inverse_root(gain * mark)
+        price = self.worth(gain * mark)
         return np.array([np.count_nonzero(gain), gain.sum(), mark.sum(), price.sum()], dtype=np.int64)
+
+    def worth(self, gain: np.ndarray) -> np.ndarray:
+        """[k] int64, floor(2^30 / sqrt(gain)), 0 without gain."""
+        return inverse_root(gain)
 
     def mark_change(self, mark: np.ndarray) -> np.ndarray:
         """Chosen nodes and their neighbours are dominated."""

@@ -10,6 +10,7 @@ class SetProblem(NodesCount):
     """The objective counts nodes, files have one id per line, the toolbox no reductions and no search."""
 
     complemented = False
+    compiled_field = ""
     text, read = staticmethod(nodes_text), staticmethod(read_nodes)
 
     def toolbox(self, instance: Instance) -> Toolbox:

@@ -29,7 +29,7 @@ class Environment(Protocol):
     touched      local numbers of the own rows whose code the last choice may have changed
     gone         global nodes, the same on all ranks, that the last choice left without an embedding; rows
                  that only their owner knows to have lost theirs are among `touched`
-    compiled     True where incremental.c knows these dynamics
+    compiled     the name under which incremental.c knows these steps, "" where it does not
     follows      True where few rows change in a step, so that scores can follow
     gathers      True where ranks must be told what a choice reaches on the others
     value        where every state is a solution, the objective of the best so far; None: only the last one
@@ -44,7 +44,7 @@ class Environment(Protocol):
     chosen: int
     touched: np.ndarray
     gone: np.ndarray
-    compiled: bool
+    compiled: str
     follows: bool
     gathers: bool
     value: float | None
@@ -126,7 +126,7 @@ class GraphEnv(NodeEnv):
     degree_own   [n_own] int32   live degrees; 0 for removed, isolated and padding rows: a candidate has > 0
     """
 
-    compiled = True
+    compiled = "residual"
     value = None
 
     def __init__(self, group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> None:

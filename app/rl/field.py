@@ -25,7 +25,6 @@ class FieldEnv(NodeEnv):
     mark_own, field_own   [n_own] int32, zero on padding
     """
 
-    compiled = False
     follows = gathers = True
     value = None
 
@@ -46,6 +45,7 @@ class FieldEnv(NodeEnv):
         else:
             self.mark_own, self.field_own = mark_own, sums_near(group, block, mark_own)
         self.totals = self._total(self.mark_own, self.field_own)
+        self.compiled = problem.compiled_field
 
     def codes_own(self, rows: Any = slice(None)) -> np.ndarray:
         """int32 codes of own rows, those that a choice needs."""

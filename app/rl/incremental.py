@@ -5,9 +5,9 @@ nodes); layer by layer the rows that can differ are those rows, the neighbours o
 with a self weight these rows themselves.
 They are computed with the operations of a full evaluation, so every score keeps the bits of one; rows whose
 bits stayed the same are passed on to nobody. When what all features see of the state moves (Problem.state, as
-the mean degree), everything is computed anew. Near a rounding step it moves to and fro, hundreds of times on a
-large graph: rows and keys of the state before are kept, and where it comes back only what was touched meanwhile
-is made again.
+the mean degree), everything is computed anew. Near a rounding step it moves to and fro, hundreds of times on
+a large graph: rows and keys of the state before are kept, and where it comes back only what was touched
+meanwhile is made again.
 """
 
 from typing import Any, Protocol
@@ -123,8 +123,8 @@ class LiveScores:
     Ranks   each keeps its rows, and of every layer but the last the ghost rows that its neighbours read. A
             selection costs one MAX, then for each layer but the last one gathering of messages: the change of
             the totals, and the changed rows that others hold as (node, row) records
-    Memory  (layers - 1) * K * 4 bytes for each extended row, and 33 bytes for each own row; from the first state
-            that came back on that again, and 9 bytes for each own row
+    Memory  (layers - 1) * K * 4 bytes for each extended row, and 37 bytes for each own row; from the first
+            state that came back on that again, and 9 bytes for each own row
     """
 
     def __init__(self, group: Group, net: QNetwork, params: Any, env: Environment) -> None:
@@ -143,7 +143,7 @@ class LiveScores:
         if device.follows_rows:
             return DeviceRows
         narrow = env.block.host_rows()[1].dtype == np.int32
-        compiled = env.compiled and device.native and device.portable and native.available()
+        compiled = device.native and device.portable and native.available()
         return NativeRows if compiled and narrow else PlainRows
 
     def keys_own(self) -> Array:
@@ -217,7 +217,7 @@ class LiveScores:
     @property
     def compiled(self) -> bool:
         """True where `run` makes many selections in one call."""
-        return isinstance(self.rows, NativeRows)
+        return isinstance(self.rows, NativeRows) and bool(self.env.compiled)
 
     def run(self, most: int, least_alive: int) -> None:
         """Select the best node up to `most` times, while `least_alive` nodes are alive; one rank only."""

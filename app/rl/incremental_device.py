@@ -98,7 +98,7 @@ class DeviceRows(PlainRows):
     # ---- making rows --------------------------------------------------------------------------------------
 
     def _forget(self, gone: np.ndarray) -> None:
-        """The keys of touched rows, and embeddings of those without one any more and of extended rows `gone`."""
+        """The keys of touched rows; embeddings of those without one any more and of extended rows `gone`."""
         dead = self.touched[self.code[self.touched] == 0]
         at = np.union1d(gone, self.block.own_at + dead)
         if len(self.touched):

@@ -7,6 +7,7 @@ import numpy as np
 from app.comm.group import Group
 from app.native import incremental as native
 from app.numerics.products import Finish, Operand
+from app.problems.problem import FIRST_ALIVE
 from app.rl.env import Environment
 from app.rl.qnet import QNetwork
 from app.rl.select import make_keys, refuse_nan
@@ -175,22 +176,27 @@ class PlainRows:
 
     def run(self, most: int, least_alive: int, follows_state: bool) -> int:
         """One selection; see NativeRows.run."""
-        key, state = self.best(), self.net.problem.state(self.env.totals)
-        refuse_nan(np.array([key], dtype=np.uint64))
-        node = np.array([0xFFFFFFFF - (key & 0xFFFFFFFF)], dtype=np.int64)
-        self.env.settle(self.remove(node, self.env.reached_own(node)))
-        if follows_state and self.net.problem.state(self.env.totals) != state:
-            return 1
-        for layer in range(1, self.net.policy.layers):
-            self.layer(layer)
-        return 1
+        return select_one(self, follows_state)
+
+
+def select_one(rows: Any, follows_state: bool) -> int:
+    """The best node, on one rank: everything that follows, but later layers where the state moves; returns 1."""
+    env, net = rows.env, rows.net
+    key, state = rows.best(), net.problem.state(env.totals)
+    refuse_nan(np.array([key], dtype=np.uint64))
+    node = np.array([0xFFFFFFFF - (key & 0xFFFFFFFF)], dtype=np.int64)
+    env.settle(rows.remove(node, env.reached_own(node)))
+    if not (follows_state and net.problem.state(env.totals) != state):
+        for layer in range(1, net.policy.layers):
+            rows.layer(layer)
+    return 1
 
 
 class NativeRows:
     """The rows of one rank through the compiled kernels (app/native/incremental.c)."""
 
     def __init__(self, group: Group, net: QNetwork, params: Any, env: Environment, X: np.ndarray) -> None:
-        self.env, self.X, self.aside = env, X, None
+        self.net, self.env, self.X, self.aside = net, env, X, None
         weights = [net.embedding.weight(params, layer) for layer in range(net.policy.layers)]
         head = params["head.theta6"], params["head.theta7b"]
         sizes = net.K, net.embedding.first_rows, net.hidden, net.policy.self_weight, 0 if net.paper else net.F
@@ -199,15 +205,20 @@ class NativeRows:
         self.key = self.state.key
 
     def set_state(self, table: np.ndarray, factors: np.ndarray) -> None:
-        """Features and factors of the state; incremental.c counts entries from degree 0 as 1, codes as 2."""
-        self.state.set_state(np.ascontiguousarray(table[1:]), np.ascontiguousarray(factors[1:]))
+        """Features and factors of neighbour sums of each code in this state."""
+        first = FIRST_ALIVE if self.env.compiled == "residual" else 0  # by degrees
+        self.state.set_state(table[first:], factors[first:])
 
     def best(self) -> int:
         """The largest key."""
         return self.state.best()
 
     def remove(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
-        """Remove nodes and those reached, make layer 0; returns this rank's change of the totals [T]."""
+        """Choose nodes, make layer 0; returns this rank's change of the totals [T]."""
+        if self.env.compiled != "residual":
+            change = self.env.choose_own(nodes, reached)
+            self.state.touch(self.env.touched, self.env.codes_own(self.env.touched))
+            return change
         self.env.chosen += len(nodes)
         return self.state.remove(nodes, reached[:, 0], self.env.steps)[: len(self.env.totals)]
 
@@ -242,9 +253,11 @@ class NativeRows:
     def run(self, most: int, least_alive: int, follows_state: bool) -> int:
         """Select the best node up to `most` times; returns the steps made.
 
-        follows_state   True: it stops where the mean degree moves, later layers as they were before that step
+        follows_state   True: it stops where what all features see moves, later layers as before that step
         """
         env = self.env
+        if not env.compiled:
+            return select_one(self, follows_state)
         steps, totals, bad = self.state.run(most, least_alive, follows_state, env.totals, env.steps)
         env.totals = type(env.totals)(*totals[: len(env.totals)])
         env.steps, env.chosen = env.steps + steps, env.chosen + steps

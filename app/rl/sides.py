@@ -38,7 +38,7 @@ class SidesEnv:
                 there), and -1 for others
     """
 
-    compiled = False
+    compiled = ""
     gathers = True
 
     def __init__(self, group: Group, block: RowBlock, problem: Problem, scan: bool = False) -> None:

@@ -22,7 +22,7 @@ class TourEnv:
     tour   the InsertionState; it starts with city 0 and the city farthest from it
     """
 
-    compiled = False
+    compiled = ""
     value = None
     follows = gathers = False
 
