@@ -232,7 +232,7 @@ def test_levels_and_ages_grow_with_what_they_stand_for():
     near = np.abs(parts) <= SINGLE * GRAIN_PARTS
     assert (_gain_of(np, levels)[near] * GRAIN_PARTS == parts[near]).all()
     ages = np.arange(1000)
-    assert age_of(ages).tolist() == [min(int(math.log2(1 + a)), AGES - 1) for a in ages]
+    assert age_of(np, ages).tolist() == [min(int(math.log2(1 + a)), AGES - 1) for a in ages]
 
 
 @pytest.mark.parametrize("name", NAMES)

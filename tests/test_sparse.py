@@ -165,6 +165,10 @@ def test_neighbours_and_degrees(ranks, name, exchange):
         for node in range(block.n):
             assert np.array_equal(block.neighbours_own(node), np.flatnonzero(mine[:, node]))
             assert block.owns(node) == (block.lo <= node < block.lo + block.n_real)
+        for nodes in (np.arange(block.n), np.arange(block.n)[::-2], np.arange(min(block.n, 1)), np.arange(0)):
+            near, place = block.adjacent_own(nodes)
+            found = sorted(zip(place.tolist(), near.tolist()))
+            assert found == [(i, row) for i, v in enumerate(nodes) for row in np.flatnonzero(mine[:, v])]
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)

@@ -24,8 +24,9 @@ class _State(ctypes.Structure):
         *((name, Long) for name in ("dynamics", "n_own", "n_ext", "own_at", "lo", "steps")),
         *((name, Pointer) for name in ("indptr", "indices", "ghost_ptr", "ghost_rows")),
         *((name, Pointer) for name in ("columns", "boundary")),
-        ("net", ctypes.POINTER(_Net)), ("closed", Long), ("first", Long), ("worth", Pointer), ("reached", Pointer),
-        ("table", Pointer), ("factor", Pointer), ("full_share", ctypes.c_float),
+        ("net", ctypes.POINTER(_Net)), ("closed", Long), ("first", Long),
+        *((name, Pointer) for name in ("worth", "reached", "table", "factor")),
+        ("full_share", ctypes.c_float),
         *((name, Pointer) for name in ("live", "chosen_at", "mark", "field")), ("X", Pointer * LAYERS),
         *((name, Pointer) for name in ("key", "top")), ("aside_X", Pointer * LAYERS),
         *((name, Pointer) for name in ("aside_key", "aside_top", "behind", "listed")),
@@ -127,7 +128,7 @@ class IncrementalState:
         self._change = np.zeros(4, dtype=np.int64)
 
     def set_state(self, table: np.ndarray, factor: np.ndarray) -> None:
-        """Features [entries, F] and factors of neighbour sums [entries], by codes; of residual graphs by degrees."""
+        """Features [entries, F] and factors of neighbour sums [entries], by codes (residual: by degrees)."""
         self._table = table, factor
         self._state.table, self._state.factor = address(table), address(factor)
 
@@ -147,7 +148,7 @@ class IncrementalState:
         return self._change
 
     def touch(self, rows: np.ndarray, codes: np.ndarray) -> None:
-        """Own rows [k], each once, and their codes: layer 0 of those that changed. Not for residual graphs."""
+        """Own rows [k], each once, and their codes: layer 0 of those that changed. Not of residual graphs."""
         rows, codes = (np.ascontiguousarray(each, dtype=np.int32) for each in (rows, codes))
         TOUCH(self._state, address(rows), address(codes), len(rows))
 

@@ -23,6 +23,9 @@ RESTS = 10  # a node that has moved rests for a share 1/RESTS of the nodes, in m
 AGES = 6  # 0 (it rests), 1-2, 3-6, 7-14, 15-30, 31 and more rests since a move
 OLDEST = AGES - 1
 FIRST = FIRST_ALIVE + 1
+_SIZES = np.searchsorted(LEVELS, np.arange(LEVELS[-1] + 1), side="right").astype(np.int32)
+LEVEL_OF = np.concatenate([-_SIZES[:0:-1], _SIZES])  # of gains from -LEVELS[-1] parts to as many
+AGE_OF = np.log2(1 + np.arange(1 << OLDEST)).astype(np.int32)  # of ages in rests
 
 
 class CutTotals(NamedTuple):
@@ -61,15 +64,19 @@ class CutTotals(NamedTuple):
 
 
 def level_of(xp: Any, field: Array) -> Array:
-    """[k] the level -19..19 of gains in parts of a grain."""
+    """[k] the level -19..19 of gains in parts of a grain, whole numbers."""
+    if xp is np:
+        return LEVEL_OF[np.clip(field, -LEVELS[-1], LEVELS[-1]).astype(np.int32) + LEVELS[-1]]
     size, level = xp.where(field < 0, -field, field), 0
     for least in LEVELS:
         level = level + (size >= least)
     return xp.where(field < 0, -level, level)
 
 
-def age_of(age: Array) -> Array:
-    """[k] 0..AGES-1, the whole part of log2(1 + age) of ages in rests, cut."""
+def age_of(xp: Any, age: Array) -> Array:
+    """[k] 0..AGES-1, the whole part of log2(1 + age) of ages in rests, whole numbers, cut."""
+    if xp is np:
+        return AGE_OF[np.minimum(age, len(AGE_OF) - 1).astype(np.int32)]
     return sum((age >= (1 << k) - 1) * 1 for k in range(1, AGES))
 
 
@@ -166,7 +173,7 @@ class MaxCut(_Cut):
     ) -> Array:
         """3 + (time since the last move, level of the gain, side); 0 on padding."""
         levels = level_of(xp, field) + len(LEVELS)
-        number = (age_of(age) * GAINS + levels) * 2 + (mark < 0)
+        number = (age_of(xp, age) * GAINS + levels) * 2 + (mark < 0)
         return ((mark != 0) * (FIRST + number)).astype(np.int32)
 
     def entries(self, max_degree: int) -> int:

@@ -89,7 +89,7 @@ class Problem(Protocol):
     sense            "minimise" or "maximise" the objective
     solution         what a solution is called in the log
     dynamics         "residual" or "field": the environment that plays it, app/rl/env.py: DYNAMICS
-    compiled_field   "field" dynamics: the name under which incremental.c knows the steps, "" where it does not
+    compiled_field   "field" dynamics: the name under which incremental.c knows the steps, "" where not
     closed           True: choosing a node also changes the marks of its neighbours
     ordered          True: a state depends on the order of the choices, not on their set alone
     adjacent         True: nodes taken in one step may be adjacent

@@ -163,7 +163,7 @@ class GraphEnv(NodeEnv):
         """The own nodes with live edges next to the chosen ones, where the problem removes these too."""
         if not self.gathers or not len(nodes):
             return NONE_REACHED
-        rows = np.unique(np.concatenate([self.block.neighbours_own(int(v)) for v in nodes]))
+        rows = np.unique(self.block.adjacent_own(nodes)[0])
         rows = rows[self.degree_own[rows] > 0].astype(np.int64) + self.block.lo
         rows = np.setdiff1d(rows, nodes, assume_unique=True)
         return np.stack([rows, np.full(len(rows), -1)], axis=1)
@@ -176,8 +176,7 @@ class GraphEnv(NodeEnv):
         block, degree = self.block, self.degree_own
         removed = np.concatenate([nodes, reached[:, 0]]) if len(reached) else nodes
         own = self.owned(removed)
-        near = [block.neighbours_own(int(v)) for v in removed]
-        rows = near[0] if len(near) == 1 else np.concatenate(near)
+        rows, _ = block.adjacent_own(removed)
         before = self._shares(own)
         degree[own] = 0
         self.chosen_at[own] = self.steps
@@ -185,7 +184,7 @@ class GraphEnv(NodeEnv):
             self.chosen_at[self.owned(reached[:, 0])] = RULED_OUT
         rows = rows[degree[rows] > 0]
         lost = 1
-        if len(near) > 1:
+        if len(removed) > 1:
             rows, lost = np.unique(rows, return_counts=True)
         before += self._shares(rows)
         new = (degree[rows] - lost).astype(np.int32)

@@ -7,7 +7,7 @@ import numpy as np
 from app.comm.group import Group
 from app.errors import CaseError
 from app.problems.problem import Problem
-from app.rl.env import NONE_REACHED, NodeEnv
+from app.rl.env import NodeEnv
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
@@ -65,7 +65,7 @@ class FieldEnv(NodeEnv):
         block = self.block
         rows = self.owned(nodes)
         if self.problem.closed:
-            rows = np.concatenate([rows, *(block.neighbours_own(int(v)) for v in nodes)])
+            rows = np.concatenate([rows, block.adjacent_own(nodes)[0]])
         rows = np.unique(rows)
         change = self.problem.mark_change(self.mark_own[rows])
         return np.stack([rows + block.lo, change], axis=1).astype(np.int64)[change != 0]
@@ -79,9 +79,8 @@ class FieldEnv(NodeEnv):
         self.chosen_at[self.owned(nodes)] = self.steps
         self.chosen += len(nodes)
         own = reached[(reached[:, 0] >= block.lo) & (reached[:, 0] < block.lo + block.n_real)]
-        near = [block.neighbours_own(int(v)) for v in reached[:, 0]]
-        changes = np.repeat(reached[:, 1], [len(rows) for rows in near])
-        near = np.concatenate(near) if near else NONE_REACHED[:, 0]
+        near, place = block.adjacent_own(reached[:, 0])
+        changes = reached[place, 1]
         self.touched = rows = block.each_once([own[:, 0] - block.lo, near])
         before = self.problem.shares(self.mark_own[rows], self.field_own[rows])
         self.mark_own[own[:, 0] - block.lo] += own[:, 1].astype(np.int32)

@@ -180,7 +180,7 @@ class PlainRows:
 
 
 def select_one(rows: Any, follows_state: bool) -> int:
-    """The best node, on one rank: everything that follows, but later layers where the state moves; returns 1."""
+    """The best node, on one rank: all that follows, but later layers where the state moves. Returns 1."""
     env, net = rows.env, rows.net
     key, state = rows.best(), net.problem.state(env.totals)
     refuse_nan(np.array([key], dtype=np.uint64))

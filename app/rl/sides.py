@@ -29,7 +29,7 @@ class SidesEnv:
     nodes that move together rest for no longer than those that move one by one.
 
     mark_own    [n_own] int32, zero on padding     mark_ext [n_ext] int8, those of the ghost columns too
-    field_own   [n_own] int64, in units of the weights
+    field_own   [n_own] int64, in units of the weights     parts_own [n_own] int32, in parts of a grain
     clock       moves so far, and transitions in which every node rested
     moved_at    [n_own] int32, the clock after a node's last move, less one (one at a time: the transition);
                 -1 before
@@ -58,6 +58,7 @@ class SidesEnv:
         self.chosen_at = np.where(self.mark_own < 0, np.int32(0), self.moved_at)
         self._since_best: list[np.ndarray] = []
         self.grain = grain_of(block, self.weights)
+        self.parts_own = in_parts(self.field_own, self.grain).astype(np.int32)
         sums = group.sum_integers(problem.shares(self.mark_own, self.field_own)).tolist()
         first = problem.totals(*sums, 0, 0, self.weights.signed, block.edges, self.grain)
         self.totals = first._replace(best=first.cut)
@@ -84,8 +85,7 @@ class SidesEnv:
     def _codes(self, rows: Any, real: np.ndarray | None) -> np.ndarray:
         moved = self.moved_at[rows]
         age = np.where(moved < 0, NEVER, self.clock - 1 - moved) // max(self.rest, 1)
-        field = in_parts(self.field_own[rows], self.grain)
-        return self.problem.code(np, self.mark_own[rows], field, real, age)
+        return self.problem.code(np, self.mark_own[rows], self.parts_own[rows], real, age)
 
     def candidates_own(self) -> np.ndarray:
         """Local numbers of the own nodes that may be chosen, ascending."""
@@ -115,6 +115,7 @@ class SidesEnv:
             if block.owns(v):
                 self.field_own[v - block.lo] *= -1
                 self.mark_own[v - block.lo] *= -1
+        self.parts_own[rows] = in_parts(self.field_own[rows], self.grain)
         self.chosen += len(nodes)
         self.clock += max(len(nodes), 1)
         self.moved_at[own] = self.clock - 1

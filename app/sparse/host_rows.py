@@ -47,6 +47,30 @@ class HostRows:
                 return self._ghost_rows[:0]
         return self._ghost_rows[self._ghost_ptr[at] : self._ghost_ptr[at + 1]]
 
+    def adjacent_own(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The own rows adjacent to some of the global nodes [k], each as often as it is.
+
+        returns   local numbers [m], and of each the place 0..k-1 of its node; in any order
+        """
+        if len(nodes) == 1:
+            rows = self.neighbours_own(int(nodes[0]))
+            return rows, np.zeros(len(rows), dtype=np.int64)
+        at = self.extended_of(nodes)
+        own = (at >= self.own_at) & (at < self.own_at + self.n_own)
+        places = np.flatnonzero(own)
+        counts, columns, _ = self.extended_rows(at[own] - self.own_at)  # A is symmetric
+        near, place = columns.astype(np.int64) - self.own_at, np.repeat(places, counts)
+        inside = (near >= 0) & (near < self.n_own)
+        places = np.flatnonzero(~own & (at >= 0))
+        if not len(places):
+            return near[inside], place[inside]
+        starts = self._ghost_ptr[at[places]]
+        counts = self._ghost_ptr[at[places] + 1] - starts
+        rows = self._ghost_rows[ranges(starts, counts)]
+        return np.concatenate([near[inside], rows]), np.concatenate(
+            [place[inside], np.repeat(places, counts)]
+        )
+
     def rows_touching(self, columns: np.ndarray) -> np.ndarray:
         """[m] the own rows with an entry in some of the extended columns [k], one for each entry."""
         rows = columns - self.own_at
