@@ -44,7 +44,7 @@ from app.results import Classification, Solution, TrainedPolicy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner
 from app.rl.qnet import QNetwork
-from app.tasks.classify import classify_nodes, gather_predictions, saved_of
+from app.tasks.classify import classify_nodes, gather_predictions, gather_probabilities, saved_of
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
 from app.tasks.policy import Policy, find_policy
@@ -266,10 +266,17 @@ def classify(
     elif predicted.ndim == 1:
         predicted = classes.named(done.classifier.data.class_ids[predicted])
         _warn_of_one_class(predicted, done.classifier.data.classes)
+    likely = []
+    if context.case.output.probabilities:
+        each = gather_probabilities(context, done.classifier)
+        if loaded.order_all is not None:
+            each[loaded.order_all] = each.copy()
+        likely = [each, classes.named(done.classifier.data.class_ids)]
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,
         losses[-1] if losses else None, done.seconds, done.digest, done.fit.records, saved_of(done),
+        *likely,
     )  # fmt: skip
 
 

@@ -95,10 +95,11 @@ def classify_relational(
         name: scores_among(fit.predictions[wanted[name]], right, known.classes)
         for name, (_, right) in known.sets().items()
     }
+    likely = [fit.probabilities, called[: known.classes]] if case.output.probabilities else []
     return RelationalClassification(
         called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], scores,
         fit.case.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
-        fit.records, saved_of(context, done),
+        fit.records, saved_of(context, done), *likely,
     )  # fmt: skip
 
 

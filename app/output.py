@@ -41,7 +41,13 @@ OWN_FILES = (
     "relations.json", "gnn_scaling.md",
 )  # fmt: skip
 # Folders, and how what a run writes to them ends.
-OWN_FOLDERS = (("solution", ".txt"), ("predictions", ".txt"), ("embeddings", ".npz"), ("graphs", ".npz"))
+OWN_FOLDERS = (
+    ("solution", ".txt"),
+    ("predictions", ".txt"),
+    ("embeddings", ".npz"),
+    ("probabilities", ".npz"),
+    ("graphs", ".npz"),
+)
 BEGUN_FILES = ("case.toml", "environment.json", "log.txt", "metrics.csv")  # of a run that only begins
 RUN_MARKS = (
     "case.toml",

@@ -130,6 +130,9 @@ class Classification:
     nodes       the labels of a NetworkX graph, the nodes of a DataFrame, the names of a file, or
                 row numbers
     scores      accuracy, micro and macro F1 by split, of labelled nodes; of values r2, rmse and mae
+    probabilities   [n, classes] float32, how likely each of `classes` is for a node; both None without
+                settings={"output.probabilities": True}
+    classes     the classes as `predicted` has them, in the order of the columns
     """
 
     predicted: np.ndarray
@@ -141,6 +144,8 @@ class Classification:
     digest: str
     records: list[dict[str, float]]
     model: SavedModel | SavedRgcn | None
+    probabilities: np.ndarray | None = None
+    classes: np.ndarray | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case."""

@@ -144,4 +144,7 @@ class OutputCase(Table, frozen=True):
     embeddings: Annotated[bool, about("classify: write what the last layer but one says of each node")] = (
         False
     )
+    probabilities: Annotated[
+        bool, about("classify: write how likely each class is for each node, by the last layer")
+    ] = False
     log_seconds: Annotated[Amount, about("time between progress lines, s")] = 2.0

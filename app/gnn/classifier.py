@@ -263,6 +263,10 @@ class Classifier:
         """[n_own] classes, or [n_own, columns], as the goal has them, of own rows. Ranks: all call."""
         return self.goal.predicted(self.scores_own())
 
+    def probabilities_own(self) -> np.ndarray:
+        """[n_own, classes] float32, how likely each class is for own rows. Ranks: all call."""
+        return self.goal.probabilities(self.scores_own())
+
     def evaluate(self) -> SplitScores:
         """Scores on training, validation and test nodes. Ranks: all call."""
         data, goal, engine = self.data, self.goal, self.engine

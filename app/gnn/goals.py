@@ -3,6 +3,7 @@
 A goal is told by the labels of the data, or by the weights that are applied; the layers know nothing of it.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from app.gnn.engine import Engine
 from app.gnn.metrics import Scores, SplitScores, ValueScores, count_classes, count_hits, scores_of
 from app.gnn.scale import Scale, pieces_of
 from app.graphs.nodes.data import SPLITS, NodeData
+from app.numerics.elementary import exp
 
 Array = Any
 PIECE = 1 << 12  # rows whose predictions are compared at a time
@@ -49,6 +51,10 @@ class Goal(Protocol):
         """What host scores [k, columns] say of k nodes."""
         ...
 
+    def probabilities(self, Z: np.ndarray) -> np.ndarray:
+        """[k, columns] float32, how likely host scores [k, columns] make each column; none of values."""
+        ...
+
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Any:
         """This rank's part of what `scores` tells, from device scores and targets."""
         ...
@@ -82,6 +88,10 @@ class OneClass:
         """[k] int32, the class of the largest score."""
         return Z.argmax(axis=1).astype(np.int32)
 
+    def probabilities(self, Z: np.ndarray) -> np.ndarray:
+        """Softmax: they add up to one."""
+        return softmax(Z)
+
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_classes` of each split."""
         found = engine.device.get(engine.device.argmax_rows(Z))
@@ -110,6 +120,10 @@ class SeveralClasses:
     def predicted(self, Z: np.ndarray) -> np.ndarray:
         """[k, classes] uint8, one where the sigmoid is above one half."""
         return (Z > 0).astype(np.uint8)
+
+    def probabilities(self, Z: np.ndarray) -> np.ndarray:
+        """A sigmoid of each score."""
+        return by_pieces(Z, lambda part: 1 / (1 + exp(np, -part)))
 
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> list[np.ndarray]:
         """`count_hits` of each split."""
@@ -182,6 +196,27 @@ class Values:
         mean = sum_exactly(group, pieces_of(data.labels, chosen, small), width) / count
         away = lambda rows: (small(rows) - mean) ** 2  # noqa: E731
         return sum_exactly(group, pieces_of(data.labels, chosen, away), width)
+
+
+def softmax(Z: np.ndarray) -> np.ndarray:
+    """[k, classes] float32, exp(z) over the sum of its row: the same bits wherever the row lies."""
+
+    def of(part: np.ndarray) -> np.ndarray:
+        raised = exp(np, part - part.max(axis=1, keepdims=True))
+        total = np.zeros(len(part), dtype=np.float32)
+        for column in raised.T:
+            total += column
+        return raised / total[:, None]
+
+    return by_pieces(Z, of)
+
+
+def by_pieces(Z: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """[k, columns] float32, made a piece of rows at a time."""
+    out = np.empty(Z.shape, dtype=np.float32)
+    for lo in range(0, len(Z), PIECE):
+        out[lo : lo + PIECE] = of(Z[lo : lo + PIECE])
+    return out
 
 
 def _by_set(parts: list[Array], kinds: int) -> list[Array]:

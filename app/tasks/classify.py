@@ -104,6 +104,8 @@ def classify_nodes(context: Context, loaded: Loaded, data: NodeData) -> Classifi
             classifier.params.set(saved.arrays)
         model = cost_model_of(context, classifier)
         balanced = Balanced(classifier, model) if _follows(case) else None
+    if case.output.probabilities and classifier.goal.kind == "values":
+        raise CaseError("output.probabilities: numbers have none, only classes; false would be right")
     _say_model(context, loaded, classifier)
     with log.phase("train"):
         hooks = {"after_epoch": balanced.after_epoch, "beside": balanced} if balanced else {}
@@ -305,8 +307,14 @@ def gather_predictions(context: Context, loaded: Loaded, classifier: Classifier)
     return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
 
 
+def gather_probabilities(context: Context, classifier: Classifier) -> np.ndarray:
+    """[n, classes] float32, how likely each class is for each node. Ranks: all call."""
+    own = classifier.probabilities_own()[: classifier.block.n_real]
+    return context.group.gather_host(np.ascontiguousarray(own), classifier.block.rows.row_counts())
+
+
 def _write(context: Context, loaded: Loaded, done: Classified) -> None:
-    """weights.npz, predictions/NAME.txt, embeddings/NAME.npy and the plots. Ranks: all call."""
+    """weights.npz, predictions/NAME.txt, what [output] asks for by node, and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
     class_ids = classifier.data.class_ids
     ids = ids_everywhere(group, loaded.graph, loaded.rows)
@@ -324,6 +332,11 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
         )
         with raise_together(group, "writing the embeddings"):
             folder.write_arrays(f"embeddings/{loaded.graph.name}.npz", ids=ids, embeddings=embedded)
+    if case.output.probabilities:
+        likely = gather_probabilities(context, classifier)
+        with raise_together(group, "writing the probabilities"):
+            columns = {"classes": class_ids, "probabilities": likely}
+            folder.write_arrays(f"probabilities/{loaded.graph.name}.npz", ids=ids, **columns)
     if case.output.plots:
         plot_training(folder, context.log, done.fit.records, score=next(iter(classifier.goal.told)))
         plot_breakdown(folder, context.log, {loaded.graph.name: classifier.engine.seconds})

@@ -106,6 +106,7 @@ def _refuse_unread_by_relations(case: Case) -> None:
     links, generated = rgcn.goal == "links", bool(case.graph.generator)
     for unread, key, reader in (
         (links and rgcn.min_edges != usual.rgcn.min_edges, "rgcn.min_edges", classes),
+        (links and case.output.probabilities, "output.probabilities", classes),
         (links and case.memory.fast_mb != usual.memory.fast_mb, "memory.fast_mb", classes),
         (generated and bool(rgcn.train_labels), "rgcn.train_labels", "a graph.path"),
         (generated and bool(rgcn.test_labels), "rgcn.test_labels", "a graph.path"),

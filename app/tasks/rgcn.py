@@ -184,7 +184,7 @@ def saved_of(context: Context, done: Relational) -> SavedRgcn | None:
 
 
 def _write(context: Context, triples: Triples, labels: NodeLabels, done: Relational) -> None:
-    """weights.npz, predictions/NAME.txt and the plots. Ranks: all call."""
+    """weights.npz, predictions/NAME.txt, probabilities/NAME.npz and the plots. Ranks: all call."""
     folder, group, case, found = context.folder, context.group, context.case, done.fit
     saved = saved_of(context, done)
     with context.log.phase("write"), raise_together(group, "writing the results"):
@@ -192,9 +192,21 @@ def _write(context: Context, triples: Triples, labels: NodeLabels, done: Relatio
             note = f"{case.run.name}, seed {case.seed}, {found.case.epochs} epochs"
             save_rgcn(folder.file("weights.npz"), saved, note)
         folder.write_text(f"predictions/{triples.name}.txt", _predictions_text(triples, labels, found))
+        if case.output.probabilities:
+            folder.write_arrays(f"probabilities/{triples.name}.npz", **_likely(triples, labels, found))
     if case.output.plots:
         plot_training(folder, context.log, found.records)
         plot_breakdown(folder, context.log, {triples.name: found.net.clock.seconds})
+
+
+def _likely(triples: Triples, labels: NodeLabels, found: RelationalFit) -> dict[str, np.ndarray]:
+    """The labelled nodes and the classes, by name where the file has names, and how likely they are."""
+    nodes, classes = triples.node_names, labels.class_names
+    return {
+        "ids": np.array([nodes[node] for node in labels.nodes.tolist()]) if nodes else labels.nodes,
+        "classes": np.array(classes) if classes else np.arange(labels.classes),
+        "probabilities": found.probabilities,
+    }
 
 
 def _predictions_text(triples: Triples, labels: NodeLabels, found: RelationalFit) -> str:

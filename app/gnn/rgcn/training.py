@@ -14,6 +14,7 @@ from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.comm.ordered import sum_blocks
 from app.errors import CaseError
+from app.gnn.goals import softmax
 from app.gnn.loss import refuse_infinite
 from app.gnn.optim import make_optimiser
 from app.gnn.rgcn import kept as rgcn_kept
@@ -41,6 +42,7 @@ class RelationalFit:
     net           the network, with its weights on this rank
     records       one for each evaluated epoch: loss and accuracies of the weights before its step
     predictions   [labelled nodes] int32 classes, in the order of labels.nodes
+    probabilities [labelled nodes, classes] float32, how likely each class is for them
     accuracy      share of the nodes of each set that are classified rightly, at the end
     seconds       of training, of all parts of the run
     """
@@ -50,6 +52,7 @@ class RelationalFit:
     placement: Placement
     records: list[dict[str, float]] = field(default_factory=list)
     predictions: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    probabilities: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     accuracy: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -230,12 +233,14 @@ def train_rgcn(
             found.records.append(row)
             record(row)
     Z_own = net.forward()
-    predicted = _classes(group, Z_own)
+    predicted, likely = _classes(group, Z_own), softmax(group.device.get(Z_own[: len(net.out.nodes)]))
     refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
     found.accuracy = targets.accuracy(predicted)
     wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
     own = np.ascontiguousarray(predicted[: len(net.out.nodes)][wanted])
-    found.predictions = group.gather_host(own, _counts(group, len(own)))
+    counts = _counts(group, len(own))
+    found.predictions = group.gather_host(own, counts)
+    found.probabilities = group.gather_host(likely[wanted], counts)
     found.seconds = took()
     return found
 
