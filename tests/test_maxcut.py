@@ -419,7 +419,7 @@ def test_scores_that_follow_have_the_bits_of_full_ones(emulated):
 
 def rings_after(asked):
     """A clock's answer: no so many times, then yes."""
-    answers = iter([False] * asked + [True] * 2)
+    answers = itertools.chain([False] * asked, itertools.repeat(True))
 
     def rings(clock):
         clock.rang = next(answers)
@@ -430,7 +430,7 @@ def rings_after(asked):
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
 def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
-    """A cut is what it is by then; part of a dominating set is none. Without a limit both are finished."""
+    """A cut is what it is by then, the rest of a dominating set greedy. Without a limit both are finished."""
     graph = random_graph(90, 0.05, 1)
     for name in ("maxcut", "mds"):
         net, params = network(name, group.device, head="mixing")
@@ -442,13 +442,15 @@ def test_a_rollout_stops_when_its_time_is_up(group, monkeypatch):
                 group, net, params, block, StartLimits(0.01, 0, 1.0, together=1)
             )
         assert evaluations == 7
-        assert (solution is None) == (name == "mds")
+        assert solution.shape == (90,)
+        if name == "mds":
+            assert (dense(graph)[0][:, solution].any(axis=1) | solution).all()
+            again = rollout(group, net, params, block, StartLimits(0.01, 7, math.inf, together=1))
+            assert np.array_equal(again[0], solution)
         whole, more, _ = rollout(group, net, params, block, StartLimits(0.01, 0, math.inf))
         assert (whole.shape, whole.dtype) == ((90,), bool)
         assert more > evaluations
-        if name == "maxcut":
-            assert solution.shape == (90,)
-            assert more == 180
+        assert name == "mds" or more == 180
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
@@ -475,6 +477,33 @@ def test_work_of_moves_on_large_graphs_is_limited(group, monkeypatch):
     monkeypatch.setattr(learned, "MOVE_WORK", 1)
     net, params = network("maxcut_once", group.device, head="mixing")  # comes to an end by itself
     assert rollout(group, net, params, block, StartLimits(0.01, 0, math.inf))[2] == "search.moves_at_once=1"
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+def test_sets_of_large_graphs_grow_by_parts(group, monkeypatch):
+    """By the graph alone, where no limit is set; as fast as one asks for, where there is one."""
+    graph = random_graph(90, 0.05, 1)
+    net, params = network("mds", group.device)
+    block = make_block(group, graph)
+    endless = StartLimits(0.01, 0, math.inf)
+    one_by_one = rollout(group, net, params, block, endless)
+    assert one_by_one[2] == "search.moves_at_once=1"
+    monkeypatch.setattr(learned, "SET_ONE_BY_ONE", 50)
+    assert learned.nodes_at_once(group, net, params, block, endless) == 1  # 1/500 of 90 nodes
+    monkeypatch.setattr(learned, "SET_PART", 0.1)
+    solution, evaluations, setting = rollout(group, net, params, block, endless)
+    assert setting == "search.moves_at_once=9"
+    assert evaluations < one_by_one[1]
+    assert (dense(graph)[0][:, solution].any(axis=1) | solution).all()
+    same, *_ = rollout(group, net, params, block, StartLimits(0.01, evaluations, math.inf, together=9))
+    assert np.array_equal(same, solution)
+    ticks = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks) * 1e-3, monotonic=time.monotonic)
+    monkeypatch.setattr(learned, "time", clock)  # an evaluation: 1 ms
+    for seconds, together in ((10.0, 9), (0.02, 91), (0.25, 9)):
+        assert learned.nodes_at_once(group, net, params, block, StartLimits(0.01, 0, seconds)) == together
+    monkeypatch.setattr(learned, "SET_PART", 0.02)
+    assert learned.nodes_at_once(group, net, params, block, StartLimits(0.01, 0, 0.25)) == 2
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)

@@ -31,6 +31,7 @@ MOST_EVALUATIONS = 150  # of all passes of reduce and peel but the first
 FINER = 3  # a further pass takes parts this many times smaller
 ROUND_SECONDS, ENTRY_SECONDS = 1e-3, 1e-7  # about what a round of reduce and peel takes, at least
 ONE_BY_ONE = 4096  # nodes of a graph, up to here moved one by one
+SET_ONE_BY_ONE, SET_PART = 1 << 14, 1 / 500  # of growing sets; beyond it this part of the candidates at once
 MOVE_WORK = 1 << 28  # nodes and entries, times evaluations, of a rollout whose moves may be undone
 LEAST_MOVES = 20  # evaluations of such a rollout, at least
 SPARE = 0.8  # of its time, that its evaluations are planned to take
@@ -211,16 +212,17 @@ def rollout(
 ) -> tuple[np.ndarray | None, int, str]:
     """The policy's own solution, one node at a time (RL4GO Alg. 2), for TIME_SHARE of a time limit.
 
-    Where moves may be undone, several nodes at once (moves_at_once).
+    Where moves may be undone, and on large graphs, several nodes at once.
     block     the rows of the core (rows_of); rank 0's clock decides
     marks     [n] int32 of the first state, or None: a fresh one
     returns   the core solution [n] bool on every rank, the evaluations made, the setting that makes the same
-              ones. Where it ends before the last choice: the best state so far, None where states are no
-              solutions, or before the first
+              ones. Where it ends before the last choice: the best state so far or, where states are no
+              solutions, what a plain greedy made of the last one; None before the first
     Ranks     all call; identical on all
     """
     clock = StartClock(group, limits, TIME_SHARE * limits.seconds)
-    together = moves_at_once(group, net, params, block, limits) if net.problem.ordered else 1
+    at_once = moves_at_once if net.problem.ordered else nodes_at_once
+    together = at_once(group, net, params, block, limits)
     setting = f"search.moves_at_once={together}"
     if not limits.together and together > max(LARGEST_PART * block.n, 1):
         return None, 0, setting
@@ -232,12 +234,10 @@ def rollout(
     rule, fraction = ("single", 1.0) if together == 1 else ("fraction", together / block.n)
     cover = roll_out(
         group, net, params, block, rule, fraction, tell, stop=clock.rings, most=limits.evaluations,
-        marks=marks,
+        finish=True, marks=marks,
     )  # fmt: skip
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it
         return None, 0, setting
-    if cover.counted and not cover.done:
-        return None, cover.evaluations, setting
     if marks is None:  # else some of what a set leaves undominated is; the toolbox knows what is redundant
         cover = drop_redundant(group, cover)
     solution = group.gather_host(cover.solution_own.astype(np.uint8), block.rows.row_counts())
@@ -257,16 +257,42 @@ def moves_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: 
         return limits.together or 1
     if not np.isfinite(limits.seconds):
         return 1 if n <= ONE_BY_ONE else -(-2 * n // max(LEAST_MOVES, MOVE_WORK // (n + entries)))
-    seconds = TIME_SHARE * limits.seconds
-    if seconds < LEAST_MOVES * (ROUND_SECONDS + ENTRY_SECONDS * (n + entries)):
-        return n + 1  # to find out exactly would already take too long
+    return _affordable_at_once(group, net, params, block, TIME_SHARE * limits.seconds, 2 * n)
+
+
+def nodes_at_once(group: Group, net: Any, params: Any, block: RowBlock, limits: StartLimits) -> int:
+    """Nodes that one evaluation adds to a growing set at first; later as large a part of the candidates left.
+
+    On large graphs with hubs a choice changes the scores of many, and one by one takes the square of the
+    nodes. Small parts are as good to within a percent; under a time limit as large as it takes to fit it.
+    Ranks   all call; identical on all
+    """
+    n = block.n
+    if limits.together or n <= SET_ONE_BY_ONE:
+        return limits.together or 1
+    least = max(1, int(SET_PART * n))
+    if not np.isfinite(limits.seconds):
+        return least
+    return max(least, _affordable_at_once(group, net, params, block, TIME_SHARE * limits.seconds, n // 4))
+
+
+def _affordable_at_once(
+    group: Group, net: Any, params: Any, block: RowBlock, seconds: float, choices: int
+) -> int:
+    """Nodes at once, so that `choices` of them fit the seconds; more than there are nodes: far too few fit.
+
+    Two evaluations tell what one takes, by rank 0's clock.
+    Ranks   all call; identical on all
+    """
+    if seconds < LEAST_MOVES * (ROUND_SECONDS + ENTRY_SECONDS * (block.n + 2 * block.edges)):
+        return block.n + 1  # to find out exactly would already take too long
     env, each = begin_environment(group, block, net.problem), 0.0
     scores = FullScores(group, net, params, env)
     for _ in range(2):  # the second one finds code and data warm
         begun = time.perf_counter()
         scores.remove(np.array([scores.best()]))
         each = time.perf_counter() - begun
-    wanted = np.array([-(-2 * n * each // (SPARE * seconds))])
+    wanted = np.array([-(-choices * each // (SPARE * seconds))])
     return max(1, int(group.broadcast(wanted)[0]))
 
 
