@@ -30,6 +30,7 @@ PARTS = {
     "products": "The sparse product against the memory bus",
     "environments": "Training with 32 environments against one",
     "compaction": "Compaction of the residual graph",
+    "follow": "Scores that follow the selections",
     "gnn": "Full-batch training of graph convolutional networks",
     "tiles": "Sparse products by tiles",
     "reach": "Training that leaves out what the loss does not depend on",
