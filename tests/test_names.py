@@ -14,6 +14,7 @@ from test_loading import bits, load_kept, write
 
 import app
 from app.case.config import Case
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.commands.convert import convert
@@ -383,8 +384,6 @@ def test_node_data_by_id(group, shared_path, order, ids):
             ":3: found nothing after the id in 'd'; a node id and what is known of the node would be right",
         ),
         ("d\t# 1", ":3: found nothing after the id in 'd\\\\t# 1'"),
-        ("d\t1", "found no line of node b,c; one for each of the 4 nodes of g would be right"),
-        ("d\tx", "found no line of node b,c"),
         ("d\x01\t1", ":3: found the control character '\\\\x01'"),
     ],
 )
@@ -397,6 +396,84 @@ def test_wrong_node_data_by_id_are_named(group, shared_path, key, line, said):
     with pytest.raises(GraphError) as caught:
         load_node_data(group, table, item, Case())
     assert said.replace("\\\\", "\\") in str(caught.value)
+
+
+def read_by_id(group, folder, ids="names", edges=NODE_EDGES, goal="classes", **files):
+    """Node data from texts by id, and which row each node has on this rank."""
+    path = write(group, folder / "g.txt", edges)
+    paths = {key: write(group, folder / f"{key}.txt", text) for key, text in files.items()}
+    table = GraphCase(path=path, ids=ids, node_data_by="id", **paths)
+    item = replace(load_graphs(group, table, "x", Case())[0], paths=(path,))
+    data = load_node_data(group, table, item, Case(gnn=GnnCase(goal=goal)))
+    own = plain_ids(item.graph.node_ids(np.arange(item.graph.lo, item.graph.hi)))
+    return data, {node: at for at, node in enumerate(own)}
+
+
+@pytest.mark.parametrize("line", ["d\t1", "d\tx"])
+def test_features_have_a_line_for_each_node(group, shared_path, line):
+    with pytest.raises(GraphError, match="found no line of node b,c; one for each of the 4 nodes of g would"):
+        read_by_id(group, shared_path, features=f"é 1\t2\na\t3\n{line}\n")
+
+
+@pytest.mark.parametrize("goal", ["classes", "labels", "values"])
+def test_nodes_without_a_line_have_no_label_and_are_in_no_set(group, shared_path, goal):
+    width = 2 if goal == "labels" else 1
+    labels = "".join(f"{node}\t{' '.join(['1'] * width)}\n" for node in ("é 1", "a"))
+    data, rows = read_by_id(
+        group, shared_path, goal=goal.replace("labels", "classes"), labels=labels,
+        splits="a\ttrain\né 1\ttest\nd\tnone\n",
+    )  # fmt: skip
+    for node, at in rows.items():
+        assert data.labelled[at] == (node in ("é 1", "a"))
+        assert data.train[at] == (node == "a") and data.test[at] == (node == "é 1") and not data.val[at]
+    assert data.counts == {"train": 1, "val": 0, "test": 1}
+    if group.rank == 0:
+        splits, labels = data.warnings
+        none = "nan" if goal == "values" else "-1"
+        assert labels.endswith(f"2 of the 4 nodes of g (b,c is the first): taken as without a label ({none})")
+        assert splits.endswith(
+            "no line of 1 of the 4 nodes of g (b,c is the first): taken as in no set (none)"
+        )
+
+
+@pytest.mark.parametrize("ids", ["names", "numbers"])
+def test_the_first_line_of_a_table_by_id_may_be_a_title(group, shared_path, ids):
+    nodes, edges = (list(ROWS), NODE_EDGES) if ids == "names" else (["3", "5", "9"], "3 5\n5 9\n")
+    quoted = [f'"{node}"' for node in nodes]
+    texts = {
+        "features": "id,age,income\n" + "".join(f"{node},{i},7\n" for i, node in enumerate(quoted)),
+        "labels": '"node","class"\n' + "".join(f"{node},{i % 2}\n" for i, node in enumerate(quoted)),
+        "splits": "node\tset\n" + "".join(f"{node}\ttrain\n" for node in nodes),
+    }
+    if ids == "numbers":
+        texts = {key: text.replace('"', "") for key, text in texts.items()}
+    data, rows = read_by_id(group, shared_path, ids, edges, **texts)
+    for node, at in rows.items():
+        place = nodes.index(str(node))
+        assert data.features[at].tolist() == [place, 7] and data.labels[at] == place % 2 and data.train[at]
+    if group.rank == 0:
+        assert [text.split(":1: ")[1] for text in data.warnings] == [
+            "skipped the first line 'id,age,income'",
+            "skipped the first line 'node\\tset'",
+            f"skipped the first line '{texts['labels'].splitlines()[0]}'",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("features", "nobody,1,x\n", ":1: found node nobody; a node of g"),  # a number: no title
+        ("features", "# first\nid,age\n", ":2: found node id; a node of g"),  # not the first line
+        ("features", "a,age\n", "found no line of node b,c"),  # the id of a node
+        ("splits", "nobody,train\n", ":1: found node nobody; a node of g"),
+        ("splits", "id,set\n", "found no line of a node of g; a node id and what"),
+        ("labels", "id,class\n", "found no line of a node of g"),
+    ],
+)
+def test_what_is_no_title_of_a_table_by_id(group, shared_path, key, text, said):
+    with pytest.raises(GraphError) as caught:
+        read_by_id(group, shared_path, **{key: text})
+    assert said in str(caught.value)
 
 
 def test_what_is_wrong_after_the_ids_has_its_line(group, shared_path):

@@ -102,6 +102,8 @@ def load_node_data(
                 case.gnn.goal == "values",
             )
     data = deal_node_table(group, source, loaded, make_room)
+    if nodes is not None:
+        data = replace(data, warnings=(*nodes.warnings, *data.warnings))
     if table.splits == "random":
         data = with_random_splits(group, data, loaded, case.seed)
     return data

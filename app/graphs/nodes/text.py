@@ -51,12 +51,22 @@ def text_splits(source: Source) -> Splits:
     """One word for each node: train, val, test or none."""
     found = bytearray()
     for number, line in data_lines(source):
-        word = line.strip(b' \t\r"').lower()
+        word = _word(line)
         if word not in WORDS:
             right = "train, val, test or none would be right"
             raise source.error(f"found '{shown(word)}'; {right}", number)
         found.append(WORDS[word])
     return Splits(np.frombuffer(bytes(found), dtype=np.uint8), source.error)
+
+
+def has_number(source: Source, line: bytes) -> bool:
+    """Whether some field of a line of features or values is a number; the file plays no part."""
+    return any(map(_is_number, _fields(line)))
+
+
+def is_split(source: Source, line: bytes) -> bool:
+    """Whether a line of splits is one of their words; the file plays no part."""
+    return _word(line) in WORDS
 
 
 def text_integers(source: Source, last: int = LARGEST_ID) -> np.ndarray:
@@ -84,6 +94,10 @@ def _shape(source: Source) -> tuple[int, int]:
     if first is None:
         raise source.error("holds no numbers; one line for each node would be right")
     return sum(_count(text) for text, _ in source.pieces()), len(_fields(first))
+
+
+def _word(line: bytes) -> bytes:
+    return line.strip(b' \t\r"').lower()
 
 
 def _count(text: bytes) -> int:
@@ -143,9 +157,15 @@ def _slowly(source: Source, text: bytes, line: int, width: int) -> np.ndarray:
 def _number(source: Source, field: bytes, line: int) -> float:
     """The number in a field."""
     plain = field.strip(b" \t")
+    if not _is_number(plain):
+        raise source.error(f"found '{shown(field)}'; a number would be right", line)
+    return float(plain)
+
+
+def _is_number(field: bytes) -> bool:
+    """Whether a field holds a number."""
     try:
-        if b"_" in plain:  # float() would take it
-            raise ValueError
-        return float(plain)
+        float(field)
     except ValueError:
-        raise source.error(f"found '{shown(field)}'; a number would be right", line) from None
+        return False
+    return b"_" not in field  # float() would take it
