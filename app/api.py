@@ -247,11 +247,11 @@ def classify(
     with raise_together(context.group, "reading the node data"):
         values = context.case.gnn.goal == "values"
         classes = ClassNames(None if values else labels, names, n)
-        if classes.names and context.case.gnn.weights:
-            raise CaseError("labels: saved weights know classes by numbers; numbers would be right")
         sets = splits_of({"train": train, "val": val, "test": test}, names)
         numbers = values_of_nodes(labels, names, n) if values else classes.numbers
-        table = table_of_arrays(rows_of_nodes(features, names, n), numbers, **sets, n=n, values=values)
+        table = table_of_arrays(
+            rows_of_nodes(features, names, n), numbers, **sets, n=n, values=values, names=classes.names
+        )
         found = {} if context.group.size == 1 else digests_of_table(table)
     check_given(context.group, found | {"names of classes": digest_of_names(classes.names)})
     data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
@@ -264,7 +264,7 @@ def classify(
     if predicted.dtype.kind == "f":
         predicted = predicted[:, 0] if predicted.shape[1] == 1 else predicted
     elif predicted.ndim == 1:
-        predicted = classes.named(done.classifier.data.class_ids[predicted])
+        predicted = done.classifier.data.called(predicted)
         _warn_of_one_class(predicted, done.classifier.data.classes)
     losses = [row["loss"] for row in done.fit.records]
     return Classification(

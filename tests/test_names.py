@@ -459,6 +459,24 @@ def test_the_first_line_of_a_table_by_id_may_be_a_title(group, shared_path, ids)
         ]
 
 
+NAMED = {"é 1": "red", "b,c": "None", "a": "red", "d": '"deep, blue"'}
+
+
+@pytest.mark.parametrize("title", ["", "node\tclub\n"])
+def test_classes_by_id_may_have_names(group, shared_path, title):
+    text = title + "".join(f"{node}\t{name}\n" for node, name in NAMED.items())
+    data, rows = read_by_id(group, shared_path, labels=text)
+    assert data.class_names == ("deep, blue", "red") and data.classes == 2
+    called = {node: data.called(data.labels[[at]])[0] for node, at in rows.items() if data.labelled[at]}
+    assert called == {node: NAMED[node].strip('"') for node in rows if node != "b,c"}
+    assert len(data.warnings) == (bool(title) and group.rank == 0)
+
+
+def test_a_wrong_id_in_the_first_line_is_no_title_where_its_class_occurs_again(group, shared_path):
+    with pytest.raises(GraphError, match=":1: found node nobody; a node of g would be right"):
+        read_by_id(group, shared_path, labels="nobody\tred\na\tred\n")
+
+
 @pytest.mark.parametrize(
     ("key", "text", "said"),
     [
@@ -468,6 +486,19 @@ def test_the_first_line_of_a_table_by_id_may_be_a_title(group, shared_path, ids)
         ("splits", "nobody,train\n", ":1: found node nobody; a node of g"),
         ("splits", "id,set\n", "found no line of a node of g; a node id and what"),
         ("labels", "id,class\n", "found no line of a node of g"),
+        (
+            "labels",
+            "a\t1\nd\tred\n",
+            ":2: found 'red'; a class from 0, -1 for none, or names of classes in all",
+        ),
+        (
+            "labels",
+            "a\tred\nd\t1\n",
+            ":2: found '1' among names of classes; one name, or -1 for none, in all",
+        ),
+        ("labels", "a\tx,y\n", ":1: found 'x'; 0 or 1 for each class, or one name (in quotes"),
+        ("labels", "a\tred\nd\tx,y\n", ":2: found 'x,y' among names of classes; one name"),
+        ("labels", f"a\t{'x' * 256}\n", ":1: found a name of 256 bytes; one name, or -1"),
     ],
 )
 def test_what_is_no_title_of_a_table_by_id(group, shared_path, key, text, said):
@@ -515,6 +546,39 @@ def test_a_classify_run_of_names(tmp_path):
     assert [line.split("\t")[0] for line in written[0].splitlines()] == ["a", "b,c", "d", "é 1"]
     code, printed = run_job([*command[len(mpirun(2)) :], "--dry-run"], cwd=ROOT)
     assert code == 0, printed
+
+
+@pytest.mark.mpi_skip
+def test_a_run_of_named_classes(tmp_path):
+    """Names in predictions, the same on one rank and two; from Python the same classes; applied, the same."""
+    (tmp_path / "g.txt").write_text("1 2\n2 3\n3 4\n4 5\n5 6\n")
+    (tmp_path / "y.txt").write_text("red\nNew York\nred\nnone\nNew York\nred\n")
+    (tmp_path / "s.txt").write_text("train\ntrain\ntrain\nnone\ntest\ntest\n")
+    keys = [f"graph.{key}={tmp_path / name}" for key, name in zip(
+        ("path", "labels", "splits"), ("g.txt", "y.txt", "s.txt")
+    )]  # fmt: skip
+    written = []
+    for ranks in (1, 2):
+        out = tmp_path / f"out{ranks}"
+        run = [*mpirun(ranks), sys.executable, "run.py", "inputs/gcn.toml"]
+        code, printed = run_job([*run, *keys, "gnn.epochs=5", "--out", out], cwd=ROOT)
+        assert code == 0, printed
+        written.append((out / "predictions/g.txt").read_text())
+    assert written[0] == written[1]
+    names = [line.split("\t")[1] for line in written[0].splitlines()]
+    assert len(names) == 6 and set(names) <= {"red", "New York"}
+    weights = str(tmp_path / "out1/weights.npz")
+    out = tmp_path / "applied"
+    applied = [sys.executable, "run.py", "inputs/gcn.toml", keys[0], f"gnn.weights={weights}", "gnn.epochs=0"]
+    code, printed = run_job([*applied, "--out", out], cwd=ROOT)
+    assert code == 0, printed
+    assert (out / "predictions/g.txt").read_text() == written[0]
+    settings = {"gnn.weights": weights, "gnn.epochs": 0}
+    found = app.classify(str(tmp_path / "g.txt"), labels=["red", *[None] * 5], settings=settings)
+    assert found.predicted.tolist() == names and found.scores["test"].nodes == 1
+    for labels, said in (([0, 1, -1, -1, -1, -1], "knows classes by names"), (["green"] * 6, "class green")):
+        with pytest.raises(GraphError, match=said):
+            app.classify(str(tmp_path / "g.txt"), labels=labels, settings=settings)
 
 
 def test_classify_of_names_from_python(group, shared_path):

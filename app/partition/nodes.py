@@ -5,6 +5,7 @@ splits for every node besides, no rank anything else but its own rows. The rows 
 on the number of ranks.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -294,11 +295,13 @@ def _finish(
         labelled = ~np.isnan(labels[:, 0])
     elif labels is not None:
         labelled = (labels[:, 0] if multilabel else labels) >= 0
-    class_ids = np.arange(max(shape.labels, 0))
+    class_ids, class_names = np.arange(max(shape.labels, 0)), ()
     if shape.labels == 0:
         class_ids = _class_ids(group, source, labels[labelled])
         numbered = np.searchsorted(class_ids, labels).astype(np.int32)
         labels = np.where(labelled, numbered, np.int32(-1))
+        held = _first(group, source, "labels")
+        class_names = tuple(json.loads(group.broadcast_text(json.dumps(held.names if held else ()))))
     elif multilabel:
         labels = np.maximum(labels, 0).astype(np.uint8)
     warnings = ()
@@ -310,6 +313,7 @@ def _finish(
         features=features, labels=labels, labelled=labelled, **masks, classes=len(class_ids),
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
         counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
+        class_names=class_names,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.keyed import Nodes, keyed
 from app.graphs.nodes.text import (
     has_number,
+    is_label,
     is_split,
     text_features,
     text_labels,
@@ -112,7 +113,7 @@ def read_labels(path: str, limits: Limits, nodes: Nodes | None = None, values: b
     """Labels, or values: an .npy array, the array `labels` or `label` of an .npz, or text."""
     read = text_values if values else text_labels
     if nodes is not None:
-        return keyed(read, has_number, _text(path, limits), nodes)
+        return keyed(read, has_number if values else is_label, _text(path, limits), nodes)
     arrays = open_arrays(path, limits)
     if arrays is None:
         return read(Source(path, limits))
