@@ -330,6 +330,31 @@ def test_plain_lines_are_what_they_are_one_by_one(tmp_path, monkeypatch, between
 
 # ---- features, labels and splits by id ---------------------------------------------------------------------
 
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    "title", ["id_1,id_2", "Node_A,Node_B", "u,v", "From,To", "gene_a,gene_b", "fromNodeId,toNodeId"]
+)
+def test_titles_of_edge_lists_are_known(tmp_path, title):
+    (tmp_path / "g.csv").write_text(f"{title}\na,b\nb,c\n")
+    stream = open_edges(str(tmp_path / "g.csv"), ids="names")
+    assert sum(len(u) for u, _, _ in stream.chunks()) == 2
+    assert stream.warnings == [f"{tmp_path / 'g.csv'}:1: skipped the first line '{title}'"]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("first", "others", "warned"),
+    [("who,whom", 9, True), ("who,whom", 3, False), ("who,n4", 9, False), ("# x\nwho,whom", 9, False)],
+)
+def test_a_title_that_nobody_knows_is_warned_of(tmp_path, first, others, warned):
+    (tmp_path / "g.csv").write_text(f"{first}\n" + "".join(f"n{i},n{i + 1}\n" for i in range(others)))
+    stream = open_edges(str(tmp_path / "g.csv"), ids="names")
+    assert sum(len(u) for u, _, _ in stream.chunks()) == others + 1
+    said = "neither name of the first edge occurs again; a title (names of columns) begins with #"
+    assert stream.warnings == ([f"{tmp_path / 'g.csv'}: 'who whom': {said}"] if warned else [])
+
+
 ROWS = {
     "é 1": 3,
     "b,c": 0,
