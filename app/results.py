@@ -316,7 +316,7 @@ def _figure(panels: int) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise CaseError("plot: matplotlib is not installed (pip install 'lockstep[report]')") from None
+        raise CaseError("plot: matplotlib is not installed (pip install matplotlib)") from None
     figure = Figure(figsize=(5.5 * panels, 3.8), layout="constrained")
     return figure, figure.subplots(1, panels, squeeze=False)[0]
 
