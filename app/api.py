@@ -232,7 +232,7 @@ def classify(
                predicted, NaN for none
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
                else row numbers, also where labels are texts and nodes are not; none of them and
-               settings={"graph.splits": "random"}: 60 : 20 : 20 of the labelled ones
+               settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
@@ -257,6 +257,8 @@ def classify(
     data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
     if context.case.graph.splits == "random" and not any(each is not None for each in (train, val, test)):
         data = with_random_splits(context.group, data, loaded, context.case.seed)
+    for text in data.warnings:
+        warnings.warn(text, stacklevel=3)
     done = classify_nodes(context, loaded, data)
     predicted = gather_predictions(context, loaded, done.classifier)
     if loaded.order_all is not None:

@@ -399,7 +399,7 @@ def all_in_test(group: Group, data: NodeData) -> NodeData:
 
 
 def with_random_splits(group: Group, data: NodeData, loaded: Loaded, seed: int) -> NodeData:
-    """Labelled nodes in train, val and test at random, 60 : 20 : 20. Ranks: all call."""
+    """Every labelled node in a set of its own draw: train, val, test by .6, .2, .2. Ranks: all call."""
     if data.labels is None:
         raise GraphError(
             f"{loaded.graph.name}: has no labels; splits need them: graph.labels = FILE would be right"
@@ -408,5 +408,7 @@ def with_random_splits(group: Group, data: NodeData, loaded: Loaded, seed: int) 
     old = own_old_rows(loaded, group.rank)
     flags[: len(old)] = random_splits(seed, old)
     masks = {name: (flags & bit > 0) & data.labelled for name, bit in SPLITS.items()}
-    sizes = group.sum_integers(np.array([mask.sum() for mask in masks.values()])).tolist()
-    return replace(data, **masks, counts=dict(zip(masks, sizes)))
+    counts = dict(zip(masks, group.sum_integers(np.array([mask.sum() for mask in masks.values()])).tolist()))
+    empty = " and ".join(name for name, count in counts.items() if not count)
+    said = f"{loaded.graph.name}: random splits leave {empty} empty (each node is drawn by itself)"
+    return replace(data, **masks, counts=counts, warnings=(*data.warnings, *([said] if empty else [])))
