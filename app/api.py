@@ -169,10 +169,11 @@ def solve(
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
                [n, n] adjacency, else [m, 2] pairs of node numbers, [m, 3] pairs and weights (a square one is
-               always an adjacency matrix); for a tour [n, 2] coordinates, whose distances
-               are rounded to whole numbers (TSPLIB's EUC_2D) only where they are integers, or symmetric
-               distances: [n, n], or the edge attributes `weight` of a complete NetworkX graph. Those that are
-               no whole numbers are kept to 10^-7 of the largest
+               always an adjacency matrix), a list of tuples, each an edge (u, v) or (u, v, weight) of node
+               numbers; for a tour [n, 2] coordinates, whose distances are rounded to whole numbers (TSPLIB's
+               EUC_2D) only where they are integers, or symmetric distances: [n, n], or the edge attributes
+               `weight` of a complete NetworkX graph. Those that are no whole numbers are kept to 10^-7 of
+               the largest
     problem    mvc (the default), mis, mds, clique, maxcut or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
@@ -202,9 +203,9 @@ def solve(
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
     nodes = solved.named(ids_everywhere(context.group, loaded.graph, loaded.rows), labels)
-    names = set(Solution.__dataclass_fields__) - {"nodes", "trace"}
+    names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
-    return Solution(nodes, **{name: solved.entry[name] for name in names}, trace=trace)
+    return Solution(nodes, **{name: solved.entry[name] for name in names}, trace=trace, text=solved.text)
 
 
 @with_few_threads
