@@ -119,6 +119,10 @@ class ClassNames:
         number = {name: i for i, name in enumerate(self.names)}
         self.numbers = np.array([-1 if each is None else number[str(each)] for each in values])
 
+    def named(self, classes: np.ndarray) -> np.ndarray:
+        """Numbers of classes [k], or their names where they have names."""
+        return np.array(self.names)[classes] if self.names else classes
+
 
 def values_of_nodes(values: Any, nodes: list[Any] | None, n: int) -> Any:
     """Numbers to be predicted in the order of the nodes, from rows or a mapping of nodes to a number or a row
