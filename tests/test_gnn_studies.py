@@ -180,7 +180,7 @@ def test_wrong_studies_are_refused(group):
         (run_models, {"study.models": ["gcn", "gcn weights=no.npz"]}, r"no\.npz: gnn\.weights: a study"),
         (run_models, {"study.models": ["gat", "gcn heads=4"]}, r"gcn heads=4: gnn\.heads: is not read"),
         (run_models, {"study.models": ["gcn", "gcn model=gin"]}, r"gnn\.model: the first word says"),
-        (run_models, {"study.models": ["gcn a=1 b=2", "gcn b=2 a=1"]}, r'found "gcn b=2 a=1" twice; each once'),
+        (run_models, {"study.models": ["gcn a=1 b=2", "gcn b=2 a=1"]}, r'"gcn b=2 a=1" twice; each once'),
         (run_models, {"study.models": ["gcn", "gnc"]}, r"models: gnc: gnn: unknown layer 'gnc'"),
         (run_models, {"study.models": ["gcn", "gin"], "gnn.heads": 2}, r"gnn\.heads: is not read by gcn"),
         (run_models, {"gnn.layers": ["gcn 4", "gcn"]}, r'gnn\.layers: is not read by study\.kind = "models"'),
