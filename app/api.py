@@ -169,10 +169,11 @@ def solve(
     graph      a NetworkX graph, a SciPy sparse matrix, the name or path of a file (docs/formats.md), a
                DataFrame of edges (two columns of nodes, numbers or names, perhaps one of weights), an array:
                [n, n] adjacency, else [m, 2] pairs of node numbers, [m, 3] pairs and weights (a square one is
-               always an adjacency matrix); for a tour [n, 2] coordinates, whose distances
-               are rounded to whole numbers (TSPLIB's EUC_2D) only where they are integers, or symmetric
-               distances: [n, n], or the edge attributes `weight` of a complete NetworkX graph. Those that are
-               no whole numbers are kept to 10^-7 of the largest
+               always an adjacency matrix), a list of tuples, each an edge (u, v) or (u, v, weight) of node
+               numbers; for a tour [n, 2] coordinates, whose distances are rounded to whole numbers (TSPLIB's
+               EUC_2D) only where they are integers, or symmetric distances: [n, n], or the edge attributes
+               `weight` of a complete NetworkX graph. Those that are no whole numbers are kept to 10^-7 of
+               the largest
     problem    mvc (the default), mis, mds, clique, maxcut or tsp; the same as problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
@@ -202,9 +203,9 @@ def solve(
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
     nodes = solved.named(ids_everywhere(context.group, loaded.graph, loaded.rows), labels)
-    names = set(Solution.__dataclass_fields__) - {"nodes", "trace"}
+    names = set(Solution.__dataclass_fields__) - {"nodes", "trace", "text"}
     trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
-    return Solution(nodes, **{name: solved.entry[name] for name in names}, trace=trace)
+    return Solution(nodes, **{name: solved.entry[name] for name in names}, trace=trace, text=solved.text)
 
 
 @with_few_threads
@@ -232,7 +233,7 @@ def classify(
                predicted, NaN for none
     train, val, test   [n] bool, or nodes: labels of a NetworkX graph, nodes of a DataFrame, names of a file;
                else row numbers, also where labels are texts and nodes are not; none of them and
-               settings={"graph.splits": "random"}: 60 : 20 : 20 of the labelled ones
+               settings={"graph.splits": "random"}: each labelled one with probability .6, .2, .2
     settings   keys of a case, as {"gnn.model": "sage", "gnn.epochs": 100, "seed": 1}
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
     """
@@ -247,16 +248,18 @@ def classify(
     with raise_together(context.group, "reading the node data"):
         values = context.case.gnn.goal == "values"
         classes = ClassNames(None if values else labels, names, n)
-        if classes.names and context.case.gnn.weights:
-            raise CaseError("labels: saved weights know classes by numbers; numbers would be right")
         sets = splits_of({"train": train, "val": val, "test": test}, names)
         numbers = values_of_nodes(labels, names, n) if values else classes.numbers
-        table = table_of_arrays(rows_of_nodes(features, names, n), numbers, **sets, n=n, values=values)
+        table = table_of_arrays(
+            rows_of_nodes(features, names, n), numbers, **sets, n=n, values=values, names=classes.names
+        )
         found = {} if context.group.size == 1 else digests_of_table(table)
     check_given(context.group, found | {"names of classes": digest_of_names(classes.names)})
     data = deal_node_table(context.group, table if context.group.rank == 0 else None, loaded)
     if context.case.graph.splits == "random" and not any(each is not None for each in (train, val, test)):
         data = with_random_splits(context.group, data, loaded, context.case.seed)
+    for text in data.warnings:
+        warnings.warn(text, stacklevel=3)
     done = classify_nodes(context, loaded, data)
     predicted = gather_predictions(context, loaded, done.classifier)
     if loaded.order_all is not None:
@@ -264,7 +267,7 @@ def classify(
     if predicted.dtype.kind == "f":
         predicted = predicted[:, 0] if predicted.shape[1] == 1 else predicted
     elif predicted.ndim == 1:
-        predicted = classes.named(done.classifier.data.class_ids[predicted])
+        predicted = done.classifier.data.called(predicted)
         _warn_of_one_class(predicted, done.classifier.data.classes)
     likely = []
     if context.case.output.probabilities:

@@ -82,8 +82,9 @@ class Log:
         self.speaks, self.pace_s, self.echo = speaks, pace_s, echo
         self.earlier_s = mark.seconds if mark else 0.0
         self.seconds: dict[str, float] = {}
-        self._last = time.monotonic()
-        self._start = self._last - self.earlier_s
+        self._last: dict[str, float] = {}
+        self._opened = time.monotonic()
+        self._start = self._opened - self.earlier_s
         self._text: Appended | None = None
         self._rows: Appended | None = None
         self._full = False
@@ -131,9 +132,9 @@ class Log:
         self._write(self._text, "".join(f"{time}{line}\n" for time, line in zip(times, lines)))
 
     def progress(self, text: str, *values: Any) -> None:
-        """info, at most once in `pace_s` seconds."""
-        if self.speaks and time.monotonic() - self._last >= self.pace_s:
-            self._last = time.monotonic()
+        """info, at most once in `pace_s` seconds for each text: no kind of lines keeps another one out."""
+        if self.speaks and time.monotonic() - self._last.get(text, self._opened) >= self.pace_s:
+            self._last[text] = time.monotonic()
             self.info(text, *values)
 
     def record(self, **row: Any) -> None:

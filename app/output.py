@@ -227,6 +227,7 @@ def _claim(path: str, overwrite: bool, resume: bool, force_unlock: bool) -> str:
     if held and not any(os.path.isfile(os.path.join(path, name)) for name in RUN_MARKS):
         raise CaseError(f"--out {path}: is no folder of an earlier run; name another one")
     if held and not (overwrite or resume):
+        lock.refuse_held(path, force_unlock)  # who is at work there has to be said first
         raise CaseError(
             f"--out {path}: holds an earlier run; name another folder, or add --overwrite or --resume"
         )

@@ -1,8 +1,9 @@
 """What the Python interface returns: answers, policies and classifications, as text, as HTML and as plots.
 
-`plot()` needs matplotlib (extra `report`); what a notebook shows of a result by itself does not.
+`plot()` needs matplotlib; what a notebook shows of a result by itself does not.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from app.case.policy import PolicyCase
 from app.errors import CaseError, GraphError
+from app.files import whole_file
 from app.gnn.archive import LARGEST
 from app.gnn.metrics import Scores, SplitScores, ValueScores
 from app.gnn.rgcn.saved import SavedRgcn, save_rgcn
@@ -28,15 +30,19 @@ from app.text import is_whole, show
 class Solution:
     """An answer, checked, with a bound; the fields are those of an instance in result.json.
 
+    bound_verified   the certificate of the bound was checked by code that did not make it
+    digest  SHA-256 of the answer, the same on any number of ranks
     nodes   the chosen nodes, the nodes on side 1 of a cut, or all nodes in the order of a tour: the labels of
             a NetworkX graph, the nodes of a DataFrame, the ids or names of a file, or row numbers
     trace   (seconds, objective, bound) whenever one of them got better; None before there is one
+    text    what `save` writes: nodes by the ids or names of a file, else by row numbers
     """
 
     nodes: list[Any]
     objective: float
     bound: float | None
     bound_method: str | None
+    bound_verified: bool
     gap: float | None
     feasible: bool
     policy_evaluations: int
@@ -45,7 +51,15 @@ class Solution:
     optimal: bool
     source: str
     steps: int
+    digest: str
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
+    text: str = ""
+
+    def save(self, path: str) -> None:
+        """Write the file that a run has as solution/NAME.txt: for `search.start=PATH` on the same graph, or
+        `--check PATH`."""
+        with whole_file(os.fspath(path)) as file:
+            file.write(self.text.encode())
 
     def __repr__(self) -> str:
         bound = "no bound" if self.bound is None else f"bound {shown(self.bound, 10)} ({self.bound_method})"
@@ -321,7 +335,7 @@ def _figure(panels: int) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise CaseError("plot: matplotlib is not installed (pip install 'lockstep[report]')") from None
+        raise CaseError("plot: matplotlib is not installed (pip install matplotlib)") from None
     figure = Figure(figsize=(5.5 * panels, 3.8), layout="constrained")
     return figure, figure.subplots(1, panels, squeeze=False)[0]
 

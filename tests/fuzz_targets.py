@@ -308,6 +308,7 @@ def label_samples() -> list[Sample]:
         one("y.npz", npz(label=y)),
         one("y.txt", "".join(f"{each}\n" for each in y).encode()),
         one("y.csv", "".join(",".join(map(str, row)) + "\n" for row in several).encode()),
+        one("y.txt", "".join(f"{name}\n" for name in np.array(['"a, b"', "none", "ö ä"])[y]).encode()),
     ]  # fmt: skip
 
 

@@ -1,14 +1,16 @@
 """The Python interface: what a notebook sees, on any number of ranks."""
 
 import importlib.util
+import json
 import re
+import sys
 from xml.etree import ElementTree
 
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from jobs import ROOT
+from jobs import ROOT, run_job
 from mpi4py import MPI
 
 from app import TrainingRun, api, classify, predict_links, solve, train
@@ -386,6 +388,54 @@ def test_results_print_draw_and_show_themselves():
     assert re.fullmatch(r"Classification\(50 nodes, 5 epochs; train [\d.]+ %, test [\d.]+ %\)", repr(found))
     assert "<svg" in whole_markup(found._repr_html_())
     assert [len(axes.lines) for axes in found.plot().axes] == [1, 2]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("problem", ["mvc", "maxcut", "tsp"])
+def test_a_solution_is_what_a_run_writes(tmp_path, problem):
+    """bound_verified, digest and the saved file are those of a run's folder; the file starts a solve."""
+    path, steps = tmp_path / "g.txt", {"search.steps": 500}
+    graph = nx.gnp_random_graph(24, 0.3, seed=2)
+    path.write_text("".join(f"{u + 5} {v + 5}\n" for u, v in graph.edges))
+    if problem == "tsp":
+        path = tmp_path / "g.tsp"
+        points = "".join(f"{i + 1} {i * i % 17} {i * 5 % 13}\n" for i in range(12))
+        head = "NAME: g\nTYPE: TSP\nDIMENSION: 12\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n"
+        path.write_text(f"{head}{points}EOF\n")
+    answer = solve(str(path), problem, settings=steps)
+    keys = [f"problem.name={problem}", f"graph.path={path}", "search.steps=500", "output.plots=false"]
+    case = tmp_path / "case.toml"
+    case.write_text('[policy]\nweights = "default"\n')
+    code, printed = run_job([sys.executable, "run.py", case, *keys, "--out", tmp_path / "out"], cwd=ROOT)
+    assert code == 0, printed
+    entry = json.loads((tmp_path / "out/result.json").read_text())["instances"][0]
+    assert (answer.digest, answer.bound_verified) == (entry["digest"], entry["bound_verified"])
+    answer.save(tmp_path / "saved.txt")
+    saved = (tmp_path / "saved.txt").read_text()
+    assert saved == (tmp_path / "out/solution/g.txt").read_text()
+    again = solve(str(path), problem, settings={**steps, "search.start": str(tmp_path / "saved.txt")})
+    assert again.objective == answer.objective
+    with pytest.raises(CaseError, match="cannot be written"):
+        answer.save(tmp_path / "nowhere" / "x.txt")
+
+
+def test_a_list_of_tuples_is_one_of_edges():
+    """However many: an array of two pairs would be a matrix."""
+    for edges in ([(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 3)], [(0, 1, 2.5), (1, 2, 1), (0, 2, 4)]):
+        graph = nx.Graph()
+        graph.add_weighted_edges_from(edges) if len(edges[0]) == 3 else graph.add_edges_from(edges)
+        for problem in ("mvc", "maxcut"):
+            wanted = solve(graph, problem, settings={"search.steps": 50})
+            assert solve(edges, problem, settings={"search.steps": 50}).digest == wanted.digest
+    for wrong, said in (
+        ([("a", "b")], "found edge .*'a', 'b'.*; numbers of nodes would be right .names: a DataFrame"),
+        ([(0, 1), (1, -2)], "found node number -2"),
+        ([[0, 1], [1, 0]], "a list of tuples .u, v. or a file name is needed"),
+        ([(0, 1), (1, 2, 3)], "is needed, got"),
+        ([], "is needed, got"),
+    ):
+        with pytest.raises(GraphError, match=said):
+            solve(wrong)
 
 
 @pytest.mark.parametrize(

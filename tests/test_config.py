@@ -587,6 +587,14 @@ def test_the_written_case_loads_to_an_equal_one_elsewhere(tree, case_file):
     assert to_toml(load(written, [])) == to_toml(case)
 
 
+def test_a_written_case_says_what_absent_tables_mean():
+    written = to_toml(Case())
+    assert "# [train.graphs] is absent: [graph]\n" in written
+    assert (
+        "# [train.held_back] is absent: more of the generated training graphs, or the last ones of" in written
+    )
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [

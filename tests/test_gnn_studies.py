@@ -20,6 +20,7 @@ from app.case.run import MemoryCase
 from app.case.study import split_settings
 from app.comm.group import Group
 from app.comm.guard import digest
+from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.tiered import TieredRows
@@ -35,7 +36,7 @@ from app.partition.rows import RowPartition
 from app.sparse.rowblock import RowBlock
 from app.tasks.classify import load
 from app.tasks.context import Context
-from app.tasks.studies import gnn_inference
+from app.tasks.studies import gnn_inference, gnn_models
 from app.tasks.studies.gnn_memory import run_memory
 from app.tasks.studies.gnn_models import run_depth, run_models
 from app.tasks.studies.gnn_sampling import run_sampling
@@ -89,7 +90,7 @@ def test_the_table_of_models_is_that_of_direct_runs(group):
     assert plain["test"] == wanted
     assert plain["test_mean"] == round(np.mean(wanted), 4)
     assert plain["test_std"] == round(np.std(wanted, ddof=1), 4)
-    assert joined["model"] == "sage residual"
+    assert joined["model"] == "sage residual=true"
     assert joined["test"] == [direct(group, context, s, model="sage", residual=True) for s in (4, 9)]
     assert run_models(replace(context, group=alone(group)))["digest"] == found["digest"]
 
@@ -121,12 +122,27 @@ def test_a_study_of_files_writes_its_tables(group, tmp_path):
     context = study_of(group, {**settings, "graph.generator": ""}, tmp_path / "out")
     rows = run_models(context)["rows"]
     assert [(r["dataset"], r["model"], r["seeds"], r["epochs"]) for r in rows] == [
-        ("a", "gcn", 2, 6), ("a", "gat", 2, 6), ("b", "gcn", 1, 3), ("b", "gat", 1, 3)
+        ("a", "gcn", 2, 6), ("a", "gat heads=2", 2, 6), ("b", "gcn", 1, 3), ("b", "gat heads=2", 1, 3)
     ]  # fmt: skip
     written = csv_of(tmp_path / "out" / "models.csv")
     assert [float(line["test_mean"]) for line in written] == [row["test_mean"] for row in rows]
     assert written[2]["recipe"] == "epochs=3"
     assert (tmp_path / "out" / "models.png").stat().st_size > 0
+
+
+def test_models_that_differ_in_settings_have_names_and_bars_of_their_own(tmp_path, monkeypatch):
+    bars = {}
+    monkeypatch.setattr(gnn_models, "plot_bars", lambda folder, log, found, *_: bars.update(found))
+    models = ["gcn", "gcn hidden=4", "gcn residual=true hidden=4"]
+    settings = {"study.models": models, "study.seeds": [1], "gnn.epochs": 1}
+    rows = run_models(study_of(Group(MPI.COMM_SELF, HostDevice()), settings, tmp_path / "out"))["rows"]
+    assert [row["model"] for row in rows] == models
+    assert len({row["weights"] for row in rows[:2]}) == 2
+    assert [list(each) for each in bars.values()] == [models]
+    rows = [{**rows[0], "recipe": recipe} for recipe in ("", "hidden=4")]
+    bars.clear()
+    gnn_models._plot_models(SimpleNamespace(folder=None, log=None), rows)
+    assert list(bars) == [rows[0]["dataset"], f"{rows[0]['dataset']} hidden=4"]
 
 
 def test_settings_behind_a_name():
@@ -164,6 +180,7 @@ def test_wrong_studies_are_refused(group):
         (run_models, {"study.models": ["gcn", "gcn weights=no.npz"]}, r"no\.npz: gnn\.weights: a study"),
         (run_models, {"study.models": ["gat", "gcn heads=4"]}, r"gcn heads=4: gnn\.heads: is not read"),
         (run_models, {"study.models": ["gcn", "gcn model=gin"]}, r"gnn\.model: the first word says"),
+        (run_models, {"study.models": ["gcn a=1 b=2", "gcn b=2 a=1"]}, r'"gcn b=2 a=1" twice; each once'),
         (run_models, {"study.models": ["gcn", "gnc"]}, r"models: gnc: gnn: unknown layer 'gnc'"),
         (run_models, {"study.models": ["gcn", "gin"], "gnn.heads": 2}, r"gnn\.heads: is not read by gcn"),
         (run_models, {"gnn.layers": ["gcn 4", "gcn"]}, r'gnn\.layers: is not read by study\.kind = "models"'),

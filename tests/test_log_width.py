@@ -8,6 +8,19 @@ from jobs import ROOT, mpirun, run_job
 from app.log import STAMP, Log, stamp
 from app.text import COLUMNS, WIDEST, table_lines, wrapped
 
+
+def test_no_kind_of_lines_keeps_another_one_out(capsys):
+    """What is said often leaves room for what is said now and then; each has a pace of its own."""
+    log = Log(True, pace_s=0.0)
+    log.pace_s = 1e6
+    log._opened -= 1e7
+    for i in range(3):
+        log.progress("evaluating %d", i)
+    for i in range(3):
+        log.progress("step %d", i)
+    assert capsys.readouterr().out.split("\n")[:-1] == ["evaluating 0", "step 0"]
+
+
 SMALL = ("output.plots=false", "output.log_seconds=0.0")
 RUNS = {
     "mvc": ("graph.path=[]", "graph.generator=ba", "graph.nodes=60", "graph.count=2", "search.steps=100"),

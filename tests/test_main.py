@@ -13,7 +13,7 @@ from jobs import ROOT, mpirun, run_job
 
 from app.case.file import load
 from app.output import RunFolder
-from app.tasks.solve import unread_tables
+from app.tasks.solve import names_apart, unread_tables
 
 pytestmark = pytest.mark.mpi_skip
 
@@ -178,6 +178,29 @@ def test_a_solution_names_the_ids_of_the_file(case_file, tmp_path, ranks):
     assert instance["objective"] == len(chosen) == 3
     assert (instance["nodes"], instance["edges"], instance["bound"]) == (7, 5, 3)
     assert "7 edge lines: 1 self loops, 1 repeats)" in printed
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_graphs_of_one_file_name_are_told_apart_everywhere(tmp_path, ranks):
+    for i, folder in enumerate(("a", "b", "c")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "g.txt").write_text("".join(f"{i} {j}\n" for j in range(3, 6 + i)))
+    paths = json.dumps([str(tmp_path / folder / "g.txt") for folder in "abc"])
+    keys = [f"graph.path={paths}", "search.steps=10", "output.plots=false", "parallel.data=3"]
+    start = [*mpirun(ranks), sys.executable, "run.py", "inputs/mvc.toml"]
+    code, printed = run_job([*start, *keys, "--out", tmp_path / "out"], cwd=ROOT)
+    assert code == 0, printed
+    wanted = ["g", "g-2", "g-3"]
+    assert sorted(path.stem for path in (tmp_path / "out/solution").iterdir()) == wanted
+    result = json.loads((tmp_path / "out/result.json").read_text())
+    assert [each["name"] for each in result["instances"]] == wanted
+    with open(tmp_path / "out/answers.csv") as file:
+        assert [line["name"] for line in csv.DictReader(file)] == wanted
+    assert "g-3: objective 1" in printed
+
+
+def test_names_of_graphs_are_told_apart_by_their_files():
+    assert names_apart(["g", "h", "g", "g-2", "a b", "a_b"]) == ["g", "h", "g-3", "g-2", "a b", "a_b-2"]
 
 
 def test_a_solution_of_a_named_graph(runs):

@@ -14,6 +14,7 @@ from test_loading import bits, load_kept, write
 
 import app
 from app.case.config import Case
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.commands.convert import convert
@@ -329,6 +330,31 @@ def test_plain_lines_are_what_they_are_one_by_one(tmp_path, monkeypatch, between
 
 # ---- features, labels and splits by id ---------------------------------------------------------------------
 
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    "title", ["id_1,id_2", "Node_A,Node_B", "u,v", "From,To", "gene_a,gene_b", "fromNodeId,toNodeId"]
+)
+def test_titles_of_edge_lists_are_known(tmp_path, title):
+    (tmp_path / "g.csv").write_text(f"{title}\na,b\nb,c\n")
+    stream = open_edges(str(tmp_path / "g.csv"), ids="names")
+    assert sum(len(u) for u, _, _ in stream.chunks()) == 2
+    assert stream.warnings == [f"{tmp_path / 'g.csv'}:1: skipped the first line '{title}'"]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("first", "others", "warned"),
+    [("who,whom", 9, True), ("who,whom", 3, False), ("who,n4", 9, False), ("# x\nwho,whom", 9, False)],
+)
+def test_a_title_that_nobody_knows_is_warned_of(tmp_path, first, others, warned):
+    (tmp_path / "g.csv").write_text(f"{first}\n" + "".join(f"n{i},n{i + 1}\n" for i in range(others)))
+    stream = open_edges(str(tmp_path / "g.csv"), ids="names")
+    assert sum(len(u) for u, _, _ in stream.chunks()) == others + 1
+    said = "neither name of the first edge occurs again; a title (names of columns) begins with #"
+    assert stream.warnings == ([f"{tmp_path / 'g.csv'}: 'who whom': {said}"] if warned else [])
+
+
 ROWS = {
     "é 1": 3,
     "b,c": 0,
@@ -383,8 +409,6 @@ def test_node_data_by_id(group, shared_path, order, ids):
             ":3: found nothing after the id in 'd'; a node id and what is known of the node would be right",
         ),
         ("d\t# 1", ":3: found nothing after the id in 'd\\\\t# 1'"),
-        ("d\t1", "found no line of node b,c; one for each of the 4 nodes of g would be right"),
-        ("d\tx", "found no line of node b,c"),
         ("d\x01\t1", ":3: found the control character '\\\\x01'"),
     ],
 )
@@ -397,6 +421,115 @@ def test_wrong_node_data_by_id_are_named(group, shared_path, key, line, said):
     with pytest.raises(GraphError) as caught:
         load_node_data(group, table, item, Case())
     assert said.replace("\\\\", "\\") in str(caught.value)
+
+
+def read_by_id(group, folder, ids="names", edges=NODE_EDGES, goal="classes", **files):
+    """Node data from texts by id, and which row each node has on this rank."""
+    path = write(group, folder / "g.txt", edges)
+    paths = {key: write(group, folder / f"{key}.txt", text) for key, text in files.items()}
+    table = GraphCase(path=path, ids=ids, node_data_by="id", **paths)
+    item = replace(load_graphs(group, table, "x", Case())[0], paths=(path,))
+    data = load_node_data(group, table, item, Case(gnn=GnnCase(goal=goal)))
+    own = plain_ids(item.graph.node_ids(np.arange(item.graph.lo, item.graph.hi)))
+    return data, {node: at for at, node in enumerate(own)}
+
+
+@pytest.mark.parametrize("line", ["d\t1", "d\tx"])
+def test_features_have_a_line_for_each_node(group, shared_path, line):
+    with pytest.raises(GraphError, match="found no line of node b,c; one for each of the 4 nodes of g would"):
+        read_by_id(group, shared_path, features=f"é 1\t2\na\t3\n{line}\n")
+
+
+@pytest.mark.parametrize("goal", ["classes", "labels", "values"])
+def test_nodes_without_a_line_have_no_label_and_are_in_no_set(group, shared_path, goal):
+    width = 2 if goal == "labels" else 1
+    labels = "".join(f"{node}\t{' '.join(['1'] * width)}\n" for node in ("é 1", "a"))
+    data, rows = read_by_id(
+        group, shared_path, goal=goal.replace("labels", "classes"), labels=labels,
+        splits="a\ttrain\né 1\ttest\nd\tnone\n",
+    )  # fmt: skip
+    for node, at in rows.items():
+        assert data.labelled[at] == (node in ("é 1", "a"))
+        assert data.train[at] == (node == "a") and data.test[at] == (node == "é 1") and not data.val[at]
+    assert data.counts == {"train": 1, "val": 0, "test": 1}
+    if group.rank == 0:
+        splits, labels = data.warnings
+        none = "nan" if goal == "values" else "-1"
+        assert labels.endswith(f"2 of the 4 nodes of g (b,c is the first): taken as without a label ({none})")
+        assert splits.endswith(
+            "no line of 1 of the 4 nodes of g (b,c is the first): taken as in no set (none)"
+        )
+
+
+@pytest.mark.parametrize("ids", ["names", "numbers"])
+def test_the_first_line_of_a_table_by_id_may_be_a_title(group, shared_path, ids):
+    nodes, edges = (list(ROWS), NODE_EDGES) if ids == "names" else (["3", "5", "9"], "3 5\n5 9\n")
+    quoted = [f'"{node}"' for node in nodes]
+    texts = {
+        "features": "id,age,income\n" + "".join(f"{node},{i},7\n" for i, node in enumerate(quoted)),
+        "labels": '"node","class"\n' + "".join(f"{node},{i % 2}\n" for i, node in enumerate(quoted)),
+        "splits": "node\tset\n" + "".join(f"{node}\ttrain\n" for node in nodes),
+    }
+    if ids == "numbers":
+        texts = {key: text.replace('"', "") for key, text in texts.items()}
+    data, rows = read_by_id(group, shared_path, ids, edges, **texts)
+    for node, at in rows.items():
+        place = nodes.index(str(node))
+        assert data.features[at].tolist() == [place, 7] and data.labels[at] == place % 2 and data.train[at]
+    if group.rank == 0:
+        assert [text.split(":1: ")[1] for text in data.warnings] == [
+            "skipped the first line 'id,age,income'",
+            "skipped the first line 'node\\tset'",
+            f"skipped the first line '{texts['labels'].splitlines()[0]}'",
+        ]
+
+
+NAMED = {"é 1": "red", "b,c": "None", "a": "red", "d": '"deep, blue"'}
+
+
+@pytest.mark.parametrize("title", ["", "node\tclub\n"])
+def test_classes_by_id_may_have_names(group, shared_path, title):
+    text = title + "".join(f"{node}\t{name}\n" for node, name in NAMED.items())
+    data, rows = read_by_id(group, shared_path, labels=text)
+    assert data.class_names == ("deep, blue", "red") and data.classes == 2
+    called = {node: data.called(data.labels[[at]])[0] for node, at in rows.items() if data.labelled[at]}
+    assert called == {node: NAMED[node].strip('"') for node in rows if node != "b,c"}
+    assert len(data.warnings) == (bool(title) and group.rank == 0)
+
+
+def test_a_wrong_id_in_the_first_line_is_no_title_where_its_class_occurs_again(group, shared_path):
+    with pytest.raises(GraphError, match=":1: found node nobody; a node of g would be right"):
+        read_by_id(group, shared_path, labels="nobody\tred\na\tred\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("features", "nobody,1,x\n", ":1: found node nobody; a node of g"),  # a number: no title
+        ("features", "# first\nid,age\n", ":2: found node id; a node of g"),  # not the first line
+        ("features", "a,age\n", "found no line of node b,c"),  # the id of a node
+        ("splits", "nobody,train\n", ":1: found node nobody; a node of g"),
+        ("splits", "id,set\n", "found no line of a node of g; a node id and what"),
+        ("labels", "id,class\n", "found no line of a node of g"),
+        (
+            "labels",
+            "a\t1\nd\tred\n",
+            ":2: found 'red'; a class from 0, -1 for none, or names of classes in all",
+        ),
+        (
+            "labels",
+            "a\tred\nd\t1\n",
+            ":2: found '1' among names of classes; one name, or -1 for none, in all",
+        ),
+        ("labels", "a\tx,y\n", ":1: found 'x'; 0 or 1 for each class, or one name (in quotes"),
+        ("labels", "a\tred\nd\tx,y\n", ":2: found 'x,y' among names of classes; one name"),
+        ("labels", f"a\t{'x' * 256}\n", ":1: found a name of 256 bytes; one name, or -1"),
+    ],
+)
+def test_what_is_no_title_of_a_table_by_id(group, shared_path, key, text, said):
+    with pytest.raises(GraphError) as caught:
+        read_by_id(group, shared_path, **{key: text})
+    assert said in str(caught.value)
 
 
 def test_what_is_wrong_after_the_ids_has_its_line(group, shared_path):
@@ -438,6 +571,39 @@ def test_a_classify_run_of_names(tmp_path):
     assert [line.split("\t")[0] for line in written[0].splitlines()] == ["a", "b,c", "d", "é 1"]
     code, printed = run_job([*command[len(mpirun(2)) :], "--dry-run"], cwd=ROOT)
     assert code == 0, printed
+
+
+@pytest.mark.mpi_skip
+def test_a_run_of_named_classes(tmp_path):
+    """Names in predictions, the same on one rank and two; from Python the same classes; applied, the same."""
+    (tmp_path / "g.txt").write_text("1 2\n2 3\n3 4\n4 5\n5 6\n")
+    (tmp_path / "y.txt").write_text("red\nNew York\nred\nnone\nNew York\nred\n")
+    (tmp_path / "s.txt").write_text("train\ntrain\ntrain\nnone\ntest\ntest\n")
+    keys = [f"graph.{key}={tmp_path / name}" for key, name in zip(
+        ("path", "labels", "splits"), ("g.txt", "y.txt", "s.txt")
+    )]  # fmt: skip
+    written = []
+    for ranks in (1, 2):
+        out = tmp_path / f"out{ranks}"
+        run = [*mpirun(ranks), sys.executable, "run.py", "inputs/gcn.toml"]
+        code, printed = run_job([*run, *keys, "gnn.epochs=5", "--out", out], cwd=ROOT)
+        assert code == 0, printed
+        written.append((out / "predictions/g.txt").read_text())
+    assert written[0] == written[1]
+    names = [line.split("\t")[1] for line in written[0].splitlines()]
+    assert len(names) == 6 and set(names) <= {"red", "New York"}
+    weights = str(tmp_path / "out1/weights.npz")
+    out = tmp_path / "applied"
+    applied = [sys.executable, "run.py", "inputs/gcn.toml", keys[0], f"gnn.weights={weights}", "gnn.epochs=0"]
+    code, printed = run_job([*applied, "--out", out], cwd=ROOT)
+    assert code == 0, printed
+    assert (out / "predictions/g.txt").read_text() == written[0]
+    settings = {"gnn.weights": weights, "gnn.epochs": 0}
+    found = app.classify(str(tmp_path / "g.txt"), labels=["red", *[None] * 5], settings=settings)
+    assert found.predicted.tolist() == names and found.scores["test"].nodes == 1
+    for labels, said in (([0, 1, -1, -1, -1, -1], "knows classes by names"), (["green"] * 6, "class green")):
+        with pytest.raises(GraphError, match=said):
+            app.classify(str(tmp_path / "g.txt"), labels=labels, settings=settings)
 
 
 def test_classify_of_names_from_python(group, shared_path):

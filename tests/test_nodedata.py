@@ -175,7 +175,22 @@ def test_files_beside_a_graph(group, folder):
     )
     flags = whole(group, item, data)
     assert (sum(flags[name].astype(int) for name in ("train", "val", "test")) == flags["labelled"]).all()
-    assert data.counts["train"] > data.counts["test"] > 0
+    assert data.counts["train"] > data.counts["test"] > 0 and not data.warnings
+
+
+def test_random_splits_that_are_empty_are_warned_of(group, folder):
+    """Each node is drawn by itself: a set of a small graph may have none."""
+    empty = set()
+    for seed in range(8):
+        table = GraphCase(generator="sbm", nodes=6, random_classes=2, generator_seed=seed + 1)
+        case = Case(graph=table, seed=seed)
+        item = load_united(group, table, case)
+        data = load_node_data(group, table, item, case)
+        lacking = [name for name, count in data.counts.items() if not count]
+        said = f"random splits leave {' and '.join(lacking)} empty (each node is drawn by itself)"
+        assert [text.split(": ")[1] for text in data.warnings] == [said] * bool(lacking)
+        empty.update(lacking)
+    assert {"val", "test"} <= empty
 
 
 def test_several_labels_for_a_node(group, folder):

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -541,9 +542,10 @@ def test_two_jobs_do_not_share_a_folder(tmp_path):
     out = tmp_path / "out"
     run = start(ENDLESS, out, ranks=1)
     try:
-        for more in (["--resume"], ["--overwrite"]):
+        for more in (["--resume"], ["--overwrite"], []):
             code, printed = job(ENDLESS, out, *more)
             assert (code, "--force-unlock" in printed) == (2, True), printed
+            assert f"on {socket.gethostname()} has been writing to it since" in printed
     finally:
         os.killpg(run.pid, signal.SIGKILL)
         run.communicate()

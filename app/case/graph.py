@@ -42,7 +42,8 @@ class GraphCase(Table, frozen=True):
     splits: Annotated[
         str,
         about(
-            'file of the nodes to train on, validate and test; random: 60 : 20 : 20; "": those in graph.path'
+            "file of the nodes to train on, validate and test; random: each labelled node with probability "
+            '.6, .2, .2; "": those in graph.path'
         ),
     ] = ""
     node_data_by: Annotated[

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import NODEFAULT, structs
@@ -18,13 +18,18 @@ from app.text import toml_value
 
 def to_toml(case: Case) -> str:
     """The case with every key and its value; loading the text gives an equal case."""
+    return _toml(case, lambda keys: TRAIN_TABLES[keys].partition("absent: ")[2].rstrip("."))
+
+
+def _toml(case: Case, absent: Callable[[Keys], str]) -> str:
+    """The text; absent: what is said of a table that is."""
     lines = [f"seed = {case.seed}"]
     for keys in all_tables():
         table: Any = case
         for key in keys:
             table = getattr(table, key)
         if table is None:
-            lines += ["", f"# [{'.'.join(keys)}] is absent: the graphs of [graph]"]
+            lines += ["", f"# [{'.'.join(keys)}] is absent: {absent(keys)}"]
             continue
         lines += ["", f"[{'.'.join(keys)}]"]
         for each in structs.fields(table):
@@ -71,7 +76,10 @@ def case_digest(case: Case) -> str:
         checkpoint=CheckpointCase(),
         output=OutputCase(),
     )
-    return hashlib.sha256(to_toml(digested).encode()).hexdigest()
+    text = _toml(
+        digested, lambda keys: "the graphs of [graph]"
+    )  # digests do not hang on what is told to people
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _without_folders(graphs: GraphCase) -> GraphCase:

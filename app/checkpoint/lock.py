@@ -38,6 +38,13 @@ def take(folder: str, force: bool = False) -> str:
     raise CaseError(f"{folder}: another job has just begun to write to it; name another folder by --out")
 
 
+def refuse_held(folder: str, force: bool = False) -> None:
+    """Raises CaseError where another job may be at work in a folder; takes nothing over."""
+    path = os.path.join(folder, NAME)
+    if os.path.lexists(path):
+        _judge(path, force)
+
+
 def release(folder: str) -> None:
     """Unlock a folder that this process has locked."""
     path = os.path.join(folder, NAME)

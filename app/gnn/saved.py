@@ -12,6 +12,7 @@ from app.gnn.archive import load_archive, refusing, save_archive
 from app.gnn.goals import Goal, goal_of
 from app.gnn.model import Model
 from app.gnn.scale import Scale
+from app.graphs.formats.source import shown
 from app.graphs.nodes.data import NodeData
 
 ARCHITECTURE = (
@@ -31,6 +32,7 @@ class SavedModel:
     neighbours  graph.neighbours of the graph that it has learned on, "both" where that was undirected
     scale       of the numbers that it predicts; None: it predicts classes
     inputs      of the features that it reads; None: they are not brought to one
+    class_names [classes] what the data call the classes, ascending; empty: by their numbers
     """
 
     case: GnnCase
@@ -41,6 +43,7 @@ class SavedModel:
     neighbours: str = "both"
     scale: Scale | None = None
     inputs: Scale | None = None
+    class_names: tuple[str, ...] = ()
 
     @property
     def goal(self) -> Goal:
@@ -59,19 +62,26 @@ class SavedModel:
     def relabel(self, path: str, data: NodeData) -> NodeData:
         """Node data with labels numbered as in this model; refuses labels that it does not know."""
         if not data.classes:
-            return replace(data, class_ids=self.class_ids)
+            return replace(data, class_ids=self.class_ids, class_names=self.class_names)
         values, several = self.scale is not None, self.multilabel or self.scale is not None
         kinds = data.multilabel, data.values
         if kinds != (self.multilabel, values) or (several and data.classes != self.classes):
             raise GraphError(f"{path}: for {self._labels()}; the labels of these data are of another kind")
         if several:
             return data
-        at = np.minimum(np.searchsorted(self.class_ids, data.class_ids), self.classes - 1)
-        unknown = data.class_ids[self.class_ids[at] != data.class_ids]
+        if bool(self.class_names) != bool(data.class_names):
+            has, have = ("names", "numbers") if self.class_names else ("numbers", "names")
+            raise GraphError(f"{path}: knows classes by {has}, these data by {have}; the same would be right")
+        known, found = (np.array(x.class_names or x.class_ids) for x in (self, data))
+        at = np.minimum(np.searchsorted(known, found), self.classes - 1)
+        unknown = found[known[at] != found]
         if len(unknown):
-            raise GraphError(f"{path}: for {self._labels()}; these data have class {unknown[0]} besides")
+            other = shown(str(unknown[0]))
+            raise GraphError(f"{path}: for {self._labels()}; these data have class {other} besides")
         labels = np.where(data.labels >= 0, at[data.labels], -1).astype(np.int32)
-        return replace(data, labels=labels, classes=self.classes, class_ids=self.class_ids)
+        return replace(
+            data, labels=labels, classes=self.classes, class_ids=self.class_ids, class_names=self.class_names
+        )
 
     def _labels(self) -> str:
         return f"{self.classes} {self.goal.kind}"
@@ -89,6 +99,8 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
     }
     if saved.scale is not None:
         about["scale"] = saved.scale.told()
+    if saved.class_names:
+        about["class_names"] = list(saved.class_names)
     if saved.inputs is not None:
         about["inputs"] = saved.inputs.told()
     return save_archive(path, saved.arrays, "gnn", about)
@@ -104,6 +116,9 @@ def load_model(path: str) -> SavedModel:
         class_ids = np.array(msgspec.convert(manifest["class_ids"], list[int]), dtype=np.int64)
         if not len(class_ids) or (np.diff(class_ids) <= 0).any():
             raise GraphError(f"{path}: its classes are not numbers in ascending order")
+        names = tuple(msgspec.convert(manifest.get("class_names", []), list[str]))
+        if names and (len(names) != len(class_ids) or list(names) != sorted(set(names))):
+            raise GraphError(f"{path}: the names of its classes are not one for each, in ascending order")
         features = msgspec.convert(manifest["features"], int)
         heard = msgspec.convert(manifest.get("neighbours", "both"), str)
         scale = _scale(path, manifest["scale"], len(class_ids)) if case.goal == "values" else None
@@ -111,7 +126,7 @@ def load_model(path: str) -> SavedModel:
         several = bool(manifest["multilabel"])
         if several and scale is not None:
             raise GraphError(f"{path}: says that it predicts both numbers and labels")
-        found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs)
+        found = SavedModel(case, features, class_ids, several, arrays, heard, scale, inputs, names)
         wanted = Model(case, features, found.classes).shapes()
         if {name: array.shape for name, array in arrays.items()} != wanted:
             raise GraphError(f"{path}: its arrays are not those of the model that it describes")

@@ -85,6 +85,10 @@ def _dense(parts: list[DenseFeatures]) -> DenseFeatures:
 def _labels(parts: list[Labels]) -> Labels:
     _same(parts, "columns")
     n, first = sum(part.n for part in parts), parts[0]
+    if len(parts) == 1:
+        return first
+    if any(part.names for part in parts):
+        raise first.refuse("found names of classes; numbers would be right in a union of graphs")
     return Labels(n, first.columns, lambda: _chain(parts), first.refuse, values=first.values)
 
 

@@ -5,6 +5,7 @@ splits for every node besides, no rank anything else but its own rows. The rows 
 on the number of ranks.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -102,6 +103,8 @@ def load_node_data(
                 case.gnn.goal == "values",
             )
     data = deal_node_table(group, source, loaded, make_room)
+    if nodes is not None:
+        data = replace(data, warnings=(*nodes.warnings, *data.warnings))
     if table.splits == "random":
         data = with_random_splits(group, data, loaded, case.seed)
     return data
@@ -292,11 +295,13 @@ def _finish(
         labelled = ~np.isnan(labels[:, 0])
     elif labels is not None:
         labelled = (labels[:, 0] if multilabel else labels) >= 0
-    class_ids = np.arange(max(shape.labels, 0))
+    class_ids, class_names = np.arange(max(shape.labels, 0)), ()
     if shape.labels == 0:
         class_ids = _class_ids(group, source, labels[labelled])
         numbered = np.searchsorted(class_ids, labels).astype(np.int32)
         labels = np.where(labelled, numbered, np.int32(-1))
+        held = _first(group, source, "labels")
+        class_names = tuple(json.loads(group.broadcast_text(json.dumps(held.names if held else ()))))
     elif multilabel:
         labels = np.maximum(labels, 0).astype(np.uint8)
     warnings = ()
@@ -308,6 +313,7 @@ def _finish(
         features=features, labels=labels, labelled=labelled, **masks, classes=len(class_ids),
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
         counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
+        class_names=class_names,
     )  # fmt: skip
 
 
@@ -393,7 +399,7 @@ def all_in_test(group: Group, data: NodeData) -> NodeData:
 
 
 def with_random_splits(group: Group, data: NodeData, loaded: Loaded, seed: int) -> NodeData:
-    """Labelled nodes in train, val and test at random, 60 : 20 : 20. Ranks: all call."""
+    """Every labelled node in a set of its own draw: train, val, test by .6, .2, .2. Ranks: all call."""
     if data.labels is None:
         raise GraphError(
             f"{loaded.graph.name}: has no labels; splits need them: graph.labels = FILE would be right"
@@ -402,5 +408,7 @@ def with_random_splits(group: Group, data: NodeData, loaded: Loaded, seed: int) 
     old = own_old_rows(loaded, group.rank)
     flags[: len(old)] = random_splits(seed, old)
     masks = {name: (flags & bit > 0) & data.labelled for name, bit in SPLITS.items()}
-    sizes = group.sum_integers(np.array([mask.sum() for mask in masks.values()])).tolist()
-    return replace(data, **masks, counts=dict(zip(masks, sizes)))
+    counts = dict(zip(masks, group.sum_integers(np.array([mask.sum() for mask in masks.values()])).tolist()))
+    empty = " and ".join(name for name, count in counts.items() if not count)
+    said = f"{loaded.graph.name}: random splits leave {empty} empty (each node is drawn by itself)"
+    return replace(data, **masks, counts=counts, warnings=(*data.warnings, *([said] if empty else [])))

@@ -75,7 +75,7 @@ def _metis(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     try:
         import pymetis
     except ImportError:
-        right = 'pip install "lockstep[partition]", or another order, would be right'
+        right = "pip install pymetis, or another order, would be right"
         raise CaseError(f'graph.order = "metis": pymetis is not installed; {right}') from None
     n = len(indptr) - 1
     parts = min(PARTS, block_count(n), max(n, 1))

@@ -29,7 +29,7 @@ def open_pyplot(folder: RunFolder, log: Log) -> Any:
         matplotlib.use("Agg")
         import matplotlib.pyplot as plt
     except ImportError:
-        log.info("no plots: matplotlib is not installed (pip install 'lockstep[report]')")
+        log.info("no plots: matplotlib is not installed (pip install matplotlib)")
         return None
     return plt
 

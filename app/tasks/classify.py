@@ -19,7 +19,7 @@ from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel, check_fits, load_model, save_model
 from app.gnn.training import Fit, fit
 from app.graphs.graph import IN_A
-from app.graphs.ids import blank_between, plain_ids
+from app.graphs.ids import CONTROL, blank_between, plain_ids
 from app.graphs.nodes.data import NO_LABELS, SPLITS, NodeData
 from app.log import ToGo
 from app.memory.room import resident_bytes
@@ -148,6 +148,7 @@ def saved_of(done: Classified) -> SavedModel:
         done.neighbours,
         getattr(classifier.goal, "scale", None),
         classifier.inputs,
+        classifier.data.class_names,
     )
 
 
@@ -316,7 +317,6 @@ def gather_probabilities(context: Context, classifier: Classifier) -> np.ndarray
 def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     """weights.npz, predictions/NAME.txt, what [output] asks for by node, and the plots. Ranks: all call."""
     folder, group, case, classifier = context.folder, context.group, context.case, done.classifier
-    class_ids = classifier.data.class_ids
     ids = ids_everywhere(group, loaded.graph, loaded.rows)
     predicted = gather_predictions(context, loaded, classifier)
     with context.log.phase("write"), raise_together(group, "writing the results"):
@@ -324,7 +324,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
             note = f"{case.run.name}, seed {case.seed}, {done.fit.epochs} epochs"
             save_model(folder.file("weights.npz"), saved_of(done), note)
         folder.write_text(
-            f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted, class_ids)
+            f"predictions/{loaded.graph.name}.txt", _predictions_text(ids, predicted, classifier.data)
         )
     if case.output.embeddings:
         embedded = group.gather_host(
@@ -342,14 +342,15 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
         plot_breakdown(folder, context.log, {loaded.graph.name: classifier.engine.seconds})
 
 
-def _predictions_text(ids: np.ndarray, predicted: np.ndarray, class_ids: np.ndarray) -> str:
+def _predictions_text(ids: np.ndarray, predicted: np.ndarray, data: NodeData) -> str:
     """Lines `id class`, `id class class ...` where a node may have several, of values `id number ...`."""
-    blank = blank_between(ids)
+    blank = "\t" if any(" " in name for name in data.class_names) else blank_between(ids)
     if predicted.dtype.kind == "f":
         rows = ("".join(f"{blank}{value!s}" for value in row) for row in predicted)
         return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), rows))
     if predicted.ndim == 1:
-        pairs = zip(plain_ids(ids), class_ids[predicted].tolist())
-        return "".join(f"{i}{blank}{c}\n" for i, c in pairs)
-    chosen = ("".join(f"{blank}{c}" for c in class_ids[np.flatnonzero(row)].tolist()) for row in predicted)
+        pairs = zip(plain_ids(ids), data.called(predicted).tolist())
+        return "".join(f"{i}{blank}{CONTROL.sub('?', str(c))}\n" for i, c in pairs)
+    classes = (data.class_ids[np.flatnonzero(row)].tolist() for row in predicted)
+    chosen = ("".join(f"{blank}{c}" for c in each) for each in classes)
     return "".join(f"{i}{each}\n" for i, each in zip(plain_ids(ids), chosen))

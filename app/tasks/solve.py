@@ -56,17 +56,18 @@ def run_solve(context: Context) -> dict[str, Any]:
         graphs = context.within(grid).load(table, "instances", slice(grid.number, None, grid.groups))
         for loaded in graphs:
             refuse_unfit(context, problem, loaded)
+    graphs = _named_apart(context, grid, graphs)
     sizes = [loaded.graph.n for loaded in graphs if is_small(loaded)]
     largest = grid.across.max_integer(max(sizes, default=1))
     solve = _solve_one_by_one if grid.groups == 1 else _solve_at_once
-    used, instances, traced = set(), [], []
+    instances, traced = [], []
     answers = {i: context.keeper.recall(f"answer {i}") for i in range(count)}
     known = {i: state for i, state in answers.items() if state is not None}
     for entry, text, solved in solve(context, grid, problem, policy, graphs, largest, known):
         instances.append(entry)
         traced += [] if solved is None else [solved]
         if context.folder is not None and context.case.output.solutions:
-            _write_solution(context, _file_name(entry["name"], used), text)
+            _write_solution(context, _file_name(entry["name"]), text)
         if count <= LISTED:
             _say(context, entry)
     _table(context, instances)
@@ -76,6 +77,33 @@ def run_solve(context: Context) -> dict[str, Any]:
         plot_solves(context.folder, context.log, traced[:DRAWN])
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
+
+
+def _named_apart(context: Context, grid: Grid, graphs: list[Loaded]) -> list[Loaded]:
+    """This group's graphs, each with a name that no other graph of the case has. Ranks: all call."""
+    mine = json.dumps([loaded.graph.name for loaded in graphs])
+    groups = [json.loads(text) for text in context.group.gather_texts(mine)[:: grid.group.size]]
+    every = {i * grid.groups + g: name for g, names in enumerate(groups) for i, name in enumerate(names)}
+    apart = dict(zip(sorted(every), names_apart([every[number] for number in sorted(every)])))
+    called = [apart[grid.number + i * grid.groups] for i in range(len(graphs))]
+    return [
+        loaded if name == loaded.graph.name else replace(loaded, graph=replace(loaded.graph, name=name))
+        for loaded, name in zip(graphs, called)
+    ]
+
+
+def names_apart(names: list[str]) -> list[str]:
+    """Names of graphs with a number behind those whose file name an earlier one has."""
+    first = {_file_name(name): i for i, name in reversed(list(enumerate(names)))}
+    used, found = set(first), []
+    for i, name in enumerate(names):
+        new, number = name, 1
+        while first[_file_name(name)] != i and _file_name(new) in used:
+            number += 1
+            new = f"{name}-{number}"
+        used.add(_file_name(new))
+        found.append(new)
+    return found
 
 
 def unread_tables(case: Case) -> list[str]:
@@ -214,15 +242,9 @@ def solve_graph(
 # ---- what is written and said -----------------------------------------------------------------------------
 
 
-def _file_name(graph: str, used: set[str]) -> str:
-    """The name of a graph as a file name, with a number where that is taken."""
-    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in graph) or "graph"
-    name, number = plain, 1
-    while name in used:
-        number += 1
-        name = f"{plain}-{number}"
-    used.add(name)
-    return name
+def _file_name(graph: str) -> str:
+    """The name of a graph as a file name."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in graph) or "graph"
 
 
 def _write_solution(context: Context, name: str, text: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.formats.frames import columns_of, is_frame, number_nodes
+from app.graphs.formats.source import shown
 from app.graphs.given import rows_by_node, unmasked
 from app.graphs.graph import Graph
 from app.graphs.stream import EdgeStream
@@ -35,7 +36,8 @@ def stream_of_object(
 
     An array is an adjacency matrix where it is square: [n, n] weights, zero for no edge; else [m, 2] pairs of
     node numbers, or [m, 3] with a weight. So two edges without and three with weights have no form as an
-    array; a DataFrame or a SciPy matrix does.
+    array; a DataFrame, a SciPy matrix or a list of tuples does: each is an edge (u, v) or (u, v, weight),
+    however many there are.
     A DataFrame has two columns of nodes, whole numbers or texts, and perhaps one of weights: its nodes are
     those that occur, in ascending order.
     NetworkX edge attributes `weight` become edge weights where every edge has one. An entry [i, j], a pair
@@ -53,7 +55,10 @@ def stream_of_object(
         return _array(unmasked("graph", graph), name, counts), None
     if is_frame(graph):
         return _frame(graph, name, counts)
-    needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame or a file name is needed"
+    if _is_edges(graph):
+        return _array(_edges(graph), name, counts, edges=True), None
+    needed = "a NetworkX graph, a SciPy sparse matrix, a NumPy array, a DataFrame, a list of tuples (u, v) "
+    needed += "or a file name is needed"
     raise GraphError(f"graph: {needed}, got {type(graph)}")
 
 
@@ -77,9 +82,25 @@ def _kind(given: Any) -> str:
     return str(type(given))
 
 
-def _array(array: np.ndarray, name: str, counts: str) -> EdgeStream:
-    """A dense adjacency matrix, or pairs of node numbers, perhaps with weights."""
-    square = array.ndim == 2 and array.shape[0] == array.shape[1]
+def _is_edges(graph: Any) -> bool:
+    """Whether this is a list of tuples, each of two or each of three."""
+    if not isinstance(graph, list | tuple) or not all(isinstance(each, tuple) for each in graph):
+        return False
+    return {len(each) for each in graph} in ({2}, {3})
+
+
+def _edges(graph: list[tuple[Any, ...]] | tuple[tuple[Any, ...], ...]) -> np.ndarray:
+    """[m, 2] or [m, 3] of a list of tuples. Raises GraphError."""
+    for each in graph:
+        if not all(isinstance(value, Real) and not isinstance(value, bool | np.bool_) for value in each):
+            right = "numbers of nodes would be right (names: a DataFrame or a NetworkX graph)"
+            raise GraphError(f"graph: found edge {shown(repr(each))}; {right}")
+    return np.array(graph)
+
+
+def _array(array: np.ndarray, name: str, counts: str, edges: bool = False) -> EdgeStream:
+    """A dense adjacency matrix, or pairs of node numbers, perhaps with weights; edges: never a matrix."""
+    square = array.ndim == 2 and array.shape[0] == array.shape[1] and not edges
     if square and array.dtype.kind in "iufb":
         rows, columns = np.nonzero(array)
         directed = bool(((array != array.T) & (array != 0) & (array.T != 0)).any())

@@ -1,6 +1,7 @@
 """Edge lists whose node ids are names: "u v", perhaps with a weight, between tabs, commas or blanks."""
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,8 +14,14 @@ from app.graphs.ids import RULES, check_text, fault_of_name, name_array
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.weights import kept_weights
 
-# First two fields of tables that `convert` and others write: column names, not an edge.
-TITLES = {("source", "target"), ("from", "to"), ("src", "dst"), ("node1", "node2")}
+# First two fields of tables that `convert` and others write, without _, - and blanks: no edge.
+TITLES = {
+    ("source", "target"), ("sourceid", "targetid"), ("src", "dst"), ("src", "dest"), ("srcid", "dstid"),
+    ("from", "to"), ("fromid", "toid"), ("fromnode", "tonode"), ("fromnodeid", "tonodeid"), ("u", "v"),
+    *((f"{kind}{one}", f"{kind}{two}") for kind in ("id", "node", "nodeid", "vertex", "gene", "protein")
+      for one, two in ("12", "ab")),
+}  # fmt: skip
+FEW = 5  # lines of a file of which little can be said by what occurs again
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,31 @@ def _is_title(fields: list[bytes]) -> bool:
     """Whether a file's first line names columns: its third field is no number, or the first two are known."""
     if len(fields) == 3 and not NUMBER_START.match(fields[2]):
         return True
-    return tuple(field.decode().lower() for field in fields[:2]) in TITLES
+    return tuple(re.sub("[-_ ]", "", field.decode().lower()) for field in fields[:2]) in TITLES
+
+
+class _First:
+    """Looks whether a name of a file's first line occurs again: it may be a title that nobody knows.
+
+    ends   the numbers of its two names, once they are known
+    """
+
+    def __init__(self) -> None:
+        self.ends: np.ndarray | None = None
+        self.rows = self.again = 0
+
+    def see(self, u: np.ndarray, v: np.ndarray) -> None:
+        """The numbers of the names of the next rows [k]."""
+        if self.ends is None and len(u):
+            self.ends, self.again = np.array([u[0], v[0]]), -1
+        if self.again <= 0 and len(u):
+            self.again += int(np.count_nonzero(np.isin(u, self.ends) | np.isin(v, self.ends)))
+        self.rows += len(u)
+
+    @property
+    def alone(self) -> bool:
+        """Whether there are many rows, and no other has its names."""
+        return self.rows > FEW and not self.again
 
 
 def _fields(source: Source, form: Form, content: bytes, number: int) -> list[bytes]:
@@ -88,10 +119,18 @@ def _fields(source: Source, form: Form, content: bytes, number: int) -> list[byt
 def _stream(source: Source, form: Form, skip: int) -> EdgeStream:
     def chunks(stream: EdgeStream) -> Iterator[Chunk]:
         numbers: dict[bytes, int] = {}
+        first = _First()
         for text, line in source.pieces(skip):
             plain = blank_out(text, COMMENTS) if b"#" in text or b"%" in text else text
             check_text(source, plain, line, "\n" if form.between == "," else "\t\n")
-            yield _rows(source, form, plain, line, numbers)
+            rows = _rows(source, form, plain, line, numbers)
+            first.see(*rows[:2])
+            yield rows
+        if first.alone and not skip:
+            known = list(numbers)
+            names = shown(b" ".join(known[i] for i in first.ends))
+            said = "neither name of the first edge occurs again; a title (names of columns) begins with #"
+            source.warnings.append(f"{source.where}: '{names}': {said}")
         stream.ids = name_array(list(numbers))
 
     return EdgeStream(

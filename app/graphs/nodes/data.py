@@ -66,6 +66,7 @@ class Labels:
              for no label; or of values float64 [k, columns], a row of NaN for no label
     order    as that of DenseFeatures
     values   whether they are numbers (gnn.goal = "values")
+    names    of the classes 0, 1, ..., ascending, each of some node; empty: classes are numbers
     """
 
     n: int
@@ -74,6 +75,7 @@ class Labels:
     refuse: Refuse
     order: np.ndarray | None = None
     values: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +131,7 @@ class NodeData:
     train, val, test   [n_own] bool
     classes       how many; of values the columns
     class_ids     [classes] int64, the file's own numbers of the classes, ascending
+    class_names   [classes] the names that classes have in place of numbers, ascending; empty: none
     values        whether labels are numbers to be predicted
     width         F, 0 without features
     counts        nodes of all ranks in train, val and test
@@ -148,6 +151,11 @@ class NodeData:
     counts: dict[str, int]
     warnings: tuple[str, ...] = ()
     values: bool = False
+    class_names: tuple[str, ...] = ()
+
+    def called(self, classes: np.ndarray) -> np.ndarray:
+        """What the data call classes [k]: their numbers, or their names."""
+        return (np.array(self.class_names) if self.class_names else self.class_ids)[classes]
 
 
 # ---- checks that all sources share ------------------------------------------------------------------------

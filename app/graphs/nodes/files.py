@@ -21,7 +21,15 @@ from app.graphs.nodes.arrays import (
 )
 from app.graphs.nodes.data import NodeTable
 from app.graphs.nodes.keyed import Nodes, keyed
-from app.graphs.nodes.text import text_features, text_labels, text_splits, text_values
+from app.graphs.nodes.text import (
+    has_number,
+    is_label,
+    is_split,
+    text_features,
+    text_labels,
+    text_splits,
+    text_values,
+)
 from app.graphs.union import unite_tables
 
 # (path, limits, whether its splits are wanted) -> what it says
@@ -89,7 +97,7 @@ def check_node_file(path: str, limits: Limits) -> None:
 def read_features(path: str, limits: Limits, nodes: Nodes | None = None) -> Any:
     """Features: an .npy matrix, an .npz with one or with CSR arrays (as scipy.sparse.save_npz has), text."""
     if nodes is not None:
-        return keyed(text_features, _text(path, limits), nodes)
+        return keyed(text_features, has_number, _text(path, limits), nodes)
     arrays = open_arrays(path, limits)
     if arrays is None:
         return text_features(Source(path, limits))
@@ -105,7 +113,7 @@ def read_labels(path: str, limits: Limits, nodes: Nodes | None = None, values: b
     """Labels, or values: an .npy array, the array `labels` or `label` of an .npz, or text."""
     read = text_values if values else text_labels
     if nodes is not None:
-        return keyed(read, _text(path, limits), nodes)
+        return keyed(read, has_number if values else is_label, _text(path, limits), nodes)
     arrays = open_arrays(path, limits)
     if arrays is None:
         return read(Source(path, limits))
@@ -118,7 +126,7 @@ def read_labels(path: str, limits: Limits, nodes: Nodes | None = None, values: b
 def read_splits(path: str, n: int, limits: Limits, nodes: Nodes | None = None) -> Any:
     """Splits: an .npz of masks, lists of nodes or node types, a folder of lists as OGB has them, or text."""
     if nodes is not None:
-        return keyed(text_splits, _text(path, limits), nodes)
+        return keyed(text_splits, is_split, _text(path, limits), nodes)
     if ogb.is_folder(path):
         return ogb.read_split(path, n, limits)
     arrays = open_arrays(path, limits)

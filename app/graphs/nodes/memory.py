@@ -1,6 +1,7 @@
 """Features, labels and splits that are arrays in memory, as a NodeTable: for calls from Python."""
 
 from collections.abc import Iterable, Iterator, Set, Sized
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -28,18 +29,22 @@ from app.graphs.nodes.data import (
 
 def table_of_arrays(
     features: Any = None, labels: Any = None, train: Any = None, val: Any = None, test: Any = None,
-    n: int = 0, values: bool = False,
+    n: int = 0, values: bool = False, names: Iterable[str] = (),
 ) -> NodeTable:  # fmt: skip
     """The table of arrays whose rows are in the order of the graph's rows.
 
     features   [n, F] numbers, or a SciPy sparse matrix     labels   [n] classes, or [n, C] of 0 and 1
     train, val, test   [n] bool, or node numbers            n   nodes of the graph
     values     labels are numbers to be predicted, [n] or [n, C], NaN for none
+    names      of the classes 0, 1, ..., where they have names
     """
     sets = {name: values for name, values in zip(SPLITS, (train, val, test)) if values is not None}
+    told = None
+    if labels is not None:
+        told = _values(labels) if values else replace(_labels(labels), names=tuple(names))
     return NodeTable(
         None if features is None else _features(features),
-        None if labels is None else _values(labels) if values else _labels(labels),
+        told,
         _splits(sets, n) if sets else None,
     )
 

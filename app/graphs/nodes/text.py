@@ -1,7 +1,7 @@
 """Features, labels and splits in text files: one line for each node, in the order of the graph's ids.
 
 Fields are separated by blanks or by commas; blank lines and lines that start with # are skipped. Text may be
-packed, as graph files may.
+packed, as graph files may. Classes may have names: the rest of a line.
 """
 
 import io
@@ -11,7 +11,9 @@ import numpy as np
 
 from app.graphs.formats.source import Source, shown
 from app.graphs.formats.text import LARGEST_ID, read_id
+from app.graphs.ids import check_text, fault_of_name
 from app.graphs.nodes.data import (
+    MOST_CLASSES,
     SPLITS,
     DenseFeatures,
     Labels,
@@ -25,6 +27,10 @@ from app.graphs.nodes.data import (
 
 WORDS = {b"train": SPLITS["train"], b"val": SPLITS["val"], b"valid": SPLITS["val"], b"test": SPLITS["test"]}
 WORDS |= {b"validation": SPLITS["val"], b"none": 0, b"-": 0}
+NO_CLASS = {b"-1", b"-", b"none"}  # of nodes without a label, among names of classes
+NUMBER = "a number would be right"
+SEVERAL = "0 or 1 for each class, or one name (in quotes where it has a comma), would be right"
+CLASS = "a class from 0, -1 for none, or names of classes in all lines, would be right"
 
 
 def text_features(source: Source) -> DenseFeatures:
@@ -34,11 +40,16 @@ def text_features(source: Source) -> DenseFeatures:
 
 
 def text_labels(source: Source) -> Labels:
-    """One class for each node, or one 0 or 1 for each class."""
+    """One class for each node, a number or a name, or one 0 or 1 for each class."""
     n, width = _shape(source)
+    if names := _class_names(source):
+        numbers = {name: i for i, name in enumerate(names)}
+        called = tuple(name.decode() for name in names)
+        return Labels(n, 0, lambda: _numbered(source, numbers), source.error, names=called)
     several = width > 1
     check = class_bits if several else (lambda values, *place: class_numbers(values[:, 0], *place))
-    return Labels(n, width if several else 0, lambda: _checked(source, width, check), source.error)
+    right = SEVERAL if several else CLASS
+    return Labels(n, width if several else 0, lambda: _checked(source, width, check, right), source.error)
 
 
 def text_values(source: Source) -> Labels:
@@ -51,12 +62,30 @@ def text_splits(source: Source) -> Splits:
     """One word for each node: train, val, test or none."""
     found = bytearray()
     for number, line in data_lines(source):
-        word = line.strip(b' \t\r"').lower()
+        word = _word(line)
         if word not in WORDS:
             right = "train, val, test or none would be right"
             raise source.error(f"found '{shown(word)}'; {right}", number)
         found.append(WORDS[word])
     return Splits(np.frombuffer(bytes(found), dtype=np.uint8), source.error)
+
+
+def has_number(source: Source, line: bytes) -> bool:
+    """Whether some field of a line of features or values is a number; the file plays no part."""
+    return any(map(_is_number, _fields(line)))
+
+
+def is_label(source: Source, line: bytes) -> bool:
+    """Whether a line of labels is one: numbers, or a name that another line of the file has too."""
+    if has_number(source, line) or _word(line) in NO_CLASS:
+        return True
+    name = _class_name(line)
+    return sum(_class_name(each) == name for _, each in data_lines(source)) > 1
+
+
+def is_split(source: Source, line: bytes) -> bool:
+    """Whether a line of splits is one of their words; the file plays no part."""
+    return _word(line) in WORDS
 
 
 def text_integers(source: Source, last: int = LARGEST_ID) -> np.ndarray:
@@ -86,6 +115,10 @@ def _shape(source: Source) -> tuple[int, int]:
     return sum(_count(text) for text, _ in source.pieces()), len(_fields(first))
 
 
+def _word(line: bytes) -> bytes:
+    return line.strip(b' \t\r"').lower()
+
+
 def _count(text: bytes) -> int:
     """Data lines of a piece of text."""
     marks = (b"#", b"\n\n", b" \n", b"\t\n")  # of lines that may hold nothing
@@ -98,11 +131,50 @@ def _fields(line: bytes) -> list[bytes]:
     return line.split(b",") if b"," in line else line.split()
 
 
-def _checked(source: Source, width: int, check: Callable[..., np.ndarray]) -> Iterator[np.ndarray]:
+def _class_names(source: Source) -> list[bytes]:
+    """The names of classes in a file, ascending; none where they are numbers. The first label decides."""
+    found: set[bytes] = set()
+    for number, line in data_lines(source):
+        if _word(line) in NO_CLASS:
+            continue
+        name = _class_name(line)
+        quoted = name != line.strip(b" \t\r")
+        if not found and (has_number(source, line) or (b"," in line and not quoted)):
+            return []
+        check_text(source, name, number)
+        fault = fault_of_name(name)
+        if fault is None and (_is_number(name) or (b"," in name and not quoted)):
+            fault = f"found '{shown(name)}' among names of classes"
+        if fault is None and len(found) == MOST_CLASSES and name not in found:
+            fault = f"found more than {MOST_CLASSES} names of classes"
+        if fault is not None:
+            raise source.error(f"{fault}; one name, or -1 for none, in all lines would be right", number)
+        found.add(name)
+    return sorted(found)
+
+
+def _class_name(line: bytes) -> bytes:
+    """What a line calls a class: all of it, without quotes around it."""
+    name = line.strip(b" \t\r")
+    quoted = len(name) > 1 and name[:1] == name[-1:] == b'"'
+    return name[1:-1].replace(b'""', b'"').strip(b" ") if quoted else name
+
+
+def _numbered(source: Source, numbers: dict[bytes, int]) -> Iterator[np.ndarray]:
+    """The numbers of the classes in each piece of text."""
+    for text, _ in source.pieces():
+        lines = [line for line in text.split(b"\n") if line.strip(b" \t") and not line.startswith(b"#")]
+        found = [-1 if _word(line) in NO_CLASS else numbers[_class_name(line)] for line in lines]
+        yield np.array(found, dtype=np.int64)
+
+
+def _checked(
+    source: Source, width: int, check: Callable[..., np.ndarray], right: str = NUMBER
+) -> Iterator[np.ndarray]:
     """The rows of each piece of text as `check` returns them."""
     at = 0
     for text, line in source.pieces():
-        values = _numbers(source, text, line, width)
+        values = _numbers(source, text, line, width, right)
         yield check(values, at, _at_line(source, text, line))
         at += len(values)
 
@@ -113,7 +185,7 @@ def _at_line(source: Source, text: bytes, line: int) -> Refuse:
     return lambda message: source.error(f"{message} (lines {line}..{last})")
 
 
-def _numbers(source: Source, text: bytes, line: int, width: int) -> np.ndarray:
+def _numbers(source: Source, text: bytes, line: int, width: int, right: str) -> np.ndarray:
     """[rows, width] float64."""
     comma = b"," in text
     try:
@@ -121,12 +193,12 @@ def _numbers(source: Source, text: bytes, line: int, width: int) -> np.ndarray:
             io.BytesIO(text), dtype=np.float64, ndmin=2, comments=None, delimiter="," if comma else None
         )
     except ValueError:
-        return _slowly(source, text, line, width)
+        return _slowly(source, text, line, width, right)
     fits = values.shape[1] == width and len(values) == _count(text)
-    return values if fits else _slowly(source, text, line, width)
+    return values if fits else _slowly(source, text, line, width, right)
 
 
-def _slowly(source: Source, text: bytes, line: int, width: int) -> np.ndarray:
+def _slowly(source: Source, text: bytes, line: int, width: int, right: str) -> np.ndarray:
     """The rows, one line at a time; raises for the first line that is wrong."""
     rows = []
     for number, found in enumerate(text.split(b"\n"), line):
@@ -134,18 +206,24 @@ def _slowly(source: Source, text: bytes, line: int, width: int) -> np.ndarray:
             continue
         fields = _fields(found)
         if len(fields) != width:
-            right = f"{width}, as in the first line, would be right"
-            raise source.error(f"found {len(fields)} fields in '{shown(found)}'; {right}", number)
-        rows.append([_number(source, field, number) for field in fields])
+            wanted = f"{width}, as in the first line, would be right"
+            raise source.error(f"found {len(fields)} fields in '{shown(found)}'; {wanted}", number)
+        rows.append([_number(source, field, number, right) for field in fields])
     return np.array(rows, dtype=np.float64).reshape(len(rows), width)
 
 
-def _number(source: Source, field: bytes, line: int) -> float:
+def _number(source: Source, field: bytes, line: int, right: str) -> float:
     """The number in a field."""
     plain = field.strip(b" \t")
+    if not _is_number(plain):
+        raise source.error(f"found '{shown(field)}'; {right}", line)
+    return float(plain)
+
+
+def _is_number(field: bytes) -> bool:
+    """Whether a field holds a number."""
     try:
-        if b"_" in plain:  # float() would take it
-            raise ValueError
-        return float(plain)
+        float(field)
     except ValueError:
-        raise source.error(f"found '{shown(field)}'; a number would be right", line) from None
+        return False
+    return b"_" not in field  # float() would take it

@@ -27,6 +27,7 @@ from app.tasks.studies.gnn_subjects import (
     with_settings,
 )
 from app.tasks.studies.quality import digest_text
+from app.text import show
 
 MEASURED = (
     "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std",
@@ -40,12 +41,12 @@ def run_models(context: Context) -> dict[str, Any]:
     """Every layer kind on every data set. Ranks: all call."""
     rows, digests = [], {}
     case, models = context.case, context.case.study.models
+    _refuse_doubled(models)
     for subject in subjects(context, lambda recipe: [_model(case, recipe, text) for text in models]):
         for text in models:
-            (kind, settings), gnn = split_settings(text), _model(case, subject.gnn, text)
+            name, gnn = _name(text), _model(case, subject.gnn, text)
             key = _key(subject, text)
             measured, digests[key] = cell(context, key, partial(measure, subject, gnn))
-            name = " ".join([kind, *(key for key, value in settings.items() if value == "true")])
             rows.append({"dataset": subject.name, "model": name, **measured, "recipe": subject.recipe})
             _say(context, f"{subject.name} {name}", rows[-1])
             _write(context, "models.csv", COLUMNS, rows)
@@ -70,6 +71,22 @@ def run_depth(context: Context) -> dict[str, Any]:
     if context.folder is not None and context.case.output.plots:
         _plot_depth(context, rows)
     return {"digest": digest_text(digests), "rows": rows, "instances": []}
+
+
+def _name(text: str) -> str:
+    """What the table calls a layer kind with its settings."""
+    kind, settings = split_settings(text)
+    return " ".join([kind, *(f"{key}={value}" for key, value in settings.items())])
+
+
+def _refuse_doubled(models: list[str]) -> None:
+    """Refuse a layer kind that is there twice with the same settings. Raises CaseError."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for text in models:
+        model = split_settings(text)
+        if model in found:
+            raise CaseError(f"study.models: found {show(_name(text))} twice; each once would be right")
+        found.append(model)
 
 
 def _model(case: Case, recipe: GnnCase, text: str) -> GnnCase:
@@ -152,8 +169,13 @@ def _write(context: Context, name: str, columns: tuple[str, ...], rows: list[dic
 def _plot_models(context: Context, rows: list[dict[str, Any]]) -> None:
     """Test accuracy by data set and model, with its standard deviation."""
     bars: dict[str, dict[str, tuple[float, float]]] = {}
-    for row in rows:
-        bars.setdefault(row["dataset"], {})[row["model"]] = row["test_mean"], row["test_std"] or 0.0
+    recipes = {(row["dataset"], row["recipe"]) for row in rows}
+    names = [dataset for dataset, _ in recipes]
+    for row in rows:  # a data set may be there twice, with other settings
+        dataset = row["dataset"]
+        several = names.count(dataset) > 1 and row["recipe"]
+        bar = row["test_mean"], row["test_std"] or 0.0
+        bars.setdefault(f"{dataset} {row['recipe']}" if several else dataset, {})[row["model"]] = bar
     lowest = max(0.0, min(row["test_mean"] for row in rows) - 0.1)
     plot_bars(context.folder, context.log, bars, "models.png", "test accuracy or micro F1", lowest)
 
