@@ -274,7 +274,8 @@ def classify(
         each = gather_probabilities(context, done.classifier)
         if loaded.order_all is not None:
             each[loaded.order_all] = each.copy()
-        likely = [each, classes.named(done.classifier.data.class_ids)]
+        known = done.classifier.data
+        likely = [each, known.called(np.arange(known.classes))]
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,

@@ -826,7 +826,9 @@ def test_as_many_evaluations_as_a_rollout_takes_give_it_again(seed):
         less: solve(graph, "mds", settings=settings | {"search.evaluations": whole.policy_evaluations - less})
         for less in (0, 1)
     }
-    assert (limited[0].nodes, limited[0].source, limited[1].source) == (whole.nodes, "learned", "greedy")
+    assert (limited[0].nodes, limited[0].source) == (whole.nodes, "learned")
+    assert limited[1].policy_evaluations == whole.policy_evaluations - 1
+    assert limited[1].feasible and limited[1].objective >= whole.objective  # its rest is greedy
 
 
 def test_a_time_limit_of_the_policy_alone_is_that_of_its_bounds_and_baselines(monkeypatch):

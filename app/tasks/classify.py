@@ -335,7 +335,8 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     if case.output.probabilities:
         likely = gather_probabilities(context, classifier)
         with raise_together(group, "writing the probabilities"):
-            columns = {"classes": class_ids, "probabilities": likely}
+            named = classifier.data.called(np.arange(classifier.data.classes))
+            columns = {"classes": named, "probabilities": likely}
             folder.write_arrays(f"probabilities/{loaded.graph.name}.npz", ids=ids, **columns)
     if case.output.plots:
         plot_training(folder, context.log, done.fit.records, score=next(iter(classifier.goal.told)))
