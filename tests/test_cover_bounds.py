@@ -58,6 +58,25 @@ def by_cliques(graph, weights, rounds=5):
     return found
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 9, 200])
+def test_columns_of_a_clique_cover_are_those_of_its_cliques_one_by_one(n):
+    for seed, most in enumerate((1, 2, 4, 50, 1 << 40)):
+        draws = np.random.default_rng(seed)
+        search = CliqueSearch(Rows(from_edges(n, [], [])), draws.integers(0, most + 1, n))
+        search.clique[:] = draws.integers(0, draws.integers(1, n + 2), n)
+        weights, lists, value = search._weights, [], []
+        for clique in np.unique(search.clique):
+            nodes = sorted(np.flatnonzero(search.clique == clique), key=lambda v: (weights[v], v))
+            for i, before in enumerate([0, *weights[nodes[:-2]]][: len(nodes) - 1]):
+                if weights[nodes[i]] > before:
+                    lists.append(np.array(nodes[i:]))
+                    value.append(weights[nodes[i]] - before)
+        found, values = search.columns()
+        assert values.dtype == np.int64 and values.tolist() == value
+        for mine, right in zip(vars(found).values(), vars(columns_of(lists, True)).values()):
+            assert mine.dtype == right.dtype and np.array_equal(mine, right)
+
+
 def by_cycles(graph, weights):
     return cycle_packing(graph, weights)
 

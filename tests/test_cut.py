@@ -12,6 +12,7 @@ from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
 from app.native import cut_search
 from app.rng import SplitMix
+from app.search.cut import baselines
 from app.search.cut import search as cut
 from app.search.cut.baselines import CUT_BASELINES
 from app.search.cut.plain import LEVELS, LOG_BITS, logs
@@ -463,6 +464,19 @@ def test_a_baseline_is_a_local_or_a_greedy_optimum(name):
         if name in ("descent", "restarts"):
             assert (brute_values(graph, sides ^ np.eye(graph.n, dtype=bool)) <= cut_value(graph, sides)).all()
         assert np.array_equal(sides, CUT_BASELINES[name](graph)[0])
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", CUT_BASELINES)
+def test_baselines_are_the_same_compiled_and_plain(name, monkeypatch):
+    monkeypatch.setattr(baselines, "TABU_FLIPS", 700)
+    graphs = [random_graph(seed, kind, 30) for seed in range(6) for kind in KINDS]
+    # Nodes that fill blocks of 64 and that do not, resting for long and hardly.
+    graphs += [
+        sparse_graph(n, each * n, n, signed) for n in (64, 65, 300) for each in (2, 9) for signed in (0, 1)
+    ]
+    for graph in [from_edges(0, [], []), from_edges(1, [], []), *graphs]:
+        assert np.array_equal(*(CUT_BASELINES[name](graph, compiled)[0] for compiled in (True, False)))
 
 
 def test_greedy_cuts_half_of_the_weight():

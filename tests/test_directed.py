@@ -23,7 +23,7 @@ from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.model import Model
 from app.graphs.graph import IN_A, IN_TRANSPOSE
-from app.graphs.rows import WeightedArcs, row_builder
+from app.graphs.rows import ListedArcs, row_builder
 from app.graphs.union import unite
 from app.model import gnn_memory
 from app.model.node_plan import training_of
@@ -66,12 +66,12 @@ def heard_matrix(graph, neighbours):
 def test_rows_say_which_directions_there_are(n, m, seed, weighted, neighbours):
     draws = np.random.default_rng(seed)
     arcs = draws.integers(0, n, (m, 2)).astype(np.uint32)
-    weights = draws.integers(0, 5, m).astype(np.float32) if weighted else None
+    weights = draws.integers(-2, 3, m).astype(np.float32) if weighted else None
     counts = np.bincount(arcs.reshape(-1).astype(np.int64), minlength=n)
     builder = row_builder(n, 0, counts, weighted, neighbours)
     builder.add_pairs(arcs, weights)
     built = builder.finish()
-    listed = WeightedArcs(n, 0, counts, weighted, neighbours)
+    listed = ListedArcs(n, 0, counts, weighted, neighbours)
     listed.add_pairs(arcs, weights)
     for mine, other in zip(built, listed.finish()):
         assert np.array_equal(mine, other) and getattr(mine, "dtype", 0) == getattr(other, "dtype", 0)

@@ -315,7 +315,9 @@ def test_runs_write_check_start_and_resume_by_name(tmp_path):
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize("between", [" ", "\t", ","])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_plain_lines_are_what_they_are_one_by_one(tmp_path, monkeypatch, between, weighted):
+@pytest.mark.parametrize("piece", [1 << 22, 300])
+def test_plain_lines_are_what_they_are_one_by_one(tmp_path, monkeypatch, between, weighted, piece):
+    monkeypatch.setattr("app.graphs.formats.source.PIECE_BYTES", piece)
     third = [f"{between}{i % 7 - 2.5}" if weighted else "" for i in range(200)]
     lines = [f"n{i % 17}{between}{chr(200 + i % 31)}x{i % 5}{third[i]}\n" for i in range(200)]
     (tmp_path / "g.txt").write_text("".join(lines))

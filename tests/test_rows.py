@@ -98,6 +98,51 @@ def test_every_builder_makes_the_same_rows(kind, graph):
     same(found, reference(n, 0, n, ends, None))
 
 
+@given(graph=raw_edges(), ranks=st.integers(0, 3))
+@settings(max_examples=150, deadline=None)
+def test_of_repeats_the_largest_weight_is_kept(graph, ranks):
+    n, ends = graph
+    few = np.array([-np.inf, -2.5, -1e-45, -0.0, 0.0, 1e-45, 3, np.inf], dtype=np.float32)
+    weights = few[np.random.default_rng(n).integers(0, len(few), len(ends))]
+    offsets = np.array([0, *sorted(n * (r + 1) // (ranks + 1) for r in range(ranks)), n])
+    entries, dealt, sizes = kernels.deal_pairs(ends, weights, offsets, n)
+    firsts = np.concatenate([[0], np.cumsum(sizes)])
+    for (lo, hi), (start, stop) in zip(pairwise(offsets.tolist()), pairwise(firsts.tolist())):
+        counts = np.bincount(entries[start:stop, 0].astype(np.int64) - lo, minlength=hi - lo)
+        builders = rows.row_builder(n, lo, counts, True), rows.ListedRows(n, lo, counts, True)
+        for builder in builders:
+            for part in (slice(start, (start + stop) // 2), slice((start + stop) // 2, stop), slice(0, 0)):
+                builder.add_entries(entries[part], dealt[part])
+        one, other = (builder.finish() for builder in builders)
+        same(one, other)
+        assert one.weights.tobytes() == other.weights.tobytes()  # -0 is below 0
+        assert [a.dtype for a in one[:3]] == [a.dtype for a in other[:3]]
+
+
+def test_weights_of_more_nodes_than_32_bits_of_columns():
+    n = (1 << 32) - 2
+    counts = np.zeros(16, dtype=np.int64)
+    counts[[0, 15]] = 2, 3
+    columns = np.array([n - 1, 7, n - 2, 7, n - 2], dtype=np.uint64)
+    entries = np.stack([np.array([n - 16] * 2 + [n - 1] * 3, dtype=np.uint64), 2 * columns + 1], axis=1)
+    builders = rows.WeightedRows(n, n - 16, counts), rows.ListedRows(n, n - 16, counts, True)
+    for builder in builders:
+        builder.add_entries(entries, np.array([1, 2, 3, 4, 5], dtype=np.float32))
+    one, other = (builder.finish() for builder in builders)
+    same(one, other)
+    assert one.indices.dtype == np.int64
+    assert (one.indices.tolist(), one.weights.tolist()) == ([7, n - 1, 7, n - 2], [2, 1, 4, 5])
+
+
+def test_entries_are_listed_where_their_numbers_would_not_fit():
+    many, none = np.broadcast_to(np.int64(0), 1 << 31), np.zeros(0, dtype=np.int64)
+    assert type(rows.row_builder(1 << 32, 0, many, True)) is rows.ListedRows
+    assert type(rows.row_builder(1 << 32, 0, many, True, "in")) is rows.ListedArcs
+    assert type(rows.row_builder(1 << 32, 0, many, False, "out")) is rows.ListedArcs
+    assert type(rows.row_builder(1 << 32, 0, none, True)) is rows.WeightedRows
+    assert type(rows.row_builder(1 << 32, 0, none, True, "out")) is rows.WeightedArcs
+
+
 def test_more_nodes_than_32_bits_of_columns():
     n, hub = (1 << 31) + 5, 1 << 31
     ends = np.array([[0, hub], [hub, 1], [1, 0], [0, hub], [hub, hub]], dtype=np.uint32)

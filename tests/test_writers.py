@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from app.commands.generate import generate
 from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.formats.readers import open_edges
 from app.graphs.formats.writers import format_of, write_graph
+from app.graphs.formats.written import write_metis
 from app.graphs.generators.table import GENERATORS
 from app.graphs.graph import from_edges
 from app.graphs.stream import EdgeStream
@@ -109,6 +111,29 @@ def test_node_weights_are_kept(format, tmp_path):
     found, _ = whole_graph(open_edges(written(tmp_path, graph, format)))
     assert found.node_weights.tolist() == [1, 5, 0, 7]
     same(found, graph)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 14])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_metis_lines_are_what_they_are_one_by_one(monkeypatch, piece, own, weighted):
+    monkeypatch.setattr("app.graphs.formats.written.METIS_NUMBERS", piece)
+    for n, m, seed in ((0, 0, 0), (1, 0, 0), (3, 0, 1), (40, 20, 2), (120, 900, 3), (1100, 300, 4)):
+        draws = np.random.default_rng(seed)
+        w = draws.choice([1, 9, 10, 99, 100, 1 << 24], m).astype(np.float32) if weighted else None
+        graph = from_edges(n, *draws.integers(0, max(n, 1), (2, m)), w)
+        if own:
+            graph = replace(graph, node_weights=draws.choice([0, 1, 10, 1 << 24], n).astype(np.float32))
+        wanted = []
+        for row in range(n):
+            line = [int(graph.node_weights[row])] if own else []
+            for at in range(graph.indptr[row], graph.indptr[row + 1]):
+                line += [graph.indices[at] + 1] + ([int(graph.weights[at])] if weighted else [])
+            wanted.append(" ".join(map(str, line)) + "\n")
+        code = {(False, False): "", (True, False): " 10", (False, True): " 1", (True, True): " 11"}[
+            own, weighted
+        ]
+        assert b"".join(write_metis(graph)).decode() == f"{n} {graph.edges}{code}\n" + "".join(wanted)
 
 
 def test_a_graph_of_many_rows_is_written_in_pieces(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """CSR rows lo..hi-1 of a symmetric matrix from the entries of its pairs, in the memory that the entries take.
 
-Five builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
+Seven builders with one interface; `row_builder` chooses. Loops are dropped, columns ascend, of repeats one is
 kept (the largest weight). An entry is (row, doubled column + written), see kernels.py.
 
     add_pairs(ends, weights)        both directions of pairs; only where all rows are held
@@ -52,10 +52,13 @@ def row_builder(n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours:
     rows = len(counts)
     wide = 2 * rows * n >= 1 << 63
     if neighbours != "both":
-        made = WeightedArcs(n, lo, counts, weighted, neighbours)
-        return made if weighted or wide else DirectedRows(n, lo, counts, neighbours)
-    if weighted or wide:
+        if wide:
+            return ListedArcs(n, lo, counts, weighted, neighbours)
+        return (WeightedArcs if weighted else DirectedRows)(n, lo, counts, neighbours)
+    if wide:
         return ListedRows(n, lo, counts, weighted)
+    if weighted:
+        return WeightedRows(n, lo, counts)
     if kernels.FINISH_ROWS and n < kernels.MOST_PLACED:
         return PlacedRows(lo, counts)
     return SortedRows(n, lo, counts)
@@ -109,6 +112,16 @@ class SortedRows:
         keys += entries[:, 1].astype(np.int64)
         self.filled += len(entries)
 
+    def _pairs(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """indptr, columns, and which of the distinct pairs are no loops.
+
+        pairs   [k] ascending: keys without what is written; overwritten
+        """
+        rows = pairs // self.n
+        pairs -= rows * self.n
+        kept = pairs != rows + self.lo
+        return _starts(rows[kept], self.rows), pairs[kept].astype(index_type(self.n)), kept
+
     def finish(self) -> Rows:
         self.keys.sort()
         kind = index_type(self.n)
@@ -142,10 +155,87 @@ class SortedRows:
         return rows[final], columns[final], int(np.count_nonzero(part[:k][final] & 1))
 
 
-class ListedRows:
-    """Entries are kept as they come: for weights, and where a number for each entry would not fit 64 bits.
+class DirectedRows(SortedRows):
+    """The rows of both directions of arcs without weights, and which of them there are; 8 bytes an entry, and
+    some 50 while they are sorted."""
 
-    Sorting takes about 40 bytes an entry.
+    def __init__(self, n: int, lo: int, counts: np.ndarray, neighbours: str) -> None:
+        super().__init__(n, lo, counts)
+        # An entry that stood in the file goes from its row to its column. Those with this flag are in A.
+        self.a_flag = int(neighbours == "out")
+
+    def finish(self) -> Rows:
+        keys, self.keys = self.keys, np.empty(0, dtype=np.int64)
+        keys.sort()
+        keys = keys[first_of_runs(keys)]
+        seen = np.where(keys.astype(np.uint8) & 1 == self.a_flag, IN_A, IN_TRANSPOSE)
+        keys >>= 1
+        first = first_of_runs(keys)
+        # Of a pair in both directions the entry that stood in the file comes second.
+        arcs, twice = seen[first], np.flatnonzero(~first)
+        arcs[twice - np.arange(1, len(twice) + 1)] |= seen[twice]
+        indptr, columns, kept = self._pairs(keys[first])
+        return Rows(indptr, columns, None, _written(arcs[kept], self.a_flag), arcs[kept])
+
+
+class WeightedRows(SortedRows):
+    """As SortedRows, with weights: 12 bytes an entry, and some 30 while they are sorted."""
+
+    def __init__(self, n: int, lo: int, counts: np.ndarray) -> None:
+        super().__init__(n, lo, counts)
+        self.weights = np.empty(len(self.keys), dtype=np.float32)
+
+    def add_pairs(self, ends: np.ndarray, weights: np.ndarray) -> None:
+        self.add_entries(kernels.both_directions(ends, np.uint64), np.repeat(weights, 2))
+
+    def add_entries(self, entries: np.ndarray, weights: np.ndarray) -> None:
+        self.weights[self.filled : self.filled + len(entries)] = weights
+        super().add_entries(entries)
+
+    def _ascending(self) -> tuple[np.ndarray, np.ndarray]:
+        """All keys and their weights, which are held here no longer."""
+        keys, self.keys = self.keys, np.empty(0, dtype=np.int64)
+        weights, self.weights = self.weights, np.empty(0, dtype=np.float32)
+        # Not stable, hence twice as fast: of equal keys the largest weight is kept, whatever their order.
+        order = np.argsort(keys)
+        return keys[order], weights[order]
+
+    def finish(self) -> Rows:
+        keys, weights = self._ascending()
+        first = first_of_runs(keys >> 1)
+        weights = _largest(weights, first)
+        # Of equal entries the one that is written comes last.
+        keys = keys[np.append(first[1:], True)[: len(keys)]]
+        written = (keys & 1).astype(bool)
+        keys >>= 1
+        indptr, columns, kept = self._pairs(keys)
+        return Rows(indptr, columns, weights[kept], int(np.count_nonzero(written[kept])))
+
+
+class WeightedArcs(WeightedRows):
+    """As DirectedRows, with weights: the largest of an arc's repeats."""
+
+    def __init__(self, n: int, lo: int, counts: np.ndarray, neighbours: str) -> None:
+        super().__init__(n, lo, counts)
+        self.a_flag = int(neighbours == "out")
+
+    def finish(self) -> Rows:
+        keys, weights = self._ascending()
+        first = first_of_runs(keys)
+        keys, weights = keys[first], _largest(weights, first)
+        flags = keys.astype(np.uint8) & 1
+        keys >>= 1
+        first = first_of_runs(keys)
+        arcs, sides = _both_sides(first, flags, weights, self.a_flag)
+        indptr, columns, kept = self._pairs(keys[first])
+        arcs = arcs[kept]
+        return Rows(indptr, columns, sides[0][kept], _written(arcs, self.a_flag), arcs, sides[1][kept])
+
+
+class ListedRows:
+    """Entries are kept as they come, where a number for each would not fit 64 bits.
+
+    Sorting takes some 50 bytes an entry.
     """
 
     def __init__(self, n: int, lo: int, counts: np.ndarray, weighted: bool) -> None:
@@ -186,35 +276,8 @@ class ListedRows:
         return Rows(indptr, columns[ends].astype(index_type(self.n)), merged, int(np.count_nonzero(arcs)))
 
 
-class DirectedRows(SortedRows):
-    """The rows of both directions of arcs without weights, and which of them there are; 8 bytes an entry, and
-    some 50 while they are sorted."""
-
-    def __init__(self, n: int, lo: int, counts: np.ndarray, neighbours: str) -> None:
-        super().__init__(n, lo, counts)
-        # An entry that stood in the file goes from its row to its column. Those with this flag are in A.
-        self.a_flag = int(neighbours == "out")
-
-    def finish(self) -> Rows:
-        keys, self.keys = self.keys, self.keys[:0]
-        keys.sort()
-        keys = keys[first_of_runs(keys)]
-        seen = np.where(keys.astype(np.uint8) & 1 == self.a_flag, IN_A, IN_TRANSPOSE)
-        keys >>= 1
-        first = first_of_runs(keys)
-        # Of a pair in both directions the entry that stood in the file comes second.
-        arcs, twice = seen[first], np.flatnonzero(~first)
-        arcs[twice - np.arange(1, len(twice) + 1)] |= seen[twice]
-        keys = keys[first]
-        rows = keys // self.n
-        keys -= rows * self.n
-        kept = keys != rows + self.lo
-        rows, columns, arcs = rows[kept], keys[kept].astype(index_type(self.n)), arcs[kept]
-        return Rows(_starts(rows, self.rows), columns, None, _written(arcs, self.a_flag), arcs)
-
-
-class WeightedArcs(ListedRows):
-    """As DirectedRows, with weights: the largest of an arc's repeats."""
+class ListedArcs(ListedRows):
+    """As WeightedArcs, of entries as they come."""
 
     def __init__(self, n: int, lo: int, counts: np.ndarray, weighted: bool, neighbours: str) -> None:
         super().__init__(n, lo, counts, weighted)
@@ -230,19 +293,29 @@ class WeightedArcs(ListedRows):
         order = np.lexsort((_ranked(weights), doubled, rows))
         rows, columns, flags = rows[order], doubled[order] >> 1, doubled[order] & 1
         first = _is_first(rows, columns)
-        place = np.cumsum(first) - 1  # of each entry among the distinct ones
-        arcs = np.zeros(int(first.sum()), dtype=np.uint8)
-        sides = []
-        for flag, bit in ((self.a_flag, IN_A), (1 - self.a_flag, IN_TRANSPOSE)):
-            # Of equal entries the last one counts, which has the largest weight.
-            chosen = flags == flag
-            arcs[place[chosen]] |= bit
-            sides.append(np.zeros(len(arcs), dtype=np.float32))
-            sides[-1][place[chosen]] = weights[order][chosen]
+        # Of equal entries the last one counts, which has the largest weight.
+        arcs, sides = _both_sides(first, flags, weights[order], self.a_flag)
         sides = sides if weighted else [None, None]
         columns = columns[first].astype(index_type(self.n))
         indptr = _starts(rows[first] - self.lo, self.rows)
         return Rows(indptr, columns, sides[0], _written(arcs, self.a_flag), arcs, sides[1])
+
+
+def _both_sides(
+    first: np.ndarray, flags: np.ndarray, weights: np.ndarray, a_flag: int
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """What Graph has as arcs, weights and transpose_weights, of each distinct pair.
+
+    first     [m] bool, where a pair begins     flags, weights [m] of its entries; the last one counts
+    """
+    place = np.cumsum(first) - 1  # of each entry among the distinct ones
+    arcs, sides = np.zeros(int(np.count_nonzero(first)), dtype=np.uint8), []
+    for flag, bit in ((a_flag, IN_A), (1 - a_flag, IN_TRANSPOSE)):
+        chosen = flags == flag
+        arcs[place[chosen]] |= bit
+        sides.append(np.zeros(len(arcs), dtype=np.float32))
+        sides[-1][place[chosen]] = weights[chosen]
+    return arcs, sides
 
 
 def _starts(rows: np.ndarray, count: int) -> np.ndarray:
@@ -268,3 +341,11 @@ def _ranked(weights: np.ndarray) -> np.ndarray:
     """[m] int32 in the order of the float32 weights, -0 before 0."""
     bits = weights.view(np.int32)
     return np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)
+
+
+def _largest(weights: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """[k] float32, the largest weight of each run that begins where `first` [m] says."""
+    if first.all():
+        return weights
+    ranks = np.maximum.reduceat(_ranked(weights), np.flatnonzero(first))
+    return _ranked(ranks.view(np.float32)).view(np.float32)  # its own inverse

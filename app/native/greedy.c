@@ -1,8 +1,9 @@
-/* Plain heuristics for vertex covers and dominating sets: app/search/cover/baselines.py and app/search/domination/baselines.py have
- * the same, step for step, without the library. */
+/* Plain heuristics for vertex covers, dominating sets and cuts: app/search/{cover,domination,cut}/baselines.py have the same,
+ * step for step, without the library. */
 #include <stdlib.h>
 
 #include "common.h"
+#include "random.h"
 
 /* ---- heaps of nodes ----------------------------------------------------------------------------------------- */
 
@@ -380,5 +381,61 @@ void lk_cut_descend(int64_t n, const int64_t *indptr, const int32_t *indices, co
             gains[u] += sides[u] == sides[v] ? 2 * weights[j] : -2 * weights[j];
             Largest_move(&h, u);
         }
+    }
+}
+
+enum { BLOCK = 64 };
+
+/* The nodes of a block: the largest gain of those that do not rest (INT64_MIN: all do), of all of them, and the first step
+ * at which this has to be looked at again. */
+typedef struct {
+    int64_t open, any, until;
+} Top;
+
+WIDE static Top top_of(const int64_t *gains, const int64_t *free_at, int64_t count, int64_t step) {
+    Top top = {INT64_MIN, INT64_MIN, INT64_MAX};
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t open = free_at[i] <= step ? gains[i] : INT64_MIN, until = free_at[i] > step ? free_at[i] : INT64_MAX;
+        top.open = open > top.open ? open : top.open;
+        top.any = gains[i] > top.any ? gains[i] : top.any;
+        top.until = until < top.until ? until : top.until;
+    }
+    return top;
+}
+
+/* Flips the node of the largest gain that does not rest, or whose flip gives a new best cut, ties to the lowest number; it
+ * then rests for n/20 to n/10 flips, so that never all do. gains: [n] of single flips; free_at: [n], tops: [n / BLOCK + 1],
+ * of zeros; sides: [n], whose cut is `value`; best: [n] the same, in the end the best sides found. */
+void lk_cut_tabu(int64_t n, const int64_t *indptr, const int32_t *indices, const int64_t *weights, int64_t *gains,
+                 int64_t *free_at, void *tops, uint8_t *sides, uint8_t *best, int64_t value, int64_t flips) {
+    Top *top = tops;
+    const int64_t rest = n / 20;
+    uint64_t random = 0;
+    int64_t cut = value;
+    for (int64_t step = 0; n && step < flips; ++step) {
+        int64_t most = INT64_MIN, v = 0;
+        for (int64_t first = 0; first < n; first += BLOCK) {
+            Top *here = top + first / BLOCK;
+            if (here->until <= step)
+                *here = top_of(gains + first, free_at + first, n - first < BLOCK ? n - first : BLOCK, step);
+            const int64_t gain = cut + here->any > value ? here->any : here->open;
+            if (gain <= most) continue;
+            most = gain;
+            v = first;
+        }
+        while (gains[v] != most || (free_at[v] > step && cut + most <= value)) ++v;
+        cut += most;
+        sides[v] ^= 1;
+        gains[v] = -most;
+        free_at[v] = step + 1 + rest + random_below(&random, (uint32_t)rest + 1);
+        top[v / BLOCK].until = 0;
+        for (int64_t j = indptr[v]; j < indptr[v + 1]; ++j) {
+            const int32_t u = indices[j];
+            gains[u] += sides[u] == sides[v] ? 2 * weights[j] : -2 * weights[j];
+            top[u / BLOCK].until = 0;
+        }
+        if (cut <= value) continue;
+        value = cut;
+        memcpy(best, sides, (size_t)n);
     }
 }

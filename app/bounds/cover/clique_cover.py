@@ -6,8 +6,9 @@ import numpy as np
 
 from app.bounds.certificate import BadCertificate, Bound
 from app.bounds.cover.kernels import Rows, iterate_cover
-from app.bounds.cover.packing import Columns, columns_of
+from app.bounds.cover.packing import Columns
 from app.graphs.graph import Graph
+from app.graphs.keys import first_of_runs
 from app.rng import SplitMix
 
 ROUNDS = 30  # of iterated greedy in `clique_cover`, from each start
@@ -92,17 +93,16 @@ class CliqueSearch:
         on: together all weights but the largest.
         """
         order = np.lexsort((self._weights, self.clique))
-        cliques = np.split(order, np.flatnonzero(np.diff(self.clique[order])) + 1)
-        lists, value = [], []
-        for nodes in cliques:
-            paid = 0
-            for i in range(len(nodes) - 1):
-                more = int(self._weights[nodes[i]]) - paid
-                if more > 0:
-                    lists.append(nodes[i:])
-                    value.append(more)
-                    paid += more
-        return columns_of(lists, True), np.array(value, dtype=np.int64)
+        first = first_of_runs(self.clique[order])
+        weights = self._weights[order].astype(np.int64)
+        more = np.diff(weights, prepend=0)  # than the node before it in its clique
+        more[first] = weights[first]
+        ends = np.append(np.flatnonzero(first)[1:], len(order))[np.cumsum(first) - 1]
+        starts = np.flatnonzero((more > 0) & (np.arange(len(order)) < ends - 1))
+        sizes = ends[starts] - starts
+        ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        nodes = order[np.arange(ptr[-1]) + np.repeat(starts - ptr[:-1], sizes)]
+        return Columns(ptr, nodes.astype(np.int32), np.ones(len(starts), dtype=bool)), more[starts]
 
 
 def clique_cover(graph: Graph, compiled: bool = True) -> CliqueCover:

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
@@ -152,7 +153,7 @@ def _rows(source: Source, form: Form, text: bytes, line: int, numbers: dict[byte
     return u, v, kept_weights(np.array(weights, np.float64), place, source.warnings)
 
 
-def _plain_rows(form: Form, text: bytes, numbers: dict[bytes, int]) -> tuple[list[int], list[float]] | None:
+def _plain_rows(form: Form, text: bytes, numbers: dict[bytes, int]) -> tuple[np.ndarray, list[float]] | None:
     """Ends and weights of a piece whose lines hold fields with one separator between and no more, or None.
 
     A field must be as `Form.split` would give it, so that the lines need not be looked at one by one.
@@ -169,14 +170,13 @@ def _plain_rows(form: Form, text: bytes, numbers: dict[bytes, int]) -> tuple[lis
     names = fields
     if form.columns == 3:
         del names[2::3]
-    for name in dict.fromkeys(names):
-        if name not in numbers:
-            if fault_of_name(name) or name != name.strip(b" "):
-                return None
-            numbers[name] = len(numbers)
-    if any(isinstance(weight, str) for weight in weights):
-        return None
-    return [numbers[name] for name in names], weights
+    ends = np.fromiter(map(numbers.get, names, repeat(-1)), dtype=np.int64, count=len(names))
+    for at in np.flatnonzero(ends < 0).tolist():
+        name = names[at]
+        if name not in numbers and (fault_of_name(name) or name != name.strip(b" ")):
+            return None
+        ends[at] = numbers.setdefault(name, len(numbers))
+    return None if any(isinstance(weight, str) for weight in weights) else (ends, weights)
 
 
 def _rows_by_line(

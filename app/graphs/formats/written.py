@@ -5,6 +5,7 @@ A writer takes a whole graph and yields bytes. Each edge is written once, from i
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from app.graphs.weights import LARGEST_WHOLE
 
 QUOTE = '"'
 ROWS = 1 << 14  # whose edges are turned to text at a time
+METIS_NUMBERS = 1 << 14  # neighbours and lines of a piece, about: what fits caches is fastest
 
 
 def text_of(weights: np.ndarray) -> list[str]:
@@ -146,13 +148,38 @@ def write_metis(graph: Graph) -> Iterator[bytes]:
         f" {int(own is not None)}{int(weights is not None)}" if weights is not None or own is not None else ""
     )
     yield f"{graph.n} {graph.edges}{code.replace(' 01', ' 1')}\n".encode("ascii")
-    for lo in range(0, graph.n, ROWS):
-        yield "".join(_metis_line(graph, row) for row in range(lo, min(lo + ROWS, graph.n))).encode("ascii")
+    work = graph.indptr + np.arange(graph.n + 1)
+    cuts = np.searchsorted(work, np.arange(0, work[-1] + METIS_NUMBERS, METIS_NUMBERS)).clip(max=graph.n)
+    for lo, hi in pairwise(np.unique(cuts).tolist()):
+        yield _metis_lines(graph, lo, hi)
 
 
-def _metis_line(graph: Graph, row: int) -> str:
-    cut = slice(int(graph.indptr[row]), int(graph.indptr[row + 1]))
-    columns = [(graph.indices[cut].astype(np.int64) + 1).tolist()]
-    columns += [] if graph.weights is None else [graph.weights[cut].astype(np.int64).tolist()]
-    first = [] if graph.node_weights is None else [int(graph.node_weights[row])]
-    return " ".join(map(str, [*first, *(number for pair in zip(*columns) for number in pair)])) + "\n"
+def _metis_lines(graph: Graph, lo: int, hi: int) -> bytes:
+    """The lines of rows lo..hi-1."""
+    cut = slice(int(graph.indptr[lo]), int(graph.indptr[hi]))
+    columns = [graph.indices[cut].astype(np.int64) + 1]
+    columns += [] if graph.weights is None else [graph.weights[cut].astype(np.int64)]
+    numbers, counts = np.stack(columns, axis=1).reshape(-1), len(columns) * np.diff(graph.indptr[lo : hi + 1])
+    if graph.node_weights is not None:
+        first = graph.node_weights[lo:hi].astype(np.int64)
+        numbers, counts = np.insert(numbers, np.cumsum(counts) - counts, first), counts + 1
+    empty = counts == 0
+    numbers = np.insert(numbers, np.cumsum(counts)[empty], -1)
+    between = np.full(len(numbers), ord(" "), dtype=np.uint8)
+    between[np.cumsum(counts + empty) - 1] = ord("\n")
+    return _decimal(numbers, between)
+
+
+def _decimal(numbers: np.ndarray, after: np.ndarray) -> bytes:
+    """The digits of whole numbers [k], and after each a byte of `after` [k] uint8; that alone of -1."""
+    width = len(str(int(numbers.max(initial=0))))
+    text = np.empty((len(numbers), width + 1), dtype=np.uint8)
+    shown = np.ones(text.shape, dtype=bool)
+    text[:, width], rest = after, numbers
+    for at in reversed(range(width)):
+        shown[:, at] = rest > 0
+        tens = rest // 10
+        text[:, at] = rest - 10 * tens + ord("0")
+        rest = tens
+    shown[:, width - 1] |= numbers == 0
+    return text[shown].tobytes()

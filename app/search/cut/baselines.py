@@ -28,6 +28,7 @@ CutBaseline = Callable[..., tuple[np.ndarray, str]]
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GREEDY = function("lk_cut_greedy", Long, *(Pointer,) * 7)
 DESCEND = function("lk_cut_descend", Long, *(Pointer,) * 6)
+TABU = function("lk_cut_tabu", Long, *(Pointer,) * 8, Long, Long)
 
 
 class _Rows:
@@ -37,7 +38,7 @@ class _Rows:
         if not graph.whole:
             raise ValueError(f"{graph.name}: rows {graph.lo}..{graph.hi - 1} held of {graph.n}, needs all")
         self.graph, self.weights = graph, integer_weights(graph)[0]
-        self.compiled = compiled and None not in (GREEDY, DESCEND)
+        self.compiled = compiled and None not in (GREEDY, DESCEND, TABU)
 
     @cached_property
     def lists(self) -> list[list[tuple[int, int]]]:
@@ -132,11 +133,20 @@ def tabu(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
     unless its flip gives a new best cut.
     """
     rows, n = _Rows(graph, compiled), graph.n
-    sides = _construct(rows)
-    gains, random = rows.gains(sides), SplitMix(0)
-    free_at = np.zeros(n, dtype=np.int64)
+    flips = min(20 * n, TABU_FLIPS, TABU_WORK // max(n, 1))
+    return _tabu(rows, _construct(rows), flips), f"tabu search, {flips} flips"
+
+
+def _tabu(rows: _Rows, sides: np.ndarray, flips: int) -> np.ndarray:
+    """[n] bool, the best of so many flips from `sides` [n] bool, which it changes."""
+    graph, n = rows.graph, len(sides)
+    gains, free_at = rows.gains(sides), np.zeros(n, dtype=np.int64)
     cut = value = rows.value(sides)
-    best, flips = sides.copy(), min(20 * n, TABU_FLIPS, TABU_WORK // max(n, 1))
+    best, random = sides.copy(), SplitMix(0)
+    if rows.compiled:
+        scratch = free_at, np.zeros((n // 64 + 1, 3), dtype=np.int64)
+        TABU(n, *(address(array) for array in (*rows.arrays, gains, *scratch, sides, best)), value, flips)
+        return best
     for step in range(flips):
         allowed = (free_at <= step) | (cut + gains > value)
         v = int(np.where(allowed, gains, np.iinfo(np.int64).min).argmax())
@@ -145,7 +155,7 @@ def tabu(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
         free_at[v] = step + 1 + n // 20 + random.below(n // 20 + 1)
         if cut > value:
             value, best = cut, sides.copy()
-    return best, f"tabu search, {flips} flips"
+    return best
 
 
 def _flip(graph: Graph, weights: np.ndarray, sides: np.ndarray, gains: np.ndarray, v: int) -> None:
