@@ -42,7 +42,7 @@ from app.tasks.studies.gnn_models import run_depth, run_models
 from app.tasks.studies.gnn_sampling import run_sampling
 from app.tasks.studies.gnn_speed import run_breakdown
 from app.tasks.studies.gnn_stages import Staged
-from app.tasks.studies.gnn_subjects import subjects, with_settings
+from app.tasks.studies.gnn_subjects import subjects, train, with_settings
 from app.tasks.studies.gnn_throughput import run_throughput
 from app.tasks.studies.quality import digest_text
 
@@ -128,6 +128,38 @@ def test_a_study_of_files_writes_its_tables(group, tmp_path):
     assert [float(line["test_mean"]) for line in written] == [row["test_mean"] for row in rows]
     assert written[2]["recipe"] == "epochs=3"
     assert (tmp_path / "out" / "models.png").stat().st_size > 0
+
+
+def test_the_table_of_models_that_predict_numbers(group, tmp_path):
+    """Of files: R2 and errors in place of accuracy; a set without nodes has none."""
+    if group.size > 1:
+        pytest.skip("one folder for each rank")
+    graph = nx.random_geometric_graph(90, 0.2, seed=1)
+    place = np.array([graph.nodes[v]["pos"] for v in graph])
+    nx.write_edgelist(graph, tmp_path / "mesh.txt", data=False)
+    np.save(tmp_path / "x.npy", place.astype(np.float32))
+    (tmp_path / "y.txt").write_text("".join(f"{x + y}\n" for x, y in place))
+    (tmp_path / "splits.txt").write_text("".join(("test", "train", "train")[v % 3] + "\n" for v in range(90)))
+    files = {"graph.features": "x.npy", "graph.labels": "y.txt", "graph.splits": "splits.txt"}
+    settings = {
+        "graph.path": str(tmp_path / "mesh.txt"), "graph.generator": "", "graph.random_classes": 0,
+        "graph.random_features": 0, **{key: str(tmp_path / name) for key, name in files.items()},
+        "gnn.goal": "values", "gnn.epochs": 40, "study.kind": "models", "study.seeds": [1, 2],
+        "study.models": ["gcn", "sage"],
+    }  # fmt: skip
+    context = study_of(group, settings, tmp_path / "out")
+    rows = run_models(context)["rows"]
+    subject = next(subjects(context))
+    for row in rows:
+        done = [train(subject, msgspec.structs.replace(subject.gnn, model=row["model"]), s) for s in (1, 2)]
+        r2, rmse = ([getattr(each.scores["test"], name) for each in done] for name in ("r2", "rmse"))
+        assert (row["score"], row["test"], row["val"], row["val_mean"]) == ("R2", r2, [], None)
+        assert (row["test_mean"], row["rmse_mean"]) == (round(np.mean(r2), 4), round(np.mean(rmse), 4))
+        assert row["macro_f1_mean"] is None
+    assert rows[1]["test_mean"] > 0.3
+    shapes = {"study.kind": "depth", "study.depths": [1, 2], "study.widths": [8]}
+    assert [r["score"] for r in run_depth(study_of(group, {**settings, **shapes}))["rows"]] == ["R2", "R2"]
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"models.csv", "models.png"}
 
 
 def test_models_that_differ_in_settings_have_names_and_bars_of_their_own(tmp_path, monkeypatch):

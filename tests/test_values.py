@@ -296,8 +296,8 @@ def test_runs_on_several_ranks_and_weights_applied(tmp_path, columns):
     [
         (["gnn.goal=classes"], "gnn.goal = values for numbers of any kind"),
         (
-            ["run.task=study", "study.kind=models"],
-            'studies compare accuracies of classes; "classes" would be right',
+            ["run.task=study", "study.kind=sampling"],
+            'study.kind = "sampling" compares accuracies of classes; "classes", or study.kind =',
         ),
         (["gnn.model=rgcn"], "gnn.goal"),
     ],

@@ -17,7 +17,7 @@ from app.case.search import STARTS
 from app.case.table import Table, bare_type, expected, limits
 from app.text import is_plain, printable, shorten, show
 
-STUDIES_OF_ARCS = ("models", "depth")  # which train on a graph as the task classify does
+LIKE_CLASSIFY = ("models", "depth")  # which train on a graph as the task classify does
 
 
 def mistakes(table: type[Table], data: dict[str, Any], above: Keys, places: Places) -> Iterator[str]:
@@ -194,9 +194,10 @@ def conflicts(
             "gnn.input_dropout = 0 or first_product = auto would be right",
         ),
         (
-            case.run.task == "study" and case.gnn.goal == "values",
+            case.run.task == "study" and case.gnn.goal == "values" and case.study.kind not in LIKE_CLASSIFY,
             ("gnn", "goal"),
-            'studies compare accuracies of classes; "classes" would be right',
+            f'study.kind = "{case.study.kind}" compares accuracies of classes; "classes", or study.kind = '
+            '"models" or "depth", would be right',
         ),
         (
             case.study.kind == "sampling" and not (case.study.fanouts or case.study.layer_samples),
@@ -218,7 +219,7 @@ def conflicts(
 def _hears_arcs(case: Case) -> bool:
     """Whether what a case runs tells the directions of edges apart."""
     task, study = case.run.task, case.study.kind
-    networks = task == "classify" or (task == "study" and study in STUDIES_OF_ARCS)
+    networks = task == "classify" or (task == "study" and study in LIKE_CLASSIFY)
     return networks and case.gnn.model != "rgcn"
 
 

@@ -5,6 +5,7 @@ widths are studied as in ROC section 7.5 (its Fig. 7).
 """
 
 from functools import partial
+from math import isnan
 from statistics import fmean, median, stdev
 from typing import Any
 
@@ -30,8 +31,8 @@ from app.tasks.studies.quality import digest_text
 from app.text import show
 
 MEASURED = (
-    "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std",
-    "macro_f1_mean", "epoch_cpu_ms",
+    "score", "seeds", "epochs", "weights", "train_mean", "val_mean", "val_std", "test_mean", "test_std",
+    "macro_f1_mean", "rmse_mean", "epoch_cpu_ms",
 )  # fmt: skip
 COLUMNS = ("dataset", "model", *MEASURED, "recipe")
 DEPTH_COLUMNS = ("dataset", "depth", "width", *MEASURED, "recipe")
@@ -120,42 +121,57 @@ def _key(subject: Subject, text: str) -> str:
 
 def measure(subject: Subject, gnn: GnnCase) -> tuple[dict[str, Any], str]:
     """One training for each seed: means, sample standard deviations and each seed's scores; a digest of all
-    weights. The scores are micro F1: of one label for each node that is the accuracy.
+    weights. The scores are micro F1 (of one label for each node that is the accuracy), or R2 of numbers.
 
     Ranks   all call
     """
-    scores: dict[str, list[float]] = {name: [] for name in ("train", "val", "test", "macro")}
+    main, second = ("r2", "rmse") if gnn.goal == "values" else ("micro_f1", "macro_f1")
+    scores: dict[str, list[float]] = {name: [] for name in ("train", "val", "test", "second")}
     epochs, seconds, weights = [], [], {}
     for seed in subject.seeds:
         done = train(subject, gnn, seed)
         for name, each in done.scores.items():
-            scores[name].append(each.micro_f1)
-        scores["macro"].append(done.scores["test"].macro_f1)
+            scores[name].append(getattr(each, main))
+        scores["second"].append(getattr(done.scores["test"], second))
         epochs.append(done.fit.epochs)
         seconds.append(done.epoch_cpu_s)
         weights[str(seed)] = digest(done.fit.weights)
     size = done.classifier.params.size
+    beside = {"macro_f1_mean": None, "rmse_mean": None, f"{second}_mean": _mean(scores["second"])}
     row = {
-        "seeds": len(seconds), "epochs": max(epochs), "weights": size,
-        "train_mean": round(fmean(scores["train"]), 4),
-        "val_mean": round(fmean(scores["val"]), 4), "val_std": _deviation(scores["val"]),
-        "test_mean": round(fmean(scores["test"]), 4), "test_std": _deviation(scores["test"]),
-        "macro_f1_mean": round(fmean(scores["macro"]), 4), "epoch_cpu_ms": round(1e3 * median(seconds), 2),
-        "test": scores["test"], "val": scores["val"],
+        "score": next(iter(done.classifier.goal.told)), "seeds": len(seconds), "epochs": max(epochs),
+        "weights": size, "train_mean": _mean(scores["train"]),
+        "val_mean": _mean(scores["val"]), "val_std": _deviation(scores["val"]),
+        "test_mean": _mean(scores["test"]), "test_std": _deviation(scores["test"]),
+        **beside, "epoch_cpu_ms": round(1e3 * median(seconds), 2),
+        "test": _known(scores["test"]), "val": _known(scores["val"]),
     }  # fmt: skip
     return row, digest_text(weights)
 
 
+def _known(values: list[float]) -> list[float]:
+    """Those that are numbers: R2 of no nodes is none."""
+    return [value for value in values if not isnan(value)]
+
+
+def _mean(values: list[float]) -> float | None:
+    """To four digits after the point; None of no value."""
+    known = _known(values)
+    return round(fmean(known), 4) if known else None
+
+
 def _deviation(values: list[float]) -> float | None:
     """The sample standard deviation; None of a single value."""
-    return round(stdev(values), 4) if len(values) > 1 else None
+    known = _known(values)
+    return round(stdev(known), 4) if len(known) > 1 else None
 
 
 def _say(context: Context, name: str, row: dict[str, Any]) -> None:
     spread = "" if row["test_std"] is None else f" +- {row['test_std']:.4f}"
+    test, validation = ("-" if row[key] is None else f"{row[key]:.4f}" for key in ("test_mean", "val_mean"))
     context.log.info(
-        "%s: test %.4f%s, validation %.4f, %.1f ms CPU an epoch (%d seeds, %d epochs, %d weights)",
-        name, row["test_mean"], spread, row["val_mean"], row["epoch_cpu_ms"], row["seeds"], row["epochs"],
+        "%s: %s of test %s%s, validation %s, %.1f ms CPU an epoch (%d seeds, %d epochs, %d weights)",
+        name, row["score"], test, spread, validation, row["epoch_cpu_ms"], row["seeds"], row["epochs"],
         row["weights"],
     )  # fmt: skip
 
@@ -174,16 +190,21 @@ def _plot_models(context: Context, rows: list[dict[str, Any]]) -> None:
     for row in rows:  # a data set may be there twice, with other settings
         dataset = row["dataset"]
         several = names.count(dataset) > 1 and row["recipe"]
-        bar = row["test_mean"], row["test_std"] or 0.0
+        bar = row["test_mean"] or 0.0, row["test_std"] or 0.0
         bars.setdefault(f"{dataset} {row['recipe']}" if several else dataset, {})[row["model"]] = bar
-    lowest = max(0.0, min(row["test_mean"] for row in rows) - 0.1)
-    plot_bars(context.folder, context.log, bars, "models.png", "test accuracy or micro F1", lowest)
+    lowest = max(0.0, min(row["test_mean"] or 0.0 for row in rows) - 0.1)
+    plot_bars(context.folder, context.log, bars, "models.png", f"test: {_scores_of(rows)}", lowest)
+
+
+def _scores_of(rows: list[dict[str, Any]]) -> str:
+    """What the scores of a table are."""
+    return " or ".join(dict.fromkeys(row["score"] for row in rows))
 
 
 def _plot_depth(context: Context, rows: list[dict[str, Any]]) -> None:
     """Test accuracy and time of an epoch over the depth, a line for each width."""
     panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
-    axes = {"test_mean": "test accuracy or micro F1", "epoch_cpu_ms": "ms CPU an epoch"}
+    axes = {"test_mean": f"test: {_scores_of(rows)}", "epoch_cpu_ms": "ms CPU an epoch"}
     widths = sorted({row["width"] for row in rows if row["width"]})
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         for key, label in axes.items():
