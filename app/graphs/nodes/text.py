@@ -27,36 +27,47 @@ WORDS = {b"train": SPLITS["train"], b"val": SPLITS["val"], b"valid": SPLITS["val
 WORDS |= {b"validation": SPLITS["val"], b"none": 0, b"-": 0}
 
 
-def text_features(source: Source) -> DenseFeatures:
-    """One line of numbers for each node."""
-    n, width = _shape(source)
+def text_features(source: Source, rows: int | None = None) -> DenseFeatures:
+    """One line of numbers for each node; `rows` of them where that is known."""
+    n, width = _shape(source, rows)
     return DenseFeatures(n, width, lambda: _checked(source, width, finite_floats), source.error)
 
 
-def text_labels(source: Source) -> Labels:
+def text_labels(source: Source, rows: int | None = None) -> Labels:
     """One class for each node, or one 0 or 1 for each class."""
-    n, width = _shape(source)
+    n, width = _shape(source, rows)
     several = width > 1
     check = class_bits if several else (lambda values, *place: class_numbers(values[:, 0], *place))
     return Labels(n, width if several else 0, lambda: _checked(source, width, check), source.error)
 
 
-def text_values(source: Source) -> Labels:
+def text_values(source: Source, rows: int | None = None) -> Labels:
     """One number, or several, for each node; nan for none."""
-    n, width = _shape(source)
+    n, width = _shape(source, rows)
     return Labels(n, width, lambda: _checked(source, width, real_numbers), source.error, values=True)
 
 
-def text_splits(source: Source) -> Splits:
-    """One word for each node: train, val, test or none."""
+def text_splits(source: Source, rows: int | None = None) -> Splits:
+    """One word for each node: train, val, test or none. `rows` would not help."""
     found = bytearray()
-    for number, line in data_lines(source):
-        word = line.strip(b' \t\r"').lower()
+    for text, line in source.pieces():
+        flags = list(map(WORDS.get, text.split(b"\n")[:-1]))
+        found += _flags_by_line(source, text, line) if None in flags else bytes(flags)
+    return Splits(np.frombuffer(bytes(found), dtype=np.uint8), source.error)
+
+
+def _flags_by_line(source: Source, text: bytes, line: int) -> bytes:
+    """The sets of a piece's lines, blank ones and comments among them; raises for the first that is wrong."""
+    found = bytearray()
+    for number, each in enumerate(text.split(b"\n"), line):
+        if not each.strip(b" \t") or each.startswith(b"#"):
+            continue
+        word = each.strip(b' \t\r"').lower()
         if word not in WORDS:
             right = "train, val, test or none would be right"
             raise source.error(f"found '{shown(word)}'; {right}", number)
         found.append(WORDS[word])
-    return Splits(np.frombuffer(bytes(found), dtype=np.uint8), source.error)
+    return bytes(found)
 
 
 def text_integers(source: Source, last: int = LARGEST_ID) -> np.ndarray:
@@ -78,12 +89,13 @@ def data_lines(source: Source) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _shape(source: Source) -> tuple[int, int]:
-    """Rows of the file, and the fields of the first one."""
+def _shape(source: Source, rows: int | None) -> tuple[int, int]:
+    """Rows of the file, counted where that is not known, and the fields of the first one."""
     first = next((line for _, line in data_lines(source)), None)
     if first is None:
         raise source.error("holds no numbers; one line for each node would be right")
-    return sum(_count(text) for text, _ in source.pieces()), len(_fields(first))
+    rows = sum(_count(text) for text, _ in source.pieces()) if rows is None else rows
+    return rows, len(_fields(first))
 
 
 def _count(text: bytes) -> int:
