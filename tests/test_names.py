@@ -3,6 +3,7 @@
 import gzip
 import sys
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,9 +22,13 @@ from app.commands.convert import convert
 from app.device import HostDevice
 from app.errors import GraphError
 from app.graphs.formats.readers import open_edges
+from app.graphs.formats.source import Source
 from app.graphs.formats.writers import write_graph
 from app.graphs.graph import Graph
 from app.graphs.ids import LONGEST, ids_of_names, name_array, plain_ids
+from app.graphs.nodes import keyed as keyed_text
+from app.graphs.nodes.keyed import Nodes, keyed
+from app.graphs.nodes.text import has_number, is_label, is_split, text_features, text_labels, text_splits
 from app.graphs.whole import whole_graph
 from app.partition.assemble import gather_whole
 from app.partition.load import load_graphs, with_shared_blocks
@@ -411,6 +416,7 @@ def test_node_data_by_id(group, shared_path, order, ids):
             ":3: found nothing after the id in 'd'; a node id and what is known of the node would be right",
         ),
         ("d\t# 1", ":3: found nothing after the id in 'd\\\\t# 1'"),
+        ('"d", ', ":3: found nothing after the id in '"),
         ("d\x01\t1", ":3: found the control character '\\\\x01'"),
     ],
 )
@@ -532,6 +538,105 @@ def test_what_is_no_title_of_a_table_by_id(group, shared_path, key, text, said):
     with pytest.raises(GraphError) as caught:
         read_by_id(group, shared_path, **{key: text})
     assert said in str(caught.value)
+
+
+NUMBERS = [7, 0, 3, 10, 123456789012, 2**63 - 1]
+
+
+KNOWN = {text_features: has_number, text_labels: is_label, text_splits: is_split}
+
+
+def keyed_outcome(read, path, ids):
+    """What is read of a file whose lines begin with ids, or what is wrong with it; and the warnings."""
+    nodes = Nodes(ids, "g")
+    try:
+        table = keyed(read, KNOWN[read], Source(str(path)), nodes)
+        if read is text_splits:
+            return table.flags.tolist(), nodes.warnings
+        rows = np.concatenate(list(table.parts())).tolist()
+        names = table.names if read is text_labels else ()
+        return table.n, table.order.tolist(), rows, names, nodes.warnings
+    except GraphError as error:
+        return str(error), nodes.warnings
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.filterwarnings("ignore:loadtxt")  # of a piece that holds a comment and no more
+@pytest.mark.parametrize("read", [text_features, text_labels, text_splits])
+@pytest.mark.parametrize("ids", ["names", "numbers"])
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_plain_lines_by_id_are_what_they_are_one_by_one(tmp_path_factory, read, ids, data):
+    names = [
+        "a",
+        "b 1" if read is text_splits else "b-1",
+        "é",
+        "d#",
+        "long name" * 3,
+        data.draw(st.sampled_from(["f", '"a"'])),
+    ]
+    named = ids == "names"
+    rows = data.draw(st.permutations(names if named else ["007", *map(str, NUMBERS[1:])]))
+    between = data.draw(st.sampled_from(["\t", ",", " "]))
+    words = ["train", "val", "none"] if read is text_splits else ["1", "0", "2"]
+    if read is text_labels and data.draw(st.booleans()):
+        words = ["red", "deep blue", "-1"]
+    lines = [f"{node}{between}{data.draw(st.sampled_from(words))}" for node in rows]
+    first, word = rows[0], words[0]
+    other_first = [
+        f" {lines[0]}", f"{lines[0]} ", f"{first}{between} {word}", f'"{first}",{word}', f"{first}\t{word}",
+        f"{first},{word}", f"{first}{between}Test", f"{first}{between}", first, f"{first}{between}# 1",
+    ]  # fmt: skip
+    more = [
+        "",
+        "# x",
+        lines[1],
+        f"nobody{between}1",
+        f"1\x01{between}1",
+        f"-1{between}1",
+        f"{2**63}{between}1",
+    ]
+    lines[0] = data.draw(st.sampled_from([lines[0], lines[0], *other_first]))
+    if data.draw(st.booleans()):
+        lines.append(lines.pop(0))
+    for line in data.draw(st.lists(st.sampled_from(more), max_size=1)):
+        lines.insert(data.draw(st.integers(0, 6)), line)
+    if data.draw(st.booleans()):
+        lines.insert(0, f"id{between}what")
+    if data.draw(st.booleans()):
+        lines.pop()
+    path = tmp_path_factory.mktemp("keyed") / "x.txt"
+    path.write_text("\n".join([*lines, *data.draw(st.sampled_from([[], [""], ["#"]]))]), encoding="utf-8")
+    index = name_array([name.encode() for name in names]) if named else np.array(NUMBERS)
+    with mock.patch(
+        "app.graphs.formats.source.PIECE_BYTES", data.draw(st.sampled_from([64, 1 << 9, 1 << 22]))
+    ):
+        found = keyed_outcome(read, path, index)
+        with mock.patch("app.graphs.nodes.keyed._plain", lambda _: None):
+            assert found == keyed_outcome(read, path, index)
+
+
+@pytest.mark.mpi_skip
+@given(st.lists(st.text('a1 \t,"#', max_size=6), min_size=1, max_size=4))
+@settings(max_examples=2000, deadline=None)
+def test_fields_of_plain_lines_are_split_as_each_is(lines):
+    lines = [line.encode() for line in lines]
+    plain = keyed_text._plain(b"\n".join([*lines, b""]))
+    assert plain is None or list(zip(*plain)) == [keyed_text._split(line) for line in lines]
+
+
+@pytest.mark.mpi_skip
+def test_lines_by_id_are_plain_where_they_can_be(tmp_path, monkeypatch):
+    (tmp_path / "x.csv").write_text("".join(f"{7 * i},{i},{-i}\n" for i in range(500)))
+    monkeypatch.setattr("app.graphs.formats.source.PIECE_BYTES", 1 << 9)
+    for by_line in ("_rest", "_rows_by_line"):
+        monkeypatch.setattr(f"app.graphs.nodes.keyed.{by_line}", None)
+    with mock.patch.object(Source, "blocks", autospec=True, side_effect=Source.blocks) as blocks:
+        nodes = Nodes(7 * np.arange(500)[::-1], "g")
+        table = keyed(text_features, has_number, Source(str(tmp_path / "x.csv")), nodes)
+    assert blocks.call_count == 3  # for a title, the ids, and the first line's fields
+    assert table.n == 500 and table.order.tolist() == list(range(500))[::-1]
+    assert np.concatenate(list(table.parts())).tolist() == [[i, -i] for i in range(500)]
 
 
 def test_what_is_wrong_after_the_ids_has_its_line(group, shared_path):

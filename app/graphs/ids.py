@@ -6,6 +6,7 @@ at either end. Names are in ascending order where their bytes are, whatever the 
 
 import re
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,10 @@ class NodeIndex:
             return np.full(len(ids), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         return np.where(self.ids[at] == ids, self.sorted[at], -1)
+
+    def find_names(self, names: list[bytes]) -> np.ndarray:
+        """The same of a list of names; a table of them is kept."""
+        return np.fromiter(map(self._rows.get, names, repeat(-1)), dtype=np.int64, count=len(names))
 
 
 def ids_of_names(nodes: Any, what: str) -> np.ndarray:

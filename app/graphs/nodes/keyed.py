@@ -13,10 +13,10 @@ from typing import TypeVar
 import numpy as np
 
 from app.graphs.formats.source import Source, shown
-from app.graphs.formats.text import LARGEST_ID, read_id
+from app.graphs.formats.text import DIGITS, LARGEST_ID, find_tokens, read_id, token_integers
 from app.graphs.ids import NodeIndex, check_text, one_id
 from app.graphs.nodes.data import DenseFeatures, Labels, Splits, rows_per_piece
-from app.graphs.nodes.text import data_lines
+from app.graphs.nodes.text import data_lines, held_lines
 
 QUOTED = re.compile(rb'[ \t]*"((?:[^"]|"")*)"[ \t]*,(.*)')
 RIGHT = "a node id and what is known of the node would be right"
@@ -47,14 +47,18 @@ class _WithoutIds(Source):
     def pieces(self, skip: int = 0) -> Iterator[tuple[bytes, int]]:
         """As those of Source."""
         for text, line in super().pieces(max(skip, self.titles)):
-            yield b"\n".join(_rest(each) for each in text.split(b"\n")), line
+            yield _without_ids(text), line
 
 
 def keyed(
-    read: Callable[[Source], Table], known: Callable[[Source, bytes], bool], source: Source, nodes: Nodes
+    read: Callable[[Source, int | None], Table],
+    known: Callable[[Source, bytes], bool],
+    source: Source,
+    nodes: Nodes,
 ) -> Table:
     """What `read` makes of the file without its ids, and which node each row is of. Raises GraphError.
 
+    read    takes the file and the number of its rows, None where that is not known
     known   whether the rest of a line is what one says of a node
 
     Features have a line for each node; nodes without a line have no label, and are in no set. Splits are put
@@ -62,10 +66,11 @@ def keyed(
     """
     index = None if nodes.ids is None else NodeIndex(nodes.ids)
     titles = _titles(known, source, index, nodes)
-    order = None if index is None else _order(source, titles, index, nodes)
-    table = read(_WithoutIds(source.path, source.limits, source.warnings, titles))
-    if order is None:
-        return table
+    rest = _WithoutIds(source.path, source.limits, source.warnings, titles)
+    if index is None:
+        return read(rest, None)
+    order = _order(source, titles, index, nodes)
+    table = read(rest, len(order))
     lacking = np.ones(len(nodes.ids), dtype=bool)
     lacking[order] = False
     if isinstance(table, Splits):
@@ -128,7 +133,7 @@ def _split(line: bytes) -> tuple[bytes, bytes]:
     """The first field of a line, and the rest."""
     between = next((mark for mark in (b"\t", b",") if mark in line), b" ")
     if between == b"," and (found := QUOTED.fullmatch(line)):
-        return found[1].replace(b'""', b'"').strip(b" "), found[2]
+        return found[1].replace(b'""', b'"').strip(b" "), found[2].strip(b" \t")
     first, _, rest = line.strip(b" \t").partition(between)
     return first.strip(b" "), rest.strip(b" \t")
 
@@ -137,27 +142,88 @@ def _rest(line: bytes) -> bytes:
     return line if line.startswith(b"#") or not line.strip(b" \t") else _split(line)[1]
 
 
+def _without_ids(text: bytes) -> bytes:
+    """A piece of text without the first fields of its lines."""
+    plain = _plain(text)
+    return b"\n".join(map(_rest, text.split(b"\n")) if plain is None else [*plain[1], b""])
+
+
+def _plain(text: bytes) -> tuple[list[bytes], list[bytes]] | None:
+    """The ids of a piece of text and the rest of each line, as `_split` has them, or None.
+
+    Only of lines of one form, none empty, without quotes, blanks around what is parted, or comments.
+    """
+    between = next((mark for mark in (b"\t", b",") if mark in text), b" ")
+    if between == b"," and b'"' in text:
+        return None
+    lines = text.split(b"\n")
+    lines.pop()
+    # Twice, since a list of what `partition` returns would take twice the memory.
+    fields = [line.partition(between)[0] for line in lines], [line.partition(between)[2] for line in lines]
+    begin, end = ({each[at] for each in chain(*fields)} for at in (slice(0, 1), slice(-1, None)))
+    return None if begin & {b"", b" ", b"\t", b"#"} or end & {b" ", b"\t"} else fields
+
+
 def _order(source: Source, titles: int, index: NodeIndex, nodes: Nodes) -> np.ndarray:
     """[lines] int64, the row of the node of each line after the titles."""
-    rows: list[int] = []
-    line_of: dict[int, int] = {}
-    for number, line in data_lines(source):
-        if number <= titles:
-            continue
-        first, rest = _split(line)
+    line_of = np.zeros(len(nodes.ids), dtype=np.int64)  # each node's; 0: none yet
+    found = [np.zeros(0, dtype=np.int64)]
+    for text, line in source.pieces(titles):
+        rows = _plain_rows(text, line, index, line_of)
+        found.append(_rows_by_line(source, text, line, index, line_of, nodes) if rows is None else rows)
+    order = np.concatenate(found)
+    if not len(order):
+        raise source.error(f"found no line of a node of {shown(nodes.name, 200)}; {RIGHT}")
+    return order
+
+
+def _plain_rows(text: bytes, line: int, index: NodeIndex, line_of: np.ndarray) -> np.ndarray | None:
+    """The rows of the nodes of a piece of text, or None where it is not plain or anything is wrong.
+
+    line_of   [n] the line of each node that came before; those of the piece are added
+    """
+    plain = _plain(text)
+    rows = None if plain is None else _find(plain[0], index)
+    if rows is None or (rows < 0).any() or line_of[rows].any():
+        return None
+    lines = np.arange(line, line + len(rows))
+    line_of[rows] = lines
+    if (line_of[rows] == lines).all():
+        return rows
+    line_of[rows] = 0  # a node occurs twice
+    return None
+
+
+def _find(ids: list[bytes], index: NodeIndex) -> np.ndarray | None:
+    """[k] int64 the rows of ids, -1 where there is none; or None where one is no number but should be."""
+    if index.named:
+        return index.find_names(ids)
+    text = b"\n".join([*ids, b""])
+    if text.translate(None, DIGITS + b"\n"):
+        return None
+    padded, starts, ends, _ = find_tokens(text)
+    numbers = token_integers(padded, starts, ends)
+    return None if numbers is None else index.find(numbers)
+
+
+def _rows_by_line(
+    source: Source, text: bytes, line: int, index: NodeIndex, line_of: np.ndarray, nodes: Nodes
+) -> np.ndarray:
+    """As _plain_rows, of any lines; raises for the first one that is wrong."""
+    rows = []
+    for number, found in held_lines(text, line):
+        first, rest = _split(found)
         if not rest or rest.startswith(b"#"):
-            raise source.error(f"found nothing after the id in '{shown(line)}'; {RIGHT}", number)
-        row = index.row(_id(source, first, line, number, index.named))
+            raise source.error(f"found nothing after the id in '{shown(found)}'; {RIGHT}", number)
+        row = index.row(_id(source, first, found, number, index.named))
         if row is None:
             right = f"a node of {shown(nodes.name, 200)} would be right"
             raise source.error(f"found node {shown(first)}; {right}", number)
-        before = line_of.setdefault(row, number)
-        if before != number:
+        if line_of[row]:
             right = "one line for each node would be right"
-            raise source.error(f"found node {shown(first)} again, after line {before}; {right}", number)
+            raise source.error(f"found node {shown(first)} again, after line {line_of[row]}; {right}", number)
+        line_of[row] = number
         rows.append(row)
-    if not rows:
-        raise source.error(f"found no line of a node of {shown(nodes.name, 200)}; {RIGHT}")
     return np.array(rows, dtype=np.int64)
 
 

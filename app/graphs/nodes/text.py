@@ -33,15 +33,15 @@ SEVERAL = "0 or 1 for each class, or one name (in quotes where it has a comma), 
 CLASS = "a class from 0, -1 for none, or names of classes in all lines, would be right"
 
 
-def text_features(source: Source) -> DenseFeatures:
-    """One line of numbers for each node."""
-    n, width = _shape(source)
+def text_features(source: Source, rows: int | None = None) -> DenseFeatures:
+    """One line of numbers for each node; `rows` of them where that is known."""
+    n, width = _shape(source, rows)
     return DenseFeatures(n, width, lambda: _checked(source, width, finite_floats), source.error)
 
 
-def text_labels(source: Source) -> Labels:
+def text_labels(source: Source, rows: int | None = None) -> Labels:
     """One class for each node, a number or a name, or one 0 or 1 for each class."""
-    n, width = _shape(source)
+    n, width = _shape(source, rows)
     if names := _class_names(source):
         numbers = {name: i for i, name in enumerate(names)}
         called = tuple(name.decode() for name in names)
@@ -52,22 +52,31 @@ def text_labels(source: Source) -> Labels:
     return Labels(n, width if several else 0, lambda: _checked(source, width, check, right), source.error)
 
 
-def text_values(source: Source) -> Labels:
+def text_values(source: Source, rows: int | None = None) -> Labels:
     """One number, or several, for each node; nan for none."""
-    n, width = _shape(source)
+    n, width = _shape(source, rows)
     return Labels(n, width, lambda: _checked(source, width, real_numbers), source.error, values=True)
 
 
-def text_splits(source: Source) -> Splits:
-    """One word for each node: train, val, test or none."""
+def text_splits(source: Source, rows: int | None = None) -> Splits:
+    """One word for each node: train, val, test or none. `rows` would not help."""
     found = bytearray()
-    for number, line in data_lines(source):
-        word = _word(line)
+    for text, line in source.pieces():
+        flags = list(map(WORDS.get, text.split(b"\n")[:-1]))
+        found += _flags_by_line(source, text, line) if None in flags else bytes(flags)
+    return Splits(np.frombuffer(bytes(found), dtype=np.uint8), source.error)
+
+
+def _flags_by_line(source: Source, text: bytes, line: int) -> bytes:
+    """The sets of a piece's lines; raises for the first that is wrong."""
+    found = bytearray()
+    for number, each in held_lines(text, line):
+        word = _word(each)
         if word not in WORDS:
             right = "train, val, test or none would be right"
             raise source.error(f"found '{shown(word)}'; {right}", number)
         found.append(WORDS[word])
-    return Splits(np.frombuffer(bytes(found), dtype=np.uint8), source.error)
+    return bytes(found)
 
 
 def has_number(source: Source, line: bytes) -> bool:
@@ -102,17 +111,24 @@ def text_integers(source: Source, last: int = LARGEST_ID) -> np.ndarray:
 
 def data_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     """(line number, line) of the lines that hold something."""
-    for number, line in source.lines():
+    for text, first in source.pieces():
+        yield from held_lines(text, first)
+
+
+def held_lines(text: bytes, first: int) -> Iterator[tuple[int, bytes]]:
+    """The same of a piece of text; `first` is the number of its first line."""
+    for number, line in enumerate(text.split(b"\n"), first):
         if line.strip(b" \t") and not line.startswith(b"#"):
             yield number, line
 
 
-def _shape(source: Source) -> tuple[int, int]:
-    """Rows of the file, and the fields of the first one."""
+def _shape(source: Source, rows: int | None) -> tuple[int, int]:
+    """Rows of the file, counted where that is not known, and the fields of the first one."""
     first = next((line for _, line in data_lines(source)), None)
     if first is None:
         raise source.error("holds no numbers; one line for each node would be right")
-    return sum(_count(text) for text, _ in source.pieces()), len(_fields(first))
+    rows = sum(_count(text) for text, _ in source.pieces()) if rows is None else rows
+    return rows, len(_fields(first))
 
 
 def _word(line: bytes) -> bytes:
@@ -124,7 +140,7 @@ def _count(text: bytes) -> int:
     marks = (b"#", b"\n\n", b" \n", b"\t\n")  # of lines that may hold nothing
     if not text.startswith(b"\n") and not any(mark in text for mark in marks):
         return text.count(b"\n")
-    return sum(bool(line.strip(b" \t")) and not line.startswith(b"#") for line in text.split(b"\n"))
+    return sum(1 for _ in held_lines(text, 0))
 
 
 def _fields(line: bytes) -> list[bytes]:
@@ -162,8 +178,8 @@ def _class_name(line: bytes) -> bytes:
 
 def _numbered(source: Source, numbers: dict[bytes, int]) -> Iterator[np.ndarray]:
     """The numbers of the classes in each piece of text."""
-    for text, _ in source.pieces():
-        lines = [line for line in text.split(b"\n") if line.strip(b" \t") and not line.startswith(b"#")]
+    for text, at in source.pieces():
+        lines = (line for _, line in held_lines(text, at))
         found = [-1 if _word(line) in NO_CLASS else numbers[_class_name(line)] for line in lines]
         yield np.array(found, dtype=np.int64)
 
@@ -201,9 +217,7 @@ def _numbers(source: Source, text: bytes, line: int, width: int, right: str) -> 
 def _slowly(source: Source, text: bytes, line: int, width: int, right: str) -> np.ndarray:
     """The rows, one line at a time; raises for the first line that is wrong."""
     rows = []
-    for number, found in enumerate(text.split(b"\n"), line):
-        if not found.strip(b" \t") or found.startswith(b"#"):
-            continue
+    for number, found in held_lines(text, line):
         fields = _fields(found)
         if len(fields) != width:
             wanted = f"{width}, as in the first line, would be right"
