@@ -274,8 +274,7 @@ def classify(
         each = gather_probabilities(context, done.classifier)
         if loaded.order_all is not None:
             each[loaded.order_all] = each.copy()
-        known = done.classifier.data
-        likely = [each, known.called(np.arange(known.classes))]
+        likely = [each, done.classifier.data.called(np.arange(each.shape[1]))]
     losses = [row["loss"] for row in done.fit.records]
     return Classification(
         predicted, list(range(n)) if names is None else names, done.scores, done.fit.epochs,

@@ -507,6 +507,16 @@ def test_sets_of_large_graphs_grow_by_parts(group, monkeypatch):
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
+def test_one_choice_may_be_all_that_the_clock_sees(group, monkeypatch):
+    """A star: its middle dominates everything, so there is no second evaluation to take the time of."""
+    monkeypatch.setattr(learned, "SET_ONE_BY_ONE", 50)
+    net, params = network("mds", group.device)
+    block = make_block(group, listed(90, *((0, i) for i in range(1, 90))))
+    solution, *_ = rollout(group, net, params, block, StartLimits(0.01, 0, 500.0))
+    assert np.flatnonzero(solution).tolist() == [0]
+
+
+@pytest.mark.parametrize("device", ["host"], indirect=True)
 @pytest.mark.parametrize("name", ["maxcut", "maxcut_once", "mds"])
 def test_the_smallest_graphs_have_a_rollout_too(group, name):
     """One node of two to five is a good part of all of them."""

@@ -340,6 +340,24 @@ def test_plain_lines_are_what_they_are_one_by_one(tmp_path, monkeypatch, between
 
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize(
+    "text",
+    [
+        "gene1 gene2 0.9\ngene2 gene3 0.8\n",
+        "source,target,1\na,b,2\n",
+        "u v\nv w\n",
+        "node_1\tnode_2\nnode_2\ta b\n",
+        'id1,id2\nx, "id1" \n',
+    ],
+)
+def test_what_occurs_again_or_has_a_number_is_no_title(tmp_path, text):
+    (tmp_path / "g.csv").write_text(text)
+    stream = open_edges(str(tmp_path / "g.csv"), ids="names")
+    assert sum(len(u) for u, _, _ in stream.chunks()) == 2
+    assert not stream.warnings
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
     "title", ["id_1,id_2", "Node_A,Node_B", "u,v", "From,To", "gene_a,gene_b", "fromNodeId,toNodeId"]
 )
 def test_titles_of_edge_lists_are_known(tmp_path, title):
@@ -508,6 +526,11 @@ def test_classes_by_id_may_have_names(group, shared_path, title):
 def test_a_wrong_id_in_the_first_line_is_no_title_where_its_class_occurs_again(group, shared_path):
     with pytest.raises(GraphError, match=":1: found node nobody; a node of g would be right"):
         read_by_id(group, shared_path, labels="nobody\tred\na\tred\n")
+
+
+def test_a_wrong_number_in_the_first_line_is_no_title(group, shared_path):
+    with pytest.raises(GraphError, match=":1: found node 9; a node of g would be right"):
+        read_by_id(group, shared_path, ids="numbers", edges="0 1\n1 2\n", labels="9\tz\n1\tx\n0\ty\n")
 
 
 @pytest.mark.parametrize(

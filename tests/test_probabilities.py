@@ -56,6 +56,19 @@ def test_one_class_a_node(order):
     assert classify(graph, X, sides, settings={**asked, "output.probabilities": False}).probabilities is None
 
 
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("named", [True, False])
+def test_saved_weights_on_nodes_without_labels(tmp_path, named):
+    graph, X, sides = clubs()
+    labels = sides if named else [int(side == "Officer") + 3 for side in sides]
+    first = classify(graph, X, labels, settings={**ASKED, "graph.splits": "random"})
+    first.save(tmp_path / "w.npz")
+    asked = {"output.probabilities": True, "gnn.epochs": 0, "gnn.weights": str(tmp_path / "w.npz")}
+    again = classify(graph, X, settings=asked)
+    assert again.classes.tolist() == first.classes.tolist() == sorted(set(labels))
+    np.testing.assert_array_equal(again.probabilities, first.probabilities)
+
+
 def test_several_classes_a_node():
     graph, X, sides = clubs()
     Y = np.array([[side == "Officer", v % 2, v > 20] for v, side in enumerate(sides)], dtype=np.int8)

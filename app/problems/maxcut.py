@@ -25,7 +25,7 @@ OLDEST = AGES - 1
 FIRST = FIRST_ALIVE + 1
 _SIZES = np.searchsorted(LEVELS, np.arange(LEVELS[-1] + 1), side="right").astype(np.int32)
 LEVEL_OF = np.concatenate([-_SIZES[:0:-1], _SIZES])  # of gains from -LEVELS[-1] parts to as many
-AGE_OF = np.log2(1 + np.arange(1 << OLDEST)).astype(np.int32)  # of ages in rests
+AGE_OF = np.array([(1 + age).bit_length() - 1 for age in range(1 << OLDEST)], dtype=np.int32)  # in rests
 
 
 class CutTotals(NamedTuple):

@@ -221,8 +221,11 @@ def rollout(
     Ranks     all call; identical on all
     """
     clock = StartClock(group, limits, TIME_SHARE * limits.seconds)
-    at_once = moves_at_once if net.problem.ordered else nodes_at_once
-    together = at_once(group, net, params, block, limits)
+    together = 1
+    if net.problem.ordered:
+        together = moves_at_once(group, net, params, block, limits)
+    elif net.problem.dynamics == "field":
+        together = nodes_at_once(group, net, params, block, limits)
     setting = f"search.moves_at_once={together}"
     if not limits.together and together > max(LARGEST_PART * block.n, 1):
         return None, 0, setting
@@ -289,6 +292,8 @@ def _affordable_at_once(
     env, each = begin_environment(group, block, net.problem), 0.0
     scores = FullScores(group, net, params, env)
     for _ in range(2):  # the second one finds code and data warm
+        if env.done:
+            break
         begun = time.perf_counter()
         scores.remove(np.array([scores.best()]))
         each = time.perf_counter() - begun

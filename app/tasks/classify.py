@@ -335,7 +335,7 @@ def _write(context: Context, loaded: Loaded, done: Classified) -> None:
     if case.output.probabilities:
         likely = gather_probabilities(context, classifier)
         with raise_together(group, "writing the probabilities"):
-            named = classifier.data.called(np.arange(classifier.data.classes))
+            named = classifier.data.called(np.arange(likely.shape[1]))
             columns = {"classes": named, "probabilities": likely}
             folder.write_arrays(f"probabilities/{loaded.graph.name}.npz", ids=ids, **columns)
     if case.output.plots:

@@ -233,14 +233,14 @@ def train_rgcn(
             found.records.append(row)
             record(row)
     Z_own = net.forward()
-    predicted, likely = _classes(group, Z_own), softmax(group.device.get(Z_own[: len(net.out.nodes)]))
+    wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
+    predicted, likely = _classes(group, Z_own), softmax(group.device.get(Z_own[: len(wanted)])[wanted])
     refuse_infinite(targets.loss(Z_own), case.epochs, case.learning_rate)  # that of the last weights
     found.accuracy = targets.accuracy(predicted)
-    wanted = np.isin(net.out.nodes, labels.nodes)  # without pruning there are rows of all nodes
     own = np.ascontiguousarray(predicted[: len(net.out.nodes)][wanted])
     counts = _counts(group, len(own))
     found.predictions = group.gather_host(own, counts)
-    found.probabilities = group.gather_host(likely[wanted], counts)
+    found.probabilities = group.gather_host(likely, counts)
     found.seconds = took()
     return found
 

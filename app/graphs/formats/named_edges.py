@@ -61,7 +61,7 @@ def read_named_edges(path: str, limits: Limits) -> EdgeStream:
             continue
         check_text(source, content, number, "\t")
         form = _form(source, content, number)
-        if number == 1 and _is_title(form.split(content)):
+        if number == 1 and _is_title(source, form, form.split(content)):
             source.warnings.append(f"{source.where}:1: skipped the first line '{shown(content)}'")
             continue
         return _stream(source, form, number - 1)
@@ -76,11 +76,21 @@ def _form(source: Source, content: bytes, number: int) -> Form:
     return Form(between, 3) if found == 3 else form
 
 
-def _is_title(fields: list[bytes]) -> bool:
-    """Whether a file's first line names columns: its third field is no number, or the first two are known."""
-    if len(fields) == 3 and not NUMBER_START.match(fields[2]):
-        return True
-    return tuple(re.sub("[-_ ]", "", field.decode().lower()) for field in fields[:2]) in TITLES
+def _is_title(source: Source, form: Form, fields: list[bytes]) -> bool:
+    """Whether a file's first line names columns: its third field is no number, or its two are known titles,
+    which are no nodes of what follows at once."""
+    if len(fields) == 3:
+        return not NUMBER_START.match(fields[2])
+    known = tuple(re.sub("[-_ ]", "", field.decode().lower()) for field in fields)
+    return known in TITLES and not _occurs(source, form, fields)
+
+
+def _occurs(source: Source, form: Form, names: list[bytes]) -> bool:
+    """Whether one of some names is a field of the first piece of the lines that follow the first."""
+    text, _ = next(source.pieces(1), (b"", 1))
+    mark = rb"[ \t]" if form.between == " " else form.between.encode()
+    either = b"|".join(map(re.escape, names))
+    return bool(re.search(rb'(?:^|%b)[ "]*(?:%b)[ "]*(?:%b|\r?$)' % (mark, either, mark), text, re.MULTILINE))
 
 
 class _First:

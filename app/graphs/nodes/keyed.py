@@ -93,7 +93,7 @@ def _titles(
     """How many lines of titles there are, 0 or 1: the first line names no node, and says nothing of one."""
     number, line = next(data_lines(source), (0, b""))
     first, rest = _split(line)
-    if number != 1 or not rest or (index is not None and _is_node(index, first)):
+    if number != 1 or not rest or (index is not None and _is_id(index, first)):
         return 0
     if known(_WithoutIds(source.path, source.limits), rest):
         return 0
@@ -101,10 +101,11 @@ def _titles(
     return 1
 
 
-def _is_node(index: NodeIndex, first: bytes) -> bool:
-    """Whether a field is the id of a node."""
-    found = first if index.named else read_id(first, 0, LARGEST_ID)
-    return not isinstance(found, str) and index.row(found) is not None
+def _is_id(index: NodeIndex, first: bytes) -> bool:
+    """Whether a field is the name of a node or, where nodes have numbers, a number."""
+    if index.named:
+        return index.row(first) is not None
+    return not isinstance(read_id(first, 0, LARGEST_ID), str)
 
 
 def _say_lacking(source: Source, nodes: Nodes, lacking: np.ndarray, what: str) -> None:

@@ -29,7 +29,7 @@ WORDS = {b"train": SPLITS["train"], b"val": SPLITS["val"], b"valid": SPLITS["val
 WORDS |= {b"validation": SPLITS["val"], b"none": 0, b"-": 0}
 NO_CLASS = {b"-1", b"-", b"none"}  # of nodes without a label, among names of classes
 NUMBER = "a number would be right"
-SEVERAL = "0 or 1 for each class, or one name (in quotes where it has a comma), would be right"
+SEVERAL = "0 or 1 for each class, or one name (in quotes where it has a comma or a number), would be right"
 CLASS = "a class from 0, -1 for none, or names of classes in all lines, would be right"
 
 
