@@ -231,17 +231,23 @@ def _short(value: float) -> str:
 
 
 def write_section(titles: dict[str, str], folder: Path, document: Path) -> None:
-    """Put the tables of all recorded parts between the markers of a document; they start at its end."""
+    """Put the tables of all recorded parts between the markers of a document; they start at its end.
+
+    Parts without a record keep the tables that the document has of them.
+    """
+    text = document.read_text("utf-8")
+    if BEGIN not in text:
+        text = f"{text.rstrip()}\n\n## Speed\n\n{BEGIN}\n{END}\n"
+    before, rest = text.split(BEGIN, 1)
+    held, after = rest.split(END, 1)
+    known = {each.split("\n", 1)[0]: each.rstrip() for each in held.split("\n### ")[1:]}
     lines = [BEGIN, ""]
     for part, title in titles.items():
         path = folder / f"{part}.json"
         if path.exists():
             lines += table(json.loads(path.read_text("utf-8")), title)
-    text = document.read_text("utf-8")
-    if BEGIN not in text:
-        text = f"{text.rstrip()}\n\n## Speed\n\n{BEGIN}\n{END}\n"
-    before, rest = text.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
+        elif title in known:
+            lines += [f"### {known[title]}", ""]
     document.write_text(before + "\n".join(lines) + END + after, "utf-8")
 
 

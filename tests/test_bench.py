@@ -140,3 +140,10 @@ def test_the_section_is_written_between_its_markers(tmp_path):
     assert text.count("## Speed") == text.count("### First part") == text.count(harness.END) == 1
     assert ">= 5, met" in text and "missed" not in text
     assert text.startswith("# Measurements\n\n## Quality\n\ntext\n\n## Speed")
+    (tmp_path / "first.json").rename(tmp_path / "second.json")  # another part
+    harness.write_section({"second": "Second part", "first": "First part"}, tmp_path, document)
+    both = document.read_text("utf-8")
+    assert both.count("### First part") == both.count("### Second part") == both.count("## Quality") == 1
+    assert both.count("| case | other |") == 2
+    harness.write_section({"second": "Second part", "first": "First part"}, tmp_path / "none", document)
+    assert document.read_text("utf-8") == both
