@@ -43,6 +43,7 @@ OWN_FILES = (
 # Folders, and how what a run writes to them ends.
 OWN_FOLDERS = (
     ("solution", ".txt"),
+    ("certificates", ".npz"),
     ("predictions", ".txt"),
     ("embeddings", ".npz"),
     ("probabilities", ".npz"),

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from app.errors import LockstepError
 from app.graphs.graph import Graph
 
 Baseline = Callable[[], tuple[np.ndarray, str]]  # a solution, and the name to print beside its value
@@ -162,12 +163,13 @@ class Bounds(ABC):
     def close(self) -> None:
         """No more calls of `improve` will come. What is known stays."""
 
-    def verify(self) -> bool:
-        """Prove the bound from its witness by independent code; raises BadCertificate.
+    def proof(self) -> Any:
+        """What the toolbox proves the bound from (`Toolbox.prove`), or as much of it as has a witness.
 
-        returns   False where the method leaves no witness to check
+        It says by `checked` whether that is all of it: a finished search leaves nothing to check. None: the
+        method leaves no witness at all.
         """
-        return False
+        return None
 
 
 class Tree(ABC):
@@ -331,6 +333,13 @@ class Toolbox(ABC):
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
+    def prove(self, proof: Any) -> int:
+        """The bound of the instance that a proof shows, by code that has no part in finding bounds.
+
+        Nothing in a proof is trusted. Raises BadCertificate, or BadReduction, where it proves nothing.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def start(self) -> np.ndarray:
         """A quick core solution without learning."""
@@ -356,3 +365,16 @@ class Toolbox(ABC):
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name, on the whole instance."""
         return {}
+
+
+def verified(toolbox: Toolbox, bounds: Bounds) -> bool:
+    """Whether all of a bound is proved again from its witness; raises LockstepError where it should be."""
+    proof = bounds.proof()
+    if proof is None:
+        return False
+    proved, said = toolbox.prove(proof), toolbox.value_of_core(bounds.value)
+    if proved >= said if toolbox.sense == "minimise" else proved <= said:
+        return True
+    if proof.checked:
+        raise LockstepError(f"{bounds.method}: the witness proves {proved}, the bound says {said}")
+    return False

@@ -410,7 +410,7 @@ def test_answers_whose_cut_bounds_have_found(monkeypatch):
     best, heard = optimum_by_search(graph), []
 
     def give(self):
-        return best if self._known < valued(self.subject, best) else None
+        return best if self._known < valued(self.tools.core, best) else None
 
     monkeypatch.setattr(CutToolBounds, "pieces", give)
     monkeypatch.setattr(CutSearch, "run", lambda self, steps: heard.append(self.best))

@@ -19,7 +19,7 @@ from app.reductions.cut import compiled as cut_compiled
 from app.reductions.cut.log import CLIQUE, MERGE, TRIANGLE, TWIN, triangle
 from app.reductions.cut.reducer import CutReducer, kernel_of
 from app.reductions.cut.verify import verify_log
-from app.toolbox import Instance
+from app.toolbox import Instance, verified
 
 pytestmark = pytest.mark.mpi_skip
 needs_kernels = pytest.mark.skipif(not cut_compiled.available(), reason="the compiled kernels were not built")
@@ -52,7 +52,7 @@ def same_kernels(a, b):
     return a[2:] == b[2:] and all(map(np.array_equal, *arrays))
 
 
-def verified(graph, weights, reducer):
+def proved_rows(graph, weights, reducer):
     """What verify_log says, with and without the compiled check."""
     log = reducer.log, reducer.places, reducer.fixed
     offset, rows = verify_log(graph, weights, *log)
@@ -71,7 +71,7 @@ def compiled_refuses(graph, log, reducer):
 def replayed(graph, reducer):
     """The kernel that the log alone leads to."""
     weights, _ = integer_weights(graph)
-    offset, rows = verified(graph, weights, reducer)
+    offset, rows = proved_rows(graph, weights, reducer)
     return kernel_of(graph.name, rows, offset, reducer.places)
 
 
@@ -321,7 +321,7 @@ def test_nothing_left_is_an_answer():
     assert toolbox.search(0, None) is None
     sides, bounds = toolbox.lift(toolbox.start()), toolbox.bounds()
     assert toolbox.value(sides) == 39 == toolbox.value_of_core(bounds.value)
-    assert bounds.method == "reductions" and bounds.verify()
+    assert bounds.method == "reductions" and verified(toolbox, bounds)
 
 
 @pytest.mark.parametrize("settings", [{"search.steps": 20_000}, {"search.seconds": 3}])

@@ -111,7 +111,7 @@ def test_bounds_grow_to_the_optimum_in_slices(seed):
     assert bounds.optimum().sum() == bounds.value >= max(values)
     assert not bounds.improve(1e-3, graph.n)
     if seed == 1:
-        assert (bounds.method, bounds.verify(), bounds.closing) == (cover_program.METHOD, False, False)
+        assert (bounds.method, bounds.checked, bounds.closing) == (cover_program.METHOD, False, False)
     again = DominationBounds(graph)
     again.expect(LONG)
     assert not again.improve(LONG, bounds.value, bounds.optimum())
@@ -144,7 +144,7 @@ def test_without_a_time_limit_there_is_none():
     bounds = DominationBounds(graph)
     while bounds.improve(0.0, graph.n):
         assert not bounds.closing
-    assert (bounds.optimum(), bounds.verify()) == (None, True)
+    assert (bounds.optimum(), bounds.checked) == (None, True)
     bounds.close()
 
 
@@ -157,7 +157,7 @@ def test_without_highs_all_stays_as_it_was(monkeypatch):
         while bounds.improve(0.0, graph.n):
             pass
     assert (plain.value, plain.method) == (limited.value, limited.method)
-    assert (limited.optimum(), limited.verify(), limited.closing) == (None, True, False)
+    assert (limited.optimum(), limited.checked, limited.closing) == (None, True, False)
 
 
 def test_what_takes_too_long_or_too_much_is_not_begun(monkeypatch):

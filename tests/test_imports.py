@@ -24,6 +24,7 @@ LAYERS = (
     ("sparse",),
     ("gnn", "reductions", "toolbox"),
     ("bounds",),
+    ("proofs",),
     ("search",),
     ("problems",),
     ("rl",),
@@ -64,10 +65,11 @@ ONLY = {
         "watchdog",
     },
     "reductions": {"graphs", "errors", "native"},
-    "toolbox": {"graphs"},
+    "toolbox": {"errors", "graphs"},
     "bounds": {"graphs", "errors", "memory", "native", "reductions", "rng", "toolbox"},
-    "search": {"graphs", "errors", "native", "numerics", "reductions", "bounds", "rng", "toolbox"},
+    "search": {"graphs", "errors", "native", "numerics", "reductions", "bounds", "proofs", "rng", "toolbox"},
     "problems": {"graphs", "errors", "numerics", "reductions", "bounds", "search", "rng", "toolbox"},
+    "proofs": {"bounds", "reductions", "toolbox"},
 }
 OWNERS = {
     "cupy": ("device.py", "sparse/kernels/"),

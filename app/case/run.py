@@ -140,6 +140,9 @@ class OutputCase(Table, frozen=True):
     """What is written."""
 
     solutions: Annotated[bool, about("write solution/NAME.txt for each graph")] = True
+    certificates: Annotated[
+        bool, about("write certificates/NAME.npz: what proves the bound, for --check RUN")
+    ] = False
     plots: Annotated[bool, about("draw the plots, where matplotlib is installed")] = True
     embeddings: Annotated[bool, about("classify: write what the last layer but one says of each node")] = (
         False

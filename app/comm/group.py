@@ -294,6 +294,14 @@ class Group:
         buffer = np.array(data) if self.rank == root else np.empty(int(length[0]), np.uint8)
         return self.broadcast(buffer, root).tobytes().decode()
 
+    def broadcast_bytes(self, content: bytes, root: int = 0) -> bytes:
+        """The bytes of one rank on all. Ranks: all call."""
+        size = self.max_integer(len(content) if self.rank == root else 0)
+        buffer = np.zeros(size, dtype=np.uint8)
+        if self.rank == root:
+            buffer[:] = np.frombuffer(content, dtype=np.uint8)
+        return self.broadcast(buffer, root).tobytes() if size else b""
+
     def gather_texts(self, text: str) -> list[str]:
         """One text of each rank, on all ranks, in rank order. Ranks: all call."""
         data = np.frombuffer(text.encode(), dtype=np.uint8).copy()

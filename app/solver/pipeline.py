@@ -44,6 +44,7 @@ class Answer:
     replay        keys that give the same answer again, on any number of ranks and whatever the clock; none
                   where a time-limited search was stopped and resumed, and where an exact search, for which
                   the time sufficed, found the answer
+    certificate   the file of what proves the bound, where output.certificates asks for one; else empty
     """
 
     solution: np.ndarray
@@ -60,6 +61,7 @@ class Answer:
     seconds: float
     trace: list[Event]
     replay: list[str]
+    certificate: bytes
 
 
 class Pipeline:
@@ -98,7 +100,7 @@ class Pipeline:
         with self.log.phase("start"):
             best, values = self._starts(toolbox, progress, budget, given)
         self._check_replicas(f"{name}: before the search", toolbox.core, best)
-        outcome, verified = self._search(toolbox, progress, budget, best)
+        outcome, verified, certificate = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution
         solution = toolbox.lift(core)
         self._check_replicas(f"{name}: after the search", toolbox.core, solution)
@@ -111,6 +113,7 @@ class Pipeline:
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
             progress.elapsed(), progress.trace,
             self._replay(outcome.steps, earlier is not None or progress.source == EXACT or self.by_clock),
+            certificate,
         )  # fmt: skip
 
     def _reduce(self, toolbox: Toolbox, progress: Progress, budget: Budget) -> None:
@@ -214,8 +217,8 @@ class Pipeline:
 
     def _search(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray
-    ) -> tuple[Any, bool]:
-        """Local searches and bounds from the best start; whether the bound was checked."""
+    ) -> tuple[Any, bool, bytes]:
+        """Local searches and bounds from the best start; whether the bound was checked; its certificate."""
         count = self._searches()
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()
@@ -236,4 +239,5 @@ class Pipeline:
             self.replay.append(f"search.sweeps={outcome.planned}".replace(" ", ""))
         self.by_clock = rounds.by_clock
         with self.log.phase("check"):
-            return outcome, rounds.verify()
+            proved = rounds.verify()
+            return outcome, proved, rounds.certificate() if self.case.output.certificates else b""

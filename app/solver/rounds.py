@@ -17,13 +17,14 @@ from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.comm.guard import raise_together
+from app.proofs.archive import certificate_of
 from app.solver.budget import Budget
 from app.solver.exact import Exact
 from app.solver.meetings import Meetings
 from app.solver.progress import Progress
 from app.solver.round_message import LARGEST, RoundMessage
 from app.solver.workload import FIRST_SLICE, Workload
-from app.toolbox import Bounds, Search, Toolbox, Tree
+from app.toolbox import Bounds, Search, Toolbox, Tree, verified
 
 MICRO = 1e6
 
@@ -288,7 +289,7 @@ class Rounds:
 
     def verify(self) -> bool:
         """Prove the bound by independent code, on the rank that has it. Ranks: all call."""
-        verified = False
+        proved = False
         with raise_together(self.group, "checking the bound"):
             if (
                 self.bounds is not None
@@ -296,8 +297,16 @@ class Rounds:
                 and self.work.may_check()
                 and self._bounds_stand()
             ):
-                verified = self.bounds.verify()
-        return bool(self.group.max_integer(int(verified)))
+                proved = verified(self.toolbox, self.bounds)
+        return bool(self.group.max_integer(int(proved)))
+
+    def certificate(self) -> bytes:
+        """The file of what proves the bound, or empty, on all ranks. Ranks: all call."""
+        content = b""
+        with raise_together(self.group, "making the certificate"):
+            if self.bounds is not None:
+                content = certificate_of(self.bounds)
+        return self.group.broadcast_bytes(content, self.bound_rank)
 
     def _bounds_stand(self) -> bool:
         """Whether the bound that stands is that of the bounds: an exact search leaves none to check."""

@@ -29,6 +29,7 @@ class Solved:
 
     text    of the solution's file
     trace   the best and the bound over time; empty where only the policy was asked
+    certificate   the file of what proves the bound; empty: none
     """
 
     entry: dict[str, Any]
@@ -37,11 +38,14 @@ class Solved:
     trace: list[Event]
     graph: Graph | None
     metric: Any = None
+    certificate: bytes = b""
 
     def state(self) -> State:
         """What a checkpoint keeps of it."""
         trace = [astuple(event) for event in self.trace]
-        return State({"entry": self.entry, "text": self.text, "trace": trace}, {"solution": self.solution})
+        values = {"entry": self.entry, "text": self.text, "trace": trace}
+        certificate = np.frombuffer(self.certificate, dtype=np.uint8)
+        return State(values, {"solution": self.solution, "certificate": certificate})
 
     def named(self, ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
         """The solution by ids [n], or by labels: the chosen nodes, or those of a tour in order."""
@@ -55,7 +59,14 @@ def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Sol
     whole = whole_graph(context, loaded) if drawn and values["trace"] else None
     trace = [Event(*each) for each in values["trace"]]
     solution = state.arrays.get("solution", np.zeros(0, dtype=np.int64))
-    return Solved(values["entry"], values["text"], solution, trace, whole, loaded.metric)
+    return Solved(
+        values["entry"], values["text"], solution, trace, whole, loaded.metric, certificate_in(state)
+    )
+
+
+def certificate_in(state: State) -> bytes:
+    """The certificate that a checkpoint keeps of an answer; empty: none."""
+    return state.arrays.get("certificate", np.zeros(0, dtype=np.uint8)).tobytes()
 
 
 def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Graph) -> Toolbox:
@@ -120,8 +131,9 @@ def answer_whole(
             values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(case))
         entry["baselines"] = {label: in_unit(toolbox, value) for label, value in values.items()}
     return Solved(
-        entry, problem.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric
-    )
+        entry, problem.text(answer.solution, ids), answer.solution, answer.trace, whole, loaded.metric,
+        answer.certificate,
+    )  # fmt: skip
 
 
 def in_unit(toolbox: Any, value: int | None) -> float | int | None:

@@ -1,17 +1,30 @@
-"""--check: a user's solution, read, checked by independent code, valued and bounded; nothing is written."""
+"""--check: a user's solution, read, checked by independent code, valued and bounded; nothing is written.
 
+Of a folder: the answers of a run (check_run.py).
+"""
+
+import os
 from functools import partial
 
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.problems.table import make_problem
 from app.tasks.answer import bound_and_gap, in_unit, make_toolbox
+from app.tasks.check_run import check_run
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
 from app.toolbox import Toolbox
 
 
 def run_check(context: Context, path: str) -> None:
+    """Check a file's solution or, where the path is a folder, the answers of a run. Ranks: all call."""
+    if os.path.isdir(path):
+        check_run(context, path)
+    else:
+        check_solution(context, path)
+
+
+def check_solution(context: Context, path: str) -> None:
     """Say whether the file's solution is feasible for the case's one graph, its objective and a bound.
 
     Raises GraphError for a file that is wrong, and for a solution that is infeasible. Ranks: all call
@@ -34,9 +47,10 @@ def run_check(context: Context, path: str) -> None:
     )
     if context.case.search.bounds:
         toolbox.reduce(partial(context.keeper.at, 0))
-        bound, method, verified = bound_of(context, toolbox, value, context.case.search.bound_seconds)
-        if bound is not None:
-            _say_bound(context, toolbox, value, bound, method + (", verified" if verified else ""))
+        found = bound_of(context, toolbox, value, context.case.search.bound_seconds)
+        if found.value is not None:
+            method = found.method + (", verified" if found.verified else "")
+            _say_bound(context, toolbox, value, found.value, method)
 
 
 def _say_bound(context: Context, toolbox: Toolbox, value: int, bound: int, method: str) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.problem import Problem
 from app.problems.table import make_problem
+from app.proofs.archive import certificate_of
 from app.search.tour.tools import refuse_without_distances
 from app.tasks.context import Context
-from app.toolbox import Bounds, Instance, Toolbox
+from app.toolbox import Bounds, Instance, Toolbox, verified
 
 LEAST_SECONDS = 1.0  # that baselines have under any time limit
 
@@ -116,30 +118,49 @@ def seconds_of_bounds(case: Case, used: float) -> float:
     return max(search.seconds - used, 0.0) if search.seconds else search.bound_seconds
 
 
-def bound_of(context: Context, toolbox: Toolbox, best: int, seconds: float) -> tuple[int | None, str, bool]:
-    """A bound within so many seconds, its method, and whether it was verified. Ranks: all call.
+@dataclass(frozen=True)
+class FoundBound:
+    """What bounds have found, the same on all ranks.
+
+    value         of the instance; None: no bound
+    verified      proved again from its witness
+    certificate   the file of its proof, where output.certificates asks for one; else empty
+    """
+
+    value: int | None
+    method: str
+    verified: bool
+    certificate: bytes
+
+
+def bound_of(context: Context, toolbox: Toolbox, best: int, seconds: float) -> FoundBound:
+    """A bound within so many seconds. Ranks: all call.
 
     The rank after the first works where there are several, and tells the others.
     """
     group = context.group
     worker = 1 % group.size
-    words, method = np.zeros(3, dtype=np.int64), ""
+    words, method, content = np.zeros(3, dtype=np.int64), "", b""
     with raise_together(group, "bounds"):
         bounds = toolbox.bounds() if group.rank == worker else None
         if bounds is not None:
             try:
                 limited = context.case.search.seconds > 0
-                checked = _improve(bounds, seconds, limited, toolbox.core_value(best))
+                checked = _improve(toolbox, bounds, seconds, limited, toolbox.core_value(best))
                 if bounds.method:
                     words[:] = True, toolbox.value_of_core(bounds.value), checked
                     method = bounds.method
+                    content = certificate_of(bounds) if context.case.output.certificates else b""
             finally:
                 bounds.close()
     known, value, verified = group.sum_integers(words).tolist()
-    return (value if known else None), group.broadcast_text(method, worker), bool(verified)
+    return FoundBound(
+        value if known else None, group.broadcast_text(method, worker), bool(verified),
+        group.broadcast_bytes(content, worker),
+    )  # fmt: skip
 
 
-def _improve(bounds: Bounds, seconds: float, limited: bool, best: int) -> bool:
+def _improve(toolbox: Toolbox, bounds: Bounds, seconds: float, limited: bool, best: int) -> bool:
     """Let bounds work for so long; whether what they have found is verified.
 
     limited   what takes longer, by their own estimates, is left out: the check, or the bounds
@@ -153,7 +174,7 @@ def _improve(bounds: Bounds, seconds: float, limited: bool, best: int) -> bool:
         checks = bounds.check_seconds <= seconds
         seconds -= bounds.check_seconds if checks else 0.0
     bounds.improve(seconds, best)
-    return bool(bounds.method) and checks and bounds.verify()
+    return bool(bounds.method) and checks and verified(toolbox, bounds)
 
 
 def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[int]]:

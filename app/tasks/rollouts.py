@@ -268,10 +268,11 @@ def _account(
         ),
     }  # fmt: skip
     whole = whole_graph(context, loaded) if case.search.bounds or case.search.baselines else None
+    certificate = b""
     if whole is not None:
-        _compare(context, problem, loaded, whole, solution, entry, rollout.counted)
+        certificate = _compare(context, problem, loaded, whole, solution, entry, rollout.counted)
     ids = ids_everywhere(context.group, graph, loaded.rows)
-    return Solved(entry, problem.text(solution, ids), solution, [], whole)
+    return Solved(entry, problem.text(solution, ids), solution, [], whole, certificate=certificate)
 
 
 def _check(context: Context, loaded: Loaded, rollout: Rollout) -> np.ndarray:
@@ -300,27 +301,32 @@ def _compare(
     solution: np.ndarray,
     entry: dict[str, Any],
     counted: bool,
-) -> None:
-    """Check the solution as every other is, enter objective, bound and baselines. Ranks: all call."""
-    toolbox = make_toolbox(context, problem, loaded, whole)
+) -> bytes:
+    """Check the solution as every other is, enter objective, bound and baselines; the bound's certificate.
+
+    Ranks: all call
+    """
+    toolbox, certificate = make_toolbox(context, problem, loaded, whole), b""
     if (fault := toolbox.fault(solution)) is not None:
         raise LockstepError(f"{whole.name}: {fault}")
     value = toolbox.value(solution)
-    found = in_unit(toolbox, value) if counted else value * toolbox.unit
-    if found != entry["objective"]:
-        raise LockstepError(f"{whole.name}: the value is {found}, not {entry['objective']}")
+    worth = in_unit(toolbox, value) if counted else value * toolbox.unit
+    if worth != entry["objective"]:
+        raise LockstepError(f"{whole.name}: the value is {worth}, not {entry['objective']}")
     entry["objective"] = entry["learned"] = in_unit(toolbox, value)
     if context.case.search.bounds:
         with context.log.phase("bounds"):
             seconds = seconds_of_bounds(context.case, entry["seconds"])
-            bound, method, verified = bound_of(context, toolbox, value, seconds)
-        if bound is not None:
-            shown, gap = bound_and_gap(toolbox, value, bound)
+            found = bound_of(context, toolbox, value, seconds)
+        certificate = found.certificate
+        if found.value is not None:
+            shown, gap = bound_and_gap(toolbox, value, found.value)
             entry.update(
-                bound=shown, bound_method=method, gap=round(gap, 6), optimal=gap == 0,
-                bound_is_weak=gap > 0.1, bound_verified=verified,
+                bound=shown, bound_method=found.method, gap=round(gap, 6), optimal=gap == 0,
+                bound_is_weak=gap > 0.1, bound_verified=found.verified,
             )  # fmt: skip
     if context.case.search.baselines:
         with context.log.phase("baselines"):
             values = baseline_values(context, toolbox, whole.name, seconds_of_baselines(context.case))
         entry["baselines"] = {label: in_unit(toolbox, each) for label, each in values.items()}
+    return certificate

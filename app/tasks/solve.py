@@ -4,8 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec import structs
 
 from app.case.config import Case
@@ -36,6 +37,18 @@ COLUMNS = (
 )  # fmt: skip
 
 
+class Written(NamedTuple):
+    """The text of a solution, and the file of what proves its bound; empty: none."""
+
+    text: str = ""
+    certificate: bytes = b""
+
+
+def written_of(solved: Solved) -> Written:
+    """What is written of an answer."""
+    return Written(solved.text, solved.certificate)
+
+
 def run_solve(context: Context) -> dict[str, Any]:
     """Answer the problem on every graph; returns the task's part of result.json. Ranks: all call."""
     problem, table = make_problem(context.case.problem.name), context.case.graph
@@ -63,11 +76,11 @@ def run_solve(context: Context) -> dict[str, Any]:
     instances, traced = [], []
     answers = {i: context.keeper.recall(f"answer {i}") for i in range(count)}
     known = {i: state for i, state in answers.items() if state is not None}
-    for entry, text, solved in solve(context, grid, problem, policy, graphs, largest, known):
+    for entry, written, solved in solve(context, grid, problem, policy, graphs, largest, known):
         instances.append(entry)
         traced += [] if solved is None else [solved]
-        if context.folder is not None and context.case.output.solutions:
-            _write_solution(context, _file_name(entry["name"]), text)
+        if context.folder is not None:
+            _write(context, file_name(entry["name"]), written)
         if count <= LISTED:
             _say(context, entry)
     _table(context, instances)
@@ -94,14 +107,14 @@ def _named_apart(context: Context, grid: Grid, graphs: list[Loaded]) -> list[Loa
 
 def names_apart(names: list[str]) -> list[str]:
     """Names of graphs with a number behind those whose file name an earlier one has."""
-    first = {_file_name(name): i for i, name in reversed(list(enumerate(names)))}
+    first = {file_name(name): i for i, name in reversed(list(enumerate(names)))}
     used, found = set(first), []
     for i, name in enumerate(names):
         new, number = name, 1
-        while first[_file_name(name)] != i and _file_name(new) in used:
+        while first[file_name(name)] != i and file_name(new) in used:
             number += 1
             new = f"{name}-{number}"
-        used.add(_file_name(new))
+        used.add(file_name(new))
         found.append(new)
     return found
 
@@ -121,8 +134,8 @@ def with_searches(case: Case) -> Case:
     return structs.replace(case, search=structs.replace(case.search, starts=starts))
 
 
-# an instance's entry of result.json, the text of its solution, and where it was solved, what is drawn of it
-Told = tuple[dict[str, Any], str, Solved | None]
+# an instance's entry of result.json, what is written of it, and where it was solved, what is drawn of it
+Told = tuple[dict[str, Any], Written, Solved | None]
 
 
 def _solve_one_by_one(
@@ -132,7 +145,7 @@ def _solve_one_by_one(
     """Every graph on all ranks, in order. Ranks: all call."""
     found = {id(graphs[i]): recalled(context, graphs[i], known[i], drawn=i < DRAWN) for i in known}
     for i, solved in enumerate(_solve_all(context, problem, policy, graphs, largest, found)):
-        yield solved.entry, solved.text, solved
+        yield solved.entry, written_of(solved), solved
         if i not in known:
             context.keeper.keep(f"answer {i}", solved.state())
         context.keeper.at(i + 1)
@@ -165,10 +178,11 @@ def _solve_at_once(
                 mine.update(zip(part, solved))
             except Halted:  # what is finished is kept
                 halted = True
-        for number, entry, text, solved in _exchange(context, grid, mine):
-            yield entry, text, solved
+        for number, entry, written, solved in _exchange(context, grid, mine):
+            yield entry, written, solved
             if number not in known:
-                told = State({"entry": entry, "text": text, "trace": []})
+                kept = {"certificate": np.frombuffer(written.certificate, dtype=np.uint8)}
+                told = State({"entry": entry, "text": written.text, "trace": []}, kept)
                 context.keeper.keep(f"answer {number}", told if solved is None else solved.state())
         if context.group.max_integer(int(halted)):
             context.keeper.halt()
@@ -177,8 +191,9 @@ def _solve_at_once(
 
 def _exchange(
     context: Context, grid: Grid, mine: dict[int, Solved]
-) -> Iterator[tuple[int, dict[str, Any], str, Solved | None]]:
-    """(number in the case, entry, text, where it was solved the rest) of what all groups have solved.
+) -> Iterator[tuple[int, dict[str, Any], Written, Solved | None]]:
+    """(number in the case, entry, what is written, where it was solved the rest) of what all groups have
+    solved.
 
     mine    this group's, by their place among its graphs
     Ranks   all call
@@ -194,8 +209,11 @@ def _exchange(
     }
     for number, (owner, place, entry) in sorted(told.items()):
         solved = mine[place] if owner == grid.number else None
-        text = "" if solved is None else solved.text
-        yield number, entry, context.group.broadcast_text(text, owner * size) if texts else "", solved
+        written, root = Written() if solved is None else written_of(solved), owner * size
+        if texts:
+            text = context.group.broadcast_text(written.text, root)
+            written = Written(text, context.group.broadcast_bytes(written.certificate, root))
+        yield number, entry, written, solved
 
 
 def _solve_all(
@@ -242,15 +260,19 @@ def solve_graph(
 # ---- what is written and said -----------------------------------------------------------------------------
 
 
-def _file_name(graph: str) -> str:
+def file_name(graph: str) -> str:
     """The name of a graph as a file name."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in graph) or "graph"
 
 
-def _write_solution(context: Context, name: str, text: str) -> None:
-    """solution/NAME.txt by the input file's ids. Ranks: all call; rank 0 writes."""
+def _write(context: Context, name: str, written: Written) -> None:
+    """solution/NAME.txt by the input file's ids, certificates/NAME.npz. Ranks: all call; rank 0 writes."""
     with context.log.phase("write"), raise_together(context.group, "writing the solution"):
-        context.folder.write_text(f"solution/{name}.txt", text)
+        if context.case.output.solutions:
+            context.folder.write_text(f"solution/{name}.txt", written.text)
+        if written.certificate and context.group.rank == 0:
+            with context.folder.placed(f"certificates/{name}.npz") as file:
+                file.write(written.certificate)
 
 
 def _write_answers(context: Context, instances: list[dict[str, Any]]) -> None:

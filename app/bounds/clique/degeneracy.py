@@ -148,6 +148,8 @@ class CliqueBound(Bound):
         rest, rows = np.ones(graph.n, dtype=bool), graph.row_of()
         rest[self.peeled] = False
         inside = rest[rows] & rest[graph.indices]
+        if self.colour.shape != (graph.n,) or (self.colour[rest] < 0).any():
+            raise BadCertificate(f"{self.method}: not every node that is left has a colour")
         if (self.colour[rows[inside]] == self.colour[graph.indices[inside]]).any():
             raise BadCertificate(f"{self.method}: two adjacent nodes of {graph.name} have one colour")
         heaviest = np.zeros(int(self.colour[rest].max(initial=-1)) + 1, dtype=np.int64)

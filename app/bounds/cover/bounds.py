@@ -148,18 +148,31 @@ class CoverBounds(SlicedBounds):
                 del self._turns[self._turn]
         return False
 
+    @property
+    def checked(self) -> bool:
+        """False where a part of the bound rests on a finished search."""
+        return not any(part.claimed for part in self._parts)
+
     def certificate(self) -> CoverBound:
-        """The bound with its witness."""
-        claimed = [part for part in self._parts if part.claimed]
-        thetas = tuple(part.theta for part in self._parts if part.theta is not None)
-        proved = [part for part in self._parts if not part.claimed and part.theta is None]
+        """The bound with its witness, and the claims of finished searches."""
+        return self._joined(claims=True)
+
+    def witnessed(self) -> CoverBound:
+        """The best bound without claims: of parts that a search has finished what was proved before it."""
+        return self._joined(claims=False)
+
+    def _joined(self, claims: bool) -> CoverBound:
+        claimed = [part for part in self._parts if part.claimed and claims]
+        rest = [part for part in self._parts if not (part.claimed and claims)]
+        thetas = tuple(part.theta for part in rest if part.theta is not None)
+        proved = [part for part in rest if part.theta is None]
         one = max((part.best.one for part in proved), default=1)  # powers of two
         columns = joined([part.whole_columns() for part in proved])
         value = np.concatenate([part.best.value * (one // part.best.one) for part in proved] or [np.zeros(0)])
         whole = packing(self._n, columns, value.astype(np.int64), one, self._weights, self.method)
-        claims = tuple(Claim(part.nodes, part.lower) for part in claimed)
-        lower = whole.lower + sum(part.cost for part in (*claims, *thetas))
-        return CoverBound(lower, self.method, whole, claims, thetas)
+        finished = tuple(Claim(part.nodes, part.lower) for part in claimed)
+        lower = whole.lower + sum(part.cost for part in (*finished, *thetas))
+        return CoverBound(lower, self.method, whole, finished, thetas)
 
 
 def _groups(graph: Graph) -> tuple[list[np.ndarray], list[bool]]:

@@ -6,12 +6,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from app.bounds.certificate import BadCertificate, Bound, has_edges
+from app.bounds.certificate import BadCertificate, Bound, exact_sum, has_edges
 from app.bounds.cover.kernels import fill_packing
 from app.graphs.graph import Graph
 
 ONE = 1 << 20  # the usual denominator
 LARGEST = 1 << 52  # weights and their sums in units of 1/denominator stay exact in float64
+FULL = 1 << 62  # of sums of int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,8 @@ class Packing(Bound):
         if (value < 0).any() or self.one < 1:
             raise BadCertificate(f"{self.method}: a value is negative")
         weights = np.ones(graph.n, dtype=np.int64) if self.weights is None else self.weights
+        if max(exact_sum(value), self.one * exact_sum(weights)) > FULL:
+            raise BadCertificate(f"{self.method}: values over {self.one} are not exact")
         over = np.flatnonzero(columns.load(graph.n, value) > weights * self.one)
         if len(over):
             raise BadCertificate(

@@ -89,10 +89,10 @@ class CoverPart:
     """The bounds of one component, or of small ones together.
 
     nodes [k]      in the whole graph, ascending
-    best           Packing on the part's own numbers
+    best           Packing on the part's own numbers, the best so far
     next_seconds   an estimate of the next slice, where it may be long
-    claimed        the bound rests on a finished search instead
-    theta          or on the theta function; else None
+    theta          what the theta function proves, where that is more; else None
+    claimed        the bound rests on a finished search
     gaining        that is at work on a dense part
     selects        covers that attain the bound of the cliques may be looked for
     selecting      one is
@@ -308,7 +308,7 @@ class CoverPart:
             self.lower, self.optimum = search.cost, search.cover
         else:
             self.lower, self.optimum = known[0], known[1]
-        self.claimed, self.method, self.theta = True, BRANCHED, None
+        self.claimed, self.method = True, BRANCHED
 
     def whole_columns(self) -> Columns:
         """The packing's columns in the numbers of the whole graph."""

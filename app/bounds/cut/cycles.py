@@ -38,8 +38,8 @@ class CycleCertificate(Proof):
 
     def check(self, graph: Graph) -> None:
         """Prove the bound from the cycles and the graph alone; raises BadCertificate where that fails."""
-        if (self.values < 0).any() or sum(self.values.tolist()) >= MOST_VALUE:
-            raise BadCertificate(f"{self.method}: a cycle has a negative value, or all have too much")
+        weights, _ = integer_weights(graph)
+        self._check_sizes(graph, weights)
         sizes, heads = np.diff(self.ptr), heads_of(self.ptr, self.nodes)
         cycle = np.repeat(np.arange(len(sizes)), sizes)
         if len(sizes) and (sizes.min() < 3 or self.nodes.min() < 0 or self.nodes.max() >= graph.n):
@@ -51,12 +51,23 @@ class CycleCertificate(Proof):
         entries = entry_of(graph, self.nodes, heads)
         if (entries < 0).any():
             raise BadCertificate(f"{self.method}: a cycle has an edge that the graph has not")
-        weights, _ = integer_weights(graph)
         proved = _dual(graph, weights, self.ptr, entries, self.over, self.values, self.places)
         if proved > self.upper:
             raise BadCertificate(
                 f"{self.method}: the witness proves {proved}, the certificate says {self.upper}"
             )
+
+    def _check_sizes(self, graph: Graph, weights: np.ndarray) -> None:
+        """The arrays belong together, and no sum of them leaves 63 bits."""
+        ptr, cycles = self.ptr, len(self.values)
+        lengths = len(ptr) == cycles + 1 and len(self.nodes) == len(self.over) == ptr[-1]
+        if not lengths or ptr[0] != 0 or (np.diff(ptr) < 0).any() or (self.over > 1).any():
+            raise BadCertificate(f"{self.method}: the witness's arrays do not belong together")
+        if (self.values < 0).any() or sum(self.values.tolist()) >= MOST_VALUE:
+            raise BadCertificate(f"{self.method}: a cycle has a negative value, or all have too much")
+        largest = int(np.abs(weights).max(initial=0))
+        if not 0 <= self.places < 62 or largest << self.places >= MOST_VALUE:
+            raise BadCertificate(f"{self.method}: values in multiples of 2^-{self.places} are not exact")
 
 
 def entry_of(graph: Graph, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

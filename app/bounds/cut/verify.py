@@ -14,6 +14,7 @@ from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
 
 FULL = 2**62  # of sums of int64
+MOST_PLACES = 64  # binary places before and behind the point
 LARGEST = 2**52  # below this, multiples of the certificate's unit are exact in float64
 
 
@@ -42,6 +43,7 @@ class CutCertificate(Proof):
         else:
             if self.y.shape != (graph.n,) or self.y.dtype != np.int64:
                 raise BadCertificate(f"{self.method}: needs [{graph.n}] int64, got {self.y.shape}")
+            _check_places(self.method, self.places)
             if not positive_semidefinite(graph, weights, self.y, self.places):
                 raise BadCertificate(f"{self.method}: W + Diag(y) is not proved positive semidefinite")
             proved = dual_value(weights, self.y, self.places)
@@ -84,6 +86,7 @@ class TriangleCertificate(Proof):
             raise BadCertificate(f"{self.method}: not triangles of {n} nodes")
         if (self.g < 0).any() or (self.g % 2).any():
             raise BadCertificate(f"{self.method}: multipliers must be even, and none of them negative")
+        _check_places(self.method, self.places)
         weights, _ = integer_weights(graph)
         if not self.semidefinite(graph, weights):
             raise BadCertificate(f"{self.method}: W - D + Diag(y) is not proved positive semidefinite")
@@ -111,6 +114,11 @@ class TriangleCertificate(Proof):
         taken = math.ceil(margin(n, float(self.y.sum(dtype=np.float64))))
         matrix[np.diag_indices(n)] = self.y - taken
         return not (self.y <= taken).any() and dense_factor(matrix * 2.0**-self.places)
+
+
+def _check_places(method: str, places: int) -> None:
+    if not abs(places) <= MOST_PLACES:
+        raise BadCertificate(f"{method}: values in multiples of 2^-{places}")
 
 
 def dual_value(weights: np.ndarray, y: np.ndarray, places: int) -> int:

@@ -51,12 +51,12 @@ class DominationBounds(Bounds):
     @property
     def value(self) -> int:
         """The best bound, 0 before the first."""
-        return self._exact.lower if self._claimed else self.best.lower
+        return self.best.lower if self.checked else self._exact.lower
 
     @property
     def method(self) -> str:
         """How it was found."""
-        return self._exact.method if self._claimed else self.best.method
+        return self.best.method if self.checked else self._exact.method
 
     @property
     def least_seconds(self) -> float:
@@ -76,9 +76,9 @@ class DominationBounds(Bounds):
         return NEAR if self._exact is None or self._exact.wide else FAR
 
     @property
-    def _claimed(self) -> bool:
-        """Whether the bound rests on the exact search."""
-        return self._exact is not None and self._exact.lower > self.best.lower
+    def checked(self) -> bool:
+        """False where the bound rests on the exact search, which leaves no witness."""
+        return self._exact is None or self._exact.lower <= self.best.lower
 
     def expect(self, seconds: float) -> None:
         """Under a time limit there is an exact search too, where memory and time are enough to begin it."""
@@ -114,13 +114,6 @@ class DominationBounds(Bounds):
         """Work no more; what is known stays."""
         if self._exact is not None:
             self._exact.close()
-
-    def verify(self) -> bool:
-        """Check the witness; False where the bound rests on the exact search, which has none."""
-        if self._claimed:
-            return False
-        self.best.check(self.graph)
-        return True
 
     def _work(self) -> Iterator[Packing]:
         for packings in self._packings():

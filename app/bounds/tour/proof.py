@@ -14,6 +14,7 @@ from app.bounds.tour.cuts import Cuts
 from app.graphs.metric import Metric
 
 LARGEST = 1 << 52  # of a city's value, and of the sum of those of cuts
+MOST_OF_SETS = 1 << 58  # of the sum over the sets of all cuts
 MOST_PLACES = 24
 PIECE = 1 << 20  # pairs of cities looked at together
 
@@ -160,6 +161,9 @@ class _Proof:
         if (values.y < 0).any() or sum(values.y.tolist()) > LARGEST:
             raise tree.refuse("a cut has a negative value, or all have too much")
         sizes = np.diff(tree.cut_ptr)
+        of_sets = sum(size * y for size, y in zip(sizes[values.cuts].tolist(), values.y.tolist()))
+        if of_sets > MOST_OF_SETS:
+            raise tree.refuse("the sets of cuts have too much together")
         y = np.zeros(known, dtype=np.int64)
         np.add.at(y, values.cuts, values.y)
         weight = np.zeros(self.member.shape[0], dtype=np.int64)

@@ -56,8 +56,7 @@ class CutReducer:
     ) -> None:  # fmt: skip
         self.graph = graph
         self._compiled = compiled and cut_compiled.available() and graph.edges < MOST_EDGES
-        total = max(int(np.abs(weights).sum()), 1)
-        self.places = max(0, min(PLACES, LARGEST.bit_length() - 1 - total.bit_length()))
+        self.places = unit_places(weights)
         kind = CompiledCutResidual if self._compiled else PlainCutResidual
         rows = graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
         self._residual = kind(*map(np.ascontiguousarray, rows), weights << self.places)
@@ -103,6 +102,12 @@ class CutReducer:
         else:
             cut_log.lift(self.log, found)
         return turned(found, self.fixed)
+
+
+def unit_places(weights: np.ndarray) -> int:
+    """The binary places of the unit in which reductions count weights [nnz] int64."""
+    total = max(int(np.abs(weights).sum()), 1)
+    return max(0, min(PLACES, LARGEST.bit_length() - 1 - total.bit_length()))
 
 
 def fixed_sides(inside: Nodes, outside: Nodes) -> list[tuple[int, int]]:

@@ -39,6 +39,8 @@ def verify_steps(
     for number, step in enumerate(steps):
         try:
             _require(step.rule in RULES and step.nodes.shape == step.by.shape, "no step")
+            both = np.concatenate([step.nodes, step.by])
+            _require(bool(((both >= 0) & (both < graph.n)).all()), "an unknown node")
             _require(len(np.unique(step.nodes)) == len(step.nodes), "a node twice")
             RULES[step.rule](replay, step.nodes, step.by)
         except BadStep as error:

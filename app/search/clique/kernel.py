@@ -60,12 +60,19 @@ class CliqueKernel:
         if self.core.n and self.density < SPARSE:
             self._search(look)
 
-    def verify(self) -> bool:
-        """Prove that no heavier clique holds a node that is gone; False where finished searches say so."""
-        if self.searched:
-            return False
-        check_peeling(self.graph, self._whole_weights(self._weights, self.graph.n), self._least, self._peeled)
-        return True
+    @property
+    def peeling(self) -> tuple[int, np.ndarray] | None:
+        """A weight, and the nodes [k] that no heavier clique holds, in order: all that are gone; None where
+        finished searches say so of some.
+        """
+        return None if self.searched else (self._least, self._peeled)
+
+    def without(self, peeled: np.ndarray, least: int) -> np.ndarray:
+        """[k] the nodes but those `peeled`; proves that no clique heavier than `least` holds one of these."""
+        check_peeling(self.graph, self._whole_weights(self._weights, self.graph.n), least, peeled)
+        kept = np.ones(self.graph.n, dtype=bool)
+        kept[peeled] = False
+        return np.flatnonzero(kept)
 
     def _offer(self, clique: np.ndarray) -> None:
         """A clique [n] bool."""

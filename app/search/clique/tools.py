@@ -6,16 +6,19 @@ searched root by root (app/bounds/clique/roots.py): the search is exact, and its
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from app.bounds.certificate import BadCertificate
 from app.bounds.clique.degeneracy import CliqueBound, coloured
 from app.bounds.clique.roots import METHOD, RootSearch
 from app.errors import FixedNodesError
 from app.graphs.derived import complement, induced
 from app.graphs.graph import Graph
+from app.proofs.kinds import CliqueProof, CoverProof
 from app.search.clique.baselines import by_core
 from app.search.clique.kernel import SPARSE, CliqueKernel
 from app.search.cover.tools import CoverTools
@@ -138,6 +141,30 @@ class CliqueTools(NodeTools):
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
+    def prove(self, proof: CliqueProof) -> int:
+        """Check what was peeled off, and the witness for the rest."""
+        nodes = self.kernel.without(proof.peeled, proof.least)
+        upper = self._prove_rest(proof.rest, nodes)
+        return self._inside + (max(upper, proof.least) if len(proof.peeled) else upper)
+
+    def _prove_rest(self, proof: CoverProof | CliqueBound, nodes: np.ndarray) -> int:
+        """No clique of some nodes [k] weighs more. Raises BadCertificate."""
+        weights = None if self.weights is None else self.weights[self._names[nodes]]
+        rest = induced(self.kernel.graph, nodes)
+        if isinstance(proof, CliqueBound):
+            ones = np.ones(len(nodes), dtype=np.int64)
+            bound = replace(proof, weights=ones if weights is None else weights)
+            bound.check(rest)
+            return bound.upper
+        if not _fits(rest, self.instance.most_bytes):
+            raise BadCertificate(
+                f"{self.graph.name}: the complement of {rest.n} nodes is too large to be made"
+            )
+        mine = self._body if isinstance(self._body, _Complement) else None
+        if mine is None or not np.array_equal(nodes, self.kernel.nodes):
+            return _complement_tools(rest, weights, self.instance, self.problem).prove(proof)
+        return mine.tools.prove(proof)
+
     def start(self) -> np.ndarray:
         """Greedy on the core."""
         return self.body.start()
@@ -190,6 +217,16 @@ def _fits(graph: Graph, most_bytes: float) -> bool:
     return edges <= COMPLEMENT_EDGES and NODE_BYTES * graph.n + EDGE_BYTES * edges <= most_bytes
 
 
+def _complement_tools(
+    graph: Graph, weights: np.ndarray | None, instance: Instance, problem: Any
+) -> CoverTools:
+    """Cliques of a graph as independent sets of its complement."""
+    inner = Instance(
+        complement(graph), compiled=instance.compiled, whole_weights=weights, most_bytes=instance.most_bytes
+    )
+    return CoverTools(inner, problem)
+
+
 class _Complement:
     """A kernel by way of its complement: core solutions are covers of what reductions leave of that."""
 
@@ -197,11 +234,7 @@ class _Complement:
 
     def __init__(self, kernel: CliqueKernel, instance: Instance, problem: Any) -> None:
         self.kernel = kernel
-        inner = Instance(
-            complement(kernel.core), compiled=instance.compiled, whole_weights=kernel.weights,
-            most_bytes=instance.most_bytes,
-        )  # fmt: skip
-        self.tools = CoverTools(inner, problem)
+        self.tools = _complement_tools(kernel.core, kernel.weights, instance, problem)
         self.lift, self.restrict, self.start = self.tools.lift, self.tools.restrict, self.tools.start
         self.search = self.tools.search
 
@@ -280,9 +313,11 @@ class _ComplementBounds(Bounds):
         of_complement = f"{inner} of the complement" if inner else ""
         return ", ".join(each for each in (self.kernel.method, of_complement) if each)
 
-    def verify(self) -> bool:
-        checked = self.kernel.verify()
-        return self.inner.verify() and checked and not self._from_kernel
+    def proof(self) -> CliqueProof | None:
+        peeling, inner = self.kernel.peeling, self.inner.proof()
+        if peeling is None:
+            return None
+        return CliqueProof(*peeling, inner, inner.checked and not self._from_kernel)
 
 
 class _Sparse:
@@ -418,9 +453,9 @@ class _SparseBounds(Bounds):
             self._coloured = coloured(self.kernel.core, self.kernel.weights, self._compiled)
         return False
 
-    def verify(self) -> bool:
-        """Check the colouring; False where the bound rests on a search."""
-        if self._coloured is None or self._coloured.upper > self._searched:
-            return False
-        self._coloured.check(self.kernel.core)
-        return self.kernel.verify()
+    def proof(self) -> CliqueProof | None:
+        """The colouring, where no search has led to the kernel."""
+        peeling = self.kernel.peeling
+        if peeling is None or self._coloured is None:
+            return None
+        return CliqueProof(*peeling, self._coloured, self._coloured.upper <= self._searched)

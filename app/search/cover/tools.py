@@ -11,6 +11,7 @@ import numpy as np
 from app.bounds.certificate import BadCertificate
 from app.bounds.cover.bounds import CoverBounds
 from app.graphs.graph import Graph
+from app.proofs.kinds import CoverProof
 from app.reductions.cover import verify_compiled
 from app.reductions.cover.reducer import CoverReducer
 from app.reductions.cover.verify import verify_log
@@ -110,6 +111,17 @@ class CoverTools(NodeTools):
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
+    def prove(self, proof: CoverProof) -> int:
+        """Check the reductions step by step, and the witness of the kernel's bound."""
+        fixed = self.inside, self.outside
+        proved = verify_log(self.graph, self.price, proof.log, *fixed, self.instance.compiled)
+        bound = proof.bound_with(proved.weights)
+        bound.check(proved.kernel)
+        if bound.claims:
+            raise BadCertificate(f"{bound.method}: claims are no proof")
+        cover = proved.offset - self.free + bound.lower
+        return self.total - cover if self.independent else cover
+
     def start(self) -> np.ndarray:
         """Greedy by degree, of large cores without weights also by the one-hop formula; none is redundant."""
         core, compiled = self.core, self.instance.compiled
@@ -168,7 +180,7 @@ class KernelBounds(CoreBounds):
             tools.reducer.partners() if large and tools.settled else None, not tools.shares,
             tools.instance.most_bytes,
         )  # fmt: skip
-        super().__init__(inner, tools.core, "lower")
+        super().__init__(inner, "lower")
         self.tools, self.log_words = tools, len(tools.reducer.log())
 
     @property
@@ -183,21 +195,9 @@ class KernelBounds(CoreBounds):
         """Work for about so many seconds; a cover lets each component close by itself."""
         return self.inner.improve(seconds, best, solution)
 
-    def verify(self) -> bool:
-        """Check the reductions step by step, and the witness of the kernel's bound."""
-        tools = self.tools
-        proved = verify_log(tools.graph, tools.price, tools.reducer.log(), tools.inside, tools.outside)
-        same = (
-            proved.offset - tools.free == tools.offset and np.array_equal(proved.nodes, tools.names)
-            and np.array_equal(proved.kernel.indptr, tools.core.indptr)
-            and np.array_equal(proved.kernel.indices, tools.core.indices)
-            and (tools.core_weights is None or np.array_equal(proved.weights, tools.core_weights))
-        )  # fmt: skip
-        if not same:
-            raise BadCertificate(
-                f"{tools.graph.name}: the reductions lead to another graph than the solver's"
-            )
-        return super().verify()
+    def proof(self) -> CoverProof:
+        """The reductions, and the witness of the kernel's bound."""
+        return CoverProof(self.tools.reducer.log(), self.inner.witnessed(), self.inner.checked)
 
 
 class CoverPeeler(Peeler):

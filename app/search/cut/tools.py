@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.certificate import BadCertificate
 from app.bounds.cut.bounds import CutBounds
 from app.graphs.fixed_point import integer_weights
+from app.proofs.kinds import CutProof
 from app.reductions.cover import verify_compiled
-from app.reductions.cut.reducer import CutKernel, CutReducer, fixed_sides, kernel_of
+from app.reductions.cut.reducer import CutKernel, CutReducer, fixed_sides, kernel_of, unit_places
 from app.reductions.cut.verify import verify_log
 from app.search.core_bounds import CoreBounds
 from app.search.cut.baselines import greedy_descent
@@ -133,6 +133,19 @@ class CutTools(Toolbox):
             self.core, weights, self._core_fixed, self.better, rank, ranks, reduced, self.instance.compiled
         )
 
+    def prove(self, proof: CutProof) -> int:
+        """Check the reductions step by step, and the witness of the kernel's bound."""
+        witness = proof.witness
+        if proof.log is None:
+            witness.check(self.graph)
+            return witness.upper
+        given, places = self.instance, unit_places(self.weights)
+        fixed = fixed_sides(given.inside, given.outside)
+        offset, rows = verify_log(self.graph, self.weights, proof.log, places, fixed, given.compiled)
+        kernel = kernel_of(self.graph.name, rows, offset, places)
+        witness.check(kernel.graph)
+        return kernel.value_of(witness.upper)
+
     def better(self, value: int) -> int:
         """The core value of the next better cut: the core's unit may be half of the graph's."""
         return self.core_value(self.value_of_core(value) + 1)
@@ -152,7 +165,7 @@ class CutToolBounds(CoreBounds):
     """Upper bounds on cuts of the core, whose unit may be half of the graph's, and cuts by their prices."""
 
     def __init__(self, tools: CutTools) -> None:
-        super().__init__(CutBounds(tools.core, tools.instance.compiled), tools.core, "upper")
+        super().__init__(CutBounds(tools.core, tools.instance.compiled), "upper")
         self.tools, self.kernel = tools, tools.kernel
         self._offers = False
         self._seen: np.ndarray | None = None  # the last cut of the prices
@@ -168,7 +181,7 @@ class CutToolBounds(CoreBounds):
     @property
     def method(self) -> str:
         """How the bound was found, reductions included."""
-        if not self.subject.n:
+        if not self.tools.core.n:
             return "reductions"
         reduced = self.kernel is not None and len(self.tools.reducer.log)
         return f"reductions, {self.inner.method}" if reduced else self.inner.method
@@ -180,7 +193,7 @@ class CutToolBounds(CoreBounds):
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """As CoreBounds; a bound less than one unit of the graph above the best cut is as good as equal."""
-        if not self.subject.n:
+        if not self.tools.core.n:
             return False
         begun, self._known = time.perf_counter(), best
         more = self.inner.improve(seconds, max(best, self.tools.better(best) - 1))
@@ -195,7 +208,7 @@ class CutToolBounds(CoreBounds):
         if sides is None or sides is self._seen:
             return
         self._seen, search = sides, self.tools.search(0, sides)
-        search.run(POLISH_SWEEPS * self.subject.n)
+        search.run(POLISH_SWEEPS * self.tools.core.n)
         if search.best > self._value:
             self._value, self._found = search.best, search.solution()
         spent = time.perf_counter() - begun
@@ -222,25 +235,7 @@ class CutToolBounds(CoreBounds):
             return super().check_seconds + 1.5e-7 * (graph.n + len(graph.indices)) + 2e-7 * words
         return super().check_seconds + LOG_SECONDS * words + tools.reduce_seconds
 
-    def verify(self) -> bool:
-        """Check the reductions step by step, and the witness of the kernel's bound."""
-        if self.kernel is not None:
-            self._verify_kernel(self.kernel)
-        return super().verify()
-
-    def _verify_kernel(self, kernel: CutKernel) -> None:
-        tools = self.tools
-        fixed = fixed_sides(tools.instance.inside, tools.instance.outside)
-        offset, rows = verify_log(tools.graph, tools.weights, tools.reducer.log, kernel.places, fixed)
-        if not _same(kernel_of(tools.graph.name, rows, offset, kernel.places), kernel):
-            raise BadCertificate(
-                f"{tools.graph.name}: the reductions lead to another graph than the solver's"
-            )
-
-
-def _same(proved: CutKernel, kernel: CutKernel) -> bool:
-    """Whether two kernels are equal."""
-    arrays = (
-        (each.nodes, each.graph.indptr, each.graph.indices, each.graph.weights) for each in (proved, kernel)
-    )
-    return proved[2:] == kernel[2:] and all(map(np.array_equal, *arrays))
+    def proof(self) -> CutProof:
+        """The reductions, and the witness of the kernel's bound."""
+        log = None if self.kernel is None else self.tools.reducer.log
+        return CutProof(log, self.inner.certificate())

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.certificate import BadCertificate
 from app.bounds.domination.bounds import DominationBounds
 from app.bounds.domination.exact import REDUCED
 from app.errors import FixedNodesError
-from app.reductions.domination.check import CHECK_SECONDS, verify_steps
+from app.proofs.kinds import DominationProof
+from app.reductions.domination.check import CHECK_SECONDS, Proved, verify_steps
 from app.reductions.domination.core import DominationCore, core_of, undominated
 from app.reductions.domination.reducer import ENTRY_BYTES, Kernel, estimate_seconds
 from app.search.domination.baselines import greedy_order, near_any, needed
@@ -137,6 +137,19 @@ class DominationTools(NodeTools):
         chosen[order] = True
         return needed(self.core, chosen, order, self.instance.compiled, ~self.question.needed)
 
+    def prove(self, proof: DominationProof) -> int:
+        """Check the reductions step by step, and the witness of the kernel's bound."""
+        price, fixed = self.whole_price(), (self.inside, self.outside)
+        if proof.steps or self.inside.any() or self.outside.any():
+            proved = verify_steps(self.graph, price, *fixed, proof.steps)
+        else:
+            proved = Proved(self.inside, *self._without_reductions())
+        core = core_of(self.graph, proved.needed, proved.allowed)
+        masks = (None if mask.all() else mask for mask in (core.needed, core.allowed))
+        packing = proof.packing_with(None if self.weights is None else price[core.names], *masks)
+        packing.check(core.graph)
+        return self.value(proved.chosen) + packing.lower
+
     def _greedy(self, chosen: np.ndarray) -> np.ndarray:
         """[k] nodes of the core that dominate, beside the chosen ones, all; see greedy_order."""
         core = self.question
@@ -188,27 +201,7 @@ class KernelBounds(DominationBounds):
             return found
         return REDUCED if found == REDUCED or not self.graph.n else f"{REDUCED}, {found}"
 
-    def verify(self) -> bool:
-        """Check the reductions step by step, and the witness of the kernel's bound."""
-        tools, core = self.tools, self.tools.question
-        if self._claimed:
-            return False
-        if core.graph is tools.graph:  # nothing is fixed or reduced
-            return super().verify()
-        steps = [] if tools.kernel is None else tools.kernel.steps
-        proved = verify_steps(tools.graph, tools.whole_price(), tools.inside, tools.outside, steps)
-        again = core_of(tools.graph, proved.needed, proved.allowed)
-        same = (
-            tools.value(proved.chosen) == tools.offset
-            and all(
-                np.array_equal(getattr(again, name), getattr(core, name))
-                for name in ("names", "needed", "allowed")
-            )
-            and np.array_equal(again.graph.indptr, core.graph.indptr)
-            and np.array_equal(again.graph.indices, core.graph.indices)
-        )
-        if not same:
-            raise BadCertificate(
-                f"{tools.graph.name}: the reductions lead to another question than the solver's"
-            )
-        return super().verify()
+    def proof(self) -> DominationProof:
+        """The reductions, and the best packing of what they leave."""
+        kernel = self.tools.kernel
+        return DominationProof(() if kernel is None else tuple(kernel.steps), self.best, self.checked)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.bounds.tour.bounds import TourBounds
+from app.bounds.tour.one_tree import OneTree
+from app.bounds.tour.proof import CutTree
 from app.errors import CaseError
 from app.graphs.metric import Metric
 from app.search.core_bounds import CoreBounds
@@ -71,7 +73,12 @@ class TourTools(Toolbox):
 
     def bounds(self) -> Bounds | None:
         """Held-Karp's 1-trees, then branch and cut."""
-        return _Bounds(TourBounds(self.metric, self.instance.compiled), self.metric, "lower")
+        return _Bounds(TourBounds(self.metric, self.instance.compiled), "lower")
+
+    def prove(self, proof: OneTree | CutTree) -> int:
+        """Check the certificate against the distances."""
+        proof.check(self.metric)
+        return proof.lower
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain constructions, on one of all equal points; the others follow it."""

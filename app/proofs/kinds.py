@@ -1,0 +1,81 @@
+"""What proves a bound of a whole instance: the reductions step by step, and a witness of the core's bound.
+
+A proof says nothing of the question itself: graph, weights and fixed nodes are those of the toolbox that
+proves it (Toolbox.prove), so that a proof from a file can claim nothing about them.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.bounds.clique.degeneracy import CliqueBound
+from app.bounds.cover.witness import CoverBound
+from app.bounds.cut.cycles import CycleCertificate
+from app.bounds.cut.verify import CutCertificate, TriangleCertificate
+from app.bounds.domination.packing import Mask, Packing
+from app.reductions.domination.reducer import Step
+
+
+@dataclass(frozen=True, eq=False)
+class CoverProof:
+    """Of vertex covers and independent sets.
+
+    log       [words] int64, reductions (app/reductions/cover/log.py)
+    bound     of the covers of what they leave
+    checked   False where finished searches have found a better bound of some parts
+    """
+
+    log: np.ndarray
+    bound: CoverBound
+    checked: bool
+
+    def bound_with(self, weights: np.ndarray) -> CoverBound:
+        """The bound for weights [k] int64 of what the reductions leave."""
+        own = None if (weights == 1).all() else weights
+        return replace(self.bound, packing=replace(self.bound.packing, weights=own))
+
+
+@dataclass(frozen=True, eq=False)
+class CutProof:
+    """Of maximum cuts.
+
+    log      [words] int64, reductions (app/reductions/cut/log.py), or None: the witness is of the graph
+    witness  of the cuts of what they leave
+    """
+
+    log: np.ndarray | None
+    witness: CutCertificate | CycleCertificate | TriangleCertificate
+    checked = True
+
+
+@dataclass(frozen=True, eq=False)
+class DominationProof:
+    """Of dominating sets.
+
+    steps     reductions (app/reductions/domination/reducer.py)
+    packing   of what they leave
+    checked   False where a finished search has found a better bound
+    """
+
+    steps: tuple[Step, ...]
+    packing: Packing
+    checked: bool
+
+    def packing_with(self, price: np.ndarray | None, needed: Mask, allowed: Mask) -> Packing:
+        """The packing for the prices and masks of what the reductions leave; None: all one, all nodes."""
+        return replace(self.packing, weights=price, needed=needed, allowed=allowed)
+
+
+@dataclass(frozen=True, eq=False)
+class CliqueProof:
+    """Of cliques.
+
+    peeled    [k] int64, nodes that no clique heavier than `least` holds, in order
+    rest      of the cliques among the others: of the covers of their complement, or a colouring
+    checked   False where a finished search has found a better bound
+    """
+
+    least: int
+    peeled: np.ndarray
+    rest: CoverProof | CliqueBound
+    checked: bool

@@ -1,0 +1,118 @@
+"""--check RUN: the answers of a run, proved again from its files and the graphs alone; nothing is written.
+
+result.json says what has to hold. Every solution is read and valued, and every bound is proved from its
+certificates/NAME.npz by code that has no part in finding solutions or bounds.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.comm.guard import raise_together
+from app.errors import CaseError, GraphError, LockstepError
+from app.graphs.graph import Graph
+from app.problems.problem import Problem
+from app.problems.table import make_problem
+from app.proofs.archive import from_bytes
+from app.tasks.answer import bound_and_gap, in_unit, make_toolbox
+from app.tasks.compare import whole_graph
+from app.tasks.context import Context
+from app.tasks.solve import file_name, names_apart
+from app.text import printable
+from app.toolbox import Toolbox
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What is said of an answer that holds, and whether all of its bound was proved."""
+
+    line: str
+    proved: bool
+
+
+def check_run(context: Context, path: str) -> None:
+    """Check the answers of a run on the case's graphs; raises GraphError where one does not hold.
+
+    Ranks   all call; answers are dealt to them
+    """
+    group, problem = context.group, make_problem(context.case.problem.name)
+    with raise_together(group, "reading the results"):
+        entries = _entries(path, context.case.problem.name)
+    graphs = context.load(context.case.graph, "instances")
+    if names_apart([loaded.graph.name for loaded in graphs]) != [entry["name"] for entry in entries]:
+        own = printable(os.path.join(path, "case.toml"))
+        raise CaseError(
+            f"--check {printable(path)}: answers for other graphs; {own} as the case would be right"
+        )
+    mine: dict[int, _Checked] = {}
+    for number, (loaded, entry) in enumerate(zip(graphs, entries)):
+        whole = whole_graph(context, loaded)
+        if whole is None:
+            continue  # it has been said why
+        toolbox = make_toolbox(context, problem, loaded, whole)
+        with raise_together(group, "checking an answer"):
+            if number % group.size == group.rank:
+                mine[number] = _check(Path(path), problem, whole, toolbox, entry)
+    told = [[number, checked.line] for number, checked in mine.items()]
+    lines = sorted(line for text in group.gather_texts(json.dumps(told)) for line in json.loads(text))
+    for _, line in lines:
+        context.log.info("%s", line)
+    proved = group.sum_integers(np.array([sum(checked.proved for checked in mine.values())]))[0]
+    counts = len(lines), len(entries), proved
+    context.log.info("%d of %d answers checked: all hold; bounds of %d are proved", *counts)
+
+
+def _entries(path: str, problem: str) -> list[dict[str, Any]]:
+    """What the run says of each graph. Raises CaseError."""
+    name = os.path.join(path, "result.json")
+    try:
+        result = json.loads(Path(name).read_text("utf-8"))
+        entries = result["instances"]
+        known = [each["name"] for each in entries if {"objective", "bound"} <= set(each)]
+        if result["problem"] != problem or len(known) != len(entries):
+            raise CaseError(f"--check {printable(name)}: is of {result['problem']}, the case of {problem}")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        said = f"no answers of a solve ({type(error).__name__})"
+        raise CaseError(f"--check {printable(name)}: {said}; the folder of one would be right") from None
+    return entries
+
+
+def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry: dict[str, Any]) -> _Checked:
+    """One answer. Raises GraphError where it does not hold."""
+    path = str(folder / "solution" / f"{file_name(entry['name'])}.txt")
+    solution = problem.read(path, whole.held_ids())
+    if (fault := toolbox.fault(solution)) is not None:
+        raise GraphError(f"{path}: not a feasible {toolbox.words} of {whole.name}: {fault}")
+    value = toolbox.value(solution)
+    found, said = in_unit(toolbox, value), entry["objective"]
+    if found != said:
+        raise GraphError(f"{path}: has an objective of {found}, where result.json says {said}")
+    line = f"{entry['name']}: a feasible {toolbox.words}, objective {found}"
+    if entry["bound"] is None:
+        return _Checked(f"{line}; no bound", False)
+    certificate = folder / "certificates" / f"{file_name(entry['name'])}.npz"
+    side = "at least" if toolbox.sense == "minimise" else "at most"
+    if not certificate.exists():
+        return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
+    bound = _proved(str(certificate), toolbox)
+    shown, gap = bound_and_gap(toolbox, value, bound)
+    proved = shown >= entry["bound"] if toolbox.sense == "minimise" else shown <= entry["bound"]
+    line += f"; {side} {shown} is proved, " + ("optimal" if not gap else f"gap {100 * gap:.2f} %")
+    if not proved:
+        line += f"; {side} {entry['bound']} rests on a search ({entry['bound_method']})"
+    return _Checked(line, proved)
+
+
+def _proved(path: str, toolbox: Toolbox) -> int:
+    """The bound that a certificate proves. Raises GraphError."""
+    try:
+        return toolbox.prove(from_bytes(Path(path).read_bytes()))
+    except LockstepError as error:
+        raise GraphError(f"{path}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # Arrays that fit neither each other nor the graph.
+        raise GraphError(f"{path}: not about this graph, or damaged ({type(error).__name__})") from None

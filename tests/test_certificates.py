@@ -1,0 +1,394 @@
+"""Certificates in files: each proves what its run says, on the graph alone; whatever is damaged proves
+nothing that is not true.
+"""
+
+import io
+import json
+import shutil
+import sys
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from jobs import ROOT, mpirun, run_job
+
+from app.bounds.cover.part import CoverPart
+from app.errors import LockstepError
+from app.graphs.generators.table import GENERATORS
+from app.graphs.graph import from_edges
+from app.graphs.whole import whole_graph
+from app.problems.table import make_problem
+from app.proofs import archive
+from app.toolbox import Instance, verified
+
+alone = pytest.mark.mpi_skip
+REFUSED = (LockstepError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+SETS = ("mvc", "mis", "clique", "mds")
+
+
+def graph_of(drawn, weights=None, node_weights=None):
+    drawn = nx.convert_node_labels_to_integers(drawn)
+    edges = np.array(drawn.edges, dtype=np.int64).reshape(-1, 2)
+    return replace(from_edges(drawn.number_of_nodes(), *edges.T, weights), node_weights=node_weights)
+
+
+def drawn_graph(seed, problem):
+    """A small graph of one of several families, now and then with weights."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(4, 11))
+    drawn = (
+        nx.gnp_random_graph(n, float(random.uniform(0.2, 0.8)), seed=seed),
+        nx.random_labeled_tree(n, seed=seed),
+        nx.disjoint_union(nx.cycle_graph(max(n // 2, 3)), nx.gnp_random_graph(n - n // 2, 0.6, seed=seed)),
+        nx.barabasi_albert_graph(n, 2, seed=seed),
+    )[seed % 4]
+    if problem == "maxcut":
+        signed = random.integers(-3, 6, drawn.number_of_edges()).astype(np.float64)
+        signed[signed == 0] = 1.0
+        return graph_of(drawn, None if seed % 3 else signed)
+    weights = None if seed % 3 else random.integers(1, 7, drawn.number_of_nodes()).astype(np.float64)
+    return graph_of(drawn, node_weights=weights)
+
+
+def tools_of(graph, problem, metric=None):
+    return make_problem(problem).toolbox(Instance(graph, metric))
+
+
+def optimum(tools):
+    """The best value of all subsets."""
+    n = tools.graph.n
+    masks = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1 == 1
+    values = [tools.value(mask) for mask in masks if tools.fault(mask) is None]
+    return min(values) if tools.sense == "minimise" else max(values)
+
+
+def bounded(tools, reduced, seconds=0.02, upper=None):
+    """Bounds of the core, after some work on them."""
+    if reduced:
+        tools.reduce(lambda: None)
+    bounds, start = tools.bounds(), tools.start()
+    bounds.improve(seconds, tools.core_value(tools.value(tools.lift(start))), start)
+    return bounds
+
+
+def refused_or_valid(tools, content, best):
+    """Whether a file is refused; else what it proves has to be true."""
+    try:
+        proved = tools.prove(archive.from_bytes(content))
+    except REFUSED:
+        return True
+    assert proved <= best if tools.sense == "minimise" else proved >= best
+    return False
+
+
+def parts_of(content):
+    """The arrays of a file, and its tree."""
+    with np.load(io.BytesIO(content)) as file:
+        arrays = {name: file[name] for name in file.files}
+    return arrays, json.loads(arrays.pop(archive.TREE).tobytes())
+
+
+def made_of(arrays, tree):
+    out, text = io.BytesIO(), np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8)
+    np.savez(out, **arrays, **{archive.TREE: text})
+    return out.getvalue()
+
+
+def numbers_in(node):
+    """(container, key) of every number of a tree."""
+    items = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in items:
+        if isinstance(value, (dict, list)):
+            yield from numbers_in(value)
+        elif isinstance(value, (int, float)):
+            yield node, key
+
+
+def altered(content, random):
+    """The file with one number changed: of an array, or of the tree."""
+    arrays, tree = parts_of(content)
+    filled = [name for name, array in arrays.items() if array.size]
+    wild = [0, 1, -1, 2, 3, 7, 1 << 20, 1 << 31, -(1 << 31), (1 << 62) + 1, -(1 << 62), (1 << 63) - 1]
+    if filled and random.random() < 0.8:
+        name = str(random.choice(filled))
+        array = arrays[name].copy()
+        at, near = random.integers(array.size), int(random.integers(-2, 3))
+        value = float(array[at]) + near if name == "float32" else int(array[at]) + near
+        if random.random() < 0.4:
+            value = wild[random.integers(len(wild))]
+        if name != "float32":
+            info = np.iinfo("uint8" if name == "bool" else name)
+            value = min(max(int(value), int(info.min)), int(info.max))
+        array[at] = value
+        arrays[name] = array
+    else:
+        places = list(numbers_in(tree))
+        holder, key = places[random.integers(len(places))]
+        holder[key] = wild[random.integers(len(wild))] if random.random() < 0.5 else holder[key] + 1
+    return made_of(arrays, tree)
+
+
+@alone
+@pytest.mark.parametrize("problem", [*SETS, "maxcut"])
+def test_a_file_proves_what_its_bounds_say_and_a_damaged_one_nothing_untrue(problem):
+    random, refused, tried = np.random.default_rng(7), 0, 0
+    for seed in range(24):
+        tools = tools_of(drawn_graph(seed, problem), problem)
+        best = optimum(tools)
+        bounds = bounded(tools, reduced=bool(seed % 2))
+        content = archive.certificate_of(bounds)
+        assert bool(content) == bool(bounds.method) or problem == "clique"
+        if not content:
+            continue
+        again = tools_of(tools.graph, problem)  # nothing reduced, nothing searched
+        proved = again.prove(archive.from_bytes(content))
+        if verified(tools, bounds):
+            assert proved == tools.value_of_core(bounds.value)
+        assert proved <= best if tools.sense == "minimise" else proved >= best
+        for _ in range(40):
+            refused += refused_or_valid(again, altered(content, random), best)
+            tried += 1
+    assert refused > tried // 4  # a change need not do harm
+
+
+@alone
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("problem", [*SETS, "maxcut"])
+def test_fixed_nodes_belong_to_the_question(problem, fixed):
+    for seed in range(8):
+        graph = drawn_graph(seed, problem)
+        inside = np.array([0] if fixed else [], dtype=np.int64)
+        outside = np.array([], dtype=np.int64)
+        tools = make_problem(problem).toolbox(Instance(graph, None, inside, outside))
+        bounds = bounded(tools, reduced=True)
+        content = archive.certificate_of(bounds)
+        again = make_problem(problem).toolbox(Instance(graph, None, inside, outside))
+        if content and verified(tools, bounds):
+            assert again.prove(archive.from_bytes(content)) == tools.value_of_core(bounds.value)
+        if content:  # the same file for another question is refused, or says what is true of that one
+            free = tools_of(graph, problem)
+            refused_or_valid(free, content, optimum(free))
+
+
+def larger():
+    """(problem, toolbox, seconds, kinds that its file has) of one graph for each kind of witness."""
+    er = nx.gnp_random_graph(60, 0.4, seed=1)
+    sparse = nx.gnp_random_graph(300, 0.012, seed=2)
+    metric = whole(GENERATORS["uniform_points"](40, 3))
+    tiny = whole(GENERATORS["uniform_points"](60, 5))
+    return {
+        "theta": ("mvc", graph_of(nx.gnp_random_graph(120, 0.5, seed=3)), None, 2.0, {"theta", "theta part"}),
+        "packing": ("mis", graph_of(nx.gnp_random_graph(200, 0.03, seed=4)), None, 0.3, {"columns"}),
+        "complement": ("clique", graph_of(er), None, 0.5, {"clique", "cover"}),
+        "neighbourhoods": ("mds", graph_of(sparse), None, 0.3, {"neighbourhoods", "step"}),
+        "eigenvalues": ("maxcut", graph_of(er), None, 0.0, {"eigenvalues"}),
+        "triangles": ("maxcut", graph_of(nx.gnp_random_graph(40, 0.5, seed=5)), None, 3.0, {"triangles"}),
+        "cycles": ("maxcut", graph_of(nx.random_regular_graph(3, 80, seed=6)), None, 0.5, {"cycles"}),
+        "1-tree": ("tsp", *metric, 0.0, {"1-tree"}),
+        "cuts": ("tsp", *tiny, 2.0, {"cuts", "duals"}),
+    }
+
+
+def whole(stream):
+    return whole_graph(stream)[0], stream.metric
+
+
+@alone
+@pytest.mark.parametrize("kind", list(larger()))
+def test_every_kind_of_witness_has_its_file(kind, monkeypatch):
+    problem, graph, metric, seconds, kinds = larger()[kind]
+    tools = tools_of(graph, problem, metric)
+    if kind == "cuts":
+        pytest.importorskip("highspy")
+    monkeypatch.setattr(CoverPart, "_search", lambda part: iter(()))  # a finished search has no witness
+    bounds = bounded(tools, reduced=True, seconds=seconds)
+    content = archive.certificate_of(bounds)
+    said = json.dumps(parts_of(content)[1])
+    assert all(f'"kind": "{each}"' in said for each in kinds), said[:2000]
+    proved = tools_of(graph, problem, metric).prove(archive.from_bytes(content))
+    assert verified(tools, bounds)
+    assert proved == tools.value_of_core(bounds.value)
+    random, best = np.random.default_rng(1), tools.value(tools.lift(tools.start()))
+    refused = sum(refused_or_valid(tools, altered(content, random), best) for _ in range(20))
+    assert refused  # the start's value is no optimum, but no bound may pass it
+
+
+@alone
+def test_of_a_finished_search_what_was_proved_before_stays():
+    """Branch and reduce leaves no witness: the file has the packing, and the bound is not called verified."""
+    graph = graph_of(nx.random_regular_graph(3, 60, seed=2))
+    tools = tools_of(graph, "mvc")
+    tools.reduce(lambda: None)
+    bounds, start = tools.bounds(), tools.start()
+    while bounds.improve(1.0, tools.core_value(tools.value(tools.lift(start)))) and bounds.inner.checked:
+        pass
+    proof = bounds.proof()
+    assert not proof.checked
+    assert not verified(tools, bounds)
+    proved = tools_of(graph, "mvc").prove(archive.from_bytes(archive.to_bytes(proof)))
+    assert 0 < proved < tools.value_of_core(bounds.value)
+
+
+@alone
+def test_colourings_of_sparse_kernels_have_files(monkeypatch):
+    from app.search.clique import tools as clique_tools
+
+    graph = graph_of(nx.gnp_random_graph(60, 0.5, seed=4))
+    monkeypatch.setattr(clique_tools, "COMPLEMENT_EDGES", -1)
+    tools = tools_of(graph, "clique")
+    bounds = tools.bounds()
+    bounds.improve(0.0, 3)
+    content = archive.certificate_of(bounds)
+    assert tools.prove(archive.from_bytes(content)) == bounds.value
+    arrays, tree = parts_of(content)
+    colours = arrays["int32"].copy()
+    colours[colours == colours.max()] = -1  # one colour more that is not counted
+    with pytest.raises(LockstepError, match="has a colour"):
+        tools.prove(archive.from_bytes(made_of({**arrays, "int32": colours}, tree)))
+
+
+@alone
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda arrays, tree: tree.update(format=99), "written by a newer Lockstep"),
+        (lambda arrays, tree: tree["proof"].update(kind="nothing"), "no certificate of Lockstep"),
+        (lambda arrays, tree: tree["proof"].update(checked="yes"), "cover: checked is of another kind"),
+        (lambda arrays, tree: tree["proof"]["log"]["array"].__setitem__(1, 10**9), "not in the file"),
+        (lambda arrays, tree: tree["proof"]["log"]["array"].__setitem__(2, [-1]), "not in the file"),
+        (lambda arrays, tree: tree["proof"].update(log=None), "cover: log is of another kind"),
+        (lambda arrays, tree: arrays.update(int64=arrays["int64"].astype(np.float64)), "another kind"),
+        (lambda arrays, tree: arrays.clear(), "no certificate of Lockstep"),
+    ],
+)
+def test_what_is_no_certificate_is_refused_in_a_line(change, said):
+    tools = tools_of(graph_of(nx.petersen_graph()), "mvc")
+    arrays, tree = parts_of(archive.certificate_of(bounded(tools, reduced=True)))
+    change(arrays, tree)
+    with pytest.raises(LockstepError, match=said):
+        archive.from_bytes(made_of(arrays, tree))
+
+
+@alone
+@pytest.mark.parametrize("content", [b"", b"nothing", b"PK\x03\x04" + bytes(100)])
+def test_no_archive_is_no_certificate(content):
+    with pytest.raises(LockstepError, match="no certificate of Lockstep"):
+        archive.from_bytes(content)
+
+
+# ---- runs -------------------------------------------------------------------------------------------------
+
+KEYS = ("search.steps=200", "search.baselines=false", "output.plots=false", "graph.count=3", "graph.nodes=40")
+
+
+def lockstep(*more, ranks=1):
+    start = mpirun(ranks) if ranks > 1 else []
+    return run_job([*start, sys.executable, ROOT / "run.py", *more], limit_s=120)
+
+
+def solved(out, *more, problem="mvc", ranks=1):
+    keys = ("graph.generator=ba", "graph.generator_seed=1", "output.certificates=true", *KEYS)
+    code, printed = lockstep(f"inputs/{problem}.toml", *keys, *more, "--out", out, ranks=ranks)
+    assert code == 0, printed
+    return out
+
+
+def checked(out, *more, ranks=1):
+    return lockstep(out / "case.toml", "--check", out, *more, ranks=ranks)
+
+
+@alone
+@pytest.mark.parametrize(("problem", "ranks"), [("mvc", 1), ("mds", 2), ("maxcut", 3)])
+def test_a_run_is_proved_from_its_files(tmp_path, problem, ranks):
+    out = solved(tmp_path / "out", problem=problem, ranks=ranks)
+    assert len(list((out / "certificates").iterdir())) == 3
+    before = sorted(out.rglob("*"))
+    for many in (1, 2):
+        code, printed = checked(out, ranks=many)
+        assert code == 0, printed
+        assert "3 of 3 answers checked: all hold; bounds of 3 are proved" in printed
+    assert sorted(out.rglob("*")) == before
+
+
+@alone
+def test_groups_that_solve_at_once_write_the_same_certificates(tmp_path):
+    keys = ("search.bound_seconds=0.1", "search.steps=50")
+    one = solved(tmp_path / "one", *keys)
+    apart = solved(tmp_path / "apart", "parallel.data=2", *keys, ranks=2)
+    names = sorted(path.name for path in (one / "certificates").iterdir())
+    assert names == sorted(path.name for path in (apart / "certificates").iterdir())
+    code, printed = checked(apart, ranks=2)
+    assert code == 0, printed
+    assert "3 of 3 answers checked" in printed
+
+
+@alone
+def test_the_policy_alone_has_certificates_too(tmp_path):
+    out = solved(tmp_path / "out", "search.solver=policy", "search.bound_seconds=0.3")
+    assert len(list((out / "certificates").iterdir())) == 3
+    code, printed = checked(out)
+    assert code == 0, printed
+    assert "3 of 3 answers checked: all hold" in printed
+
+
+@alone
+def test_what_does_not_hold_is_named(tmp_path):
+    out = solved(tmp_path / "out")
+    names = sorted(path.stem for path in (out / "solution").iterdir())
+    other = tmp_path / "other"
+
+    def copied():
+        shutil.rmtree(other, ignore_errors=True)
+        shutil.copytree(out, other)
+        return other
+
+    def refused(said, *more):
+        code, printed = lockstep(out / "case.toml", "--check", other, *more)
+        assert code == 2, printed
+        assert said in " ".join(printed.split()), printed
+
+    copied()
+    path = other / "solution" / f"{names[0]}.txt"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[1:]) + "\n")
+    refused("not a feasible cover")
+    path.write_text("\n".join([*lines, *(str(v) for v in range(40) if str(v) not in lines)]) + "\n")
+    refused("where result.json says")
+    path.unlink()
+    refused("No such file")
+    certificate = copied() / "certificates" / f"{names[1]}.npz"
+    shutil.copy(other / "certificates" / f"{names[0]}.npz", certificate)
+    refused(f"{names[1]}.npz: ")
+    certificate.write_bytes(certificate.read_bytes()[:100])
+    refused("no certificate of Lockstep")
+    certificate.unlink()
+    code, printed = lockstep(out / "case.toml", "--check", other)
+    assert code == 0, printed
+    assert "has no certificate" in printed
+    assert "all hold; bounds of 2 are proved" in printed
+    refused("answers for other graphs", "graph.generator_seed=2", "graph.count=2")
+    refused("is of mvc, the case of mis", "problem.name=mis")
+    result = json.loads((copied() / "result.json").read_text())
+    result["instances"][0]["bound"] += 1
+    (other / "result.json").write_text(json.dumps(result))
+    code, printed = lockstep(out / "case.toml", "--check", other)
+    assert code == 0, printed
+    assert "rests on a search" in printed
+    (other / "result.json").write_text("[]")
+    refused("no answers of a solve")
+
+
+@alone
+def test_a_run_that_goes_on_keeps_the_certificates_of_before(tmp_path):
+    keys = ("checkpoint.steps=1", "graph.generator=ba", "graph.generator_seed=1", "output.certificates=true")
+    command = ("inputs/mvc.toml", *keys, *KEYS, "--out", tmp_path / "out")
+    killed = {"LOCKSTEP_TESTING": "1", "LOCKSTEP_FAULT": "kill:rank=0,step=2"}
+    code, _ = run_job([sys.executable, ROOT / "run.py", *command], limit_s=120, **killed)
+    assert code != 0
+    shutil.rmtree(tmp_path / "out" / "certificates", ignore_errors=True)
+    code, printed = lockstep(*command, "--resume")
+    assert code == 0, printed
+    code, printed = checked(tmp_path / "out")
+    assert code == 0, printed
+    assert "bounds of 3 are proved" in printed
