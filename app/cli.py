@@ -19,7 +19,7 @@ from app.text import printable, shorten, show, toml_value
 
 BEGUN = time.monotonic()  # of this process, nearly
 VALUES = {
-    "--out": "DIR", "--device": "auto, cpu or gpu", "--check": "FILE",
+    "--out": "DIR", "--device": "auto, cpu or gpu", "--check": "FILE or RUN",
     "--max-hours": "hours above 0, such as 1.5",
 }  # fmt: skip
 FLAGS = (
@@ -38,7 +38,7 @@ SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 class Command(Struct, frozen=True):
     """What the command line asks for; `out` and `device` are those of the case, options laid over.
 
-    check        a solution to verify instead of running the task; "": none
+    check        a solution, or the folder of a run, to verify instead of running the task; "": none
     resume       go on from the newest checkpoint
     max_hours    after which the run must be over; 0: no limit
     allow_mixed  ranks may run other versions of the software than each other

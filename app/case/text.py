@@ -104,6 +104,8 @@ Without mpirun it runs on one rank.
   --out DIR            output folder; sets run.out (default: runs/NAME)
   --check FILE         say whether the solution in FILE is feasible, its value and how far from
                        optimal it can be; write nothing
+  --check RUN          the same of all answers in the folder RUN, which hold or are named; what
+                       its certificates prove (output.certificates)
   --overwrite          write into an output folder that has results already
   --resume             go on from the newest valid checkpoint in the output folder, on any number
                        of ranks, with the bits of a run that was never stopped; from the beginning
