@@ -27,6 +27,8 @@ def forced_nodes(
     both = np.flatnonzero(forced & left_out)
     if len(both):
         raise ValueError(f"{graph.name}: node {both[0]} is both inside and outside")
+    if not left_out.any():
+        return weight, forced
     rows = graph.row_of()
     bare = np.flatnonzero(left_out[rows] & left_out[graph.indices])
     if len(bare):
@@ -59,6 +61,8 @@ def _marked(graph: Graph, name: str, nodes: np.ndarray | Sequence[int]) -> np.nd
 
 def rows_without(graph: Graph, removed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """indptr [n+1] int64 and indices int32 of the graph without the edges of the removed nodes [n] bool."""
+    if not removed.any():
+        return graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
     rows = graph.row_of()
     keep = ~(removed[rows] | removed[graph.indices])
     indptr = np.zeros(graph.n + 1, dtype=np.int64)
