@@ -322,6 +322,26 @@ def test_without_features_every_node_has_its_own(group):
     assert found.scores["test"].accuracy > 0.7
 
 
+@pytest.mark.parametrize("order", ["random", "rcm"])
+def test_weights_of_nodes_without_features_are_the_nodes_whatever_the_order(group, order, shared_path):
+    graph, _, labels, (train, val, test) = communities()
+    exact = {"gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "graph.order": order, "seed": 3}
+    settings = {**exact, "gnn.epochs": 40}
+    masks = {"train": train, "val": val, "test": test}
+    found = classify(graph, None, labels, **masks, settings=settings, comm=group.comm)
+    natural = {**settings, "graph.order": "natural"}
+    plain = classify(graph, None, labels, **masks, settings=natural, comm=group.comm)
+    assert found.train_loss == pytest.approx(plain.train_loss, rel=1e-3)
+    path = str(shared_path / f"{order}.npz")
+    if group.rank == 0:
+        found.save(path)
+    group.barrier()
+    for other in ({"graph.order": "natural"}, {"graph.order": "random", "seed": 4}, {"graph.order": order}):
+        applied = {**exact, "gnn.epochs": 0, "gnn.weights": path, **other}
+        again = classify(graph, None, labels, test=test, settings=applied, comm=group.comm)
+        assert np.array_equal(again.predicted, found.predicted)
+
+
 def test_isolated_nodes_and_ranks_without_rows(group):
     graph = nx.path_graph(5)
     graph.add_nodes_from(range(5, 9))
