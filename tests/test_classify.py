@@ -129,6 +129,26 @@ def test_training_stops_early_and_keeps_the_best(group):
     assert classifier.evaluate()["val"].micro_f1 == best
 
 
+@pytest.mark.parametrize("rate", [0.3, 2.0])
+@pytest.mark.parametrize("every", [1, 4])
+def test_without_validation_the_weights_of_the_least_training_loss_are_kept(group, rate, every):
+    """Steps that lead down to the end, or astray: the loss of an epoch is that before its step."""
+    draws = np.random.default_rng(0)
+    graph, X, y = nx.gnm_random_graph(30, 60, seed=1), draws.normal(size=(30, 4)), draws.normal(size=30)
+    settings = {
+        "gnn.goal": "values", "gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "gnn.optimiser": "sgd",
+        "gnn.feature_rows": "as_given", "gnn.weight_decay": 0.0, "gnn.learning_rate": rate, "seed": 2,
+        "gnn.hidden": 8, "gnn.epochs": 30, "gnn.evaluate_every": every,
+    }  # fmt: skip
+    best, last = (
+        classify(graph, X, y, train=range(30), settings=settings | {"gnn.keep": keep}, comm=group.comm)
+        for keep in ("best", "last")
+    )
+    known = [*(row["loss"] for row in last.records), last.scores["train"].error]
+    assert best.scores["train"].error == pytest.approx(min(known), rel=1e-5)
+    assert (best.digest == last.digest) == (rate < 1)
+
+
 def test_the_loss_is_the_mean_over_all_training_nodes(group, device):
     classifier = classifier_on(Group(group.comm, device), {"gnn.dropout": 0.0, "gnn.input_dropout": 0.0})
     own = classifier.scores_own()
