@@ -129,6 +129,26 @@ def test_training_stops_early_and_keeps_the_best(group):
     assert classifier.evaluate()["val"].micro_f1 == best
 
 
+@pytest.mark.parametrize("rate", [0.3, 2.0])
+@pytest.mark.parametrize("every", [1, 4])
+def test_without_validation_the_weights_of_the_least_training_loss_are_kept(group, rate, every):
+    """Steps that lead down to the end, or astray: the loss of an epoch is that before its step."""
+    draws = np.random.default_rng(0)
+    graph, X, y = nx.gnm_random_graph(30, 60, seed=1), draws.normal(size=(30, 4)), draws.normal(size=30)
+    settings = {
+        "gnn.goal": "values", "gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "gnn.optimiser": "sgd",
+        "gnn.feature_rows": "as_given", "gnn.weight_decay": 0.0, "gnn.learning_rate": rate, "seed": 2,
+        "gnn.hidden": 8, "gnn.epochs": 30, "gnn.evaluate_every": every,
+    }  # fmt: skip
+    best, last = (
+        classify(graph, X, y, train=range(30), settings=settings | {"gnn.keep": keep}, comm=group.comm)
+        for keep in ("best", "last")
+    )
+    known = [*(row["loss"] for row in last.records), last.scores["train"].error]
+    assert best.scores["train"].error == pytest.approx(min(known), rel=1e-5)
+    assert (best.digest == last.digest) == (rate < 1)
+
+
 def test_the_loss_is_the_mean_over_all_training_nodes(group, device):
     classifier = classifier_on(Group(group.comm, device), {"gnn.dropout": 0.0, "gnn.input_dropout": 0.0})
     own = classifier.scores_own()
@@ -320,6 +340,26 @@ def test_without_features_every_node_has_its_own(group):
         graph, None, labels, train=train, val=val, test=test, settings={"gnn.epochs": 60}, comm=group.comm
     )
     assert found.scores["test"].accuracy > 0.7
+
+
+@pytest.mark.parametrize("order", ["random", "rcm"])
+def test_weights_of_nodes_without_features_are_the_nodes_whatever_the_order(group, order, shared_path):
+    graph, _, labels, (train, val, test) = communities()
+    exact = {"gnn.dropout": 0.0, "gnn.input_dropout": 0.0, "graph.order": order, "seed": 3}
+    settings = {**exact, "gnn.epochs": 40}
+    masks = {"train": train, "val": val, "test": test}
+    found = classify(graph, None, labels, **masks, settings=settings, comm=group.comm)
+    natural = {**settings, "graph.order": "natural"}
+    plain = classify(graph, None, labels, **masks, settings=natural, comm=group.comm)
+    assert found.train_loss == pytest.approx(plain.train_loss, rel=1e-3)
+    path = str(shared_path / f"{order}.npz")
+    if group.rank == 0:
+        found.save(path)
+    group.barrier()
+    for other in ({"graph.order": "natural"}, {"graph.order": "random", "seed": 4}, {"graph.order": order}):
+        applied = {**exact, "gnn.epochs": 0, "gnn.weights": path, **other}
+        again = classify(graph, None, labels, test=test, settings=applied, comm=group.comm)
+        assert np.array_equal(again.predicted, found.predicted)
 
 
 def test_isolated_nodes_and_ranks_without_rows(group):

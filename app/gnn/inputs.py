@@ -62,11 +62,11 @@ def input_rows(
 ) -> np.ndarray | sp.csr_array:
     """[n_own, F] float32 host: the features of this rank's padded rows, as Scaling says.
 
-    Without features every node has one of its own, the identity matrix: a model that learned on that can be
-    applied to the same nodes only.
+    Without features every node has one of its own, the identity matrix, whatever the order of the rows: a
+    model that learned on that can be applied to the same nodes only.
     """
     if data.features is None:
-        return _identity(block)
+        return _identity(block, data.numbers)
     return scaled_rows(data.features, Scaling(feature_rows, inputs, block.n_real))
 
 
@@ -136,8 +136,8 @@ def slow_input(
     return scaled
 
 
-def _identity(block: RowBlock) -> sp.csr_array:
+def _identity(block: RowBlock, numbers: np.ndarray | None) -> sp.csr_array:
     ones = np.ones(block.n_real, dtype=np.float32)
     indptr = np.minimum(np.arange(block.n_own + 1), block.n_real)
-    columns = np.arange(block.lo, block.lo + block.n_real)
+    columns = np.arange(block.lo, block.lo + block.n_real) if numbers is None else numbers[: block.n_real]
     return sp.csr_array((ones, columns, indptr), shape=(block.n_own, block.n))

@@ -25,7 +25,10 @@ from app.gnn.stopwatch import Took
 
 @dataclass
 class Fit:
-    """What training leaves: weights, and how they came about; seconds of all parts of the run."""
+    """What training leaves: weights, and how they came about; seconds of all parts of the run.
+
+    best_epoch   after which the weights were best; 0: before the first one
+    """
 
     weights: dict[str, np.ndarray]
     epochs: int = 0
@@ -56,6 +59,7 @@ def fit(
     case, params = classifier.case, classifier.params
     device = classifier.device
     optimiser = make_optimiser(case, params.size, device.xp, kernel=device.adam)
+    by_loss = case.keep == "best" and not classifier.data.counts["val"]  # an epoch's is that before its step
     decay = decayed_parts(classifier)
     result, run, took = Fit(params.host()), Watched(), Took()
     if (earlier := keeper.recall("fit")) is not None:
@@ -67,6 +71,8 @@ def fit(
             break
         keeper.at(epoch - 1, "fit", tell)
         loss = classifier.epoch(epoch)
+        due = not epoch % case.evaluate_every or epoch == case.epochs
+        held = params.host() if by_loss and due and -loss > run.best else None
         for part in decay:
             classifier.engine.gradient[part] += case.weight_decay * params.flat[part]
         optimiser.update(params.flat, classifier.engine.gradient)
@@ -75,7 +81,7 @@ def fit(
         refuse_infinite(loss, epoch, case.learning_rate)
         if check_every and epoch % check_every == 0:
             check_replicas(classifier.group, params.host(), f"the weights after epoch {epoch}")
-        if epoch % case.evaluate_every and epoch < case.epochs:
+        if not due:
             continue
         scores = classifier.evaluate()
         row = _row(epoch, loss, scores)
@@ -83,10 +89,12 @@ def fit(
         record(row)
         watched = _watched(case, scores) if classifier.data.counts["val"] else -loss
         if run.rises(watched):
-            result.best_epoch = epoch
+            result.best_epoch = epoch - by_loss
             if case.keep == "best":
-                result.weights = params.host()
-    if case.keep == "best" and result.best_epoch:
+                result.weights = params.host() if held is None else held
+    if by_loss and result.epochs and run.rises(-classifier.epoch(result.epochs + 1)):
+        result.best_epoch, result.weights = result.epochs, params.host()
+    if case.keep == "best" and run.best > -math.inf:
         params.set(result.weights)
     result.weights = params.host()
     largest = float(np.max([abs(each).max(initial=0) for each in result.weights.values()], initial=0))

@@ -71,6 +71,8 @@ def move_nodes(group: Group, data: NodeData, old: RowPartition, new: RowPartitio
     arrays = {name: getattr(data, name) for name in ("labelled", *SPLITS)}
     if data.labels is not None:
         arrays["labels"] = data.labels
+    if data.numbers is not None:
+        arrays["numbers"] = data.numbers
     if isinstance(data.features, np.ndarray):
         arrays["features"] = data.features
     moved = move_arrays(group, arrays, old, new)

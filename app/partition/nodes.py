@@ -164,6 +164,7 @@ class _Dealer:
             self.new_of = np.empty(loaded.graph.n, dtype=np.int64)
             self.new_of[loaded.order_all] = np.arange(loaded.graph.n)
         self.old_own = own_old_rows(loaded, group.rank)
+        self.padded_old = _numbers(loaded, group.rank)
 
     def numbers(self, at: int, count: int, order: np.ndarray | None = None) -> np.ndarray:
         """[count] int64, the new numbers of old rows at, at + 1, ..., or of those in order [n]."""
@@ -314,6 +315,7 @@ def _finish(
         multilabel=multilabel, class_ids=class_ids, width=max(shape.features, 0), binary=shape.binary,
         counts=dict(zip(masks, sizes)), warnings=warnings, values=shape.values,
         class_names=class_names,
+        numbers=None if features is not None else dealer.padded_old,
     )  # fmt: skip
 
 
@@ -376,6 +378,7 @@ def _generated(group: Group, table: GraphCase, loaded: Loaded, make_room: MakeRo
         features=features, labels=labels if classes else None, labelled=labelled, train=labelled,
         val=labelled, test=labelled, classes=classes, multilabel=False, class_ids=np.arange(classes),
         width=width, binary=False, counts=dict.fromkeys(SPLITS, 0),
+        numbers=None if features is not None else _numbers(loaded, group.rank),
     )  # fmt: skip
     return with_random_splits(group, data, loaded, seed) if classes else data
 
@@ -384,6 +387,14 @@ def _as_values(data: NodeData) -> NodeData:
     """The numbers of generated classes as numbers to be predicted."""
     values = np.where(data.labelled, data.labels, np.nan)[:, None]
     return replace(data, labels=values, classes=1, class_ids=np.arange(1), values=True)
+
+
+def _numbers(loaded: Loaded, rank: int) -> np.ndarray | None:
+    """[n_own] int64, what the rows of a rank were numbered before they were ordered; None: as they are."""
+    if loaded.order_all is None:
+        return None
+    old = own_old_rows(loaded, rank)
+    return np.pad(old, (0, _padded(loaded.rows, rank) - len(old)))
 
 
 def _padded(rows: RowPartition, rank: int) -> int:

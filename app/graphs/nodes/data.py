@@ -135,6 +135,8 @@ class NodeData:
     values        whether labels are numbers to be predicted
     width         F, 0 without features
     counts        nodes of all ranks in train, val and test
+    numbers       [n_own] int64, without features what own rows were numbered before they were ordered; None:
+                  they are as they were
     """
 
     features: Any
@@ -152,6 +154,7 @@ class NodeData:
     warnings: tuple[str, ...] = ()
     values: bool = False
     class_names: tuple[str, ...] = ()
+    numbers: np.ndarray | None = None
 
     def called(self, classes: np.ndarray) -> np.ndarray:
         """What the data call classes [k]: their numbers, or their names."""
