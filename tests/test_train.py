@@ -22,6 +22,8 @@ from test_qnet import close, reference, slopes
 
 from app.case.config import Case
 from app.case.policy import AgentCase, PolicyCase, TrainCase
+from app.case.run import ParallelCase
+from app.comm.grid import cut_grid
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice
@@ -30,6 +32,7 @@ from app.gnn.parameters import Parameters
 from app.graphs.graph import from_edges
 from app.partition.rows import block_count
 from app.problems.mvc import MinimumVertexCover
+from app.problems.table import make_problem
 from app.recipes import PAPER_POLICY
 from app.rl import agent as agent_module
 from app.rl.agent import Agent
@@ -37,7 +40,7 @@ from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.rollout import rolled_out_one_at_a_time
-from app.rl.training import train_policy
+from app.rl.training import Training, _does_better, train_policy
 from app.search.cover.baselines import max_degree
 
 # ---- a training and its digest ------------------------------------------------------------------------
@@ -506,6 +509,34 @@ def test_600_steps_beat_the_largest_degree():
     assert sum(env.steps for env in envs) == result.best_total
     assert [row["step"] for row in result.records] == [0, 100, 200, 300, 400, 500, 600]
     assert result.best_total == min(row["held_back_nodes"] for row in result.records)
+
+
+def test_a_ratio_counts_a_graph_of_few_choices_as_much_as_one_of_many():
+    """Covers of 10 and 1000 nodes, then 9 and 1003: the sum is worse, the mean of the ratios better."""
+    before = Training(None, {}, 0, 1010, [10, 1000])
+    cover, set_ = MinimumVertexCover(), make_problem("mis")
+    assert [_does_better(cover, [9, 1003], before, judge) for judge in ("total", "ratio")] == [False, True]
+    assert [_does_better(set_, [9, 1003], before, judge) for judge in ("total", "ratio")] == [True, False]
+    assert not any(_does_better(cover, [10, 1000], before, judge) for judge in ("total", "ratio"))
+    assert not _does_better(cover, [0, 0], Training(None, {}, 0, 0, [0, 0]), "ratio")
+
+
+@pytest.mark.parametrize("judge", ["total", "ratio"])
+def test_the_weights_that_are_kept_are_the_same_on_any_grid(group, judge):
+    """The last weights that did better than all that were kept before them, whoever played which graph."""
+    graphs = [growing_graph(20 + 5 * i, 2, 100 + i) for i in range(6)]
+    held = [growing_graph(n, 2, 200 + n) for n in (8, 30, 12, 40, 10)]
+    train = TrainCase(steps=45, evaluate_every=15, judge=judge)
+    case = Case(seed=1, agent=AgentCase(batch=8), train=train, parallel=ParallelCase(data=4))
+
+    def kept(grid):
+        blocks = [make_blocks(grid.group, each) for each in (graphs, held)]
+        result = train_policy(grid.group, case, MinimumVertexCover(), *blocks, grid=grid)
+        return digest(result.weights), result.best_step, result.best_values, repr(result.records)
+
+    found = kept(cut_grid(group, 4, 1))
+    assert len(found[2]) == 5
+    assert kept(cut_grid(group, 4, group.size)) == found
 
 
 if __name__ == "__main__":

@@ -140,6 +140,13 @@ class TrainCase(Table, frozen=True):
             "graphs held back for evaluation, where there is no [train.held_back]; of files a fifth at most"
         ),
     ] = 20
+    judge: Annotated[
+        Literal["total", "ratio"],
+        about(
+            "which weights are kept: total: those with the best sum of the held-back graphs' objectives; "
+            "ratio: with the best relative changes, graphs of few choices counting as much as those of many"
+        ),
+    ] = "total"
     environment: Annotated[
         Literal["degree", "scan"], about("scan: the paper's edge scan (section 4.4), for comparison only")
     ] = "degree"

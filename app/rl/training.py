@@ -38,12 +38,16 @@ Teller = Callable[[int, int, int], None]
 
 @dataclass
 class Training:
-    """What training leaves: the best weights on held-back graphs, and how they were reached."""
+    """What training leaves: the best weights on held-back graphs, and how they were reached.
+
+    best_values   [held-back graphs] int64, their objectives; best_total: the sum
+    """
 
     net: QNetwork
     weights: dict[str, np.ndarray]
     best_step: int
     best_total: int
+    best_values: list[int] = field(default_factory=list)
     records: list[dict[str, float]] = field(default_factory=list)
     replay_bytes: int = 0
     paper_replay_bytes: int = 0
@@ -106,7 +110,7 @@ def train_policy(
     while step < case.train.steps:
         look()
         if step // case.train.evaluate_every > evaluated:
-            _evaluate(grid, replicas, held_back, step, losses, result, record, look, tell)
+            _evaluate(grid, case, replicas, held_back, step, losses, result, record, look, tell)
             evaluated = step // case.train.evaluate_every
             losses = []
             snapshot(step, learner.policy.host())
@@ -133,7 +137,7 @@ def train_policy(
             with watch("environment"):
                 _renew(grid, replicas)
     else:
-        _evaluate(grid, replicas, held_back, case.train.steps, losses, result, record, look, tell)
+        _evaluate(grid, case, replicas, held_back, case.train.steps, losses, result, record, look, tell)
         snapshot(case.train.steps, learner.policy.host())
     stored, result.replay_bytes = grid.total(np.sum([r.learner.stored() for r in replicas], axis=0))
     mean_nodes = sum(b.n for b in blocks) / len(blocks)
@@ -217,6 +221,7 @@ def _one(xp: Any, value: float) -> Any:
 
 def _evaluate(
     grid: Grid,
+    case: Case,
     replicas: list[Replica],
     held_back: list[RowBlock],
     step: int,
@@ -232,10 +237,11 @@ def _evaluate(
     Ranks   all call
     """
     learner = replicas[0].learner
-    value = _held_back(grid, learner, held_back, look, tell)
-    total, episodes = grid.total([value, sum(r.begun for r in replicas)])
-    if not result.records or better(learner.net.problem, total, result.best_total):
-        result.best_total, result.best_step = total, step
+    problem, begun = learner.net.problem, sum(r.begun for r in replicas)
+    *values, episodes = grid.total([*_held_back(grid, learner, held_back, look, tell), begun])
+    total = sum(values)
+    if not result.records or _does_better(problem, values, result, case.train.judge):
+        result.best_values, result.best_total, result.best_step = values, total, step
         result.weights = learner.policy.host()
     row: dict[str, Any] = {
         "step": step,
@@ -252,15 +258,28 @@ def _evaluate(
 
 def _held_back(
     grid: Grid, learner: Learner, held_back: list[RowBlock], look: Callable[[], None], tell: Teller
-) -> int:
-    """The sum of the objectives of this group's share of the held-back graphs. Ranks: all call."""
-    problem, mine = learner.net.problem, held_back[grid.number :: grid.groups]
+) -> list[int]:
+    """The objectives of the held-back graphs, 0 of those of other groups. Ranks: all call."""
+    problem, share = learner.net.problem, slice(grid.number, None, grid.groups)
+    mine, values = held_back[share], np.zeros(len(held_back), dtype=np.int64)
     with grid.together("evaluating"):
         envs, pieces = one_at_a_time(learner.group, learner.net, learner.policy, mine)
     for _ in grid.in_step(pieces, "evaluating"):
         tell(sum(env.done for env in envs), len(envs), sum(env.steps for env in envs))
         look()
-    return sum(problem.objective(env.chosen, env.totals) for env in envs)
+    values[share] = [problem.objective(env.chosen, env.totals) for env in envs]
+    return values.tolist()
+
+
+def _does_better(problem: Problem, values: list[int], result: Training, judge: str) -> bool:
+    """Whether objectives [k] are better than those of the best weights so far.
+
+    judge   "total": their sum is; "ratio": the mean of the changes is, each over the larger of the two
+    """
+    if judge == "total":
+        return better(problem, sum(values), result.best_total)
+    changes = [(new - old) / max(new, old, 1) for new, old in zip(values, result.best_values)]
+    return better(problem, math.fsum(changes), 0.0)
 
 
 def _mean_notes(grid: Grid, replicas: list[Replica], step: int) -> dict[str, float]:
@@ -284,6 +303,7 @@ def _state(
     values = {
         "step": step, "evaluated": evaluated, "losses": losses,
         "best_step": result.best_step, "best_total": result.best_total, "records": result.records,
+        "best_values": result.best_values,
         "replicas": [each.values for each in every],
     }  # fmt: skip
     arrays = {f"best/{name}": each for name, each in result.weights.items()}
@@ -305,4 +325,5 @@ def _restore(
         replica.restore(State(values["replicas"][number], arrays[str(number)]))
     result.weights, result.records = arrays["best"], values["records"]
     result.best_step, result.best_total = values["best_step"], values["best_total"]
+    result.best_values = values.get("best_values", [])
     return values["step"], values["evaluated"], values["losses"]
